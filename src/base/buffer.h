@@ -1,0 +1,26 @@
+/* buffer.h - bytes that are appended to: for text, encodings and digests */
+#ifndef BASE_BUFFER_H
+#define BASE_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* `data` has `size` bytes and, after any buffer_print or buffer_text, a NUL
+ * behind them that is not counted. Zero-initialised is empty. */
+struct buffer {
+	char *data;
+	size_t size, capacity;
+};
+
+void buffer_bytes(struct buffer *buffer, const void *data, size_t size);
+void buffer_text(struct buffer *buffer, const char *text);
+void buffer_print(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Unsigned LEB128, and zigzag LEB128 for signed numbers. */
+void buffer_varint(struct buffer *buffer, uint64_t value);
+void buffer_signed(struct buffer *buffer, int64_t value);
+/* Empties it and keeps the memory; frees the memory. */
+void buffer_clear(struct buffer *buffer);
+void buffer_free(struct buffer *buffer);
+
+#endif

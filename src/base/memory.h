@@ -1,0 +1,40 @@
+/* memory.h - allocation that cannot fail, growing arrays, and arenas */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+
+/* malloc, zeroed malloc and realloc that panic instead of returning NULL. A size
+ * of 0 gives NULL. */
+void *memory_alloc(size_t size);
+void *memory_zero(size_t count, size_t size);
+void *memory_resize(void *old, size_t size);
+
+/* A zeroed object of the type. */
+#define NEW(type) ((type *)memory_zero(1, sizeof(type)))
+
+/* Makes room for at least `need` elements in the array at `*array`, doubling
+ * `*capacity`. The new tail is not zeroed. */
+void array_reserve_bytes(void *array, size_t *capacity, size_t need, size_t element);
+#define array_reserve(array, capacity, need)                                                       \
+	array_reserve_bytes(&(array), &(capacity), (need), sizeof(*(array)))
+
+/* An arena gives out memory that is freed all at once. Blocks are kept by
+ * arena_reset, so a steady state allocates nothing. */
+struct arena_block;
+struct arena {
+	struct arena_block *first, *current;
+	size_t used; /* of the current block */
+};
+
+/* Never NULL for size > 0; aligned for any type; not zeroed. */
+void *arena_alloc(struct arena *arena, size_t size);
+/* Copies of bytes and of NUL-terminated strings (NULL stays NULL). */
+void *arena_copy(struct arena *arena, const void *data, size_t size);
+char *arena_string(struct arena *arena, const char *text);
+/* Forgets everything given out and keeps the blocks. */
+void arena_reset(struct arena *arena);
+/* Frees the blocks too; the arena is empty and usable again. */
+void arena_free(struct arena *arena);
+
+#endif

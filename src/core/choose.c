@@ -1,0 +1,285 @@
+/* choose.c - which GPUs of a node a task gets */
+#include "core/fit.h"
+#include "core/job.h"
+#include "core/state.h"
+
+static policy_score *const policies[] = {
+	[POLICY_FRAGMENT] = place_fragment,
+	[POLICY_PACK] = place_pack,
+	[POLICY_SPREAD] = place_spread,
+};
+
+policy_score *fit_policy(const struct sched *sched)
+{
+	return policies[sched->config.policy];
+}
+
+/* The GPUs of a node that pass, into `fits`; how many. */
+static int fitting_gpus(const struct sched *sched, struct search *search, const struct node *node,
+                        struct gpu **fits)
+{
+	int count = 0;
+	int64_t short_by;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		if (search->link && node->gpus[i]->r.nvlink_group != search->link)
+			continue;
+		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		if (check == CHECK_PROMISE)
+			search->promise_blocked = true;
+		if (check == CHECKS)
+			fits[count++] = node->gpus[i];
+	}
+	return count;
+}
+
+/* Orders GPUs by what they have free: least first, or most first. */
+static void sort_by_free(const struct search *search, struct gpu **gpus, int count, bool most)
+{
+	for (int i = 1; i < count; i++) {
+		struct gpu *gpu = gpus[i];
+		int64_t free_mib = fit_gpu_free(search, gpu);
+		int j = i;
+		for (; j > 0; j--) {
+			int64_t other = fit_gpu_free(search, gpus[j - 1]);
+			if (most ? other >= free_mib : other <= free_mib)
+				break;
+			gpus[j] = gpus[j - 1];
+		}
+		gpus[j] = gpu;
+	}
+}
+
+/* Whether the GPUs of one NVLink group have room for uneven parts. */
+static bool group_takes_uneven(const struct search *search, struct gpu **fits, int count,
+                               int64_t group)
+{
+	const struct request *request = &search->shape->request;
+	struct gpu *members[GPUS_PER_NODE_MAX];
+	int size = 0;
+
+	for (int i = 0; i < count; i++)
+		if (fits[i]->r.nvlink_group == group)
+			members[size++] = fits[i];
+	sort_by_free(search, members, size, true);
+	for (int i = 0; i < request->gpu_count; i++)
+		if (i >= size || fit_gpu_free(search, members[i]) < request->uneven_mib[i])
+			return false;
+	return true;
+}
+
+/* The NVLink group with the fewest of `fits` that still has `need` of them, or
+ * 0 if there is none. */
+static int64_t tightest_group(const struct search *search, struct gpu **fits, int count, int need)
+{
+	bool uneven = search->shape->request.gpu_kind == GPU_UNEVEN;
+	int64_t best = 0;
+	int best_size = count + 1;
+
+	for (int i = 0; i < count; i++) {
+		int64_t group = fits[i]->r.nvlink_group;
+		int size = 0;
+		for (int j = 0; j < count && group; j++)
+			size += fits[j]->r.nvlink_group == group;
+		if (group && size >= need && size < best_size &&
+		    (!uneven || group_takes_uneven(search, fits, count, group))) {
+			best = group;
+			best_size = size;
+		}
+	}
+	return best;
+}
+
+/* Keeps those of the tightest NVLink group, if there is one; -1 if one is
+ * required and there is none. */
+static int keep_one_group(const struct search *search, struct gpu **fits, int count, int need)
+{
+	int64_t group = need > 1 ? tightest_group(search, fits, count, need) : 0;
+	int kept = 0;
+
+	if (need > 1 && !group && search->shape->closeness == CLOSE_NVLINK &&
+	    search->shape->closeness_required)
+		return -1;
+	for (int i = 0; i < count; i++)
+		if (!group || fits[i]->r.nvlink_group == group)
+			fits[kept++] = fits[i];
+	return kept;
+}
+
+/* Different amounts on different GPUs: the largest to the fullest that has room. */
+static bool choose_uneven(const struct search *search, struct gpu **fits, int count,
+                          struct choice *choice)
+{
+	const struct request *request = &search->shape->request;
+	uint64_t taken = 0;
+
+	for (int i = 0; i < request->gpu_count; i++) {
+		int at = 0;
+		while (at < count && (taken >> at & 1 ||
+		                      fit_gpu_free(search, fits[at]) < request->uneven_mib[i]))
+			at++;
+		if (at == count)
+			return false;
+		taken |= UINT64_C(1) << at;
+		choice->parts[i] = fit_part(request, fits[at], request->uneven_mib[i]);
+	}
+	choice->part_count = request->gpu_count;
+	return true;
+}
+
+/* One GPU for a part of it: the one that the policy likes best, lowest place among equals. */
+static void choose_one(struct sched *sched, const struct search *search, struct gpu **fits,
+                       int count, struct choice *choice)
+{
+	const struct request *request = &search->shape->request;
+	struct choice trial = *choice;
+	bool found = false;
+
+	trial.part_count = 1;
+	for (int i = 0; i < count; i++) {
+		bool seen = false;
+		for (int j = 0; j < i && !seen; j++)
+			seen = fit_gpu_free(search, fits[j]) == fit_gpu_free(search, fits[i]) &&
+			       gpu_usable_mib(fits[j]) == gpu_usable_mib(fits[i]);
+		if (seen)
+			continue;
+		trial.parts[0] = fit_part(request, fits[i], fit_mib(request, fits[i]));
+		trial.score = fit_policy(sched)(sched, search, &trial);
+		if (!found || trial.score < choice->score) {
+			choice->parts[0] = trial.parts[0];
+			choice->part_count = 1;
+			choice->score = trial.score;
+			found = true;
+		}
+	}
+}
+
+static bool choose_gpus(struct sched *sched, struct search *search, struct node *node,
+                        struct choice *choice)
+{
+	const struct request *request = &search->shape->request;
+	struct gpu *fits[GPUS_PER_NODE_MAX];
+	int count = fitting_gpus(sched, search, node, fits);
+
+	count = keep_one_group(search, fits, count, request->gpu_count);
+	if (count < request->gpu_count)
+		return false;
+	if (request->gpu_kind != GPU_WHOLE && request->gpu_count == 1) {
+		choose_one(sched, search, fits, count, choice);
+		return true;
+	}
+	if (request->gpu_kind != GPU_WHOLE)
+		sort_by_free(search, fits, count, sched->config.policy == POLICY_SPREAD);
+	if (request->gpu_kind == GPU_UNEVEN) {
+		if (!choose_uneven(search, fits, count, choice))
+			return false;
+	} else {
+		for (int i = 0; i < request->gpu_count; i++)
+			choice->parts[i] = fit_part(request, fits[i], fit_mib(request, fits[i]));
+		choice->part_count = request->gpu_count;
+	}
+	choice->score = fit_policy(sched)(sched, search, choice);
+	return true;
+}
+
+bool place_on_node(struct sched *sched, const struct search *given, struct node *node,
+                   struct choice *choice)
+{
+	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
+	int64_t short_by;
+
+	choice->node = node;
+	choice->part_count = 0;
+	choice->score = 0;
+	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+		return false;
+	if (search->shape->request.gpu_count > 0)
+		return choose_gpus(sched, search, node, choice);
+	choice->score = fit_policy(sched)(sched, search, choice);
+	return true;
+}
+
+/* Most tasks of `each` distinct GPUs when GPU i takes at most room[i] of them. */
+static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
+{
+	int64_t tasks = 0;
+
+	for (int i = 0; i < count; i++)
+		tasks += room[i];
+	tasks /= each;
+	while (tasks > 0) {
+		int64_t places = 0;
+		for (int i = 0; i < count; i++)
+			places += min64(room[i], tasks);
+		if (places >= tasks * each)
+			break;
+		tasks = min64(tasks - 1, places / each);
+	}
+	return tasks;
+}
+
+/* The same for GPUs of the search's NVLink group alone, if it has one. */
+static int64_t count_tasks(struct sched *sched, const struct search *given,
+                           const struct node *node)
+{
+	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
+	const struct request *request = &search->shape->request;
+	int64_t room[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
+
+	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+		return 0;
+	if (request->cpu_milli > 0)
+		tasks = min64(tasks, fit_host_free(search, &node->cpu, node->r.cpu_milli) /
+		                             request->cpu_milli);
+	if (request->host_bytes > 0)
+		tasks = min64(tasks, fit_host_free(search, &node->host, node->r.host_bytes) /
+		                             request->host_bytes);
+	if (request->gpu_count == 0)
+		return tasks;
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu *gpu = node->gpus[i];
+		bool linked = !search->link || gpu->r.nvlink_group == search->link;
+		enum check check = place_check_gpu(sched, search, gpu, &short_by);
+		bool fits = linked && check == CHECKS;
+		if (linked && check == CHECK_PROMISE)
+			search->promise_blocked = true;
+		int64_t need = request->gpu_kind == GPU_UNEVEN ? request->uneven_mib[0]
+		                                               : fit_mib(request, gpu);
+		room[i] = !fits ? 0 : request->gpu_kind == GPU_WHOLE ? 1 :
+		          fit_gpu_free(search, gpu) / max64(need, 1);
+	}
+	return min64(tasks, tasks_of_distinct(room, node->gpu_count, request->gpu_count));
+}
+
+int64_t place_count_linked(struct sched *sched, const struct search *search,
+                           const struct node *node, int64_t tasks, int64_t *link)
+{
+	struct search linked = *search;
+	int64_t best = 0;
+
+	linked.link = 0;
+	for (int i = 0; i < node->gpu_count; i++) {
+		int64_t group = node->gpus[i]->r.nvlink_group;
+		if (!group || group == linked.link)
+			continue;
+		linked.link = group;
+		int64_t count = count_tasks(sched, &linked, node);
+		if (best < tasks ? count > best : count >= tasks && count < best) {
+			best = count;
+			*link = group;
+		}
+	}
+	((struct search *)search)->promise_blocked |= linked.promise_blocked;
+	return best;
+}
+
+int64_t place_count(struct sched *sched, const struct search *search, const struct node *node)
+{
+	const struct shape *shape = search->shape;
+	int64_t link;
+
+	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required && !search->link &&
+	    shape->tasks > 1 && shape->request.gpu_count > 0)
+		return place_count_linked(sched, search, node, INT64_MAX, &link);
+	return count_tasks(sched, search, node);
+}

@@ -1,0 +1,174 @@
+/* command.c - the journal's form of commands, and how people read them */
+#include "core/command.h"
+
+#include <string.h>
+
+/* After its kind and time, a command has one member of a union. All of these
+ * start at one place, so each is described from there; those that are not
+ * structs are described as structs of one member. */
+struct only_id {
+	int64_t id;
+};
+struct only_node {
+	const char *node;
+};
+struct only_mix {
+	struct rows mix;
+};
+struct only_units {
+	int64_t units;
+};
+struct only_reservation {
+	int64_t reservation_id;
+};
+#define MEMBER(name) __typeof__(((struct command *)0)->name)
+
+/* clang-format off */
+#define HEAD_FIELDS(F, T) F(T, kind) F(T, now_ms)
+#define ID_FIELDS(F, T) F(T, id)
+#define NODE_FIELDS(F, T) F(T, node)
+#define MIX_FIELDS(F, T) F(T, mix, .width = MIX_WIDTH)
+#define UNITS_FIELDS(F, T) F(T, units)
+#define RESERVATION_FIELDS(F, T) F(T, reservation_id)
+
+#define DEVICE_FIELDS(F, T)                                                                        \
+	F(T, uuid) F(T, model) F(T, mig_parent) F(T, place) F(T, capacity_mib) F(T, overhead_mib)  \
+	F(T, foreign_mib) F(T, temperature_c) F(T, nvlink_group) F(T, healthy) F(T, mig_mode)
+#define MEASUREMENT_FIELDS(F, T) F(T, reservation_id) F(T, uuid) F(T, memory_mib)
+
+#define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
+#define REPORT_FIELDS(F, T)                                                                        \
+	F(T, name) F(T, boot) F(T, zone) F(T, rack) F(T, labels) F(T, cpu_milli) F(T, host_bytes)  \
+	F(T, devices, LIST(T, device_count, device_type))                                          \
+	F(T, measurements, LIST(T, measurement_count, measurement_type))                           \
+	F(T, running, LIST(T, running_count, reservation_type)) F(T, snapshot)
+#define GPU_FIELDS(F, T)                                                                           \
+	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
+	F(T, measurements, LIST(T, measurement_count, measurement_type))
+
+#define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, hold) F(T, check_possible)
+#define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
+#define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
+#define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
+#define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message)
+/* clang-format on */
+
+#define TYPE static const struct record_type
+TYPE head_type = RECORD_TYPE("command", 0, struct command, HEAD_FIELDS);
+TYPE id_type = RECORD_TYPE("command", 0, struct only_id, ID_FIELDS);
+TYPE node_type = RECORD_TYPE("command", 0, struct only_node, NODE_FIELDS);
+TYPE mix_type = RECORD_TYPE("mix", 0, struct only_mix, MIX_FIELDS);
+TYPE units_type = RECORD_TYPE("pass", 0, struct only_units, UNITS_FIELDS);
+TYPE reservation_type = RECORD_TYPE("running", 1, struct only_reservation, RESERVATION_FIELDS);
+TYPE device_type = RECORD_TYPE("device", 0, struct device, DEVICE_FIELDS);
+TYPE measurement_type = RECORD_TYPE("measurement", 0, struct measurement, MEASUREMENT_FIELDS);
+TYPE report_type = RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_FIELDS);
+TYPE gpu_type = RECORD_TYPE("gpu_report", 0, struct gpu_report_command, GPU_FIELDS);
+TYPE submit_type = RECORD_TYPE("submit", 0, struct submit_command, SUBMIT_FIELDS);
+TYPE reprioritise_type = RECORD_TYPE("reprioritise", 0, MEMBER(reprioritise), REPRIORITISE_FIELDS);
+TYPE state_type = RECORD_TYPE("node_state", 0, MEMBER(node_state), STATE_FIELDS);
+TYPE drain_type = RECORD_TYPE("node_drain", 0, MEMBER(drain), DRAIN_FIELDS);
+TYPE task_type = RECORD_TYPE("task", 0, MEMBER(task), TASK_FIELDS);
+
+/* A kind of command: its name, and up to two descriptions of its member. */
+struct variant {
+	const char *name;
+	const struct record_type *parts[2];
+};
+
+static const struct variant variants[COMMAND_KINDS] = {
+	[COMMAND_START] = { "start", { NULL } },
+	[COMMAND_CONFIGURE] = { "configure", { &record_types[RECORD_CONFIG] } },
+	[COMMAND_PUT_TENANT] = { "put_tenant", { &record_types[RECORD_TENANT] } },
+	[COMMAND_DELETE_TENANT] = { "delete_tenant", { &id_type } },
+	[COMMAND_SUBMIT] = { "submit", { &record_types[RECORD_JOB], &submit_type } },
+	[COMMAND_CANCEL] = { "cancel", { &id_type } },
+	[COMMAND_HOLD] = { "hold", { &id_type } },
+	[COMMAND_RELEASE] = { "release", { &id_type } },
+	[COMMAND_REQUEUE] = { "requeue", { &id_type } },
+	[COMMAND_REPRIORITISE] = { "reprioritise", { &reprioritise_type } },
+	[COMMAND_NODE_REPORT] = { "node_report", { &report_type } },
+	[COMMAND_GPU_REPORT] = { "gpu_report", { &gpu_type } },
+	[COMMAND_NODE_STATE] = { "node_state", { &state_type } },
+	[COMMAND_NODE_DRAIN] = { "node_drain", { &drain_type } },
+	[COMMAND_NODE_DEAD] = { "node_dead", { &node_type } },
+	[COMMAND_NODE_REMOVE] = { "node_remove", { &node_type } },
+	[COMMAND_TASK_STARTED] = { "task_started", { &task_type } },
+	[COMMAND_TASK_REFUSED] = { "task_refused", { &task_type } },
+	[COMMAND_TASK_EXITED] = { "task_exited", { &task_type } },
+	[COMMAND_TASK_CHECKPOINT] = { "task_checkpoint", { &task_type } },
+	[COMMAND_MEMORY_RELEASED] = { "memory_released", { &task_type } },
+	[COMMAND_MIX] = { "mix", { &mix_type } },
+	[COMMAND_TIME] = { "time", { NULL } },
+	[COMMAND_PASS] = { "pass", { &units_type } },
+};
+
+#define MEMBER_OFFSET offsetof(struct command, id)
+_Static_assert(offsetof(struct submit_command, job) == 0, "a submission starts with its job");
+_Static_assert(offsetof(struct command, submit) == MEMBER_OFFSET, "members start at one place");
+
+static bool is_kind(enum command_kind kind)
+{
+	return (unsigned)kind < COMMAND_KINDS;
+}
+
+static const struct variant *variant_of(const struct command *command)
+{
+	INVARIANT(is_kind(command->kind));
+	return &variants[command->kind];
+}
+
+const char *command_kind_name(enum command_kind kind)
+{
+	return is_kind(kind) ? variants[kind].name : "unknown";
+}
+
+void command_encode(struct buffer *buffer, const struct command *command)
+{
+	const struct variant *variant = variant_of(command);
+	const char *member = (const char *)command + MEMBER_OFFSET;
+	fields_encode(buffer, &head_type, command);
+	for (int i = 0; i < 2 && variant->parts[i]; i++)
+		fields_encode(buffer, variant->parts[i], member);
+}
+
+/* Decodes what follows the head. */
+static bool decode_member(struct arena *arena, struct command *command, const uint8_t **at,
+                          const uint8_t *end, struct error *error)
+{
+	const struct variant *variant = variant_of(command);
+	char *member = (char *)command + MEMBER_OFFSET;
+	for (int i = 0; i < 2 && variant->parts[i]; i++) {
+		if (!fields_decode(arena, variant->parts[i], member, at, end, error))
+			return false;
+	}
+	return true;
+}
+
+struct command *command_decode(struct arena *arena, const uint8_t **data, const uint8_t *end,
+                               struct error *error)
+{
+	const uint8_t *at = *data;
+	struct command *command = arena_alloc(arena, sizeof(*command));
+	memset(command, 0, sizeof(*command));
+	if (!fields_decode(arena, &head_type, command, &at, end, error))
+		return NULL;
+	if (!is_kind(command->kind)) {
+		error_set(error, ERROR_CORRUPT, "command.kind is %d: there are only %d kinds",
+		          (int)command->kind, COMMAND_KINDS);
+		return NULL;
+	}
+	if (!decode_member(arena, command, &at, end, error))
+		return NULL;
+	*data = at;
+	return command;
+}
+
+void command_print(struct buffer *buffer, const struct command *command)
+{
+	const struct variant *variant = variant_of(command);
+	const char *member = (const char *)command + MEMBER_OFFSET;
+	buffer_print(buffer, "%s now_ms=%lld", variant->name, (long long)command->now_ms);
+	for (int i = 0; i < 2 && variant->parts[i]; i++)
+		fields_print(buffer, variant->parts[i], member);
+}

@@ -1,0 +1,111 @@
+/* command.h - the facts and wishes that enter the core, each with its time */
+#ifndef CORE_COMMAND_H
+#define CORE_COMMAND_H
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "core/record.h"
+
+enum command_kind {
+	COMMAND_START,           /* a scheduler begins: new term, nodes must report again */
+	COMMAND_CONFIGURE,
+	COMMAND_PUT_TENANT,
+	COMMAND_DELETE_TENANT,
+	COMMAND_SUBMIT,
+	COMMAND_CANCEL,
+	COMMAND_HOLD,
+	COMMAND_RELEASE,         /* of a hold */
+	COMMAND_REQUEUE,         /* stop it and queue it again */
+	COMMAND_REPRIORITISE,
+	COMMAND_NODE_REPORT,     /* all of a node, as it is */
+	COMMAND_GPU_REPORT,      /* one GPU's measurements */
+	COMMAND_NODE_STATE,      /* online, silent, lost */
+	COMMAND_NODE_DRAIN,      /* or resume */
+	COMMAND_NODE_DEAD,       /* an administrator says that nothing runs there any more */
+	COMMAND_NODE_REMOVE,
+	COMMAND_TASK_STARTED,
+	COMMAND_TASK_REFUSED,    /* the node would not start it */
+	COMMAND_TASK_EXITED,
+	COMMAND_TASK_CHECKPOINT, /* work up to now is safe */
+	COMMAND_MEMORY_RELEASED, /* the node confirms: processes gone, memory back */
+	COMMAND_MIX,             /* the kinds of tasks to expect, given from outside */
+	COMMAND_TIME,            /* time passed */
+	COMMAND_PASS,            /* decide now */
+	COMMAND_KINDS,
+};
+
+/* A device as a node advertises it. Several with one UUID are one GPU. */
+struct device {
+	const char *uuid, *model, *mig_parent; /* "" where there is none */
+	int64_t place;
+	int64_t capacity_mib, overhead_mib, foreign_mib, temperature_c, nvlink_group;
+	bool healthy, mig_mode;
+};
+
+/* What an owner on a GPU was measured to use. */
+struct measurement {
+	int64_t reservation_id;
+	const char *uuid;
+	int64_t memory_mib;
+};
+
+struct submit_command {
+	struct job_record job;   /* id, array_id, submitted_ms are the core's to fill */
+	int64_t array_from, array_to; /* an array of jobs when array_to > 0 */
+	bool hold;
+	bool check_possible;     /* refuse what could never run on this cluster's hardware */
+};
+
+struct node_report_command {
+	const char *name, *boot, *zone, *rack, *labels;
+	int64_t cpu_milli, host_bytes;
+	const struct device *devices;
+	int64_t device_count;
+	const struct measurement *measurements;
+	int64_t measurement_count;
+	const int64_t *running;  /* reservations that the node has, running or stopping; others are gone */
+	int64_t running_count;
+	bool snapshot;           /* `running` is complete: what it does not name is not there */
+};
+
+struct gpu_report_command {
+	const char *uuid;
+	int64_t foreign_mib, temperature_c;
+	bool healthy;
+	const struct measurement *measurements;
+	int64_t measurement_count;
+};
+
+struct command {
+	enum command_kind kind;
+	int64_t now_ms;
+	union {
+		struct config_record configure;
+		struct tenant_record tenant;       /* PUT_TENANT: id 0 makes a new one; its meters are ignored */
+		int64_t id;                        /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE */
+		struct submit_command submit;
+		struct { int64_t id, priority; } reprioritise;
+		struct node_report_command report;
+		struct gpu_report_command gpu;
+		struct { const char *name; enum node_state state; } node_state;
+		struct { const char *name; bool draining; } drain;
+		const char *node;                  /* NODE_DEAD, NODE_REMOVE */
+		struct { int64_t reservation_id; int64_t exit_code; bool released; const char *message; } task;
+		struct rows mix;                   /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
+		int64_t units;                     /* PASS: starts, claims and evictions at the most */
+	};
+};
+
+/* "put_tenant", ...; "unknown" for what is not a kind. */
+const char *command_kind_name(enum command_kind kind);
+
+/* The journal's form: encode appends; decode reads one command into the arena
+ * and moves `*data` on, or returns NULL with a reason. */
+void command_encode(struct buffer *buffer, const struct command *command);
+struct command *command_decode(struct arena *arena, const uint8_t **data, const uint8_t *end,
+                               struct error *error);
+/* One line of text for people, without a newline: `submit now_ms=1000 name="train" ...`. */
+void command_print(struct buffer *buffer, const struct command *command);
+
+#endif

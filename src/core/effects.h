@@ -1,0 +1,79 @@
+/* effects.h - what follows from a command: records, orders, events, a reply */
+#ifndef CORE_EFFECTS_H
+#define CORE_EFFECTS_H
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "core/record.h"
+
+enum effect_kind {
+	EFFECT_PUT,     /* keep this record, in place of the one with its key */
+	EFFECT_DELETE,  /* forget the record with this key */
+	EFFECT_ARCHIVE, /* keep it for readers; the core does not want it back */
+	EFFECT_START,   /* order: run this task */
+	EFFECT_STOP,    /* order: stop what runs under this reservation */
+	EFFECT_EVENT,   /* something that people watch for */
+	EFFECT_MORE,    /* the pass used up its units: there may be more to decide */
+};
+
+enum event_kind {
+	EVENT_JOB_SUBMITTED, EVENT_JOB_SCHEDULED, EVENT_JOB_STARTED, EVENT_JOB_PREEMPTED,
+	EVENT_JOB_REQUEUED, EVENT_JOB_ENDED, EVENT_JOB_HELD, EVENT_JOB_RELEASED,
+	EVENT_TASK_STARTED, EVENT_TASK_ENDED, EVENT_NODE_CHANGED, EVENT_GPU_OVER, EVENT_GPU_FREE_AGAIN,
+	EVENT_TENANT_CHANGED, EVENT_RELEASE_LATE,
+};
+
+/* An order names the term, so that a node refuses it from an older scheduler. */
+struct task_order {
+	int64_t term, reservation_id, job_id, task, node_id;
+	int64_t grace_ms;        /* STOP: between notice and kill */
+	int64_t tasks;           /* START: how many tasks the job has */
+	struct rows parts;       /* START: enum part_column */
+	int64_t cpu_milli, host_bytes;
+};
+
+struct event {
+	enum event_kind kind;
+	int64_t number, time_ms, job_id, task, node_id, gpu_id, tenant_id, value;
+};
+
+struct effect {
+	enum effect_kind kind;
+	enum record_kind record_kind;   /* PUT, DELETE, ARCHIVE */
+	union {
+		const void *record;         /* PUT: a copy that lives with the effects */
+		struct record_key key;      /* DELETE, ARCHIVE */
+		struct task_order order;
+		struct event event;
+	};
+};
+
+/* Effects in the order in which they came about. Kept and cleared by the
+ * caller, used again for the next command. Zero-initialised is empty. */
+struct effects {
+	struct effect *at;
+	size_t count, capacity;
+	struct arena arena;
+	int64_t reply_id;       /* what SUBMIT and PUT_TENANT gave out: the id, or the first of an array */
+	int64_t reply_count;    /* jobs that SUBMIT made */
+	bool repeated;          /* SUBMIT: the idempotency key was known, nothing was done */
+};
+
+void effects_put(struct effects *effects, enum record_kind kind, const void *record);
+void effects_delete(struct effects *effects, enum record_kind kind, int64_t first, int64_t second);
+void effects_archive(struct effects *effects, enum record_kind kind, int64_t first, int64_t second);
+/* The order's parts are copied. */
+void effects_order(struct effects *effects, enum effect_kind kind, const struct task_order *order);
+void effects_event(struct effects *effects, const struct event *event);
+void effects_more(struct effects *effects);
+
+/* Empties it; keeps the memory. */
+void effects_clear(struct effects *effects);
+void effects_free(struct effects *effects);
+
+/* Appends all of it in a form that is equal for equal effects. */
+void effects_encode(struct buffer *buffer, const struct effects *effects);
+/* One line of text per effect, for people, and one for the reply if there is one. */
+void effects_print(struct buffer *buffer, const struct effects *effects);
+
+#endif

@@ -1,0 +1,150 @@
+/* fit.c - the checks that decide whether a GPU and a node take a task */
+#include "core/fit.h"
+
+#include "core/job.h"
+#include "core/state.h"
+
+int64_t fit_mib(const struct request *request, const struct gpu *gpu)
+{
+	switch (request->gpu_kind) {
+	case GPU_WHOLE:
+		return gpu_usable_mib(gpu) - gpu->r.foreign_mib;
+	case GPU_FRACTION:
+		return request->fraction * gpu_usable_mib(gpu) / WHOLE_GPU;
+	case GPU_MEMORY:
+		return request->memory_mib;
+	case GPU_UNEVEN: /* the smallest; the others are looked at in turn */
+		return request->uneven_mib[request->gpu_count - 1];
+	default:
+		return 0;
+	}
+}
+
+/* Thousandths of this GPU that so much memory stands for, rounded up. */
+static int64_t share_of(const struct request *request, const struct gpu *gpu, int64_t mib)
+{
+	if (request->gpu_kind == GPU_WHOLE)
+		return WHOLE_GPU;
+	if (request->gpu_kind == GPU_FRACTION)
+		return request->fraction;
+	int64_t usable = gpu_usable_mib(gpu);
+	return usable ? min64((mib * WHOLE_GPU + usable - 1) / usable, WHOLE_GPU) : WHOLE_GPU;
+}
+
+struct part fit_part(const struct request *request, struct gpu *gpu, int64_t mib)
+{
+	return (struct part){
+		.gpu = gpu,
+		.mib = mib,
+		.share = share_of(request, gpu, mib),
+		.whole = request->gpu_kind == GPU_WHOLE,
+	};
+}
+
+int64_t fit_gpu_free(const struct search *search, const struct gpu *gpu)
+{
+	int64_t later = gpu_free_later(gpu);
+
+	return search->view == VIEW_NOW ? min64(gpu_free_now(gpu), later) : later;
+}
+
+static enum check closed_check(const struct sched *sched, const struct gpu *gpu)
+{
+	if (!gpu->r.present || !gpu->r.healthy || gpu->r.mig_mode || gpu->r.capacity_mib == 0)
+		return CHECK_HEALTH;
+	if (gpu->r.hot && sched->config.enable_thermal)
+		return CHECK_HOT;
+	return gpu_is_over(gpu) ? CHECK_OVER : CHECK_NODE;
+}
+
+static enum check check_whole(const struct sched *sched, const struct search *search,
+                              const struct gpu *gpu, int64_t *short_by)
+{
+	const struct request *request = &search->shape->request;
+
+	if (gpu_usable_mib(gpu) < request->memory_mib) {
+		*short_by = request->memory_mib - gpu_usable_mib(gpu);
+		return CHECK_SIZE;
+	}
+	bool empty = search->view == VIEW_NOW ? gpu_empty_now(gpu) : gpu_empty_later(gpu);
+	if (!empty && gpu->books.owners == 0)
+		return CHECK_CLAIM;
+	if (!empty || gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
+		return CHECK_OCCUPIED;
+	if (gpu_usable_mib(gpu) - gpu->r.foreign_mib < max64(request->memory_mib, 1))
+		return CHECK_MEMORY;
+	return CHECKS;
+}
+
+static enum check check_shared(const struct search *search, const struct gpu *gpu,
+                               int64_t *short_by)
+{
+	int64_t need = fit_mib(&search->shape->request, gpu);
+
+	if (gpu_usable_mib(gpu) < need) {
+		*short_by = need - gpu_usable_mib(gpu);
+		return CHECK_SIZE;
+	}
+	if (search->view == VIEW_NOW ? !gpu_shareable_now(gpu) : !gpu_shareable_later(gpu))
+		return gpu->books.whole_owners > 0 ? CHECK_WHOLE : CHECK_CLAIM;
+	if (search->view == VIEW_NOW && gpu_free_now(gpu) < need) {
+		*short_by = need - gpu_free_now(gpu);
+		return CHECK_MEMORY;
+	}
+	if (gpu_free_later(gpu) < need) {
+		*short_by = need - gpu_free_later(gpu);
+		return search->view == VIEW_NOW ? CHECK_CLAIM : CHECK_MEMORY;
+	}
+	return CHECKS;
+}
+
+enum check place_check_gpu(const struct sched *sched, const struct search *search,
+                           const struct gpu *gpu, int64_t *short_by)
+{
+	*short_by = 0;
+	if (!filter_allows(search->shape->filter, gpu))
+		return CHECK_MODEL;
+	if (!gpu_is_open(gpu, &sched->config))
+		return closed_check(sched, gpu);
+	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
+	                           ? check_whole(sched, search, gpu, short_by)
+	                           : check_shared(search, gpu, short_by);
+	if (check != CHECKS)
+		return check;
+	if (gpu->promised_ms < search->until_ms && gpu->promised_to != search->job->r.id &&
+	    !search->ignore_promises)
+		return CHECK_PROMISE;
+	return CHECKS;
+}
+
+int64_t fit_host_free(const struct search *search, const struct host_books *books,
+                              int64_t total)
+{
+	int64_t later = host_free_later(books, total);
+
+	return search->view == VIEW_NOW ? min64(host_free_now(books, total), later) : later;
+}
+
+enum check place_check_node(const struct sched *sched, const struct search *search,
+                            const struct node *node, int64_t *short_by)
+{
+	const struct request *request = &search->shape->request;
+	int64_t cpu = fit_host_free(search, &node->cpu, node->r.cpu_milli);
+	int64_t host = fit_host_free(search, &node->host, node->r.host_bytes);
+
+	(void)sched;
+	*short_by = 0;
+	if (!node_is_open(node))
+		return CHECK_NODE;
+	if (!node_has_labels(node, search->shape->filter->labels))
+		return CHECK_LABELS;
+	if (request->cpu_milli > 0 && cpu < request->cpu_milli) {
+		*short_by = request->cpu_milli - cpu;
+		return CHECK_CPU;
+	}
+	if (request->host_bytes > 0 && host < request->host_bytes) {
+		*short_by = request->host_bytes - host;
+		return CHECK_HOST;
+	}
+	return CHECKS;
+}

@@ -1,0 +1,377 @@
+/* index.c - what is free where, kept up to date as the books change */
+#include "core/index.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/ledger.h"
+
+/* What speaks for a GPU. Whether a task fits grows with each of these, so one
+ * that appears is a sign that something may fit that did not. */
+enum offer {
+	OFFER_OPEN = 1 << 0,
+	OFFER_CLEAN = 1 << 1, /* no more foreign memory than a GPU given whole may have */
+	OFFER_EMPTY_NOW = 1 << 2,
+	OFFER_EMPTY_LATER = 1 << 3,
+	OFFER_SHARED_NOW = 1 << 4,
+	OFFER_SHARED_LATER = 1 << 5,
+};
+#define OFFER_WHOLE (OFFER_CLEAN | OFFER_EMPTY_NOW)
+
+#define MIB_FIRST_BIT 6 /* levels begin at 64 MiB */
+#define MILLI_STEP 25
+
+int index_mib_level(int64_t mib)
+{
+	if (mib < INT64_C(1) << MIB_FIRST_BIT)
+		return 0;
+	int top = 63 - __builtin_clzll((uint64_t)mib);
+	int eighth = (int)(mib >> (top - 3)) & 7;
+	int level = (top - MIB_FIRST_BIT) * 8 + eighth;
+	return level < INDEX_MIB_LEVELS ? level : INDEX_MIB_LEVELS - 1;
+}
+
+int index_milli_level(int64_t milli)
+{
+	return (int)max64(0, min64(milli / MILLI_STEP, INDEX_MILLI_LEVELS - 1));
+}
+
+int index_cpu_level(int64_t cpu_milli)
+{
+	if (cpu_milli <= 0)
+		return 0;
+	int level = 64 - __builtin_clzll((uint64_t)cpu_milli);
+	return level < INDEX_CPU_LEVELS ? level : INDEX_CPU_LEVELS - 1;
+}
+
+static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
+                                               const struct config_record *config)
+{
+	struct gpu_summary has = { 0 };
+
+	if (gpu_is_open(gpu, config)) {
+		has.free_now_mib = gpu_free_now(gpu);
+		has.free_later_mib = gpu_free_later(gpu);
+		has.usable_mib = gpu_usable_mib(gpu);
+		has.offers = OFFER_OPEN;
+		has.offers |= gpu->r.foreign_mib <= config->foreign_tolerance_mib ? OFFER_CLEAN : 0;
+		has.offers |= gpu_empty_now(gpu) ? OFFER_EMPTY_NOW : 0;
+		has.offers |= gpu_empty_later(gpu) ? OFFER_EMPTY_LATER : 0;
+		has.offers |= gpu_shareable_now(gpu) ? OFFER_SHARED_NOW : 0;
+		has.offers |= gpu_shareable_later(gpu) ? OFFER_SHARED_LATER : 0;
+	}
+	return has;
+}
+
+/* Usable memory that changes counts either way: less of it makes fractions smaller. */
+static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summary *after)
+{
+	return after->offers != 0 && ((after->offers & ~before->offers) != 0 ||
+	                              after->free_now_mib > before->free_now_mib ||
+	                              after->free_later_mib > before->free_later_mib ||
+	                              after->usable_mib != before->usable_mib);
+}
+
+static bool node_gained(const struct node_summary *before, const struct node_summary *after)
+{
+	return after->open &&
+	       (!before->open || before->redescribed || after->cpu_now > before->cpu_now ||
+	        after->cpu_later > before->cpu_later || after->host_now > before->host_now ||
+	        after->host_later > before->host_later);
+}
+
+/* A node's summary in the making. `fraction` of the best GPU so far is kept as a
+ * ratio, so that a node costs one division and not one for each GPU. */
+struct tally {
+	struct node_summary sum;
+	struct {
+		int64_t top, bottom; /* bottom 0: none yet */
+	} fraction;
+};
+
+static struct tally tally_begin(const struct node *node)
+{
+	const struct node_record *r = &node->r;
+
+	if (!node_is_open(node))
+		return (struct tally){ 0 };
+	return (struct tally){
+		.sum.open = true,
+		.sum.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
+		.sum.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
+		.sum.cpu_later = host_free_later(&node->cpu, r->cpu_milli),
+		.sum.host_now = host_free_now(&node->host, r->host_bytes),
+		.sum.host_later = host_free_later(&node->host, r->host_bytes),
+	};
+}
+
+/* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
+ * that fits is floor((1000 x free + 999) / usable). */
+static void tally_shared(struct tally *tally, int64_t free_mib, int64_t usable_mib)
+{
+	int64_t top = free_mib * WHOLE_GPU + WHOLE_GPU - 1, bottom = tally->fraction.bottom;
+	bool more = usable_mib == bottom
+	                ? top > tally->fraction.top
+	                : (int128)top * bottom >= (int128)tally->fraction.top * usable_mib;
+
+	tally->sum.best_mib = max64(tally->sum.best_mib, free_mib);
+	if (more) {
+		tally->fraction.top = top;
+		tally->fraction.bottom = usable_mib;
+	}
+}
+
+static void tally_gpu(struct tally *tally, const struct gpu *gpu, const struct gpu_summary *has)
+{
+	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
+
+	if (gpu->books.releasing_owners > 0)
+		tally->sum.releasing = tally->sum.open;
+	if ((has->offers & OFFER_WHOLE) == OFFER_WHOLE && has->free_now_mib > 0)
+		tally->sum.whole++;
+	if ((has->offers & OFFER_SHARED_NOW) != 0 && free_mib >= 0 && has->usable_mib > 0)
+		tally_shared(tally, free_mib, has->usable_mib);
+}
+
+static void tally_end(struct tally *tally)
+{
+	struct node_summary *sum = &tally->sum;
+
+	if (tally->fraction.bottom > 0)
+		sum->best_milli =
+		    (int32_t)min64(tally->fraction.top / tally->fraction.bottom, WHOLE_GPU);
+	sum->whole_level = (int32_t)min64(sum->whole, INDEX_WHOLE_LEVELS - 1);
+	sum->mib_level = sum->best_mib > 0 ? index_mib_level(sum->best_mib) : -1;
+	sum->milli_level = sum->best_milli > 0 ? index_milli_level(sum->best_milli) : -1;
+	sum->cpu_level = sum->open ? index_cpu_level(min64(sum->cpu_now, sum->cpu_later)) : -1;
+}
+
+/* Sets are nested, so a node that moves from one level to another joins or
+ * leaves those in between. */
+static void move(struct bitset *sets, size_t slot, int from, int to)
+{
+	for (int level = from + 1; level <= to; level++)
+		bitset_add(&sets[level], slot);
+	for (int level = to + 1; level <= from; level++)
+		bitset_drop(&sets[level], slot);
+}
+
+static void move_whole(struct index *index, size_t slot, int from, int to)
+{
+	move(index->whole, slot, from, to);
+	for (int level = from + 1; level <= to; level++)
+		index->whole_count[level]++;
+	for (int level = to + 1; level <= from; level++)
+		index->whole_count[level]--;
+}
+
+/* Puts a node where `after` says, from where `before` says that it is. */
+static void place(struct index *index, size_t slot, const struct node_summary *before,
+                  const struct node_summary *after)
+{
+	INVARIANT(slot / 64 < index->open.words);
+	if (before->open != after->open)
+		bitset_assign(&index->open, slot, after->open);
+	if (before->releasing != after->releasing) {
+		bitset_assign(&index->releasing, slot, after->releasing);
+		index->releasing_count += after->releasing ? 1 : -1;
+	}
+	move_whole(index, slot, before->whole_level, after->whole_level);
+	move(index->mib, slot, before->mib_level, after->mib_level);
+	move(index->milli, slot, before->milli_level, after->milli_level);
+	move(index->cpu, slot, before->cpu_level, after->cpu_level);
+}
+
+/* Looks at a node anew; true if something may fit there that did not. */
+static bool look(struct index *index, struct node *node, const struct config_record *config)
+{
+	struct tally tally = tally_begin(node);
+	bool gained = false;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		struct gpu *gpu = node->gpus[i];
+		struct gpu_summary after = summarise_gpu(gpu, config);
+		gained |= gpu_gained(&gpu->summary, &after);
+		gpu->summary = after;
+		tally_gpu(&tally, gpu, &after);
+	}
+	tally_end(&tally);
+	gained |= node_gained(&node->summary, &tally.sum);
+	place(index, (size_t)node->slot, &node->summary, &tally.sum);
+	node->summary = tally.sum;
+	return gained;
+}
+
+static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
+                     size_t size)
+{
+	apply(&index->open, size);
+	apply(&index->releasing, size);
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+		apply(&index->whole[level], size);
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		apply(&index->mib[level], size);
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		apply(&index->milli[level], size);
+	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
+		apply(&index->cpu[level], size);
+}
+
+static void clear_set(struct bitset *set, size_t size)
+{
+	bitset_grow(set, size);
+	if (set->words > 0)
+		memset(set->word, 0, set->words * sizeof(*set->word));
+}
+
+static void free_set(struct bitset *set, size_t size)
+{
+	(void)size;
+	bitset_free(set);
+}
+
+/* In no set, and with nothing to compare to. */
+static const struct node_summary nowhere = { .mib_level = -1, .milli_level = -1, .cpu_level = -1 };
+
+void index_build(struct index *index, struct cluster *cluster, const struct config_record *config)
+{
+	INVARIANT(cluster->ordered);
+	each_set(index, clear_set, cluster->node_count);
+	memset(index->whole_count, 0, sizeof(index->whole_count));
+	index->releasing_count = 0;
+	for (size_t i = 0; i < cluster->node_count; i++) {
+		struct node *node = cluster->by_slot[i];
+		node->summary = nowhere;
+		look(index, node, config);
+		node->version = ++index->last_version;
+	}
+	index->free_version = ++index->last_version;
+}
+
+void index_touch(struct index *index, struct node *node, const struct config_record *config)
+{
+	bool gained = look(index, node, config);
+
+	node->version = ++index->last_version;
+	if (gained)
+		index->free_version = ++index->last_version;
+}
+
+void index_restore(struct index *index, struct node *node, const struct config_record *config,
+                   uint64_t version, uint64_t free_version)
+{
+	INVARIANT(version <= index->last_version && free_version <= index->last_version);
+	look(index, node, config);
+	node->version = version;
+	index->free_version = free_version;
+}
+
+void index_free(struct index *index)
+{
+	each_set(index, free_set, 0);
+	*index = (struct index){ 0 };
+}
+
+static bool gpu_summary_equal(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
+	       a->usable_mib == b->usable_mib && a->offers == b->offers;
+}
+
+static bool node_summary_equal(const struct node_summary *a, const struct node_summary *b)
+{
+	return a->best_mib == b->best_mib && a->best_milli == b->best_milli &&
+	       a->whole == b->whole && a->whole_level == b->whole_level &&
+	       a->mib_level == b->mib_level && a->milli_level == b->milli_level && a->cpu_level == b->cpu_level &&
+	       a->open == b->open && a->releasing == b->releasing && a->cpu_now == b->cpu_now &&
+	       a->cpu_later == b->cpu_later && a->host_now == b->host_now &&
+	       a->host_later == b->host_later;
+}
+
+/* The summary of a node as it is now; panics if what is kept differs. */
+static struct node_summary check_node(const struct node *node, const struct config_record *config)
+{
+	struct tally tally = tally_begin(node);
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu *gpu = node->gpus[i];
+		struct gpu_summary has = summarise_gpu(gpu, config);
+		if (!gpu_summary_equal(&gpu->summary, &has))
+			panic("index: GPU %s of node %s is not as it was when last looked at",
+			      gpu->r.uuid, node->r.name);
+		tally_gpu(&tally, gpu, &has);
+	}
+	tally_end(&tally);
+	if (!node_summary_equal(&node->summary, &tally.sum))
+		panic("index: node %s is not as it was when last looked at", node->r.name);
+	return tally.sum;
+}
+
+/* The slots of word `at`; words that a set does not have are empty. */
+static uint64_t word_of_set(const struct bitset *set, size_t at)
+{
+	return at < set->words ? set->word[at] : 0;
+}
+
+static void check_set(const char *name, int level, const struct bitset *set,
+                      const struct bitset *fresh, const struct cluster *cluster)
+{
+	size_t words = set->words > fresh->words ? set->words : fresh->words;
+
+	for (size_t at = 0; at < words; at++) {
+		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
+		if (differ == 0)
+			continue;
+		size_t slot = at * 64 + (size_t)__builtin_ctzll(differ);
+		panic("index: node %s is %s in the set %s[%d]",
+		      slot < cluster->node_count ? cluster->by_slot[slot]->r.name : "(none)",
+		      bitset_has(set, slot) ? "wrongly" : "not", name, level);
+	}
+}
+
+static void check_sets(const struct index *index, const struct index *fresh,
+                       const struct cluster *cluster)
+{
+	check_set("open", 0, &index->open, &fresh->open, cluster);
+	check_set("releasing", 0, &index->releasing, &fresh->releasing, cluster);
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+		check_set("whole", level, &index->whole[level], &fresh->whole[level], cluster);
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		check_set("mib", level, &index->mib[level], &fresh->mib[level], cluster);
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		check_set("milli", level, &index->milli[level], &fresh->milli[level], cluster);
+	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
+		check_set("cpu", level, &index->cpu[level], &fresh->cpu[level], cluster);
+}
+
+static void check_counts(const struct index *index, const struct index *fresh)
+{
+	for (int level = 0; level < INDEX_WHOLE_LEVELS; level++) {
+		if (index->whole_count[level] != fresh->whole_count[level])
+			panic("index: %" PRId64 " nodes are counted in whole[%d], %" PRId64
+			      " are there",
+			      index->whole_count[level], level, fresh->whole_count[level]);
+	}
+	if (index->releasing_count != fresh->releasing_count)
+		panic("index: %" PRId64 " nodes are counted as releasing, %" PRId64 " are",
+		      index->releasing_count, fresh->releasing_count);
+}
+
+void index_check(const struct index *index, const struct cluster *cluster,
+                 const struct config_record *config)
+{
+	struct index fresh = { 0 };
+
+	INVARIANT(cluster->ordered && index->free_version <= index->last_version);
+	each_set(&fresh, clear_set, cluster->node_count);
+	for (size_t i = 0; i < cluster->node_count; i++) {
+		const struct node *node = cluster->by_slot[i];
+		INVARIANT(node->slot == (int)i && node->version <= index->last_version);
+		struct node_summary sum = check_node(node, config);
+		place(&fresh, i, &nowhere, &sum);
+	}
+	check_sets(index, &fresh, cluster);
+	check_counts(index, &fresh);
+	index_free(&fresh);
+}

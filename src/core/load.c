@@ -1,0 +1,248 @@
+/* load.c - jobs, tasks and reservations from their records */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/job.h"
+#include "core/state.h"
+
+/* Texts and rows of a job live in one block, written once. */
+static const char *pack_text(char **at, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*at, text, size);
+
+	*at += size;
+	return copy;
+}
+
+static struct rows pack_rows(char **at, struct rows rows, int64_t width)
+{
+	size_t size = (size_t)(rows.count * width) * sizeof(int64_t);
+	struct rows copy = { (const int64_t *)(void *)*at, rows.count };
+
+	if (size)
+		memcpy(*at, rows.at, size);
+	*at += size;
+	return copy;
+}
+
+static void own_texts(struct job *job, const struct job_record *from)
+{
+	size_t size = (size_t)(from->uneven.count + 2 * from->depends.count) * sizeof(int64_t);
+
+	size += strlen(from->name) + strlen(from->payload) + strlen(from->gpu_models) +
+	        strlen(from->node_labels) + strlen(from->idempotency_key) + 5;
+	job->texts = memory_alloc(size);
+	char *at = job->texts;
+	job->r.uneven = pack_rows(&at, from->uneven, 1);
+	job->r.depends = pack_rows(&at, from->depends, 2);
+	job->r.name = pack_text(&at, from->name);
+	job->r.payload = pack_text(&at, from->payload);
+	job->r.gpu_models = pack_text(&at, from->gpu_models);
+	job->r.node_labels = pack_text(&at, from->node_labels);
+	job->r.idempotency_key = pack_text(&at, from->idempotency_key);
+}
+
+void job_fill_request(struct job *job)
+{
+	struct request *request = &job->request;
+
+	request->gpu_kind = (enum gpu_kind)job->r.gpu_kind;
+	request->gpu_count = job->r.gpu_kind == GPU_NONE ? 0 : job->r.gpu_count;
+	request->fraction = job->r.fraction;
+	request->memory_mib = job->r.memory_mib;
+	request->cpu_milli = job->r.cpu_milli;
+	request->host_bytes = job->r.host_bytes;
+	for (int64_t i = 0; i < job->r.uneven.count && i < PARTS_MAX; i++) {
+		int64_t j = i;
+		for (; j > 0 && request->uneven_mib[j - 1] < job->r.uneven.at[i]; j--)
+			request->uneven_mib[j] = request->uneven_mib[j - 1];
+		request->uneven_mib[j] = job->r.uneven.at[i];
+	}
+}
+
+static void join_array(struct sched *sched, struct job *job)
+{
+	if (job->r.array_id == 0 || job->r.array_limit == 0)
+		return;
+	struct array *array = map_get(&sched->arrays, job->r.array_id);
+	if (!array) {
+		array = NEW(struct array);
+		array->id = job->r.array_id;
+		array->limit = job->r.array_limit;
+		map_put(&sched->arrays, array->id, array);
+	}
+	array->members++;
+	job->array = array;
+}
+
+static void remember_key(struct sched *sched, struct job *job)
+{
+	struct buffer key = { 0 };
+
+	if (!*job->r.idempotency_key || (job->r.array_id && job->r.array_id != job->r.id))
+		return;
+	buffer_print(&key, "%lld/%s", (long long)job->r.tenant_id, job->r.idempotency_key);
+	text_map_put(&sched->keys, key.data, job);
+	buffer_free(&key);
+}
+
+struct job *job_load(struct sched *sched, const struct job_record *record, struct error *error)
+{
+	struct tenant *tenant = tenants_find(&sched->tenants, record->tenant_id);
+
+	if (!tenant || record->id <= 0 || record->tasks < 1 || record->tasks > TASKS_MAX ||
+	    record->min_available < 1 || record->min_available > record->tasks ||
+	    record->gpu_count < 0 || record->gpu_count > PARTS_MAX ||
+	    map_get(&sched->jobs, record->id)) {
+		error_set(error, ERROR_CORRUPT, "job-%lld is stored with a tenant, an id or tasks that "
+		          "cannot be", (long long)record->id);
+		return NULL;
+	}
+	struct job *job = NEW(struct job);
+	job->r = *record;
+	own_texts(job, record);
+	job_fill_request(job);
+	job->tenant = tenant;
+	job->filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
+	job->tasks = memory_zero((size_t)job->r.tasks, sizeof(*job->tasks));
+	job->pending = (int32_t)job->r.tasks;
+	job->s.id = job->r.id;
+	job->s.message = memory_zero(1, 1);
+	job->entry.place = -1;
+	job->timer_ms = INT64_MAX;
+	job->timer_place = -1;
+	join_array(sched, job);
+	remember_key(sched, job);
+	map_put(&sched->jobs, job->r.id, job);
+	return job;
+}
+
+bool job_load_state(struct sched *sched, const struct job_state_record *state, struct error *error)
+{
+	struct job *job = map_get(&sched->jobs, state->id);
+
+	if (!job)
+		return error_set(error, ERROR_CORRUPT, "the state of job-%lld is stored without the job",
+		                 (long long)state->id);
+	free((char *)job->s.message);
+	job->has_state = true;
+	job->s = *state;
+	job->s.message = strcpy(memory_alloc(strlen(state->message) + 1), state->message);
+	return true;
+}
+
+bool job_load_task(struct sched *sched, const struct task_record *record, struct error *error)
+{
+	struct job *job = map_get(&sched->jobs, record->job_id);
+
+	if (!job || record->place < 0 || record->place >= job->r.tasks ||
+	    record->state < TASK_PENDING || record->state > TASK_ENDED)
+		return error_set(error, ERROR_CORRUPT, "task %lld of job-%lld cannot be",
+		                 (long long)record->place, (long long)record->job_id);
+	struct task *task = &job->tasks[record->place];
+	task->state = (enum task_state)record->state;
+	task->started_ms = record->started_ms;
+	task->ended_ms = record->ended_ms;
+	task->exit_code = record->exit_code;
+	task->recorded = true;
+	task->holds_right = record->reservation_id != 0;
+	task->holds_claim = record->claim_id != 0;
+	if (task->state != TASK_PENDING)
+		job->pending--;
+	if (task->state == TASK_ENDED && task->exit_code == 0)
+		job->ended++;
+	return true;
+}
+
+static struct reservation *reservation_of(struct sched *sched,
+                                          const struct reservation_record *record)
+{
+	struct job *job = map_get(&sched->jobs, record->job_id);
+	struct node *node = map_get(&sched->cluster.node_by_id, record->node_id);
+
+	if (!job || !node || record->task < 0 || record->task >= job->r.tasks ||
+	    record->parts.count > PARTS_MAX || record->phase < PHASE_CLAIM ||
+	    record->phase > PHASE_RELEASING || map_get(&sched->reservations, record->id))
+		return NULL;
+	struct reservation *reservation = memory_zero(
+	        1, sizeof(*reservation) + (size_t)record->parts.count * sizeof(struct part));
+	*reservation = (struct reservation){
+		.id = record->id, .job = job, .task = (int)record->task, .node = node,
+		.phase = (enum phase)record->phase, .late = record->late, .requeue = record->requeue,
+		.recorded = true, .cpu_milli = record->cpu_milli, .host_bytes = record->host_bytes,
+		.since_ms = record->since_ms, .due_ms = INT64_MAX, .due_place = -1,
+		.part_count = (int)record->parts.count,
+	};
+	for (int i = 0; i < reservation->part_count; i++) {
+		const int64_t *row = record->parts.at + (size_t)i * PART_WIDTH;
+		struct gpu *gpu = map_get(&sched->cluster.gpu_by_id, row[PART_GPU]);
+		if (!gpu || gpu->node != node) {
+			free(reservation);
+			return NULL;
+		}
+		reservation->parts[i] = (struct part){ gpu, row[PART_MIB], row[PART_SHARE],
+			                               row[PART_MEASURED], row[PART_WHOLE] != 0 };
+	}
+	return reservation;
+}
+
+bool reservation_load(struct sched *sched, const struct reservation_record *record,
+                      struct error *error)
+{
+	struct reservation *reservation = reservation_of(sched, record);
+	struct reservation **place = NULL;
+
+	if (reservation) {
+		struct task *task = &reservation->job->tasks[reservation->task];
+		place = reservation->phase == PHASE_CLAIM ? &task->claim : &task->reservation;
+	}
+	if (!reservation || *place) {
+		free(reservation);
+		return error_set(error, ERROR_CORRUPT,
+		                 "reservation %lld is stored with a job, a node or GPUs that cannot be",
+		                 (long long)record->id);
+	}
+	*place = reservation;
+	map_put(&sched->reservations, reservation->id, reservation);
+	ledger_enter(sched, reservation);
+	reservation_watch(sched, reservation);
+	return true;
+}
+
+void job_link_dependencies(struct sched *sched, struct job *job)
+{
+	for (int64_t i = 0; i < job->r.depends.count; i++) {
+		struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
+		if (!other || job_state_is_final((enum job_state)other->s.state))
+			continue;
+		array_reserve(other->dependents, other->dependent_capacity, other->dependent_count + 1);
+		other->dependents[other->dependent_count++] = job;
+		job->unmet++;
+	}
+}
+
+/* Jobs in the order of their ids, so that loading is the same every time. */
+static int by_id(const void *a, const void *b)
+{
+	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+
+	return x->r.id < y->r.id ? -1 : x->r.id > y->r.id;
+}
+
+void jobs_loaded(struct sched *sched)
+{
+	size_t count = 0;
+	struct job **jobs = memory_alloc((sched->jobs.count + 1) * sizeof(*jobs));
+
+	for (size_t i = 0; i < sched->jobs.capacity; i++)
+		if (sched->jobs.entries[i].value)
+			jobs[count++] = sched->jobs.entries[i].value;
+	qsort(jobs, count, sizeof(*jobs), by_id);
+	for (size_t i = 0; i < count; i++)
+		if (!job_state_is_final((enum job_state)jobs[i]->s.state))
+			job_link_dependencies(sched, jobs[i]);
+	for (size_t i = 0; i < count; i++)
+		job_settle(sched, jobs[i]);
+	free(jobs);
+}

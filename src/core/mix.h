@@ -1,0 +1,77 @@
+/* mix.h - the kinds of tasks that arrive, as the fragmentation policy weighs them */
+#ifndef CORE_MIX_H
+#define CORE_MIX_H
+
+#include "core/record.h"
+
+/* Fragmentation of a node: what it has free of its GPUs, weighed over the kinds
+ * of tasks that arrive. For a kind that the node cannot take, or that needs no
+ * GPU, all of it counts; otherwise the GPUs that are too small for it. */
+#define MIX_SEEN 256       /* kinds that are counted at a time */
+#define MIX_ROWS 1024      /* kinds that can be given from outside */
+#define MIX_NEEDS 32       /* needs of GPUs that are weighed: the most frequent */
+#define MIX_CPUS 32        /* steps of CPU: where there are more, needs are rounded up */
+#define MIX_UNIT (1 << 20) /* all weights add up to about this */
+
+/* A row of the record: tasks of `gpu_count` GPUs, 0 for none, with `gpu_milli`
+ * thousandths of each, 1000 for whole ones. */
+struct mix_kind {
+	int64_t gpu_milli, gpu_count, cpu_milli;
+	int64_t times; /* that it arrived, or its weight */
+};
+
+/* A need of several parts of GPUs. */
+struct mix_split {
+	int32_t milli, count;
+	int32_t weight[MIX_CPUS];
+};
+
+/* Each GPU counts with the weight of all kinds but those that the node can take
+ * and that fit this GPU. A GPU that fits a kind of one GPU is enough for the
+ * node to take it, and kinds of several whole GPUs fit whole ones alone. So
+ * weights are summed up by what that depends on, and a score costs one look-up
+ * per GPU. A first index c stands for the kinds that need at most cpu[c]. */
+struct mix_weights {
+	int32_t all; /* of all kinds; 0: none needs a GPU */
+	int split_count;
+	int64_t cpu[MIX_CPUS];        /* ascending from 0; INT64_MAX where not used */
+	uint8_t level[WHOLE_GPU + 1]; /* how many sizes of kinds of one GPU fit that much */
+	int32_t single[MIX_CPUS][MIX_NEEDS + 1];        /* kinds of one GPU, up to that level */
+	int32_t whole[MIX_CPUS][GPUS_PER_NODE_MAX + 1]; /* kinds of 2 to that many whole GPUs */
+	struct mix_split splits[MIX_NEEDS];
+};
+
+struct mix {
+	struct mix_record r; /* its rows are the next two */
+	struct mix_kind *seen, *classes;
+	size_t seen_capacity, class_capacity;
+	struct mix_weights weights; /* of the classes */
+	uint64_t version;           /* changes when scores do */
+	bool dirty;                 /* the record has changed; cleared by who writes it */
+};
+
+/* Nothing seen yet: until something is, scores are by a built-in mix. */
+void mix_init(struct mix *mix);
+void mix_free(struct mix *mix);
+
+/* A job arrived whose `tasks` tasks are of this kind. `number` is its id. Every
+ * job counts until 256 tasks were seen, after that about one in sixteen, chosen
+ * by the number, so that most submissions leave the record as it is. When a
+ * quarter more was seen than last time the classes are derived anew: the most
+ * frequent kinds, until they make up 95% of what arrived. A fixed mix does not
+ * learn. */
+void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_count,
+               int64_t cpu_milli, int64_t tasks);
+/* Classes given from outside: rows of MIX_WIDTH. An empty list learns again,
+ * from what was seen before. False, and nothing changed, if they make no sense. */
+bool mix_fix(struct mix *mix, struct rows rows, struct error *error);
+/* Goes on from the record. False, and nothing changed, if it makes no sense. */
+bool mix_load(struct mix *mix, const struct mix_record *record, struct error *error);
+
+/* Expected fragmentation, in thousandths of a GPU x MIX_UNIT, of a node with
+ * this much CPU free and these free thousandths (0 to 1000) per GPU. 0 if no
+ * class needs a GPU. */
+int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,
+                          int gpu_count);
+
+#endif

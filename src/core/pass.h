@@ -1,0 +1,43 @@
+/* pass.h - decide: who is next, and what can be done for them */
+#ifndef CORE_PASS_H
+#define CORE_PASS_H
+
+#include "core/job.h"
+#include "core/order.h"
+#include "core/place.h"
+
+/* What a pass keeps between calls, so that it allocates nothing. */
+struct pass {
+	struct order order;
+	int64_t units;               /* left */
+	uint64_t state;              /* another number after every change that may matter to it */
+	struct amounts *fair;        /* shares of the last pass, by tenant, to see whether they changed */
+	size_t fair_count, fair_capacity;
+};
+
+/* One pass, in steps: claims whose memory is back start; what fits starts, by
+ * fair share and priority; then room is made for what does not: by moving
+ * others together, by reclaiming from other tenants, by preempting; then the
+ * first of those that still wait are promised a start. Stops after `units`
+ * starts, claims and evictions, and says so with EFFECT_MORE. A pass that
+ * follows a complete one, with nothing changed, has no effects. */
+void pass_run(struct sched *sched, int64_t units);
+
+/* Tries to start the job's next tasks, or to claim for them; commits and
+ * writes the decision. False, and nothing changed, if there is no room. */
+bool pass_try(struct sched *sched, struct job *job);
+/* In an open plan: the job's next tasks at once, or else as claims. */
+bool pass_place(struct sched *sched, struct search *search);
+/* Commits the open plan, in which `job` was placed, and writes what follows:
+ * orders, states and a decision of this kind (or DECISION_START, DECISION_CLAIM
+ * or DECISION_GROW where `kind` is DECISION_START). The decision's victims and
+ * comparison are the caller's. */
+void pass_commit(struct sched *sched, const struct search *search,
+                 struct decision_record *decision);
+
+/* A search for the next tasks of a waiting job. */
+struct search pass_search(struct sched *sched, struct job *job);
+
+void pass_free(struct pass *pass);
+
+#endif

@@ -1,0 +1,330 @@
+/* place.c - all tasks of a job: near together, or not at all */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fit.h"
+#include "core/job.h"
+#include "core/state.h"
+
+/* Places one task. As a claim, it may also go where it fits at once. */
+static struct reservation *place_task(struct sched *sched, struct search *search, int task)
+{
+	enum view view = search->view;
+	enum phase phase = view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM;
+	struct choice choice;
+	bool found;
+
+	search->view = VIEW_NOW;
+	found = place_find(sched, search, &choice);
+	search->view = view;
+	if (!found && view == VIEW_LATER)
+		found = place_find(sched, search, &choice);
+	if (!found)
+		return NULL;
+	search->score = choice.score;
+	struct reservation *reservation = plan_reserve(sched, search->job, task, choice.node, phase,
+	                                               choice.parts, choice.part_count, NULL);
+	if (!reservation)
+		search->limit_blocked = true;
+	return reservation;
+}
+
+/* Gives the tasks that were just placed their numbers by the names of their
+ * nodes, so that neighbours in number are neighbours in place. */
+static int64_t left_on(const struct node *node)
+{
+	int64_t left = 0;
+
+	for (int i = 0; i < node->gpu_count; i++)
+		left += max64(gpu_free_later(node->gpus[i]), 0);
+	return left;
+}
+
+static bool numbered_before(const struct node *a, const struct node *b)
+{
+	int64_t x = left_on(a), y = left_on(b);
+
+	return x != y ? x < y : a->slot < b->slot;
+}
+
+static void number_by_place(struct job *job, struct reservation **placed, int count)
+{
+	int tasks[TASKS_MAX];
+
+	for (int i = 0; i < count; i++)
+		tasks[i] = placed[i]->task;
+	for (int i = 1; i < count; i++) {
+		struct reservation *reservation = placed[i];
+		int j = i;
+		for (; j > 0 && numbered_before(reservation->node, placed[j - 1]->node); j--)
+			placed[j] = placed[j - 1];
+		placed[j] = reservation;
+	}
+	for (int i = 0; i < count; i++) {
+		placed[i]->task = tasks[i];
+		if (placed[i]->phase == PHASE_CLAIM)
+			job->tasks[tasks[i]].claim = placed[i];
+		else
+			job->tasks[tasks[i]].reservation = placed[i];
+	}
+}
+
+static bool task_needs_place(const struct search *search, const struct task *task)
+{
+	if (search->moving) /* released by the plan at hand, not before */
+		return (task->state == TASK_PLACED || task->state == TASK_RUNNING) && !task->claim &&
+		       task->reservation && task->reservation->phase == PHASE_RELEASING;
+	return task->state == TASK_PENDING && !task->reservation && !task->claim;
+}
+
+/* Places `tasks` tasks one after the other within the search's bounds. */
+static bool place_tasks(struct sched *sched, struct search *search, int64_t tasks)
+{
+	struct job *job = search->job;
+	size_t mark = plan_mark(sched);
+	struct reservation **placed = memory_alloc((size_t)tasks * sizeof(*placed));
+	int count = 0;
+
+	for (int task = 0; task < job->r.tasks && count < tasks; task++) {
+		if (!task_needs_place(search, &job->tasks[task]))
+			continue;
+		placed[count] = place_task(sched, search, task);
+		if (!placed[count])
+			break;
+		count++;
+	}
+	if (count == tasks && count > 1)
+		number_by_place(job, placed, count);
+	free(placed);
+	if (count == tasks)
+		return true;
+	plan_rollback(sched, mark);
+	return false;
+}
+
+/* Most tasks that the whole cluster has GPUs for, as far as the index can tell. */
+static int64_t upper_bound(const struct sched *sched, const struct search *search)
+{
+	const struct request *request = &search->shape->request;
+	int64_t tasks = 0;
+
+	if (request->gpu_kind != GPU_WHOLE || search->view == VIEW_LATER ||
+	    request->gpu_count >= INDEX_WHOLE_LEVELS)
+		return INT64_MAX;
+	if (sched->cluster.gpu_total > 0 && sched->index.whole_count[INDEX_WHOLE_LEVELS - 1] > 0)
+		return INT64_MAX; /* nodes of more GPUs than there are levels */
+	for (int level = request->gpu_count; level < INDEX_WHOLE_LEVELS; level += request->gpu_count)
+		tasks += sched->index.whole_count[level];
+	return tasks;
+}
+
+/* The node with the least room to spare for all tasks, after the one with `*room`
+ * and `*slot` in that order; NULL: there is none. `link` not NULL: within one
+ * NVLink group, which is put there. */
+static struct node *next_roomy_node(struct sched *sched, const struct search *search,
+                                    int64_t tasks, int64_t *room, int *slot, int64_t *link)
+{
+	struct scope scope = place_scope(sched, search);
+	const struct bitset *allowed = &search->shape->filter->nodes;
+	struct node *best = NULL;
+	int64_t best_count = INT64_MAX;
+
+	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
+		uint64_t bits = scope.sets->word[w] & allowed->word[w];
+		for (; bits; bits &= bits - 1) {
+			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			if ((search->only && search->only != node) ||
+			    (search->rack && search->rack != node->rack))
+				continue;
+			int64_t group = 0;
+			int64_t count = link ? place_count_linked(sched, search, node, tasks, &group)
+			                     : place_count(sched, search, node);
+			bool after = count > *room || (count == *room && node->slot > *slot);
+			if (count >= tasks && after && count < best_count) {
+				best = node;
+				best_count = count;
+				if (link)
+					*link = group;
+			}
+		}
+	}
+	if (best) {
+		*room = best_count;
+		*slot = best->slot;
+	}
+	return best;
+}
+
+/* All tasks on one node, or in one NVLink group of it: the one with the least
+ * room to spare. What place_count says may be too much (for links between GPUs,
+ * say), so others are tried too. */
+static bool place_on_one_node(struct sched *sched, struct search *search, int64_t tasks,
+                              bool linked)
+{
+	const struct node *only = search->only;
+	int64_t link = 0;
+	struct node *node;
+	int64_t room = -1;
+	int slot = -1;
+	bool placed = false;
+
+	while (!placed && !search->limit_blocked &&
+	       (node = next_roomy_node(sched, search, tasks, &room, &slot,
+	                               linked ? &link : NULL))) {
+		search->only = node;
+		search->link = link;
+		placed = place_tasks(sched, search, tasks);
+		search->only = only;
+		search->link = 0;
+	}
+	return placed;
+}
+
+/* All tasks in one rack: the one with the least room to spare. */
+static bool place_in_one_rack(struct sched *sched, struct search *search, int64_t tasks)
+{
+	struct scope scope = place_scope(sched, search);
+	const struct bitset *allowed = &search->shape->filter->nodes;
+	int racks = sched->cluster.rack_count, only = search->rack, best;
+	bool placed;
+
+	if (racks == 0)
+		return false;
+	int64_t *room = memory_zero((size_t)racks + 1, sizeof(*room));
+	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
+		uint64_t bits = scope.sets->word[w] & allowed->word[w];
+		for (; bits; bits &= bits - 1) {
+			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			if (node->rack)
+				room[node->rack] += place_count(sched, search, node);
+		}
+	}
+	do {
+		best = 0;
+		for (int rack = 1; rack <= racks; rack++)
+			if (room[rack] >= tasks && (!only || rack == only) &&
+			    (!best || room[rack] < room[best]))
+				best = rack;
+		room[best] = 0;
+		search->rack = best;
+		placed = best && place_tasks(sched, search, tasks);
+	} while (best && !placed && !search->limit_blocked);
+	search->rack = only;
+	free(room);
+	return placed;
+}
+
+/* Several tasks: near together as far as that is asked for or comes for free. */
+static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+{
+	const struct shape *shape = search->shape;
+
+	if (upper_bound(sched, search) < tasks)
+		return false;
+	if (shape->closeness != CLOSE_RACK && shape->request.gpu_count > 0 &&
+	    place_on_one_node(sched, search, tasks, true))
+		return true;
+	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required)
+		return false;
+	if (shape->closeness != CLOSE_RACK && place_on_one_node(sched, search, tasks, false))
+		return true;
+	if (shape->closeness == CLOSE_NODE && shape->closeness_required)
+		return false;
+	if (place_in_one_rack(sched, search, tasks))
+		return true;
+	if (shape->closeness == CLOSE_RACK && shape->closeness_required)
+		return false;
+	return place_tasks(sched, search, tasks);
+}
+
+static int free_whole_gpus(const struct sched *sched, struct search *search,
+                           const struct node *node, struct gpu **gpus)
+{
+	int64_t short_by;
+	int count = 0;
+
+	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+		return 0;
+	for (int i = 0; i < node->gpu_count; i++) {
+		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		if (check == CHECK_PROMISE)
+			search->promise_blocked = true;
+		if (check == CHECKS)
+			gpus[count++] = node->gpus[i];
+	}
+	return min64(count, PARTS_MAX) == count ? count : PARTS_MAX;
+}
+
+/* The node that serves a split best: one that has just what is left, or else
+ * the one with the most. */
+static struct node *split_node(struct sched *sched, struct search *search, int64_t left)
+{
+	const struct bitset *set = search->view == VIEW_NOW ? &sched->index.whole[1]
+	                                                    : &sched->index.open;
+	const struct bitset *allowed = &search->shape->filter->nodes;
+	struct gpu *gpus[GPUS_PER_NODE_MAX];
+	struct node *best = NULL;
+	int64_t best_count = 0;
+
+	for (size_t w = 0; w < set->words && w < allowed->words; w++)
+		for (uint64_t bits = set->word[w] & allowed->word[w]; bits; bits &= bits - 1) {
+			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			int64_t count = free_whole_gpus(sched, search, node, gpus);
+			bool better = best_count >= left ? count >= left && count < best_count
+			                                 : count > best_count;
+			if (better) {
+				best = node;
+				best_count = count;
+			}
+		}
+	return best;
+}
+
+/* A job of `split_gpus` whole GPUs over as few nodes as possible: its tasks are
+ * as many as the nodes it takes, each as large as it fits. */
+static bool place_split(struct sched *sched, struct search *search)
+{
+	struct job *job = search->job;
+	size_t mark = plan_mark(sched);
+	int64_t left = search->shape->split_gpus;
+	struct gpu *gpus[GPUS_PER_NODE_MAX];
+	struct part parts[PARTS_MAX];
+	struct reservation **placed = memory_alloc((size_t)job->r.tasks * sizeof(*placed));
+	int task = 0;
+
+	for (; task < job->r.tasks && left > 0; task++) {
+		struct node *node = split_node(sched, search, left);
+		int count = node ? free_whole_gpus(sched, search, node, gpus) : 0;
+		if (count > left)
+			count = (int)left;
+		if (count == 0)
+			break;
+		for (int i = 0; i < count; i++)
+			parts[i] = fit_part(&job->request, gpus[i], fit_mib(&job->request, gpus[i]));
+		placed[task] = plan_reserve(sched, job, task, node,
+		                            search->view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM, parts,
+		                            count, NULL);
+		if (!placed[task]) {
+			search->limit_blocked = true;
+			break;
+		}
+		left -= count;
+	}
+	if (left == 0)
+		number_by_place(job, placed, task);
+	free(placed);
+	if (left == 0)
+		return true;
+	plan_rollback(sched, mark);
+	return false;
+}
+
+bool place_job(struct sched *sched, struct search *search, int64_t tasks)
+{
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	if (search->shape->split_gpus > 0)
+		return place_split(sched, search);
+	if (tasks == 1 || search->only || search->rack)
+		return place_tasks(sched, search, tasks);
+	return place_gang(sched, search, tasks);
+}

@@ -1,0 +1,106 @@
+/* place.h - finding nodes and GPUs for tasks */
+#ifndef CORE_PLACE_H
+#define CORE_PLACE_H
+
+#include "core/plan.h"
+#include "core/shape.h"
+
+/* NOW: fits at this moment and beside all claims. LATER: fits when what is
+ * releasing is back: a claim, never a start. */
+enum view { VIEW_NOW, VIEW_LATER };
+
+/* One way to put a task onto a node: the GPUs, and a score, lower is better. */
+struct choice {
+	struct node *node;
+	struct part parts[PARTS_MAX];
+	int part_count;
+	int64_t score;
+};
+
+/* What a search keeps to, and what it found on the way. */
+struct search {
+	struct job *job;
+	const struct shape *shape;
+	enum view view;
+	const struct node *only;     /* NULL: any */
+	int rack;                    /* 0: any */
+	int64_t link;                /* NVLink group, of the node `only`; 0: any */
+	int64_t until_ms;            /* backfill: ends before promises from then on; INT64_MAX: unknown */
+	bool ignore_promises;
+	bool moving;                 /* for tasks that are releasing, rather than waiting */
+	int64_t candidates;          /* nodes that fitted, for the last task */
+	bool promise_blocked;        /* something fitted, but for a promise */
+	bool limit_blocked;          /* something fitted, but for a limit of the tenant */
+	int64_t score;               /* of the last task */
+};
+
+/* A policy scores a choice; the search keeps the lowest, by name among equals. */
+typedef int64_t policy_score(struct sched *sched, const struct search *search,
+                             struct choice *choice);
+int64_t place_pack(struct sched *sched, const struct search *search, struct choice *choice);
+int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice);
+int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice);
+
+/* Chooses the GPUs of one node for one task; false if it does not fit there. */
+bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
+                   struct choice *choice);
+/* How many tasks of the shape the node could take, each with its GPUs. */
+int64_t place_count(struct sched *sched, const struct search *search, const struct node *node);
+/* The same for one NVLink group of the node: for the one with the least room to
+ * spare beside `tasks` tasks, or else for the one that takes most. */
+int64_t place_count_linked(struct sched *sched, const struct search *search,
+                           const struct node *node, int64_t tasks, int64_t *link);
+
+/* Where to look: sets of the index, supersets of the nodes that fit. The first
+ * holds all of them; each further one leaves out those that fit more tightly. */
+struct scope {
+	const struct bitset *sets;
+	int levels;
+};
+struct scope place_scope(const struct sched *sched, const struct search *search);
+/* The best place for one task; false if there is none. In a large cluster the
+ * tightest nodes are looked at first and the search ends when enough fitted. */
+bool place_find(struct sched *sched, struct search *search, struct choice *choice);
+
+/* Places the next `tasks` tasks of the job in the open plan, as near together
+ * as its shape asks, all held (VIEW_NOW) or all claims (VIEW_LATER; where a
+ * task fits now that is preferred). True if all are placed; otherwise the plan
+ * is as it was. Tasks are numbered by the names of their nodes. */
+bool place_job(struct sched *sched, struct search *search, int64_t tasks);
+
+/* What a fit is refused on, per GPU or per node, for 'why'. */
+enum check {
+	CHECK_NODE,      /* node offline, draining or not reported yet */
+	CHECK_LABELS,
+	CHECK_MODEL,
+	CHECK_HEALTH,
+	CHECK_HOT,
+	CHECK_OVER,      /* more on it than it has */
+	CHECK_OCCUPIED,  /* asked for whole, and something is on it */
+	CHECK_WHOLE,     /* given whole to another */
+	CHECK_MEMORY,    /* too little free */
+	CHECK_SIZE,      /* smaller than asked for, even empty */
+	CHECK_CLAIM,     /* free now, but claimed */
+	CHECK_PROMISE,   /* free now, but promised to another before this would end */
+	CHECK_CPU,
+	CHECK_HOST,
+	CHECK_COUNT,     /* its GPU fits, but not enough of its node's */
+	CHECKS,
+};
+const char *check_name(enum check check);
+/* The check that this GPU fails for one part of the shape's request, and how
+ * far short it is (0 where that has no meaning); CHECKS if it passes. The same
+ * function decides placement. */
+enum check place_check_gpu(const struct sched *sched, const struct search *search,
+                           const struct gpu *gpu, int64_t *short_by);
+enum check place_check_node(const struct sched *sched, const struct search *search,
+                            const struct node *node, int64_t *short_by);
+
+/* Counts refusals over all GPUs into rows of enum refusal_column, most first;
+ * returns how many rows. `rows` has room for CHECKS. */
+int place_refusals(struct sched *sched, const struct search *search,
+                   int64_t rows[][REFUSAL_WIDTH]);
+/* Whether the hardware could ever take the job's tasks, if all were empty. */
+bool place_possible(struct sched *sched, const struct job *job, struct error *error);
+
+#endif

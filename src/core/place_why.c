@@ -1,0 +1,305 @@
+/* place_why.c - what a fit is refused on, and whether it could ever be granted */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/forecast.h"
+#include "core/job.h"
+#include "core/place.h"
+#include "core/state.h"
+
+#define MIB_BYTES (INT64_C(1) << 20)
+
+const char *check_name(enum check check)
+{
+	static const char *const names[CHECKS] = {
+		[CHECK_NODE] = "the node is offline, draining or has not reported yet",
+		[CHECK_LABELS] = "the node lacks a label that is asked for",
+		[CHECK_MODEL] = "another model than asked for",
+		[CHECK_HEALTH] = "unhealthy, gone or split into MIG instances",
+		[CHECK_HOT] = "too hot",
+		[CHECK_OVER] = "more on it than it has",
+		[CHECK_OCCUPIED] = "occupied",
+		[CHECK_WHOLE] = "given whole to another",
+		[CHECK_MEMORY] = "too little memory",
+		[CHECK_SIZE] = "too small, even if it were empty",
+		[CHECK_CLAIM] = "free, but claimed",
+		[CHECK_PROMISE] = "free, but promised to another",
+		[CHECK_CPU] = "too little CPU on the node",
+		[CHECK_HOST] = "too little host memory on the node",
+		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",
+	};
+
+	return check >= 0 && check < CHECKS ? names[check] : "fits";
+}
+
+/* A row for each check, by its number, while counting. */
+static void refuse(int64_t rows[][REFUSAL_WIDTH], enum check check, int64_t count, int64_t short_by,
+                   int64_t id)
+{
+	int64_t *row = rows[check];
+
+	if (row[REFUSAL_COUNT] == 0 || short_by < row[REFUSAL_SHORT]) {
+		row[REFUSAL_SHORT] = short_by;
+		row[REFUSAL_NEAREST] = id;
+	}
+	row[REFUSAL_COUNT] += count;
+}
+
+static void refuse_gpus(const struct sched *sched, const struct search *search,
+                        const struct node *node, int64_t rows[][REFUSAL_WIDTH])
+{
+	enum check checks[GPUS_PER_NODE_MAX];
+	int needed = search->shape->split_gpus > 0 ? 1 : search->shape->request.gpu_count;
+	int fit = 0;
+	int64_t short_by;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		checks[i] = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		if (checks[i] == CHECKS)
+			fit++;
+		else
+			refuse(rows, checks[i], 1, short_by, node->gpus[i]->r.id);
+	}
+	for (int i = 0; i < node->gpu_count && fit < needed; i++)
+		if (checks[i] == CHECKS)
+			refuse(rows, CHECK_COUNT, 1, needed - fit, node->gpus[i]->r.id);
+}
+
+static bool goes_before(const int64_t *a, const int64_t *b)
+{
+	return a[REFUSAL_COUNT] != b[REFUSAL_COUNT] ? a[REFUSAL_COUNT] > b[REFUSAL_COUNT]
+	                                            : a[REFUSAL_CHECK] < b[REFUSAL_CHECK];
+}
+
+/* Moves the rows that count anything to the front, most first. */
+static int sort_rows(int64_t rows[][REFUSAL_WIDTH])
+{
+	int count = 0;
+
+	for (int i = 0; i < CHECKS; i++) {
+		int64_t row[REFUSAL_WIDTH];
+		int at = count;
+		memcpy(row, rows[i], sizeof(row));
+		if (row[REFUSAL_COUNT] == 0)
+			continue;
+		for (; at > 0 && goes_before(row, rows[at - 1]); at--)
+			memcpy(rows[at], rows[at - 1], sizeof(row));
+		memcpy(rows[at], row, sizeof(row));
+		count++;
+	}
+	return count;
+}
+
+int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH])
+{
+	bool gpus = search->shape->request.gpu_count > 0;
+	int64_t short_by;
+
+	sched_prepare(sched);
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	memset(rows, 0, CHECKS * sizeof(rows[0]));
+	for (int i = 0; i < CHECKS; i++)
+		rows[i][REFUSAL_CHECK] = i;
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.by_slot[i];
+		enum check check = place_check_node(sched, search, node, &short_by);
+		if (check != CHECKS)
+			refuse(rows, check, gpus && node->gpu_count > 0 ? node->gpu_count : 1,
+			       short_by, node->r.id);
+		else if (gpus)
+			refuse_gpus(sched, search, node, rows);
+	}
+	return sort_rows(rows);
+}
+
+/* The hardware of a node, with nothing on it and nothing wrong with it. */
+static void copy_empty(struct node_copy *copy, const struct node *node)
+{
+	node_copy_make(copy, node);
+	copy->node.r.state = NODE_ONLINE;
+	copy->node.r.reported = true;
+	copy->node.r.draining = false;
+	copy->node.cpu = copy->node.host = (struct host_books){ 0, 0, 0 };
+	for (int i = 0; i < node->gpu_count; i++) {
+		struct gpu *gpu = &copy->gpus[i];
+		gpu->books = (struct gpu_books){ 0 };
+		gpu->r.foreign_mib = 0;
+		gpu->r.healthy = true;
+		gpu->r.hot = false;
+		gpu->promised_ms = INT64_MAX;
+	}
+}
+
+/* The most that nodes have of what is asked for, each by itself, and together. */
+struct hardware {
+	int64_t labelled;   /* nodes with the labels */
+	int64_t allowed;    /* GPUs of an allowed model on those */
+	int64_t memory_mib; /* of the largest of those */
+	int64_t gpus;       /* GPUs of one node that are allowed and large enough */
+	int64_t cpu_milli, host_bytes;
+	int64_t node_tasks;  /* tasks, or GPUs of a split job, that one node takes */
+	int64_t *rack_tasks; /* by rack */
+	int64_t tasks;       /* all nodes together */
+};
+
+static bool links_fit(struct sched *sched, const struct search *search, struct node_copy *copy)
+{
+	struct choice choice;
+
+	return search->shape->closeness != CLOSE_NVLINK || !search->shape->closeness_required ||
+	       place_on_node(sched, search, &copy->node, &choice);
+}
+
+static void add_gpus(struct sched *sched, const struct search *search, const struct node_copy *copy,
+                     struct hardware *all)
+{
+	int64_t short_by, large = 0;
+
+	for (int i = 0; i < copy->node.gpu_count; i++) {
+		const struct gpu *gpu = &copy->gpus[i];
+		if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config))
+			continue;
+		all->allowed++;
+		all->memory_mib = max64(all->memory_mib, gpu_usable_mib(gpu));
+		large += place_check_gpu(sched, search, gpu, &short_by) == CHECKS;
+	}
+	all->gpus = max64(all->gpus, large);
+}
+
+static void add_node(struct sched *sched, const struct search *search, const struct node *node,
+                     struct hardware *all)
+{
+	const struct shape *shape = search->shape;
+	struct node_copy copy;
+	int64_t short_by, tasks = 0;
+
+	if (!node_has_labels(node, shape->filter->labels))
+		return;
+	copy_empty(&copy, node);
+	all->labelled++;
+	all->cpu_milli = max64(all->cpu_milli, node->r.cpu_milli);
+	all->host_bytes = max64(all->host_bytes, node->r.host_bytes);
+	add_gpus(sched, search, &copy, all);
+	if (shape->split_gpus == 0 && links_fit(sched, search, &copy))
+		tasks = place_count(sched, search, &copy.node);
+	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECKS)
+		for (int i = 0; i < node->gpu_count && shape->split_gpus > 0 && tasks < PARTS_MAX;
+		     i++)
+			tasks += place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECKS;
+	all->node_tasks = max64(all->node_tasks, tasks);
+	all->rack_tasks[node->rack] += tasks;
+	all->tasks += tasks;
+}
+
+static int64_t largest_part(const struct request *request)
+{
+	switch (request->gpu_kind) {
+	case GPU_WHOLE:
+	case GPU_MEMORY:
+		return request->memory_mib;
+	case GPU_UNEVEN:
+		return request->uneven_mib[0];
+	default:
+		return 0;
+	}
+}
+
+/* What one task asks for against the best that there is. */
+static bool check_task(const struct shape *shape, const struct hardware *all, struct error *error)
+{
+	const struct request *request = &shape->request;
+	int64_t gpus = shape->split_gpus > 0 ? 1 : request->gpu_count;
+
+	if (all->labelled == 0)
+		return error_set(error, ERROR_IMPOSSIBLE, "there is no node%s",
+		                 *shape->filter->labels ? " with all the labels that are asked for"
+		                                        : "");
+	if (gpus > 0 && all->allowed == 0)
+		return error_set(error, ERROR_IMPOSSIBLE, "no node%s has a GPU%s%s",
+		                 *shape->filter->labels ? " with the labels that are asked for"
+		                                        : "",
+		                 *shape->filter->models ? " of model " : "", shape->filter->models);
+	if (gpus > 0 && largest_part(request) > all->memory_mib)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "asks for %" PRId64 " MiB of one GPU, the largest has %" PRId64
+		                 " MiB",
+		                 largest_part(request), all->memory_mib);
+	if (gpus > all->gpus)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "asks for %" PRId64 " GPUs on one node, the best node has %" PRId64
+		                 " that are large enough",
+		                 gpus, all->gpus);
+	if (request->cpu_milli > all->cpu_milli)
+		return error_set(error, ERROR_IMPOSSIBLE,
+		                 "asks for %" PRId64
+		                 " thousandths of CPU cores for a task, the largest "
+		                 "node has %" PRId64,
+		                 request->cpu_milli, all->cpu_milli);
+	if (request->host_bytes > all->host_bytes)
+		return error_set(
+		    error, ERROR_IMPOSSIBLE,
+		    "asks for %" PRId64 " MiB of host memory for a task, the largest node "
+		    "has %" PRId64 " MiB",
+		    (request->host_bytes + MIB_BYTES - 1) / MIB_BYTES, all->host_bytes / MIB_BYTES);
+	return all->tasks > 0 ||
+	       error_set(error, ERROR_IMPOSSIBLE,
+	                 "no node has the GPUs%s, the CPU and the host memory "
+	                 "for a task together",
+	                 shape->closeness == CLOSE_NVLINK && shape->closeness_required
+	                     ? " in one NVLink group"
+	                     : "");
+}
+
+/* What all tasks ask for that have to start together. */
+static bool check_gang(const struct shape *shape, const struct hardware *all, int racks,
+                       struct error *error)
+{
+	int64_t needed = shape->split_gpus > 0 ? shape->split_gpus : shape->tasks, has = all->tasks;
+	const char *where = "the cluster", *what = shape->split_gpus > 0 ? "GPUs" : "tasks";
+	bool required = shape->closeness_required && shape->split_gpus == 0;
+
+	if (required && (shape->closeness == CLOSE_NODE || shape->closeness == CLOSE_NVLINK)) {
+		where = "the best node";
+		has = all->node_tasks;
+	} else if (required && shape->closeness == CLOSE_RACK && needed > 1) {
+		where = "the best rack";
+		has = 0;
+		for (int i = 1; i <= racks; i++)
+			has = max64(has, all->rack_tasks[i]);
+	}
+	return needed <= has || error_set(error, ERROR_IMPOSSIBLE,
+	                                  "needs %" PRId64 " %s together, %s takes %" PRId64
+	                                  " if nothing else is on it",
+	                                  needed, what, where, has);
+}
+
+bool place_possible(struct sched *sched, const struct job *job, struct error *error)
+{
+	struct filter *filter = job->filter;
+	struct hardware all = { 0 };
+
+	if (!filter)
+		filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
+	sched_prepare(sched);
+	filter_refresh(filter, &sched->cluster, sched->cluster_version);
+	struct shape shape = { .request = job->request,
+		               .tasks = job->r.min_available,
+		               .split_gpus = job->r.split_gpus,
+		               .filter = filter,
+		               .closeness = (enum closeness)job->r.closeness,
+		               .closeness_required = job->r.closeness_required };
+	struct search search = { .job = (struct job *)job,
+		                 .shape = &shape,
+		                 .view = VIEW_LATER,
+		                 .until_ms = INT64_MAX,
+		                 .ignore_promises = true };
+	all.rack_tasks =
+	    memory_zero((size_t)sched->cluster.rack_count + 1, sizeof(*all.rack_tasks));
+	for (size_t i = 0; i < sched->cluster.node_count; i++)
+		add_node(sched, &search, sched->cluster.by_slot[i], &all);
+	bool possible = check_task(&shape, &all, error) &&
+	                check_gang(&shape, &all, sched->cluster.rack_count, error);
+	free(all.rack_tasks);
+	return possible;
+}

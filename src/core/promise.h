@@ -1,0 +1,39 @@
+/* promise.h - expected starts, and who may pass in the meantime */
+#ifndef CORE_PROMISE_H
+#define CORE_PROMISE_H
+
+#include "core/pass.h"
+
+/* A promise marks the GPUs that it counts on from its start on. Others may be
+ * placed there only if they are expected to end before. A GPU that several
+ * promises name is marked for the one that starts first. Promises are kept in
+ * the order of their jobs' ids, so that one can go on from the records alone. */
+struct promise {
+	struct promise_record r;
+	struct job *job;
+	int64_t *rows; /* what r.parts points to */
+};
+
+/* GPUs that one promise names, and marks, at the most. */
+#define PROMISE_ROWS 64
+
+/* Gives promises to the first waiting jobs that are large enough, renews those
+ * that time or the books have overtaken or that can be had much sooner, and
+ * takes away those whose job does not wait any more. Where that takes marks off
+ * GPUs the index gets a new free_version. */
+void promise_pass(struct sched *sched);
+/* Waiting until `start_ms` for what `rows` name (of PROMISE_WIDTH), rather than
+ * preempting for it, because of what was compared. No plan may be open. */
+void promise_instead(struct sched *sched, struct job *job, int64_t start_ms, int64_t wait_gpu_ms,
+                     int64_t lost_gpu_ms, const int64_t *rows, int count);
+/* Takes the job's promise away, if it has one. No plan may be open. */
+void promise_drop(struct sched *sched, struct job *job);
+bool promise_load(struct sched *sched, const struct promise_record *record, struct error *error);
+
+/* The earliest time at which the next tasks of a waiting job would fit if running
+ * jobs ended as expected, within a bounded search; INT64_MAX if that cannot be
+ * said. `parts` gets rows of PROMISE_WIDTH, at most `room`; `count` how many. */
+int64_t promise_earliest(struct sched *sched, struct job *job, int64_t *parts, int room,
+                         int *count);
+
+#endif

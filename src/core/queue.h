@@ -1,0 +1,82 @@
+/* queue.h - the waiting jobs of a tenant, by priority with ageing */
+#ifndef CORE_QUEUE_H
+#define CORE_QUEUE_H
+
+#include "base/heap.h"
+#include "base/ranktree.h"
+#include "core/types.h"
+
+/* A job's effective priority is its priority plus `per_minute` for each minute
+ * that it has waited, but waiting lifts it no higher than `cap`: jobs at the cap
+ * are equals, and those above it do not age. Higher goes first; among equals,
+ * the one with the smaller number (the older job). Since all waiting jobs age at
+ * one rate, their order changes only when one reaches the cap, so the queue
+ * keeps those that still age and those that are done with it in two trees, each
+ * with an order that does not depend on the time.
+ *
+ * The bound: a job of priority p is passed by a job of priority q, p < q <= cap,
+ * only if that one was queued less than (q - p) / per_minute minutes after it,
+ * however long both wait. So with a cap of at least the highest priority that
+ * arrives without end, no job waits behind arrivals for ever; jobs above the cap
+ * always go first.
+ *
+ * Bounds on what is asked: priorities and cap of 32 bits, times up to 2^45 ms,
+ * per_minute up to 100,000. */
+struct queue_rule {
+	int64_t per_minute; /* points */
+	int64_t cap;        /* the priority that waiting lifts a job to, at the most */
+};
+
+/* Part of the job. The first four are set by the owner before queue_push and
+ * not changed while it is queued. */
+struct queue_entry {
+	int64_t priority, queued_ms, number;
+	int64_t urgent_ms;  /* at the cap from then on, whatever its wait; 0: not urgent by itself */
+	int32_t place;      /* in the heap of those that are urgent later; -1 */
+	bool queued, aged;
+};
+
+struct queue {
+	struct queue_rule rule;
+	struct ranktree ageing;  /* by -(priority - age): the first is also the next at the cap */
+	struct ranktree aged;    /* by -(priority or cap, whichever is higher) */
+	struct heap urgent;      /* those of `ageing` with `urgent_ms`, by that */
+};
+
+void queue_init(struct queue *queue, struct queue_rule rule);
+void queue_free(struct queue *queue);
+size_t queue_count(const struct queue *queue);
+
+/* All of these first move on those that stopped ageing by `now_ms`. None costs
+ * more than O(log n) amortised. Time does not go back. */
+void queue_push(struct queue *queue, struct queue_entry *entry, int64_t now_ms);
+/* The entry must be queued here. */
+void queue_remove(struct queue *queue, struct queue_entry *entry);
+/* The first entry, or NULL; pop takes it out. */
+struct queue_entry *queue_first(struct queue *queue, int64_t now_ms);
+struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms);
+/* How many entries of this queue go before an entry, of this queue or of
+ * another with the same rule. */
+size_t queue_position(struct queue *queue, const struct queue_entry *entry, int64_t now_ms);
+
+/* Effective priority in 1/60000 of a point. */
+int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,
+                        int64_t now_ms);
+/* Whether a goes before b at that time. */
+bool queue_before(const struct queue_rule *rule, const struct queue_entry *a,
+                  const struct queue_entry *b, int64_t now_ms);
+
+/* Walks the entries in their order at `now_ms`; no change to the queue meanwhile. */
+struct queue_cursor {
+	struct rank_cursor ageing, aged;
+	struct queue_entry *ageing_next, *aged_next;
+	const struct queue_rule *rule;
+	int64_t now_ms;
+};
+struct queue_cursor queue_walk(struct queue *queue, int64_t now_ms);
+struct queue_entry *queue_walk_next(struct queue_cursor *cursor);
+
+/* Changes the rule; costs O(n log n). */
+void queue_rerule(struct queue *queue, struct queue_rule rule, int64_t now_ms);
+
+#endif

@@ -1,0 +1,88 @@
+/* room.h - making room: consolidate, reclaim, preempt */
+#ifndef CORE_ROOM_H
+#define CORE_ROOM_H
+
+#include "core/pass.h"
+
+enum room_kind {
+	ROOM_CONSOLIDATE, /* others move, and all of them find a place */
+	ROOM_RECLAIM,     /* from tenants that have more than their share */
+	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
+};
+
+/* One thing that can be stopped by itself: a task that an elastic job can do
+ * without, or all that is left of a job. */
+struct victim {
+	struct job *job;
+	int task;                 /* -1: all of them */
+	struct amounts amounts;   /* what its tenant would have less */
+	bool kept, moved;
+};
+
+/* How far the victims of a tenant have been gone through. */
+struct victim_cursor {
+	struct amounts taken;     /* with the next one; negative, as the order wants it */
+	struct victim next;
+	int64_t priority, start;  /* of the job that `next` is of */
+	int32_t spared;           /* tasks of that job that were named already */
+	bool begun;
+	bool whole;               /* surplus tasks of this priority are all named */
+};
+
+/* A victim that has something on a node. */
+struct victim_link {
+	size_t victim;
+	int32_t next;             /* link of the same node; -1: none */
+};
+
+/* What a search for victims keeps between calls. */
+struct room {
+	struct order order;
+	struct victim_cursor *cursors; /* by place in tenants.all */
+	size_t cursor_capacity;
+	struct victim *victims;   /* those named so far, in the order in which they would go */
+	size_t count, capacity;
+	struct victim_link *links;
+	size_t link_count, link_capacity;
+	size_t *chosen;           /* of `victims`, for one attempt */
+	size_t chosen_count, chosen_capacity;
+	int64_t mark;             /* what struct node's mark is compared with */
+	int64_t retry_ms;         /* when time alone would name more */
+	int64_t free_gpu;         /* thousandths free in all; for consolidating */
+	bool entitled;            /* consolidate only for jobs within their tenant's fair share */
+};
+
+/* Looks at what may change during one round of making room; false if there is
+ * nobody to take from. */
+bool room_begin(struct sched *sched, enum room_kind kind);
+
+/* Whether it is worth looking for victims: for any job of the tenant, and for
+ * the first job of the class. Cheap, and true wherever room_make could succeed. */
+bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind);
+bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind);
+
+/* Looks for the victims that cost least: by tenant in the reverse order of fair
+ * share, lowest priority first, then the least time since start or checkpoint;
+ * node by node, so that only what makes room in one place goes; and lets
+ * everyone stay who turns out not to be in the way, or move where that is
+ * allowed. If all victims are expected to end so soon that waiting costs less
+ * than what they would lose, the job gets a promise instead. Commits and writes
+ * the decisions; false, and nothing changed, if there is no way. */
+bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
+
+/* Names victims one after the other; see victims.c. NULL when there are no more. */
+void victims_begin(struct sched *sched, struct job *job, enum room_kind kind);
+struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind kind);
+/* Whether the job may be stopped, or moved, for one of `kind`. */
+bool victim_allowed(struct sched *sched, const struct job *victim, const struct job *job,
+                    enum room_kind kind);
+bool victim_may_move(const struct sched *sched, const struct job *victim);
+/* The tenants on the way to `taker` and to `giver` where these part. */
+struct parting {
+	const struct tenant *taker, *giver;
+};
+struct parting tenants_part(const struct tenant *taker, const struct tenant *giver);
+
+void room_free(struct room *room);
+
+#endif

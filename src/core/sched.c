@@ -1,0 +1,532 @@
+/* sched.c - the scheduler: one entrance, a deterministic state machine */
+#include "core/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "core/stored.h"
+
+static bool timer_before(const void *a, const void *b)
+{
+	const struct job *x = a, *y = b;
+
+	return x->timer_ms != y->timer_ms ? x->timer_ms < y->timer_ms : x->r.id < y->r.id;
+}
+
+static bool due_before(const void *a, const void *b)
+{
+	const struct reservation *x = a, *y = b;
+
+	return x->due_ms != y->due_ms ? x->due_ms < y->due_ms : x->id < y->id;
+}
+
+struct sched *sched_new(void)
+{
+	struct sched *sched = NEW(struct sched);
+
+	sched->meta.id = 1;
+	sched->config = config_default();
+	sched->config_dirty = true;
+	sched->timers = HEAP(struct job, timer_place, timer_before);
+	sched->releases = HEAP(struct reservation, due_place, due_before);
+	mix_init(&sched->mix);
+	return sched;
+}
+
+static void free_jobs(struct sched *sched)
+{
+	for (size_t i = 0; i < sched->reservations.capacity; i++)
+		free(sched->reservations.entries[i].value);
+	for (size_t i = 0; i < sched->jobs.capacity; i++) {
+		struct job *job = sched->jobs.entries[i].value;
+		if (!job)
+			continue;
+		free((char *)job->s.message);
+		free(job->dependents);
+		free(job->tasks);
+		free(job->texts);
+		free(job);
+	}
+	for (size_t i = 0; i < sched->arrays.capacity; i++) {
+		struct array *array = sched->arrays.entries[i].value;
+		if (array)
+			ranktree_free(&array->eligible);
+		free(array);
+	}
+	for (size_t i = 0; i < sched->promise_count; i++) {
+		free(sched->promises[i]->rows);
+		free(sched->promises[i]);
+	}
+	free(sched->promises);
+}
+
+void sched_free(struct sched *sched)
+{
+	if (!sched)
+		return;
+	free_jobs(sched);
+	map_free(&sched->jobs);
+	map_free(&sched->reservations);
+	map_free(&sched->arrays);
+	text_map_free(&sched->keys);
+	shapes_free(&sched->shapes);
+	tenants_free(&sched->tenants);
+	cluster_free(&sched->cluster);
+	index_free(&sched->index);
+	predict_free(&sched->predictor);
+	mix_free(&sched->mix);
+	pass_free(&sched->pass);
+	room_free(&sched->room);
+	backoff_free(&sched->backoffs);
+	heap_free(&sched->timers);
+	heap_free(&sched->releases);
+	ranktree_free(&sched->claimants);
+	ranktree_free(&sched->ends);
+	ranktree_free(&sched->shorts);
+	free(sched->plan.steps);
+	free(sched->dirty.items);
+	free(sched);
+}
+
+const struct cluster *sched_totals(struct sched *sched)
+{
+	if (!sched->counted)
+		cluster_count(&sched->cluster);
+	sched->counted = true;
+	return &sched->cluster;
+}
+
+void sched_cluster_changed(struct sched *sched, bool structure)
+{
+	sched->counted = false;
+	if (!structure)
+		return;
+	sched->cluster.ordered = false;
+	sched->indexed = false;
+	sched->cluster_version++;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+
+	return x->r.id < y->r.id ? -1 : x->r.id > y->r.id;
+}
+
+/* All jobs in memory by id; to be freed. */
+static struct job **all_jobs(const struct sched *sched, size_t *count)
+{
+	struct job **jobs = memory_alloc((sched->jobs.count + 1) * sizeof(*jobs));
+
+	*count = 0;
+	for (size_t i = 0; i < sched->jobs.capacity; i++)
+		if (sched->jobs.entries[i].value)
+			jobs[(*count)++] = sched->jobs.entries[i].value;
+	qsort(jobs, *count, sizeof(*jobs), by_id);
+	return jobs;
+}
+
+/* What waiting jobs ask for is counted by the smallest GPU there is. */
+static void ask_anew(struct sched *sched)
+{
+	size_t count;
+	struct job **jobs = all_jobs(sched, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!jobs[i]->class)
+			continue;
+		tenant_ask(jobs[i]->tenant, &jobs[i]->asked, -1);
+		jobs[i]->asked = job_amounts(sched, jobs[i], jobs[i]->pending);
+		tenant_ask(jobs[i]->tenant, &jobs[i]->asked, 1);
+	}
+	free(jobs);
+}
+
+void sched_prepare(struct sched *sched)
+{
+	if (!sched->cluster.ordered)
+		cluster_order(&sched->cluster);
+	if (sched_totals(sched)->smallest_mib != sched->asked_mib) {
+		sched->asked_mib = sched->cluster.smallest_mib;
+		ask_anew(sched);
+	}
+	if (!sched->indexed) {
+		index_build(&sched->index, &sched->cluster, &sched->config);
+		sched->indexed = true;
+	}
+}
+
+static void late_releases(struct sched *sched)
+{
+	struct reservation *reservation;
+
+	while ((reservation = heap_first(&sched->releases)) &&
+	       reservation->due_ms <= sched_now(sched)) {
+		heap_pop(&sched->releases);
+		reservation->due_ms = INT64_MAX;
+		sched->pass.state++;
+		ledger_phase(sched, reservation, PHASE_RELEASING, true);
+		sched_dirty_reservation(sched, reservation);
+		sched_event(sched, (struct event){
+			.kind = EVENT_RELEASE_LATE, .job_id = reservation->job->r.id,
+			.task = reservation->task, .node_id = reservation->node->r.id,
+			.tenant_id = reservation->job->r.tenant_id });
+	}
+}
+
+/* Jobs for which time alone changed something, by id: when each was due depends on
+ * what was looked at since. One that this very command has changed is left for the
+ * next, so that its last record is written first. */
+static void due_jobs(struct sched *sched)
+{
+	struct job **due = NULL;
+	size_t count = 0, capacity = 0;
+	struct job *job;
+
+	while ((job = heap_first(&sched->timers)) && job->timer_ms <= sched_now(sched)) {
+		heap_pop(&sched->timers);
+		job->timer_ms = INT64_MAX;
+		array_reserve(due, capacity, count + 1);
+		due[count++] = job;
+	}
+	if (count > 1)
+		qsort(due, count, sizeof(struct job *), by_id);
+	for (size_t i = 0; i < count; i++) {
+		if (heap_has(&sched->timers, due[i]))
+			continue;
+		if (due[i]->dirty) {
+			job_settle(sched, due[i]);
+		} else {
+			job_timer(sched, due[i]);
+			sched->pass.state++;
+		}
+	}
+	free(due);
+}
+
+static void time_passed(struct sched *sched)
+{
+	late_releases(sched);
+	due_jobs(sched);
+}
+
+static bool put_tenant(struct sched *sched, const struct tenant_record *given, struct error *error)
+{
+	struct tenant_record record = *given;
+	struct tenant *tenant = record.id ? tenants_find(&sched->tenants, record.id) : NULL;
+
+	struct tenant_record before = record;
+
+	if (record.id && !tenant)
+		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known", (long long)record.id);
+	if (tenant) {
+		before = tenant->r;
+		tenant_settle_now(&sched->tenants, tenant, sched_now(sched), &sched->config);
+	} else {
+		record.id = sched->meta.last_tenant_id + 1;
+	}
+	if (!tenants_put(&sched->tenants, &record, error)) {
+		if (tenant)
+			tenant->r = before;
+		return false;
+	}
+	tenant = tenants_find(&sched->tenants, record.id);
+	sched->meta.last_tenant_id = max64(sched->meta.last_tenant_id, record.id);
+	sched->effects->reply_id = record.id;
+	sched_dirty_tenant(sched, tenant);
+	sched_event(sched, (struct event){ .kind = EVENT_TENANT_CHANGED, .tenant_id = record.id });
+	return true;
+}
+
+static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
+{
+	struct tenant *tenant = tenants_find(&sched->tenants, id);
+
+	if (!tenant)
+		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known", (long long)id);
+	for (size_t i = 0; i < sched->jobs.capacity; i++) {
+		const struct job *job = sched->jobs.entries[i].value;
+		if (job && job->tenant == tenant)
+			return error_set(error, ERROR_CONFLICT, "tenant %s has jobs: wait until they are over "
+			                 "and forgotten", tenant->r.name);
+	}
+	shapes_forget_tenant(&sched->shapes, tenant);
+	if (!tenants_delete(&sched->tenants, tenant, error))
+		return false;
+	effects_delete(sched->effects, RECORD_TENANT, id, 0);
+	sched_event(sched, (struct event){ .kind = EVENT_TENANT_CHANGED, .tenant_id = id });
+	return true;
+}
+
+/* Keys of trees and heaps depend on settings. */
+static void settle_all(struct sched *sched)
+{
+	size_t count;
+	struct job **jobs = all_jobs(sched, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		job_settle(sched, jobs[i]);
+		for (int t = 0; t < jobs[i]->r.tasks; t++)
+			if (jobs[i]->tasks[t].reservation)
+				reservation_watch(sched, jobs[i]->tasks[t].reservation);
+	}
+	free(jobs);
+}
+
+static bool configure(struct sched *sched, const struct config_record *config, struct error *error)
+{
+	if (!config_check(config, error))
+		return false;
+	for (size_t i = 0; i < sched->tenants.count; i++) {
+		struct tenant *tenant = sched->tenants.all[i];
+		if (config->usage_half_life_ms == sched->config.usage_half_life_ms)
+			break;
+		tenant_settle_now(&sched->tenants, tenant, sched_now(sched), &sched->config);
+		sched_dirty_tenant(sched, tenant);
+	}
+	sched->config = *config;
+	sched->config.id = 1;
+	sched->config_dirty = true;
+	shapes_rerule(&sched->shapes, (struct queue_rule){ config->ageing_per_minute,
+	                                                   config->ageing_cap }, sched_now(sched));
+	sched_cluster_changed(sched, true);
+	backoff_clear(sched);
+	settle_all(sched);
+	return true;
+}
+
+/* A new scheduler knows nothing of what happened on the nodes meanwhile. */
+static void begin_term(struct sched *sched)
+{
+	sched->meta.term++;
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		struct node *node = sched->cluster.nodes[i];
+		node->r.reported = false;
+		sched_dirty_node(sched, node);
+	}
+	sched_cluster_changed(sched, true);
+}
+
+static struct job *find_job(const struct sched *sched, int64_t id, struct error *error)
+{
+	struct job *job = map_get(&sched->jobs, id);
+
+	if (!job)
+		error_set(error, ERROR_NOT_FOUND, "job-%lld is not known", (long long)id);
+	return job;
+}
+
+static struct reservation *find_right(const struct sched *sched, int64_t id, struct error *error)
+{
+	struct reservation *reservation = map_get(&sched->reservations, id);
+
+	if (!reservation || reservation->phase == PHASE_CLAIM) {
+		error_set(error, ERROR_NOT_FOUND, "reservation %lld is not known", (long long)id);
+		return NULL;
+	}
+	return reservation;
+}
+
+static bool apply_to_job(struct sched *sched, const struct command *command, struct error *error)
+{
+	int64_t id = command->kind == COMMAND_REPRIORITISE ? command->reprioritise.id : command->id;
+	struct job *job = find_job(sched, id, error);
+
+	if (!job)
+		return false;
+	switch (command->kind) {
+	case COMMAND_CANCEL:
+		return job_cancel(sched, job, error);
+	case COMMAND_HOLD:
+		return job_hold(sched, job, error);
+	case COMMAND_RELEASE:
+		return job_release(sched, job, error);
+	case COMMAND_REQUEUE:
+		return job_requeue(sched, job, error);
+	default:
+		return job_reprioritise(sched, job, command->reprioritise.priority, error);
+	}
+}
+
+static bool apply_to_task(struct sched *sched, const struct command *command, struct error *error)
+{
+	struct reservation *reservation = find_right(sched, command->task.reservation_id, error);
+
+	if (!reservation)
+		return false;
+	switch (command->kind) {
+	case COMMAND_TASK_STARTED:
+		return task_started(sched, reservation, error);
+	case COMMAND_TASK_REFUSED:
+		return task_refused(sched, reservation, command->task.message ? command->task.message : "",
+		                    error);
+	case COMMAND_TASK_EXITED:
+		return task_exited(sched, reservation, command->task.exit_code, command->task.released,
+		                   error);
+	case COMMAND_TASK_CHECKPOINT:
+		return task_checkpoint(sched, reservation, error);
+	default:
+		return task_released(sched, reservation, error);
+	}
+}
+
+static bool dispatch(struct sched *sched, const struct command *command, struct error *error)
+{
+	switch (command->kind) {
+	case COMMAND_START:
+		begin_term(sched);
+		return true;
+	case COMMAND_CONFIGURE:
+		return configure(sched, &command->configure, error);
+	case COMMAND_PUT_TENANT:
+		return put_tenant(sched, &command->tenant, error);
+	case COMMAND_DELETE_TENANT:
+		return delete_tenant(sched, command->id, error);
+	case COMMAND_SUBMIT:
+		return job_submit(sched, &command->submit, error);
+	case COMMAND_CANCEL:
+	case COMMAND_HOLD:
+	case COMMAND_RELEASE:
+	case COMMAND_REQUEUE:
+	case COMMAND_REPRIORITISE:
+		return apply_to_job(sched, command, error);
+	case COMMAND_NODE_REPORT:
+		return facts_node_report(sched, &command->report, error);
+	case COMMAND_GPU_REPORT:
+		return facts_gpu_report(sched, &command->gpu, error);
+	case COMMAND_NODE_STATE:
+		return facts_node_state(sched, command->node_state.name, command->node_state.state, error);
+	case COMMAND_NODE_DRAIN:
+		return facts_node_drain(sched, command->drain.name, command->drain.draining, error);
+	case COMMAND_NODE_DEAD:
+		return facts_node_dead(sched, command->node, error);
+	case COMMAND_NODE_REMOVE:
+		return facts_node_remove(sched, command->node, error);
+	case COMMAND_TASK_STARTED:
+	case COMMAND_TASK_REFUSED:
+	case COMMAND_TASK_EXITED:
+	case COMMAND_TASK_CHECKPOINT:
+	case COMMAND_MEMORY_RELEASED:
+		return apply_to_task(sched, command, error);
+	case COMMAND_MIX:
+		return mix_fix(&sched->mix, command->mix, error);
+	case COMMAND_TIME:
+		time_passed(sched);
+		return true;
+	case COMMAND_PASS:
+		time_passed(sched);
+		pass_run(sched, command->units);
+		return true;
+	default:
+		return error_set(error, ERROR_INVALID, "unknown command %d", (int)command->kind);
+	}
+}
+
+bool sched_apply(struct sched *sched, const struct command *command, struct effects *effects,
+                 struct error *error)
+{
+	int64_t before_ms = sched->meta.now_ms;
+
+	INVARIANT(!sched->plan.open);
+	error_clear(error);
+	sched->effects = effects;
+	sched->meta.now_ms = max64(before_ms, command->now_ms);
+	bool applied = dispatch(sched, command, error);
+	if (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME)
+		sched->pass.state++;
+	if (!applied)
+		sched->meta.now_ms = before_ms;
+	else
+		sched_flush(sched);
+	sched->effects = NULL;
+	return applied;
+}
+
+bool sched_load(struct sched *sched, enum record_kind kind, const void *record,
+                struct error *error)
+{
+	if (!stored_check(sched, kind, record, error))
+		return false;
+	switch (kind) {
+	case RECORD_META:
+		sched->meta = *(const struct meta_record *)record;
+		sched->written_meta = sched->meta;
+		return true;
+	case RECORD_CONFIG:
+		sched->config = *(const struct config_record *)record;
+		sched->config_dirty = false;
+		return config_check(&sched->config, error);
+	case RECORD_TENANT:
+		return tenants_load(&sched->tenants, record, error) != NULL;
+	case RECORD_NODE:
+		return cluster_add_node(&sched->cluster, record) != NULL;
+	case RECORD_GPU: {
+		const struct gpu_record *gpu = record;
+		struct node *node = map_get(&sched->cluster.node_by_id, gpu->node_id);
+		return cluster_add_gpu(&sched->cluster, node, gpu) != NULL;
+	}
+	case RECORD_JOB:
+		return job_load(sched, record, error) != NULL;
+	case RECORD_JOB_STATE:
+		return job_load_state(sched, record, error);
+	case RECORD_TASK:
+		return job_load_task(sched, record, error);
+	case RECORD_RESERVATION:
+		return reservation_load(sched, record, error);
+	case RECORD_PROMISE:
+		return promise_load(sched, record, error);
+	case RECORD_LESSON:
+		return predict_load(&sched->predictor, record, error);
+	case RECORD_MIX:
+		return mix_load(&sched->mix, record, error);
+	case RECORD_BACKOFF:
+		return backoff_load(sched, record, error);
+	case RECORD_DECISION:
+		return true;
+	default:
+		return error_set(error, ERROR_CORRUPT, "unknown kind of record %d", (int)kind);
+	}
+}
+
+bool sched_load_end(struct sched *sched, struct error *error)
+{
+	struct effects scratch = { 0 };
+
+	if (!stored_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
+		return false;
+	sched->effects = &scratch;
+	cluster_order(&sched->cluster);
+	sched->asked_mib = sched_totals(sched)->smallest_mib;
+	jobs_loaded(sched);
+	for (size_t i = 0; i < sched->cluster.node_count; i++)
+		for (int g = 0; g < sched->cluster.nodes[i]->gpu_count; g++) {
+			struct gpu *gpu = sched->cluster.nodes[i]->gpus[g];
+			gpu->was_over = gpu_is_over(gpu);
+		}
+	sched->effects = NULL;
+	sched->meta.last_event = sched->written_meta.last_event;
+	/* Records that agree with each other need nothing to be put right. */
+	bool agree = scratch.count == 0 && sched->dirty.count == 0;
+	effects_free(&scratch);
+	return agree || error_set(error, ERROR_CORRUPT,
+	                          "jobs are stored in states that their tasks are not in");
+}
+
+void sched_check(const struct sched *sched)
+{
+	ledger_check(sched);
+	tenants_check(&sched->tenants);
+	if (sched->indexed)
+		index_check(&sched->index, &sched->cluster, &sched->config);
+}
+
+const struct meta_record *sched_meta(const struct sched *sched)
+{
+	return &sched->meta;
+}
+
+const struct config_record *sched_config(const struct sched *sched)
+{
+	return &sched->config;
+}

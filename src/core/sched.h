@@ -1,0 +1,55 @@
+/* sched.h - the scheduler: one entrance, a deterministic state machine */
+#ifndef CORE_SCHED_H
+#define CORE_SCHED_H
+
+#include "core/command.h"
+#include "core/effects.h"
+#include "core/record.h"
+
+struct sched;
+
+/* A scheduler with default settings and an empty cluster. */
+struct sched *sched_new(void);
+void sched_free(struct sched *sched);
+
+/* The one entrance. Applies the command at the later of its time and the last
+ * command's, and appends what follows from it to `effects`. A command that
+ * cannot be applied changes nothing, appends nothing and returns false with the
+ * reason. The same commands give the same effects, byte for byte. */
+bool sched_apply(struct sched *sched, const struct command *command, struct effects *effects,
+                 struct error *error);
+
+/* Loading: begin with a new scheduler, give it every record once, in the order
+ * of enum record_kind, then end. What follows is what would have followed if
+ * the scheduler that wrote the records had gone on. False with a reason if the
+ * records contradict themselves. */
+bool sched_load(struct sched *sched, enum record_kind kind, const void *record,
+                struct error *error);
+bool sched_load_end(struct sched *sched, struct error *error);
+
+/* Panics unless all books and indexes equal a recount from scratch. */
+void sched_check(const struct sched *sched);
+
+/* Reading. Pointers are valid until the next command. */
+const struct meta_record *sched_meta(const struct sched *sched);
+const struct config_record *sched_config(const struct sched *sched);
+
+/* Explanations, appended to `buffer` as sentences, one per line. They change
+ * nothing that decides. `viewer` is the tenant that asks (0: an administrator):
+ * the work of others is named only as 'another tenant'. */
+
+/* What a job waits for and until when, or where it is. False if it is not known. */
+bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffer *buffer,
+               struct error *error);
+/* The steps by which a waiting job would be decided about now, under the tags
+ * that operators look for. */
+bool sched_trace(struct sched *sched, int64_t job_id, struct buffer *buffer, struct error *error);
+/* A recorded decision with its arithmetic. False if it is not for the viewer to see. */
+bool sched_explain(struct sched *sched, const struct decision_record *decision, int64_t viewer,
+                   struct buffer *buffer);
+/* How many waiting jobs, of all and of its own tenant, go before a waiting job.
+ * False if it is not known or not in the queue. */
+bool sched_position(struct sched *sched, int64_t job_id, int64_t *position,
+                    int64_t *tenant_position, struct error *error);
+
+#endif

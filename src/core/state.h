@@ -1,0 +1,112 @@
+/* state.h - what the parts of the core share: the inside of struct sched */
+#ifndef CORE_STATE_H
+#define CORE_STATE_H
+
+#include "core/backoff.h"
+#include "core/cluster.h"
+#include "core/effects.h"
+#include "core/index.h"
+#include "core/job.h"
+#include "core/mix.h"
+#include "core/pass.h"
+#include "core/plan.h"
+#include "core/predict.h"
+#include "core/promise.h"
+#include "core/room.h"
+#include "core/sched.h"
+#include "core/shape.h"
+#include "core/tenant.h"
+
+/* Lists of things that a command changed; written as records at its end, each
+ * once, in the order in which they were first changed. */
+struct dirty {
+	struct dirty_item {
+		enum record_kind kind;
+		void *what;
+		int task;                /* RECORD_TASK */
+	} *items;
+	size_t count, capacity;
+};
+
+struct sched {
+	struct meta_record meta;
+	struct meta_record written_meta;
+	struct config_record config;
+	bool config_dirty;
+	struct cluster cluster;
+	uint64_t cluster_version;        /* another number when nodes, models or labels change */
+	struct index index;
+	bool indexed, counted;           /* the index, and the cluster's totals, are right */
+	int64_t asked_mib;               /* the smallest GPU that the jobs' `asked` is based on */
+	struct tenants tenants;
+	struct map jobs, reservations;   /* by id */
+	struct text_map keys;            /* idempotency keys: "tenant id/key" to job */
+	struct shapes shapes;
+	struct predictor predictor;
+	struct mix mix;
+	struct plan plan;
+	struct pass pass;
+	struct room room;
+	struct backoffs backoffs;
+	struct heap timers;              /* jobs, by timer_ms then id */
+	struct heap releases;            /* reservations that are releasing, by due_ms then id */
+	struct ranktree claimants;       /* jobs with claims, by id */
+	struct ranktree ends;            /* running jobs with an expected end, by (end, id) */
+	struct promise **promises;       /* by the ids of their jobs */
+	size_t promise_count, promise_capacity;
+	struct ranktree shorts;          /* jobs below their minimum, by (when to stop them, id) */
+	struct map arrays;               /* array id -> struct array * */
+	int64_t victims, movable_victims; /* jobs in the tenants' trees of victims */
+	int64_t queued;                  /* jobs in the queues of their tenants */
+	int64_t waiting;                 /* jobs that are not over and hold nothing */
+	struct dirty dirty;
+	struct effects *effects;         /* of the command that is being applied */
+};
+
+static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }
+
+/* Marks for writing at the end of the command. */
+void sched_dirty_job(struct sched *sched, struct job *job);
+void sched_dirty_task(struct sched *sched, struct job *job, int task);
+void sched_dirty_reservation(struct sched *sched, struct reservation *reservation);
+void sched_dirty_node(struct sched *sched, struct node *node);
+void sched_dirty_gpu(struct sched *sched, struct gpu *gpu);
+/* Out of the books already: its record is deleted and its memory freed at the end. */
+void sched_gone_reservation(struct sched *sched, struct reservation *reservation);
+
+/* Takes them out of the cluster and deletes their records. Nothing may be on them. */
+void sched_forget_gpu(struct sched *sched, struct gpu *gpu);
+void sched_forget_node(struct sched *sched, struct node *node);
+/* Writes all that is marked, at the end of a command. */
+void sched_flush(struct sched *sched);
+
+/* Fills in number and time and appends it. */
+void sched_event(struct sched *sched, struct event event);
+/* Gives it an id and a time and appends it. */
+void sched_decide(struct sched *sched, struct decision_record *decision);
+
+void sched_dirty_tenant(struct sched *sched, struct tenant *tenant);
+
+/* Totals of the cluster, counted anew if they are not right. */
+const struct cluster *sched_totals(struct sched *sched);
+/* Makes slots, totals and the index right, if they are not. */
+void sched_prepare(struct sched *sched);
+/* After nodes, GPUs, models or labels changed: totals, and where `structure`
+ * also slots and index, are not right any more. */
+void sched_cluster_changed(struct sched *sched, bool structure);
+
+/* Tells, once, that a GPU has more on it than it has room for, or not any more. To
+ * be called after everything that may change that. */
+void facts_over(struct sched *sched, struct gpu *gpu);
+/* Commands about nodes; see facts.c. */
+bool facts_node_report(struct sched *sched, const struct node_report_command *report,
+                       struct error *error);
+bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *report,
+                      struct error *error);
+bool facts_node_state(struct sched *sched, const char *name, enum node_state state,
+                      struct error *error);
+bool facts_node_drain(struct sched *sched, const char *name, bool draining, struct error *error);
+bool facts_node_dead(struct sched *sched, const char *name, struct error *error);
+bool facts_node_remove(struct sched *sched, const char *name, struct error *error);
+
+#endif

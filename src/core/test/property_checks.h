@@ -1,0 +1,44 @@
+/* property_checks.h - what must always hold, judged by records and effects alone */
+#ifndef CORE_TEST_PROPERTY_CHECKS_H
+#define CORE_TEST_PROPERTY_CHECKS_H
+
+#include "core/command.h"
+#include "core/effects.h"
+#include "core/test/property_keeper.h"
+
+/* All of these panic with what is wrong. They know nothing of the inside of the
+ * core: what they compare is recounted from the records that it wrote. */
+
+/* What tenants hold, by their place in the keeper's table. */
+struct holdings {
+	struct holding {
+		int64_t tenant_id;
+		struct amounts held, fixed;
+	} *at;
+	size_t count, capacity;
+};
+
+void holdings_count(struct holdings *holdings, const struct keeper *keeper);
+void holdings_free(struct holdings *holdings);
+/* Whether nobody holds more than it may, unless it held as much before. */
+void check_bounds(const struct keeper *keeper, const struct holdings *before,
+                  const struct holdings *after);
+
+/* Whether each effect is one that this command may have, and goes on from the
+ * records as they were: rights are given by passes alone and leave the books
+ * only when their node says so or is given up, jobs that are over stay so, and
+ * nothing is forgotten that is not. To be called before the keeper applies them. */
+void check_effects(const struct keeper *keeper, const struct command *command,
+                   const struct effects *effects);
+
+/* The law for all that was granted, with the records after the command: each GPU
+ * and node has room for all that is on it, is open, and is what was asked for;
+ * gangs and splits are whole. Reservations up to `last_id` were there before. */
+void check_grants(const struct keeper *keeper, const struct command *command,
+                  const struct effects *effects, int64_t last_id);
+
+/* Whether jobs, tasks and reservations fit together. After a pass, also whether
+ * every gang is whole, but for those in their time of grace. */
+void check_jobs(const struct keeper *keeper, bool after_pass);
+
+#endif

@@ -1,0 +1,392 @@
+/* property_law.c - the law at every grant, and limits, recounted from records */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/test/property_checks.h"
+
+/* What is on a GPU, by the reservations. */
+struct load {
+	int64_t used_mib, later_mib; /* now; when what is releasing is back and claims are served */
+	int64_t owners, whole_owners;
+};
+
+static struct load load_of(const struct keeper *keeper, int64_t gpu_id)
+{
+	struct load load = { 0 };
+
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		bool claim = reservation->phase == PHASE_CLAIM;
+		bool leaving = reservation->phase == PHASE_RELEASING && !reservation->late;
+		for (int64_t p = 0; p < reservation->parts.count; p++) {
+			const int64_t *part = reservation->parts.at + p * PART_WIDTH;
+			if (part[PART_GPU] != gpu_id)
+				continue;
+			int64_t mib = claim ? part[PART_MIB]
+			                    : max64(part[PART_MIB], part[PART_MEASURED]);
+			load.used_mib += claim ? 0 : mib;
+			load.later_mib += leaving ? 0 : mib;
+			load.owners += !claim;
+			load.whole_owners += !claim && part[PART_WHOLE];
+		}
+	}
+	return load;
+}
+
+static void check_law(const struct keeper *keeper, const struct gpu_record *gpu)
+{
+	struct load load = load_of(keeper, gpu->id);
+	int64_t taken = gpu->overhead_mib + gpu->foreign_mib;
+
+	if (taken + load.used_mib > gpu->capacity_mib)
+		panic("the law: GPU %s has %lld overhead + %lld foreign + %lld used > %lld MiB",
+		      gpu->uuid, (long long)gpu->overhead_mib, (long long)gpu->foreign_mib,
+		      (long long)load.used_mib, (long long)gpu->capacity_mib);
+	if (taken + load.later_mib > gpu->capacity_mib)
+		panic("GPU %s: what was granted leaves too little for the claims", gpu->uuid);
+	if (load.whole_owners > 0 && load.owners > 1)
+		panic("GPU %s is given whole, and has %lld owners", gpu->uuid,
+		      (long long)load.owners);
+}
+
+static void check_open(const struct keeper *keeper, const struct node_record *node,
+                       const struct gpu_record *gpu)
+{
+	const struct config_record *config = keeper_find(keeper, RECORD_CONFIG, 1, 0);
+
+	if (!gpu->present || !gpu->healthy || gpu->mig_mode || gpu->node_id != node->id)
+		panic("GPU %s is absent, ill or cut up, and got something", gpu->uuid);
+	if (gpu->hot && config->enable_thermal)
+		panic("GPU %s is hot, and got something", gpu->uuid);
+}
+
+/* Whether `word` is one of those that `separator` separates in `list`. */
+static bool has_word(const char *list, char separator, const char *word, size_t size)
+{
+	while (*list) {
+		size_t length = strcspn(list, (char[]){ separator, '\0' });
+		if (length == size && memcmp(list, word, size) == 0)
+			return true;
+		list += length + (list[length] != '\0');
+	}
+	return false;
+}
+
+static void check_wanted_node(const struct job_record *job, const struct node_record *node)
+{
+	for (const char *at = job->node_labels; *at;) {
+		size_t length = strcspn(at, "\n");
+		if (!has_word(node->labels, '\n', at, length))
+			panic("job-%lld is on node %s, which has not all labels", (long long)job->id,
+			      node->name);
+		at += length + (at[length] != '\0');
+	}
+}
+
+static int64_t uneven_part(const struct job_record *job, int64_t rank)
+{
+	int64_t sorted[PARTS_MAX];
+
+	for (int64_t i = 0; i < job->uneven.count; i++) {
+		int64_t j = i;
+		for (; j > 0 && sorted[j - 1] < job->uneven.at[i]; j--)
+			sorted[j] = sorted[j - 1];
+		sorted[j] = job->uneven.at[i];
+	}
+	return sorted[rank];
+}
+
+/* Whether the part is what the job asked for of a GPU; the law counts it. */
+static void check_wanted_part(const struct job_record *job, const struct gpu_record *gpu,
+                              const int64_t *part, int64_t rank)
+{
+	int64_t usable = gpu->capacity_mib - gpu->overhead_mib, mib = 0;
+
+	switch ((enum gpu_kind)job->gpu_kind) {
+	case GPU_WHOLE:
+		mib = usable - gpu->foreign_mib;
+		break;
+	case GPU_FRACTION:
+		mib = job->fraction * usable / WHOLE_GPU;
+		break;
+	case GPU_MEMORY:
+		mib = job->memory_mib;
+		break;
+	case GPU_UNEVEN:
+		mib = uneven_part(job, rank);
+		break;
+	case GPU_NONE:
+		break;
+	}
+	if (part[PART_MIB] != mib || part[PART_WHOLE] != (job->gpu_kind == GPU_WHOLE) ||
+	    part[PART_SHARE] < (job->gpu_kind == GPU_FRACTION ? job->fraction : 0) ||
+	    part[PART_SHARE] > WHOLE_GPU)
+		panic("job-%lld got %lld MiB of GPU %s and should have %lld", (long long)job->id,
+		      (long long)part[PART_MIB], gpu->uuid, (long long)mib);
+	if (job->gpu_kind == GPU_WHOLE && mib < job->memory_mib)
+		panic("job-%lld asked for GPUs of %lld MiB and got one of %lld", (long long)job->id,
+		      (long long)job->memory_mib, (long long)mib);
+	if (*job->gpu_models && !has_word(job->gpu_models, '|', gpu->model, strlen(gpu->model)))
+		panic("job-%lld is on a GPU of model %s", (long long)job->id, gpu->model);
+}
+
+static void check_distinct(const struct reservation_record *reservation)
+{
+	const int64_t *at = reservation->parts.at;
+
+	for (int64_t i = 0; i < reservation->parts.count; i++)
+		for (int64_t j = 0; j < i; j++)
+			if (at[i * PART_WIDTH + PART_GPU] == at[j * PART_WIDTH + PART_GPU])
+				panic("reservation %lld has a GPU twice", (long long)reservation->id);
+}
+
+/* CPU and host memory of the node, releasing included. */
+static void check_host(const struct keeper *keeper, const struct node_record *node,
+                       const struct reservation_record *granted)
+{
+	int64_t cpu = 0, host = 0;
+
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		if (reservation->node_id != node->id || reservation->phase == PHASE_CLAIM)
+			continue;
+		cpu += reservation->cpu_milli;
+		host += reservation->host_bytes;
+	}
+	if ((granted->cpu_milli > 0 && cpu > node->cpu_milli) ||
+	    (granted->host_bytes > 0 && host > node->host_bytes))
+		panic("node %s has more CPU or host memory given out than it has", node->name);
+}
+
+static void check_nvlink(const struct keeper *keeper, const struct job_record *job,
+                         const struct reservation_record *reservation)
+{
+	int64_t group = 0;
+
+	if (job->closeness != CLOSE_NVLINK || !job->closeness_required || job->split_gpus > 0)
+		return;
+	for (int64_t i = 0; i < reservation->parts.count && reservation->parts.count > 1; i++) {
+		const struct gpu_record *gpu = keeper_find(
+		    keeper, RECORD_GPU, reservation->parts.at[i * PART_WIDTH + PART_GPU], 0);
+		if (gpu->nvlink_group == 0 || (i > 0 && gpu->nvlink_group != group))
+			panic("job-%lld has GPUs that are not linked", (long long)job->id);
+		group = gpu->nvlink_group;
+	}
+}
+
+/* One right that was just given. A claim may have been made when its GPU had
+ * other facts, so its size is not judged again. */
+static void check_right(const struct keeper *keeper, const struct job_record *job,
+                        const struct reservation_record *granted, bool is_new)
+{
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, granted->node_id, 0);
+
+	if (node->state != NODE_ONLINE || !node->reported || node->draining)
+		panic("node %s takes nothing new, and got something", node->name);
+	if (job->split_gpus == 0 && granted->parts.count != job->gpu_count)
+		panic("job-%lld has a task with %lld GPUs", (long long)job->id,
+		      (long long)granted->parts.count);
+	check_distinct(granted);
+	check_host(keeper, node, granted);
+	for (int64_t i = 0; i < granted->parts.count; i++) {
+		const int64_t *part = granted->parts.at + i * PART_WIDTH;
+		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
+		check_open(keeper, node, gpu);
+		check_law(keeper, gpu);
+		if (is_new)
+			check_wanted_part(job, gpu, part, i);
+	}
+	if (!is_new)
+		return;
+	check_wanted_node(job, node);
+	check_nvlink(keeper, job, granted);
+}
+
+/* What runs of a job, all together. Tasks that are being moved count. */
+struct gang {
+	int64_t running, moving, ended, gpus;
+	int64_t node_id;   /* of all of it; -1: of several */
+	const char *rack;  /* of all of it; NULL: several */
+};
+
+static void gang_add(const struct keeper *keeper, const struct reservation_record *reservation,
+                     struct gang *gang)
+{
+	const struct node_record *node =
+	    keeper_find(keeper, RECORD_NODE, reservation->node_id, 0);
+
+	if (gang->running++ == 0) {
+		gang->node_id = node->id;
+		gang->rack = node->rack;
+	}
+	if (gang->node_id != node->id)
+		gang->node_id = -1;
+	if (gang->rack && strcmp(gang->rack, node->rack) != 0)
+		gang->rack = NULL;
+	gang->gpus += reservation->parts.count;
+}
+
+static struct gang gang_of(const struct keeper *keeper, const struct job_record *job)
+{
+	struct gang gang = { 0 };
+
+	for (int64_t t = 0; t < job->tasks; t++) {
+		const struct task_record *task = keeper_find(keeper, RECORD_TASK, job->id, t);
+		if (!task)
+			continue;
+		gang.ended += task->state == TASK_ENDED && task->exit_code == 0;
+		const struct reservation_record *reservation =
+		    keeper_find(keeper, RECORD_RESERVATION, task->reservation_id, 0);
+		if (reservation &&
+		    (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE))
+			gang_add(keeper, reservation, &gang);
+		else if (reservation && task->claim_id)
+			gang.moving++;
+	}
+	return gang;
+}
+
+/* A job of which something starts: all that has to start together runs now. */
+static void check_gang_start(const struct keeper *keeper, const struct job_record *job)
+{
+	const struct job_state_record *state = keeper_find(keeper, RECORD_JOB_STATE, job->id, 0);
+	struct gang gang = gang_of(keeper, job);
+
+	if (job->split_gpus > 0 && gang.gpus != job->split_gpus)
+		panic("job-%lld is split over %lld GPUs and has %lld", (long long)job->id,
+		      (long long)job->split_gpus, (long long)gang.gpus);
+	if (job->split_gpus > 0)
+		return;
+	if (gang.running + gang.moving + gang.ended < job->min_available &&
+	    state->short_since_ms == 0)
+		panic("job-%lld starts with %lld of at least %lld tasks", (long long)job->id,
+		      (long long)gang.running, (long long)job->min_available);
+	if (!job->closeness_required || state->short_since_ms > 0)
+		return;
+	if ((job->closeness == CLOSE_NODE || job->closeness == CLOSE_NVLINK) && gang.node_id < 0)
+		panic("job-%lld must be on one node, and is not", (long long)job->id);
+	if (job->closeness == CLOSE_RACK && gang.running > 1 && (!gang.rack || !*gang.rack))
+		panic("job-%lld must be in one rack, and is not", (long long)job->id);
+}
+
+static void check_order(const struct keeper *keeper, const struct command *command,
+                        const struct task_order *order, int64_t last_id)
+{
+	const struct meta_record *meta = keeper_find(keeper, RECORD_META, 1, 0);
+	const struct reservation_record *reservation =
+	    keeper_find(keeper, RECORD_RESERVATION, order->reservation_id, 0);
+
+	bool stopped = reservation && reservation->phase == PHASE_RELEASING;
+
+	if (!reservation || (reservation->phase != PHASE_HELD && !stopped) ||
+	    (stopped && command->kind != COMMAND_PASS) || order->term != meta->term ||
+	    order->job_id != reservation->job_id || order->task != reservation->task ||
+	    order->node_id != reservation->node_id ||
+	    order->parts.count != reservation->parts.count ||
+	    order->cpu_milli != reservation->cpu_milli)
+		panic("a start of reservation %lld is ordered that is not decided",
+		      (long long)order->reservation_id);
+	const struct job_record *job = keeper_find(keeper, RECORD_JOB, order->job_id, 0);
+	if (command->kind != COMMAND_PASS) /* ordered again */
+		return;
+	check_right(keeper, job, reservation, reservation->id > last_id);
+	if (!stopped)
+		check_gang_start(keeper, job);
+}
+
+void check_grants(const struct keeper *keeper, const struct command *command,
+                  const struct effects *effects, int64_t last_id)
+{
+	for (size_t i = 0; i < effects->count; i++)
+		if (effects->at[i].kind == EFFECT_START)
+			check_order(keeper, command, &effects->at[i].order, last_id);
+}
+
+void holdings_free(struct holdings *holdings)
+{
+	free(holdings->at);
+	*holdings = (struct holdings){ 0 };
+}
+
+static void hold(struct holdings *holdings, const struct keeper *keeper,
+                 const struct job_record *job, const struct amounts *amounts)
+{
+	for (int64_t id = job->tenant_id; id;) {
+		int64_t place = keeper_place(keeper, RECORD_TENANT, id, 0);
+		if (place < 0)
+			panic("tenant-%lld is not kept, and has jobs", (long long)id);
+		amounts_add(&holdings->at[place].held, amounts);
+		if (!job->preemptible)
+			amounts_add(&holdings->at[place].fixed, amounts);
+		id = keeper_tenant(keeper, (size_t)place)->parent_id;
+	}
+}
+
+static struct amounts amounts_of(const struct reservation_record *reservation)
+{
+	struct amounts amounts = { { 0 } };
+
+	for (int64_t i = 0; i < reservation->parts.count; i++) {
+		const int64_t *part = reservation->parts.at + i * PART_WIDTH;
+		amounts.of[AMOUNT_GPU] += part[PART_SHARE];
+		amounts.of[AMOUNT_GPU_MEMORY] += part[PART_WHOLE] ? 0 : part[PART_MIB];
+	}
+	amounts.of[AMOUNT_CPU] = reservation->cpu_milli;
+	amounts.of[AMOUNT_HOST] = reservation->host_bytes;
+	return amounts;
+}
+
+void holdings_count(struct holdings *holdings, const struct keeper *keeper)
+{
+	size_t jobs = keeper_job_count(keeper);
+	bool *counted = memory_zero(jobs + 1, sizeof(*counted));
+
+	holdings->count = keeper_tenant_count(keeper);
+	array_reserve(holdings->at, holdings->capacity, holdings->count);
+	for (size_t i = 0; i < holdings->count; i++)
+		holdings->at[i] = (struct holding){ .tenant_id = keeper_tenant(keeper, i)->id };
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		if (reservation->phase == PHASE_RELEASING)
+			continue;
+		struct amounts amounts = amounts_of(reservation);
+		int64_t place = keeper_place(keeper, RECORD_JOB, reservation->job_id, 0);
+		amounts.of[AMOUNT_JOBS] = !counted[place];
+		counted[place] = true;
+		hold(holdings, keeper, keeper_job(keeper, (size_t)place), &amounts);
+	}
+	free(counted);
+}
+
+static void check_bound(const struct tenant_record *tenant, const char *what, int kind,
+                        int64_t before, int64_t after, int64_t allowed)
+{
+	if (after > allowed && after > before)
+		panic("tenant %s: amount %d was %lld and is %lld, and its %s is %lld", tenant->name,
+		      kind, (long long)before, (long long)after, what, (long long)allowed);
+}
+
+void check_bounds(const struct keeper *keeper, const struct holdings *before,
+                  const struct holdings *after)
+{
+	INVARIANT(before->count == after->count);
+	for (size_t i = 0; i < after->count; i++) {
+		const struct tenant_record *tenant = keeper_tenant(keeper, i);
+		const struct holding *was = &before->at[i], *is = &after->at[i];
+		const int64_t limits[AMOUNT_KINDS] = {
+			tenant->limit_gpu, tenant->limit_cpu, tenant->limit_host,
+			tenant->limit_gpu_memory, tenant->limit_jobs,
+		};
+		const int64_t quotas[FAIR_KINDS] = { tenant->quota_gpu, tenant->quota_cpu,
+			                             tenant->quota_host };
+		INVARIANT(was->tenant_id == is->tenant_id);
+		for (int k = 0; k < AMOUNT_KINDS; k++)
+			check_bound(tenant, "limit", k, was->held.of[k], is->held.of[k],
+			            limits[k]);
+		for (int k = 0; k < FAIR_KINDS; k++)
+			if (quotas[k] != QUOTA_UNSET)
+				check_bound(tenant, "quota", k, was->fixed.of[k],
+				            is->fixed.of[k], quotas[k]);
+	}
+}

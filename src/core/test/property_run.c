@@ -1,0 +1,268 @@
+/* property_run.c - a core that is watched: every command is checked on its way */
+#include "core/test/property_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+/* How often something is done, by the number of commands so far. */
+#define CLOSELY 100000 /* commands after each of which all is recounted */
+#define TWIN 20000     /* commands that a second core is given from the start */
+
+void run_init(struct run *run, int verbose)
+{
+	*run = (struct run){ .sched = sched_new(), .verbose = verbose, .last_refused = -1 };
+	run->shadows[0] = (struct shadow){ .sched = sched_new(), .until = TWIN, .decoded = true };
+}
+
+void run_free(struct run *run)
+{
+	for (int i = 0; i < SHADOWS; i++)
+		if (run->shadows[i].sched)
+			sched_free(run->shadows[i].sched);
+	for (int i = 0; i < PAST; i++)
+		buffer_free(&run->past[i]);
+	sched_free(run->sched);
+	keeper_free(&run->keeper);
+	effects_free(&run->effects);
+	effects_free(&run->other_effects);
+	buffer_free(&run->bytes);
+	buffer_free(&run->other_bytes);
+	holdings_free(&run->before);
+	holdings_free(&run->after);
+	arena_free(&run->arena);
+}
+
+static struct command *decoded(struct arena *arena, const struct buffer *bytes)
+{
+	const uint8_t *at = (const uint8_t *)bytes->data;
+	struct error error;
+	struct command *command = command_decode(arena, &at, at + bytes->size, &error);
+
+	if (!command)
+		panic("a command is not read back: %s", error.text);
+	return command;
+}
+
+void run_print_past(const struct run *run)
+{
+	struct arena arena = { 0 };
+	struct buffer line = { 0 };
+
+	for (int64_t n = max64(run->number - PAST + 1, 0); n <= run->number; n++) {
+		const struct buffer *bytes = &run->past[n % PAST];
+		if (bytes->size == 0)
+			continue;
+		buffer_clear(&line);
+		command_print(&line, decoded(&arena, bytes));
+		fprintf(stderr, "%lld: %s\n", (long long)n, line.data);
+	}
+	buffer_clear(&line);
+	buffer_text(&line, "");
+	effects_print(&line, &run->effects);
+	fprintf(stderr, "The effects of the last one:\n%s", line.data);
+	buffer_free(&line);
+	arena_free(&arena);
+}
+
+static void remember(struct run *run, const struct command *command)
+{
+	struct buffer *bytes = &run->past[run->number % PAST];
+
+	buffer_clear(bytes);
+	command_encode(bytes, command);
+	if (run->verbose == 0)
+		return;
+	struct buffer line = { 0 };
+	command_print(&line, command);
+	printf("%lld: %s\n", (long long)run->number, line.data);
+	buffer_free(&line);
+}
+
+static void print_effects(const struct effects *effects)
+{
+	struct buffer text = { 0 };
+
+	buffer_text(&text, "");
+	effects_print(&text, effects);
+	fputs(text.data, stdout);
+	buffer_free(&text);
+}
+
+/* Prints both effects from the first line on that differs. */
+static void print_difference(const struct effects *a, const struct effects *b)
+{
+	struct buffer x = { 0 }, y = { 0 };
+	size_t same = 0;
+
+	buffer_text(&x, "");
+	buffer_text(&y, "");
+	effects_print(&x, a);
+	effects_print(&y, b);
+	for (size_t i = 0; i < x.size && i < y.size && x.data[i] == y.data[i]; i++)
+		if (x.data[i] == '\n')
+			same = i + 1;
+	fprintf(stderr, "after %zu bytes that are the same, the one core:\n%s\nthe other:\n%s\n",
+	        same, x.data + same, y.data + same);
+	buffer_free(&x);
+	buffer_free(&y);
+}
+
+static void follow(struct run *run, struct shadow *shadow, const struct command *command,
+                   bool applied, const struct error *error)
+{
+	struct error other;
+
+	arena_reset(&run->arena);
+	if (shadow->decoded)
+		command = decoded(&run->arena, &run->past[run->number % PAST]);
+	effects_clear(&run->other_effects);
+	bool other_applied = sched_apply(shadow->sched, command, &run->other_effects, &other);
+	buffer_clear(&run->other_bytes);
+	effects_encode(&run->other_bytes, &run->other_effects);
+	bool same = other_applied == applied && run->bytes.size == run->other_bytes.size &&
+	            memcmp(run->bytes.data, run->other_bytes.data, run->bytes.size) == 0;
+	if (!same) {
+		print_difference(&run->effects, &run->other_effects);
+		panic("a core that was loaded after command %lld does something else (%s/%s)",
+		      (long long)shadow->since, applied ? "applied" : error->text,
+		      other_applied ? "applied" : other.text);
+	}
+	if (!applied && strcmp(error->text, other.text) != 0)
+		panic("refused with '%s' and with '%s'", error->text, other.text);
+}
+
+static void follow_all(struct run *run, const struct command *command, bool applied,
+                       const struct error *error)
+{
+	for (int i = 0; i < SHADOWS; i++) {
+		struct shadow *shadow = &run->shadows[i];
+		if (!shadow->sched)
+			continue;
+		follow(run, shadow, command, applied, error);
+		if (run->number < shadow->until)
+			continue;
+		sched_check(shadow->sched);
+		sched_free(shadow->sched);
+		shadow->sched = NULL;
+	}
+}
+
+/* Loads a core from what is kept, to follow for a while. */
+static void load_shadow(struct run *run)
+{
+	for (int i = 0; i < SHADOWS; i++) {
+		struct shadow *shadow = &run->shadows[i];
+		if (shadow->sched)
+			continue;
+		int64_t length = 20 + (int64_t)(hash_number((uint64_t)run->number) % 30);
+		*shadow = (struct shadow){ .sched = keeper_load(&run->keeper),
+			                   .since = run->number,
+			                   .until = run->number + length };
+		sched_check(shadow->sched);
+		run->loads++;
+		return;
+	}
+}
+
+static bool is_time_to_load(const struct run *run)
+{
+	if (run->number < 2000)
+		return true;
+	if (run->number == run->last_refused && run->number % 8 == 0)
+		return true;
+	return run->number % (run->number < CLOSELY ? 50 : 1499) == 0;
+}
+
+static bool is_sampled(const struct run *run)
+{
+	return run->number < CLOSELY || run->number % 53 == 0;
+}
+
+static void count_grants(struct run *run)
+{
+	for (size_t i = 0; i < run->effects.count; i++)
+		run->granted += run->effects.at[i].kind == EFFECT_START;
+}
+
+static int64_t last_reservation(const struct run *run)
+{
+	const struct meta_record *meta = keeper_find(&run->keeper, RECORD_META, 1, 0);
+
+	return meta ? meta->last_reservation_id : 0;
+}
+
+/* What was submitted is kept from now on. */
+static void check_submitted(const struct run *run)
+{
+	int64_t first = run->effects.reply_id, count = run->effects.reply_count;
+
+	for (int64_t id = first; id < first + max64(count, 1); id++)
+		if (!keeper_find(&run->keeper, RECORD_JOB, id, 0) ||
+		    !keeper_find(&run->keeper, RECORD_JOB_STATE, id, 0))
+			panic("job-%lld was submitted, and is not kept", (long long)id);
+}
+
+static void keep(struct run *run, const struct command *command)
+{
+	bool pass = command->kind == COMMAND_PASS, sampled = is_sampled(run);
+	int64_t last_id = last_reservation(run);
+
+	if (pass && sampled)
+		holdings_count(&run->before, &run->keeper);
+	check_effects(&run->keeper, command, &run->effects);
+	keeper_apply(&run->keeper, &run->effects);
+	check_grants(&run->keeper, command, &run->effects, last_id);
+	if (command->kind == COMMAND_SUBMIT)
+		check_submitted(run);
+	count_grants(run);
+	if (!sampled)
+		return;
+	check_jobs(&run->keeper, pass);
+	sched_check(run->sched);
+	if (pass) {
+		holdings_count(&run->after, &run->keeper);
+		check_bounds(&run->keeper, &run->before, &run->after);
+	}
+}
+
+bool run_command(struct run *run, const struct command *command)
+{
+	struct error error;
+
+	remember(run, command);
+	effects_clear(&run->effects);
+	bool applied = sched_apply(run->sched, command, &run->effects, &error);
+	buffer_clear(&run->bytes);
+	effects_encode(&run->bytes, &run->effects);
+	run->digest = hash_combine(run->digest, hash_bytes(run->bytes.data, run->bytes.size));
+	if (!applied) {
+		run->refused++;
+		run->last_refused = run->number;
+		if (run->effects.count > 0 || error.code == ERROR_NONE)
+			panic("refused, with effects or without a reason: %s", error.text);
+	}
+	if (run->verbose > 1)
+		print_effects(&run->effects);
+	follow_all(run, command, applied, &error);
+	if (applied)
+		keep(run, command);
+	else if (is_sampled(run))
+		sched_check(run->sched);
+	if (is_time_to_load(run))
+		load_shadow(run);
+	run->number++;
+	return applied;
+}
+
+void run_nothing(struct run *run, const struct command *pass)
+{
+	run_command(run, pass);
+	if (run->effects.count == 0)
+		return;
+	struct buffer text = { 0 };
+	effects_print(&text, &run->effects);
+	panic("a pass after a complete one has effects:\n%s", text.data);
+}

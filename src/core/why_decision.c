@@ -1,0 +1,162 @@
+/* why_decision.c - a recorded decision, as sentences with its arithmetic */
+#include <inttypes.h>
+
+#include "core/state.h"
+#include "core/why.h"
+#include "core/why_text.h"
+
+static void print_job(const struct sched *sched, const struct decision_record *decision,
+                      int64_t viewer, struct buffer *buffer)
+{
+	bool named = viewer == 0 || viewer == decision->tenant_id;
+
+	text_job(buffer, sched, decision->job_id, decision->tenant_id, viewer);
+	if (!named)
+		buffer_text(buffer, "'s job");
+}
+
+static void print_headline(const struct sched *sched, const struct decision_record *decision,
+                           int64_t viewer, struct buffer *buffer)
+{
+	static const char *const words[] = {
+		[DECISION_START] = " starts",
+		[DECISION_CLAIM] = " claims memory that is being freed, and starts when it is back",
+		[DECISION_RECLAIM] = " gets room that is reclaimed from other tenants",
+		[DECISION_PREEMPT] = " gets room for which jobs of lower priority are stopped",
+		[DECISION_MOVE] = " gets room for which others move",
+		[DECISION_WAIT] = " waits for others to end, rather than preempting them",
+		[DECISION_PROMISE] = " is promised a start",
+		[DECISION_EVICTED] = " is stopped",
+		[DECISION_LAPSED] =
+		    " gives up its claim: what it was to get is not being freed in time",
+		[DECISION_GANG] = " is stopped: too few of its tasks were left for too long",
+		[DECISION_GROW] = " grows",
+	};
+
+	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
+	text_time(buffer, decision->time_ms);
+	buffer_text(buffer, ": ");
+	print_job(sched, decision, viewer, buffer);
+	if (decision->kind >= 0 && decision->kind <= DECISION_GROW)
+		buffer_text(buffer, words[decision->kind]);
+	if (decision->for_job_id) {
+		buffer_text(buffer, " for ");
+		text_job(buffer, sched, decision->for_job_id, 0, viewer);
+	}
+	if (decision->tasks > 0) {
+		buffer_text(buffer, " (");
+		text_count(buffer, decision->tasks, "task");
+		buffer_text(buffer, ")");
+	}
+	buffer_text(buffer, "\n");
+}
+
+/* A promise: nothing is taken yet. */
+static void print_promised(const struct sched *sched, const int64_t *line, struct buffer *buffer)
+{
+	text_gpu(buffer, sched, line[LINE_GPU]);
+	buffer_print(buffer,
+	             ": %" PRId64 " MiB expected of %" PRId64 " MiB, %" PRId64 " used now\n",
+	             line[LINE_ASKED], line[LINE_CAPACITY], line[LINE_USED_BEFORE]);
+}
+
+/* The law for one GPU, or for a claim what it will be once memory is back. */
+static void print_line(const struct sched *sched, const int64_t *line, struct buffer *buffer)
+{
+	bool claim = line[LINE_ASKED] > 0 && line[LINE_USED_AFTER] == line[LINE_USED_BEFORE];
+	int64_t sum =
+	    line[LINE_OVERHEAD] + line[LINE_FOREIGN] + line[LINE_USED_BEFORE] + line[LINE_ASKED];
+
+	text_gpu(buffer, sched, line[LINE_GPU]);
+	buffer_print(buffer, ": %" PRId64 " overhead + %" PRId64 " foreign + %" PRId64 " used",
+	             line[LINE_OVERHEAD], line[LINE_FOREIGN], line[LINE_USED_BEFORE]);
+	if (claim) {
+		buffer_print(buffer, " - %" PRId64 " being freed + %" PRId64 " claimed",
+		             line[LINE_RELEASING], line[LINE_CLAIMED]);
+		sum += line[LINE_CLAIMED] - line[LINE_RELEASING];
+	}
+	buffer_print(buffer, " + %" PRId64 " asked = %" PRId64 " of %" PRId64 " MiB\n",
+	             line[LINE_ASKED], sum, line[LINE_CAPACITY]);
+}
+
+static void print_lines(const struct sched *sched, const struct decision_record *decision,
+                        struct buffer *buffer)
+{
+	bool promise = decision->kind == DECISION_PROMISE || decision->kind == DECISION_WAIT;
+
+	for (int64_t i = 0; i < decision->gpus.count; i++) {
+		const int64_t *line = decision->gpus.at + i * LINE_WIDTH;
+		if (promise)
+			print_promised(sched, line, buffer);
+		else
+			print_line(sched, line, buffer);
+	}
+}
+
+/* Victims of preemption are of the same tenant; of others only those who are
+ * still known can be told apart. */
+static void print_victims(const struct sched *sched, const struct decision_record *decision,
+                          int64_t viewer, struct buffer *buffer)
+{
+	int64_t tenant_id = decision->kind == DECISION_PREEMPT ? decision->tenant_id : 0;
+
+	for (int64_t i = 0; i < decision->victims.count; i++) {
+		const int64_t *row = decision->victims.at + i * VICTIM_WIDTH;
+		buffer_text(buffer, row[2] ? "moves " : "stops ");
+		if (row[1] >= 0)
+			buffer_print(buffer, "task %" PRId64 " of ", row[1]);
+		text_job(buffer, sched, row[0], tenant_id, viewer);
+		buffer_text(buffer, ", which loses ");
+		text_gpu_time(buffer, row[3]);
+		buffer_text(buffer, "\n");
+	}
+}
+
+static void print_comparison(const struct decision_record *decision, struct buffer *buffer)
+{
+	if (decision->wait_gpu_ms == 0 && decision->lost_gpu_ms == 0)
+		return;
+	if (decision->kind == DECISION_EVICTED) {
+		buffer_text(buffer, "it loses ");
+	} else {
+		if (decision->wait_gpu_ms > 0) {
+			buffer_text(buffer, "waiting for them to end would cost ");
+			text_gpu_time(buffer, decision->wait_gpu_ms);
+		} else {
+			buffer_text(buffer, "when they would end is not known");
+		}
+		buffer_text(buffer, ", stopping them loses ");
+	}
+	text_gpu_time(buffer, decision->lost_gpu_ms);
+	buffer_text(buffer, "\n");
+}
+
+static void print_until(const struct decision_record *decision, struct buffer *buffer)
+{
+	if (decision->until_ms == 0)
+		return;
+	if (decision->kind == DECISION_PROMISE)
+		buffer_text(buffer, "expected start: ");
+	else if (decision->kind == DECISION_WAIT)
+		buffer_text(buffer, "they are expected to have ended by ");
+	else
+		buffer_text(buffer, "the claim lapses at ");
+	text_time(buffer, decision->until_ms);
+	buffer_text(buffer, "\n");
+}
+
+void why_print_decision(struct sched *sched, const struct decision_record *decision, int64_t viewer,
+                        struct buffer *buffer)
+{
+	print_headline(sched, decision, viewer, buffer);
+	print_lines(sched, decision, buffer);
+	if (decision->candidates > 0)
+		buffer_print(buffer,
+		             "%" PRId64 " nodes fitted; the best had a score of %" PRId64
+		             " (lower is better)\n",
+		             decision->candidates, decision->score);
+	print_victims(sched, decision, viewer, buffer);
+	print_comparison(decision, buffer);
+	print_until(decision, buffer);
+	text_refusals(buffer, sched, decision->refusals.at, decision->refusals.count, true, false);
+}

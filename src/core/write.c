@@ -1,0 +1,224 @@
+/* write.c - what a command changed, as records at its end */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+
+static void dirty_add(struct sched *sched, enum record_kind kind, void *what, int task)
+{
+	struct dirty *dirty = &sched->dirty;
+
+	array_reserve(dirty->items, dirty->capacity, dirty->count + 1);
+	dirty->items[dirty->count++] = (struct dirty_item){ kind, what, task };
+}
+
+void sched_dirty_job(struct sched *sched, struct job *job)
+{
+	if (!job->dirty)
+		dirty_add(sched, RECORD_JOB_STATE, job, 0);
+	job->dirty = true;
+}
+
+void sched_dirty_task(struct sched *sched, struct job *job, int task)
+{
+	if (!job->tasks[task].dirty)
+		dirty_add(sched, RECORD_TASK, job, task);
+	job->tasks[task].dirty = true;
+	sched_dirty_job(sched, job);
+}
+
+void sched_dirty_reservation(struct sched *sched, struct reservation *reservation)
+{
+	if (!reservation->dirty)
+		dirty_add(sched, RECORD_RESERVATION, reservation, 0);
+	reservation->dirty = true;
+}
+
+void sched_gone_reservation(struct sched *sched, struct reservation *reservation)
+{
+	map_remove(&sched->reservations, reservation->id);
+	reservation->gone = true;
+	sched_dirty_reservation(sched, reservation);
+}
+
+/* Nodes, GPUs and tenants change seldom: a short look back is enough. */
+static bool is_dirty(const struct sched *sched, enum record_kind kind, const void *what)
+{
+	for (size_t i = 0; i < sched->dirty.count; i++)
+		if (sched->dirty.items[i].kind == kind && sched->dirty.items[i].what == what)
+			return true;
+	return false;
+}
+
+void sched_dirty_node(struct sched *sched, struct node *node)
+{
+	if (!node->dirty)
+		dirty_add(sched, RECORD_NODE, node, 0);
+	node->dirty = true;
+}
+
+void sched_dirty_gpu(struct sched *sched, struct gpu *gpu)
+{
+	if (!gpu->dirty)
+		dirty_add(sched, RECORD_GPU, gpu, 0);
+	gpu->dirty = true;
+}
+
+void sched_dirty_tenant(struct sched *sched, struct tenant *tenant)
+{
+	if (!tenant->dirty)
+		dirty_add(sched, RECORD_TENANT, tenant, 0);
+	tenant->dirty = true;
+}
+
+/* Something that is about to be freed must not be written any more. */
+static void dirty_forget(struct sched *sched, enum record_kind kind, const void *what)
+{
+	if (!is_dirty(sched, kind, what))
+		return;
+	for (size_t i = 0; i < sched->dirty.count; i++)
+		if (sched->dirty.items[i].kind == kind && sched->dirty.items[i].what == what)
+			sched->dirty.items[i].what = NULL;
+}
+
+void sched_forget_gpu(struct sched *sched, struct gpu *gpu)
+{
+	dirty_forget(sched, RECORD_GPU, gpu);
+	effects_delete(sched->effects, RECORD_GPU, gpu->r.id, 0);
+	cluster_remove_gpu(&sched->cluster, gpu);
+	sched_cluster_changed(sched, true);
+}
+
+void sched_forget_node(struct sched *sched, struct node *node)
+{
+	dirty_forget(sched, RECORD_NODE, node);
+	effects_delete(sched->effects, RECORD_NODE, node->r.id, 0);
+	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED, .node_id = node->r.id,
+	                                   .value = -1 });
+	cluster_remove_node(&sched->cluster, node);
+	sched_cluster_changed(sched, true);
+}
+
+void sched_event(struct sched *sched, struct event event)
+{
+	event.number = ++sched->meta.last_event;
+	event.time_ms = sched_now(sched);
+	effects_event(sched->effects, &event);
+}
+
+void sched_decide(struct sched *sched, struct decision_record *decision)
+{
+	decision->id = ++sched->meta.last_decision_id;
+	decision->time_ms = sched_now(sched);
+	effects_put(sched->effects, RECORD_DECISION, decision);
+}
+
+void reservation_rows(const struct reservation *reservation, int64_t *rows)
+{
+	for (int i = 0; i < reservation->part_count; i++) {
+		const struct part *part = &reservation->parts[i];
+		int64_t *row = rows + (size_t)i * PART_WIDTH;
+		row[PART_GPU] = part->gpu->r.id;
+		row[PART_MIB] = part->mib;
+		row[PART_SHARE] = part->share;
+		row[PART_MEASURED] = part->measured_mib;
+		row[PART_WHOLE] = part->whole;
+	}
+}
+
+static void write_reservation(struct sched *sched, struct reservation *reservation)
+{
+	int64_t rows[PARTS_MAX * PART_WIDTH];
+
+	reservation->dirty = false;
+	if (reservation->gone) {
+		if (reservation->recorded)
+			effects_delete(sched->effects, RECORD_RESERVATION, reservation->id, 0);
+		free(reservation);
+		return;
+	}
+	reservation_rows(reservation, rows);
+	reservation->recorded = true;
+	effects_put(sched->effects, RECORD_RESERVATION, &(struct reservation_record){
+		.id = reservation->id, .job_id = reservation->job->r.id, .task = reservation->task,
+		.node_id = reservation->node->r.id, .phase = reservation->phase,
+		.late = reservation->late, .requeue = reservation->requeue,
+		.cpu_milli = reservation->cpu_milli, .host_bytes = reservation->host_bytes,
+		.since_ms = reservation->since_ms, .parts = { rows, reservation->part_count } });
+}
+
+static void write_task(struct sched *sched, struct job *job, int place)
+{
+	struct task *task = &job->tasks[place];
+
+	task->dirty = false;
+	task->recorded = true;
+	effects_put(sched->effects, RECORD_TASK, &(struct task_record){
+		.job_id = job->r.id, .place = place, .state = task->state,
+		.reservation_id = task->reservation ? task->reservation->id : 0,
+		.claim_id = task->claim ? task->claim->id : 0, .started_ms = task->started_ms,
+		.ended_ms = task->ended_ms, .exit_code = task->exit_code });
+}
+
+static void write_job(struct sched *sched, struct job *job)
+{
+	if (job->spec_dirty)
+		effects_put(sched->effects, RECORD_JOB, &job->r);
+	effects_put(sched->effects, RECORD_JOB_STATE, &job->s);
+	job->dirty = job->spec_dirty = false;
+}
+
+static void write_item(struct sched *sched, const struct dirty_item *item)
+{
+	struct node *node = item->what;
+	struct gpu *gpu = item->what;
+	struct tenant *tenant = item->what;
+
+	switch (item->kind) {
+	case RECORD_JOB_STATE:
+		write_job(sched, item->what);
+		break;
+	case RECORD_TASK:
+		write_task(sched, item->what, item->task);
+		break;
+	case RECORD_RESERVATION:
+		write_reservation(sched, item->what);
+		break;
+	case RECORD_NODE:
+		node->dirty = false;
+		effects_put(sched->effects, RECORD_NODE, &node->r);
+		break;
+	case RECORD_GPU:
+		gpu->dirty = false;
+		effects_put(sched->effects, RECORD_GPU, &gpu->r);
+		break;
+	default:
+		INVARIANT(item->kind == RECORD_TENANT);
+		tenant->dirty = false;
+		effects_put(sched->effects, RECORD_TENANT, &tenant->r);
+		break;
+	}
+}
+
+static void tenant_changed(void *context, struct tenant *tenant)
+{
+	sched_dirty_tenant(context, tenant);
+}
+
+void sched_flush(struct sched *sched)
+{
+	tenants_settle(&sched->tenants, sched_now(sched), &sched->config, tenant_changed, sched);
+	for (size_t i = 0; i < sched->dirty.count; i++)
+		if (sched->dirty.items[i].what)
+			write_item(sched, &sched->dirty.items[i]);
+	sched->dirty.count = 0;
+	if (sched->config_dirty)
+		effects_put(sched->effects, RECORD_CONFIG, &sched->config);
+	sched->config_dirty = false;
+	if (sched->mix.dirty)
+		effects_put(sched->effects, RECORD_MIX, &sched->mix.r);
+	sched->mix.dirty = false;
+	if (!record_equal(RECORD_META, &sched->meta, &sched->written_meta))
+		effects_put(sched->effects, RECORD_META, &sched->meta);
+	sched->written_meta = sched->meta;
+}

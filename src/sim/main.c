@@ -1,0 +1,73 @@
+/* main.c - gpu-sim: the scheduler's core in a simulated world */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/demo.h"
+#include "sim/scenario.h"
+
+enum { EXIT_USAGE = 2 };
+
+static int help_main(int argc, char **argv);
+
+/* What it does with the arguments after its name, which is argv[0]; returns
+ * the exit status: 0 fine, 1 something failed, 2 it was not asked properly. */
+struct subcommand {
+	const char *name, *arguments, *purpose;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct subcommand subcommands[] = {
+	{ "scenario", "[-v] [--json] [--case WHICH] FILE...", "run the cases of scenario files",
+	  scenario_main },
+	{ "demo", "", "show the core at work on one shared GPU", demo_main },
+	{ "help", "", "say what there is", help_main },
+};
+enum { SUBCOMMANDS = sizeof(subcommands) / sizeof(subcommands[0]) };
+
+static void print_usage(FILE *to)
+{
+	fputs("usage: gpu-sim SUBCOMMAND [ARGUMENT...]\n\n", to);
+	for (int i = 0; i < SUBCOMMANDS; i++) {
+		const struct subcommand *at = &subcommands[i];
+		fprintf(to, "  %-10s %s\n", at->name, at->purpose);
+		if (*at->arguments)
+			fprintf(to, "  %-10s   gpu-sim %s %s\n", "", at->name, at->arguments);
+	}
+}
+
+static int help_main(int argc, char **argv)
+{
+	if (argc > 1) {
+		fprintf(stderr, "gpu-sim: help takes no argument, not '%s'\n", argv[1]);
+		return EXIT_USAGE;
+	}
+	print_usage(stdout);
+	return 0;
+}
+
+static int refuse_unknown(const char *name)
+{
+	fprintf(stderr, "gpu-sim: there is no subcommand '%s'; there are", name);
+	for (int i = 0; i < SUBCOMMANDS; i++) {
+		const char *before = i == 0 ? " " : i == SUBCOMMANDS - 1 ? " and " : ", ";
+		fprintf(stderr, "%s%s", before, subcommands[i].name);
+	}
+	fputc('\n', stderr);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return EXIT_USAGE;
+	}
+	const char *name = argv[1];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		name = "help";
+	for (int i = 0; i < SUBCOMMANDS; i++) {
+		if (strcmp(name, subcommands[i].name) == 0)
+			return subcommands[i].run(argc - 1, argv + 1);
+	}
+	return refuse_unknown(name);
+}
