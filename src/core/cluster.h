@@ -34,6 +34,8 @@ struct gpu {
 	int model;                 /* number of its model in the cluster */
 	int64_t promised_ms;       /* from when a promise counts on it; INT64_MAX: none does */
 	int64_t promised_to;       /* the job of that promise */
+	int64_t mark_mib;          /* scratch of a search for victims; see clear.c */
+	int32_t mark_owners, mark_whole;
 	bool was_over;             /* as last told in an event */
 	bool dirty;                /* to be written */
 };
@@ -71,8 +73,8 @@ struct node {
 	struct score_cache *scores; /* of place_fragment.c */
 	int rack;                  /* number of its rack among all racks, by name; 0: none; of cluster_order */
 	int promised;              /* GPUs of it that a promise counts on */
-	int64_t mark;              /* scratch of a search; see room.c */
-	int64_t mark_amount, mark_list;
+	int64_t mark;              /* scratch of a search; see clear.c */
+	int64_t mark_cpu, mark_host, mark_list;
 };
 
 struct cluster {

@@ -23,6 +23,33 @@ static bool hot_after(const struct sched *sched, const struct gpu *gpu, int64_t 
 	return gpu->r.hot && temperature_c > sched->config.thermal_resume_c;
 }
 
+static bool has_right(const struct reservation *reservation, const struct node *node,
+                      const char *uuid)
+{
+	if (!reservation || reservation->node != node || reservation->phase == PHASE_CLAIM)
+		return false;
+	for (int i = 0; i < reservation->part_count; i++)
+		if (strcmp(reservation->parts[i].gpu->r.uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
+/* Memory that work uses which has no right to this GPU: given up here and still
+ * running there, say. It is there, so it counts as foreign. */
+static int64_t stray_mib(const struct sched *sched, const struct node *node, const char *uuid,
+                         const struct measurement *measurements, int64_t count)
+{
+	int64_t sum = 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		const struct measurement *measurement = &measurements[i];
+		if (strcmp(measurement->uuid, uuid) == 0 &&
+		    !has_right(map_get(&sched->reservations, measurement->reservation_id), node, uuid))
+			sum = min64(sum + measurement->memory_mib, MIB_MAX);
+	}
+	return sum;
+}
+
 /* Measurements that say nothing new change nothing. */
 static void measure(struct sched *sched, const struct node *node,
                     const struct measurement *measurements, int64_t count)
@@ -239,6 +266,8 @@ bool facts_node_report(struct sched *sched, const struct node_report_command *re
 		if (!is_first(report, i))
 			continue;
 		struct device device = merged(report, i, &aliases);
+		device.foreign_mib += stray_mib(sched, node, device.uuid, report->measurements,
+		                                report->measurement_count);
 		report_gpu(sched, node, &device, aliases);
 	}
 	measure(sched, node, report->measurements, report->measurement_count);
@@ -259,7 +288,9 @@ bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *repo
 	if (!cluster_check_gpu_report(gpu, report, error))
 		return false;
 	struct gpu_record record = gpu->r;
-	record.foreign_mib = report->foreign_mib;
+	record.foreign_mib = report->foreign_mib + stray_mib(sched, gpu->node, gpu->r.uuid,
+	                                                     report->measurements,
+	                                                     report->measurement_count);
 	record.temperature_c = report->temperature_c;
 	record.healthy = report->healthy;
 	record.hot = hot_after(sched, gpu, report->temperature_c);

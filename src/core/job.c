@@ -216,6 +216,17 @@ static void settle_array_active(struct job *job, int32_t before)
 		job->array->active += before == 0 ? 1 : -1;
 }
 
+static void settle_surplus(struct job *job)
+{
+	int64_t running = job->counts.held + job->counts.live;
+	bool has = job->is_victim && job->r.split_gpus == 0 &&
+	           running > job->r.min_available - job->ended;
+
+	if (has != job->victim_surplus)
+		job->tenant->surplus_victims += has ? 1 : -1;
+	job->victim_surplus = has;
+}
+
 static void list_victim(struct sched *sched, struct job *job, bool listed)
 {
 	job->is_victim = listed;
@@ -238,6 +249,7 @@ static void settle_victim(struct sched *sched, struct job *job)
 		ranktree_insert(&job->tenant->victims, job->r.priority, -job->victim_start, job);
 		list_victim(sched, job, true);
 	}
+	settle_surplus(job);
 }
 
 void job_unlist(struct sched *sched, struct job *job)
@@ -247,6 +259,7 @@ void job_unlist(struct sched *sched, struct job *job)
 		ranktree_remove(&job->tenant->victims, job->r.priority, -job->victim_start);
 		list_victim(sched, job, false);
 	}
+	settle_surplus(job);
 }
 
 static void settle_end(struct sched *sched, struct job *job)

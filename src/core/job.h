@@ -55,6 +55,7 @@ struct job {
 	bool claiming;               /* in sched.claimants */
 	bool is_victim;              /* in its tenant's tree of victims, by (priority, -victim_start) */
 	int64_t victim_start;
+	bool victim_surplus;         /* counted in its tenant's surplus_victims */
 	int64_t end_ms;              /* its key in sched.ends; 0: not in it */
 	int64_t short_ms;            /* its key in sched.shorts; 0: not in it */
 	int64_t timer_ms;            /* when time alone changes something about it; INT64_MAX */

@@ -9,6 +9,7 @@
 #include "core/state.h"
 
 #define LINES_MAX 64 /* GPUs that one decision shows */
+#define ROUNDS_MAX 16 /* of one pass, until it leaves the rest to the next */
 
 static void stay_close(struct search *search, const struct job *job)
 {
@@ -194,9 +195,9 @@ static void offer(struct sched *sched, struct tenant *tenant)
 
 	while ((class = heap_first(&tenant->open))) {
 		job = class_first(sched, class);
-		if (job)
+		if (job && !(sched->pass.making_room && room_is_hopeless(class, sched->pass.room_kind)))
 			break;
-		heap_remove(&tenant->open, class); /* what was done for others has emptied it */
+		heap_remove(&tenant->open, class); /* others took its jobs, or its chance */
 	}
 	if (!class) {
 		order_offer(&sched->pass.order, tenant, NULL);
@@ -266,7 +267,7 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 	if (!shape_may_fit(sched, shape))
 		return false;
 	struct search search = pass_search(sched, class_first(sched, shape->classes[0]));
-	search.ignore_promises = true;
+	search.ignore_promises = search.any = true;
 	plan_begin(sched);
 	sched->plan.unlimited = true;
 	pass_place(sched, &search);
@@ -315,6 +316,14 @@ static bool serve_preempt(struct sched *sched, struct job *job)
 	return room_make(sched, job, ROOM_PREEMPT);
 }
 
+/* What pauses leaves alone what is no easier, so it is noted before others are opened. */
+static void note_pauses(struct sched *sched, struct tenant *tenant, enum room_kind kind)
+{
+	for (size_t c = 0; c < tenant->class_count; c++)
+		if (room_may_help(sched, tenant->classes[c], kind))
+			room_note_pause(sched, tenant->classes[c], kind);
+}
+
 static void make_room(struct sched *sched, enum room_kind kind,
                       bool (*serve)(struct sched *, struct job *))
 {
@@ -324,11 +333,17 @@ static void make_room(struct sched *sched, enum room_kind kind,
 		struct tenant *tenant = sched->tenants.all[i];
 		if (tenant->class_count == 0 || !room_may_help_tenant(sched, tenant, kind))
 			continue;
+		if (sched->backoffs.by_id.count > 0)
+			note_pauses(sched, tenant, kind);
 		for (size_t c = 0; c < tenant->class_count; c++)
-			if (room_may_help(sched, tenant->classes[c], kind))
+			if (room_may_help(sched, tenant->classes[c], kind) &&
+			    !room_is_hopeless(tenant->classes[c], kind))
 				open_class(sched, tenant->classes[c]);
 	}
+	sched->pass.making_room = true;
+	sched->pass.room_kind = kind;
 	serve_in_order(sched, serve);
+	sched->pass.making_room = false;
 }
 
 /* Whether what is releasing will still make room for the claim. */
@@ -473,24 +488,24 @@ static void make_room_for_all(struct sched *sched)
 void pass_run(struct sched *sched, int64_t units)
 {
 	struct pass *pass = &sched->pass;
-	uint64_t version;
+	uint64_t state;
+	int rounds = 0;
 
 	pass->units = units;
 	sched_prepare(sched);
 	backoff_expire(sched);
-	share_out(sched);
-	serve_claims(sched);
-	share_out(sched); /* jobs that have started may want to grow */
-	do { /* what was stopped or promised anew may let others fit */
-		version = sched->index.free_version;
+	do { /* what was started, stopped or promised may let others fit, or grow */
+		share_out(sched);
+		state = pass->state;
+		serve_claims(sched);
 		start_what_fits(sched);
 		make_room_for_all(sched);
 		if (pass->units > 0)
 			stop_short_gangs(sched);
 		if (pass->units > 0)
 			promise_pass(sched);
-	} while (sched->index.free_version != version && pass->units > 0);
-	if (pass->units <= 0)
+	} while (pass->state != state && pass->units > 0 && ++rounds < ROUNDS_MAX);
+	if (pass->units <= 0 || pass->state != state)
 		effects_more(sched->effects);
 }
 

@@ -224,11 +224,13 @@ static bool place_gang(struct sched *sched, struct search *search, int64_t tasks
 	if (shape->closeness != CLOSE_RACK && shape->request.gpu_count > 0 &&
 	    place_on_one_node(sched, search, tasks, true))
 		return true;
-	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required)
+	if (shape->closeness == CLOSE_NVLINK && shape->closeness_required &&
+	    shape->request.gpu_count > 0)
 		return false;
 	if (shape->closeness != CLOSE_RACK && place_on_one_node(sched, search, tasks, false))
 		return true;
-	if (shape->closeness == CLOSE_NODE && shape->closeness_required)
+	if ((shape->closeness == CLOSE_NODE || shape->closeness == CLOSE_NVLINK) &&
+	    shape->closeness_required)
 		return false;
 	if (place_in_one_rack(sched, search, tasks))
 		return true;

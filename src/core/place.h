@@ -27,6 +27,7 @@ struct search {
 	int64_t link;                /* NVLink group, of the node `only`; 0: any */
 	int64_t until_ms;            /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
+	bool any;                    /* the first place that fits will do */
 	bool moving;                 /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;          /* nodes that fitted, for the last task */
 	bool promise_blocked;        /* something fitted, but for a promise */

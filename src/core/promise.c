@@ -480,32 +480,37 @@ static bool is_among(struct shape *const *shapes, int count, const struct shape 
 }
 
 /* Tries candidates until there are `wanted` more promises, or too many of their
- * shapes have no start that can be told. */
-static void try_candidates(struct sched *sched, struct forecast *forecast, struct order *order,
+ * shapes have no start that can be told. True if it gave any. */
+static bool try_candidates(struct sched *sched, struct forecast *forecast, struct order *order,
                            struct candidates *candidates, int64_t wanted)
 {
 	struct shape *failed[FAILURES_MAX];
 	struct job *job;
 	int failures = 0;
+	bool given = false;
 
 	while (wanted > 0 && failures < FAILURES_MAX &&
 	       (job = take_candidate(sched, order, candidates))) {
 		struct shape *shape = job->class->shape;
 		if (job->promise || is_among(failed, failures, shape))
 			continue;
-		if (promise_start(sched, job, forecast, INT64_MAX) == START_GIVEN)
+		if (promise_start(sched, job, forecast, INT64_MAX) == START_GIVEN) {
+			given = true;
 			wanted--;
-		else
+		} else {
 			failed[failures++] = shape;
+		}
 	}
+	return given;
 }
 
-static void give_some(struct sched *sched, struct forecast *forecast, int64_t wanted)
+static bool give_some(struct sched *sched, struct forecast *forecast)
 {
 	static const struct amounts nothing;
+	int64_t most = sched->config.promise_jobs;
 	struct order order = { 0 };
 	struct candidates candidates = {
-		.most = (size_t)min64(sched->config.promise_jobs, CANDIDATES_MAX),
+		.most = (size_t)min64(most, CANDIDATES_MAX),
 		.of = memory_zero(sched->tenants.count, sizeof(*candidates.of)),
 	};
 
@@ -513,11 +518,13 @@ static void give_some(struct sched *sched, struct forecast *forecast, int64_t wa
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		if (sched->tenants.all[i]->class_count > 0)
 			order_offer(&order, sched->tenants.all[i], &nothing);
-	try_candidates(sched, forecast, &order, &candidates, wanted);
+	bool given =
+	    try_candidates(sched, forecast, &order, &candidates, most - count_promises(sched));
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		free(candidates.of[i].jobs);
 	free(candidates.of);
 	order_free(&order);
+	return given;
 }
 
 static bool any_is_large(const struct sched *sched)
@@ -526,6 +533,26 @@ static bool any_is_large(const struct sched *sched)
 		if (is_large(sched, sched->shapes.active[i]))
 			return true;
 	return false;
+}
+
+/* Another promise may let, or make, a job be promised a start that was not. The
+ * order is that of the next pass: by shares that count what this one has done. */
+static void give_all(struct sched *sched, struct forecast *forecast)
+{
+	int round = 0;
+
+	fairshare_divide(&sched->tenants, &sched->cluster.total, &sched->config, sched_now(sched));
+	while (count_promises(sched) < sched->config.promise_jobs && round++ < ROUNDS_MAX &&
+	       give_some(sched, forecast))
+		;
+}
+
+static void renew_all(struct sched *sched, struct forecast *forecast)
+{
+	int round = 0;
+
+	while (round++ < ROUNDS_MAX && renew(sched, forecast))
+		;
 }
 
 void promise_pass(struct sched *sched)
@@ -537,10 +564,8 @@ void promise_pass(struct sched *sched)
 	    (count_promises(sched) == 0 && !any_is_large(sched)))
 		return;
 	forecast_make(&forecast, sched);
-	for (int round = 0; round < ROUNDS_MAX && renew(sched, &forecast); round++)
-		;
-	int64_t wanted = sched->config.promise_jobs - count_promises(sched);
-	if (wanted > 0)
-		give_some(sched, &forecast, wanted);
+	renew_all(sched, &forecast);
+	if (count_promises(sched) < sched->config.promise_jobs && any_is_large(sched))
+		give_all(sched, &forecast);
 	forecast_free(&forecast);
 }

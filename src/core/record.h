@@ -38,6 +38,7 @@ struct meta_record {
 	    last_decision_id;
 	int64_t last_start;     /* numbers starts and checkpoints: the order of victims */
 	int64_t last_event;     /* numbers events */
+	int64_t promise_after_ms; /* expected starts are not looked at again before */
 };
 
 /* Settings. One row, id 1. */
@@ -59,6 +60,7 @@ struct config_record {
 	int64_t refuse_backoff_ms;       /* wait after a node refused, doubled each time up to 64 times */
 	int64_t grace_ms;                /* between notice and kill, told to the node */
 	int64_t retention_ms;            /* a finished job stays in memory that long */
+	int64_t promise_interval_ms;     /* expected starts are looked at once in that time */
 	int64_t promise_jobs;            /* how many waiting jobs have a promised start */
 	int64_t promise_gpus;            /* thousandths: jobs that ask for less get none */
 	int64_t foreign_tolerance_mib;   /* foreign memory that a GPU given whole may have on it */

@@ -31,6 +31,8 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	for (size_t i = 0; i < sched->tenants.count; i++)
+		sched->tenants.all[i]->hopeless_count = 0;
 	if (kind != ROOM_CONSOLIDATE)
 		return sched->config.enable_preemption && sched->victims > 0;
 	if (!sched->config.enable_consolidation ||
@@ -65,31 +67,37 @@ static int64_t search_id(const struct job_class *class, enum room_kind kind)
 	return (int64_t)(hash_combine(class->key, kind) >> 1);
 }
 
+/* What an attempt for the class asks for. */
+static const struct amounts *asked_by(struct sched *sched, struct job_class *class)
+{
+	struct shape *shape = class->shape;
+	int64_t smallest = sched_totals(sched)->smallest_mib + 1;
+
+	if (shape->asked_mib != smallest) {
+		struct queue_entry *entry = queue_first(&class->queue, sched_now(sched));
+		const struct job *job =
+		        (const struct job *)(void *)((char *)entry - offsetof(struct job, entry));
+		shape->asked = job_amounts(sched, job, shape->tasks);
+		shape->asked_mib = smallest;
+	}
+	return &shape->asked;
+}
+
 bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind)
 {
-	const struct queue_entry *entry = queue_first(&class->queue, sched_now(sched));
-	const struct job *job = (const struct job *)(const void *)((const char *)entry -
-	                                                           offsetof(struct job, entry));
 	const struct rank_entry *victim;
 
-	if (class->room_failed[kind] == sched->pass.state &&
-	    sched_now(sched) < class->room_retry_ms[kind])
-		return false;
-	if (backoff_pauses(sched, search_id(class, kind)))
-		return false;
-	if (is_waiting_instead(sched, job))
-		return false;
-	struct amounts amounts = job_amounts(sched, job, class->shape->tasks);
-	switch (kind) {
-	case ROOM_CONSOLIDATE:
-		return class->preemptible && amounts.of[AMOUNT_GPU] <= sched->room.free_gpu &&
-		       (!sched->room.entitled || fairshare_within(class->tenant, NULL, &amounts));
-	case ROOM_RECLAIM:
-		return fairshare_within(class->tenant, NULL, &amounts);
-	default:
+	if (kind == ROOM_PREEMPT) {
 		victim = ranktree_first(&class->tenant->victims);
 		return victim && victim->major < class->priority;
 	}
+	if (kind == ROOM_CONSOLIDATE && !class->preemptible)
+		return false;
+	const struct amounts *asked = asked_by(sched, class);
+	if (kind == ROOM_CONSOLIDATE && asked->of[AMOUNT_GPU] > sched->room.free_gpu)
+		return false;
+	return (kind == ROOM_CONSOLIDATE && !sched->room.entitled) ||
+	       fairshare_within(class->tenant, NULL, asked);
 }
 
 static void release_victim(struct sched *sched, const struct victim *victim)
@@ -245,7 +253,7 @@ static bool is_just(const struct sched *sched, const struct job *job)
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
  * the job comes, and who need not go after all stays. */
-static bool attempt(struct sched *sched, struct search *search, enum room_kind kind)
+bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
 	struct job *job = search->job;
@@ -261,148 +269,6 @@ static bool attempt(struct sched *sched, struct search *search, enum room_kind k
 		return true;
 	plan_abandon(sched);
 	return false;
-}
-
-static void choose(struct room *room, size_t victim)
-{
-	array_reserve(room->chosen, room->chosen_capacity, room->chosen_count + 1);
-	room->chosen[room->chosen_count++] = victim;
-}
-
-/* All victims so far that have something on the node, in their order. */
-static void choose_on_node(struct room *room, const struct node *node)
-{
-	room->chosen_count = 0;
-	for (int32_t at = (int32_t)node->mark_list; at >= 0; at = room->links[at].next)
-		choose(room, room->links[at].victim);
-	for (size_t i = 0, j = room->chosen_count; i + 1 < j; i++, j--) {
-		size_t swap = room->chosen[i];
-		room->chosen[i] = room->chosen[j - 1];
-		room->chosen[j - 1] = swap;
-	}
-}
-
-static void choose_all(struct room *room)
-{
-	room->chosen_count = 0;
-	for (size_t i = 0; i < room->count; i++)
-		choose(room, i);
-}
-
-static int64_t node_free_gpu(const struct sched *sched, const struct node *node)
-{
-	int64_t sum = 0;
-
-	for (int i = 0; i < node->gpu_count; i++) {
-		const struct gpu *gpu = node->gpus[i];
-		int64_t usable = gpu_usable_mib(gpu), free_mib = gpu_free_later(gpu);
-		if (gpu_is_open(gpu, &sched->config) && usable > 0)
-			sum += (max64(free_mib, 0) * WHOLE_GPU + usable - 1) / usable;
-	}
-	return sum;
-}
-
-/* Notes that the victim has something on the node; what that adds up to there. */
-static void link_to_node(struct room *room, struct node *node, const struct sched *sched,
-                         size_t victim, int64_t share)
-{
-	if (node->mark != room->mark) {
-		node->mark = room->mark;
-		node->mark_list = -1;
-		node->mark_amount = node_free_gpu(sched, node);
-	}
-	node->mark_amount += share;
-	if (node->mark_list >= 0 && room->links[node->mark_list].victim == victim)
-		return;
-	array_reserve(room->links, room->link_capacity, room->link_count + 1);
-	room->links[room->link_count] = (struct victim_link){ victim, (int32_t)node->mark_list };
-	node->mark_list = (int64_t)room->link_count++;
-}
-
-static int64_t share_of(const struct reservation *reservation)
-{
-	int64_t share = 0;
-
-	for (int i = 0; i < reservation->part_count; i++)
-		share += reservation->parts[i].share;
-	return share;
-}
-
-static bool is_of_victim(const struct victim *victim, int task)
-{
-	const struct reservation *reservation = victim->job->tasks[task].reservation;
-
-	return reservation && reservation->phase != PHASE_RELEASING &&
-	       (victim->task < 0 || victim->task == task);
-}
-
-/* A job of one task: tries the nodes that the newest victim is on, with all
- * victims named so far that are on them. */
-static bool try_nodes(struct sched *sched, struct search *search, enum room_kind kind,
-                      size_t newest)
-{
-	struct room *room = &sched->room;
-	struct victim victim = room->victims[newest];
-	int64_t need = job_amounts(sched, search->job, 1).of[AMOUNT_GPU];
-	const struct node *bound = search->only;
-
-	for (int i = 0; i < victim.job->r.tasks; i++)
-		if (is_of_victim(&victim, i))
-			link_to_node(room, victim.job->tasks[i].reservation->node, sched, newest,
-			             share_of(victim.job->tasks[i].reservation));
-	for (int i = 0; i < victim.job->r.tasks; i++) {
-		if (!is_of_victim(&victim, i))
-			continue;
-		struct node *node = victim.job->tasks[i].reservation->node;
-		if (node->mark_amount < need || (bound && node != bound))
-			continue;
-		choose_on_node(room, node);
-		search->only = node;
-		bool found = attempt(sched, search, kind);
-		search->only = bound;
-		if (found)
-			return true;
-	}
-	return false;
-}
-
-/* A gang, or a job that a limit stands in the way of: all victims so far, tried
- * at growing intervals. */
-static bool try_all(struct sched *sched, struct search *search, enum room_kind kind,
-                    size_t *next_try)
-{
-	struct room *room = &sched->room;
-
-	if (room->count < *next_try)
-		return false;
-	*next_try = room->count + 1 + room->count / 8;
-	choose_all(room);
-	return attempt(sched, search, kind);
-}
-
-static bool find_victims(struct sched *sched, struct search *search, enum room_kind kind)
-{
-	struct room *room = &sched->room;
-	struct job *job = search->job;
-	struct amounts amounts = job_amounts(sched, job, search->shape->tasks);
-	struct bound bound;
-	bool limited = !tenant_may_hold(job->tenant, &amounts, job->r.preemptible,
-	                                sched_now(sched), &bound);
-	bool together = limited || search->shape->tasks > 1 || search->shape->split_gpus > 0;
-	size_t next_try = 1;
-
-	victims_begin(sched, job, kind);
-	if (limited) /* a budget is renewed by time alone */
-		room->retry_ms = sched_now(sched);
-	while (victims_next(sched, job, kind)) {
-		if (together ? try_all(sched, search, kind, &next_try)
-		             : try_nodes(sched, search, kind, room->count - 1))
-			return true;
-	}
-	if (!together || room->count == 0)
-		return false;
-	choose_all(room);
-	return attempt(sched, search, kind);
 }
 
 /* What it would cost to wait for the lost victims to end, and what they would
@@ -538,16 +404,75 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 			evict(sched, &room->victims[room->chosen[i]], search->job);
 }
 
+/* Whether `class` asks for at least what `other` asked for, in the same way, and
+ * may take from no more than that one. Both are of one tenant. */
+static bool is_no_easier(const struct job_class *class, const struct job_class *other,
+                         enum room_kind kind)
+{
+	const struct shape *a = class->shape, *b = other->shape;
+	const struct request *x = &a->request, *y = &b->request;
+
+	return class->preemptible == other->preemptible && a->filter == b->filter &&
+	       (kind != ROOM_PREEMPT || class->priority <= other->priority) &&
+	       a->closeness == b->closeness && a->closeness_required >= b->closeness_required &&
+	       x->gpu_kind == y->gpu_kind && x->gpu_kind != GPU_UNEVEN &&
+	       x->gpu_count >= y->gpu_count && x->fraction >= y->fraction &&
+	       x->memory_mib >= y->memory_mib && x->cpu_milli >= y->cpu_milli &&
+	       x->host_bytes >= y->host_bytes && a->tasks >= b->tasks &&
+	       a->split_gpus >= b->split_gpus;
+}
+
+bool room_is_hopeless(const struct job_class *class, enum room_kind kind)
+{
+	const struct tenant *tenant = class->tenant;
+
+	for (size_t i = 0; i < tenant->hopeless_count; i++)
+		if (is_no_easier(class, tenant->hopeless[i], kind))
+			return true;
+	return false;
+}
+
+static void note_hopeless(struct job_class *class, enum room_kind kind)
+{
+	struct tenant *tenant = class->tenant;
+
+	if (room_is_hopeless(class, kind))
+		return;
+	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
+	tenant->hopeless[tenant->hopeless_count++] = class;
+}
+
+/* What failed in this round, or in this state, is not tried again, nor is what
+ * is no easier. */
+static bool failed_before(const struct sched *sched, struct job_class *class, enum room_kind kind)
+{
+	if (room_is_hopeless(class, kind))
+		return true;
+	if (class->room_failed[kind] != sched->pass.state ||
+	    sched_now(sched) >= class->room_retry_ms[kind])
+		return false;
+	note_hopeless(class, kind);
+	return true;
+}
+
+void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind)
+{
+	if (backoff_pauses(sched, search_id(class, kind)))
+		note_hopeless(class, kind);
+}
+
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 {
 	struct search search = pass_search(sched, job);
 	struct job_class *class = job->class;
 	uint64_t state = sched->pass.state;
 
-	if (!room_may_help(sched, class, kind))
+	if (!room_may_help(sched, class, kind) || is_waiting_instead(sched, job) ||
+	    failed_before(sched, class, kind))
 		return false;
 	search.ignore_promises = true;
-	if (!find_victims(sched, &search, kind)) {
+	if (!room_find(sched, &search, kind)) {
+		note_hopeless(class, kind);
 		if (!backoff_begin(sched, search_id(class, kind), (int64_t)sched->room.count)) {
 			class->room_failed[kind] = state;
 			class->room_retry_ms[kind] = sched->room.retry_ms;
@@ -568,4 +493,5 @@ void room_free(struct room *room)
 	free(room->victims);
 	free(room->links);
 	free(room->chosen);
+	free(room->nodes);
 }

@@ -27,6 +27,7 @@ struct victim_cursor {
 	int32_t spared;           /* tasks of that job that were named already */
 	bool begun;
 	bool whole;               /* surplus tasks of this priority are all named */
+	bool movers;              /* the tenant has no more than its share: only what moves counts */
 };
 
 /* A victim that has something on a node. */
@@ -46,7 +47,9 @@ struct room {
 	size_t link_count, link_capacity;
 	size_t *chosen;           /* of `victims`, for one attempt */
 	size_t chosen_count, chosen_capacity;
-	int64_t mark;             /* what struct node's mark is compared with */
+	struct node **nodes;      /* those that victims so far are on */
+	size_t node_count, node_capacity;
+	int64_t mark;             /* what the marks of nodes and GPUs are compared with */
 	int64_t retry_ms;         /* when time alone would name more */
 	int64_t free_gpu;         /* thousandths free in all; for consolidating */
 	bool entitled;            /* consolidate only for jobs within their tenant's fair share */
@@ -60,6 +63,10 @@ bool room_begin(struct sched *sched, enum room_kind kind);
  * the first job of the class. Cheap, and true wherever room_make could succeed. */
 bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind);
 bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind);
+/* Whether the same, or something that is no harder, was found in this round to
+ * have no room; searches that pause (see backoff.h) count when they are noted. */
+bool room_is_hopeless(const struct job_class *class, enum room_kind kind);
+void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind);
 
 /* Looks for the victims that cost least: by tenant in the reverse order of fair
  * share, lowest priority first, then the least time since start or checkpoint;
@@ -70,6 +77,12 @@ bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind 
  * the decisions; false, and nothing changed, if there is no way. */
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
 
+/* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
+ * the job comes, and who need not go after all stays. */
+bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind);
+/* Looks for victims that make an attempt succeed; see clear.c. */
+bool room_find(struct sched *sched, struct search *search, enum room_kind kind);
+
 /* Names victims one after the other; see victims.c. NULL when there are no more. */
 void victims_begin(struct sched *sched, struct job *job, enum room_kind kind);
 struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind kind);
@@ -77,6 +90,12 @@ struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind
 bool victim_allowed(struct sched *sched, const struct job *victim, const struct job *job,
                     enum room_kind kind);
 bool victim_may_move(const struct sched *sched, const struct job *victim);
+/* Whether it may, and its tenant has something to give, or it would only move. */
+bool victim_gives(struct sched *sched, const struct job *victim, const struct job *job,
+                  enum room_kind kind);
+/* The victim that a reservation of an allowed job belongs to: the task alone, if
+ * its job can do without it. */
+struct victim victim_of(const struct reservation *reservation);
 /* The tenants on the way to `taker` and to `giver` where these part. */
 struct parting {
 	const struct tenant *taker, *giver;

@@ -9,7 +9,7 @@
 #define EXHAUSTIVE_NODES 2048
 
 /* What a node scored for a shape, as long as nothing on it has changed. */
-#define SCORES 32
+#define SCORES 128
 struct score_cache {
 	struct {
 		int64_t shape;
@@ -102,8 +102,8 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 struct finding {
 	struct choice best;
 	uint64_t gpus;      /* of the best */
-	bool found, full;   /* full: as many were scored as may be */
-	int64_t scored;
+	bool found;
+	int64_t scored, most; /* `most` are enough */
 };
 
 static void look_at(struct sched *sched, struct search *search, struct node *node,
@@ -145,7 +145,7 @@ static void look_through(struct sched *sched, struct search *search, const struc
 		for (; bits; bits &= bits - 1) {
 			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
 			look_at(sched, search, sched->cluster.by_slot[slot], finding);
-			if (finding->full && finding->scored >= sched->config.search_width)
+			if (finding->scored >= finding->most)
 				return;
 		}
 	}
@@ -163,22 +163,19 @@ static bool set_is_empty(const struct bitset *set)
  * at first and the search ends when enough of them fitted. */
 bool place_find(struct sched *sched, struct search *search, struct choice *choice)
 {
-	struct finding finding = { .found = false };
 	struct scope scope = place_scope(sched, search);
 	bool by_level = sched->cluster.node_count > EXHAUSTIVE_NODES && scope.levels > 1;
+	struct finding finding = { .most = search->any ? 1 :
+	                                   by_level ? sched->config.search_width : INT64_MAX };
 
 	if (search->only)
 		look_at(sched, search, (struct node *)search->only, &finding);
-	else if (!by_level)
+	else if (!by_level || search->any)
 		look_through(sched, search, scope.sets, NULL, &finding);
-	finding.full = true;
-	if (!search->only && by_level && !set_is_empty(scope.sets))
-		for (int level = 0; level < scope.levels; level++) {
-			const struct bitset *above = level + 1 < scope.levels ? scope.sets + level + 1 : NULL;
-			look_through(sched, search, scope.sets + level, above, &finding);
-			if (finding.scored >= sched->config.search_width)
-				break;
-		}
+	else if (!set_is_empty(scope.sets))
+		for (int level = 0; level < scope.levels && finding.scored < finding.most; level++)
+			look_through(sched, search, scope.sets + level,
+			             level + 1 < scope.levels ? scope.sets + level + 1 : NULL, &finding);
 	search->candidates = finding.scored;
 	if (!finding.found)
 		return false;

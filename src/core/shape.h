@@ -31,6 +31,8 @@ struct shape {
 	enum closeness closeness;
 	bool closeness_required;
 	struct filter *filter;
+	struct amounts asked;       /* what one attempt asks for, by the smallest GPU of `asked_mib` */
+	int64_t asked_mib;          /* plus 1; 0: not counted yet */
 	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
 	uint64_t claim_failed_version; /* the same for claims on what is releasing */
 	struct job_class **classes;    /* with waiting jobs, in no order that decides anything */

@@ -49,7 +49,8 @@ static bool check_meta(const struct sched *sched, const struct meta_record *meta
 		return corrupt(error, "the row of counters", meta->id, "beside another");
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		if (!within(counters[i], 0, NUMBER_MAX))
-			return corrupt(error, "a counter of", counters[i], "in the row of counters");
+			return corrupt(error, "a counter of", counters[i],
+			               "in the row of counters");
 	if (!is_time(meta->now_ms))
 		return corrupt(error, "the time", meta->now_ms, "in the row of counters");
 	return true;
@@ -71,9 +72,12 @@ static bool check_node(const struct sched *sched, const struct node_record *node
                        struct error *error)
 {
 	const struct node_report_command report = {
-		.name = node->name,           .boot = node->boot,
-		.zone = node->zone,           .rack = node->rack,
-		.labels = node->labels,       .cpu_milli = node->cpu_milli,
+		.name = node->name,
+		.boot = node->boot,
+		.zone = node->zone,
+		.rack = node->rack,
+		.labels = node->labels,
+		.cpu_milli = node->cpu_milli,
 		.host_bytes = node->host_bytes,
 	};
 
@@ -85,8 +89,7 @@ static bool check_node(const struct sched *sched, const struct node_record *node
 	return cluster_check_report(&sched->cluster, &report, error);
 }
 
-static bool check_gpu(const struct sched *sched, const struct gpu_record *gpu,
-                      struct error *error)
+static bool check_gpu(const struct sched *sched, const struct gpu_record *gpu, struct error *error)
 {
 	const struct node *node = map_get(&sched->cluster.node_by_id, gpu->node_id);
 	const struct device device = {
@@ -98,8 +101,12 @@ static bool check_gpu(const struct sched *sched, const struct gpu_record *gpu,
 		.overhead_mib = gpu->overhead_mib,
 		.foreign_mib = gpu->foreign_mib,
 	};
-	struct node_report_command report = { .boot = "", .zone = "", .rack = "", .labels = "",
-		                              .devices = &device, .device_count = 1 };
+	struct node_report_command report = { .boot = "",
+		                              .zone = "",
+		                              .rack = "",
+		                              .labels = "",
+		                              .devices = &device,
+		                              .device_count = 1 };
 
 	if (!within(gpu->id, 1, sched->meta.last_gpu_id) ||
 	    map_get(&sched->cluster.gpu_by_id, gpu->id))
@@ -112,8 +119,7 @@ static bool check_gpu(const struct sched *sched, const struct gpu_record *gpu,
 	return cluster_check_report(&sched->cluster, &report, error);
 }
 
-static bool check_job(const struct sched *sched, const struct job_record *job,
-                      struct error *error)
+static bool check_job(const struct sched *sched, const struct job_record *job, struct error *error)
 {
 	if (!within(job->id, 1, sched->meta.last_job_id) || map_get(&sched->jobs, job->id))
 		return corrupt(error, "job", job->id, "under an id that it cannot have");
@@ -122,7 +128,7 @@ static bool check_job(const struct sched *sched, const struct job_record *job,
 	if (!within(job->array_id, 0, job->id) || !is_time(job->submitted_ms) ||
 	    job->array_limit < 0)
 		return corrupt(error, "job", job->id, "with an array or a time that cannot be");
-	if (job->split_gpus > 0 && job->split_gpus != job->tasks)
+	if (job->split_gpus > 0 && (job->split_gpus != job->tasks || job->min_available != 1))
 		return corrupt(error, "job", job->id, "with tasks that it cannot be split into");
 	for (int64_t i = 0; i < job->depends.count; i++)
 		if (!within(job->depends.at[2 * i], 1, job->id - 1))
@@ -145,7 +151,8 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	    !within(state->confidence, 0, 1000) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
 	    !within(state->preempted_count, 0, NUMBER_MAX))
-		return corrupt(error, "the state of job", state->id, "with a number that cannot be");
+		return corrupt(error, "the state of job", state->id,
+		               "with a number that cannot be");
 	return true;
 }
 
@@ -204,7 +211,8 @@ static bool check_reservation(const struct sched *sched,
 
 	if (!within(reservation->id, 1, sched->meta.last_reservation_id) ||
 	    map_get(&sched->reservations, reservation->id))
-		return corrupt(error, "reservation", reservation->id, "under an id that it cannot have");
+		return corrupt(error, "reservation", reservation->id,
+		               "under an id that it cannot have");
 	if (!job || !within(reservation->task, 0, job->r.tasks - 1) ||
 	    !map_get(&sched->cluster.node_by_id, reservation->node_id))
 		return corrupt(error, "reservation", reservation->id,
@@ -215,9 +223,10 @@ static bool check_reservation(const struct sched *sched,
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its task is not in");
 	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
-	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) || !is_time(reservation->since_ms) ||
-	    reservation->parts.count > PARTS_MAX)
-		return corrupt(error, "reservation", reservation->id, "with a number that cannot be");
+	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
+	    !is_time(reservation->since_ms) || reservation->parts.count > PARTS_MAX)
+		return corrupt(error, "reservation", reservation->id,
+		               "with a number that cannot be");
 	return check_parts(sched, reservation, error);
 }
 
@@ -277,7 +286,8 @@ bool stored_check_all(const struct sched *sched, struct error *error)
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.nodes[i];
 		for (int g = 0; g < node->gpu_count; g++)
-			if (node->gpus[g]->books.whole_owners > 0 && node->gpus[g]->books.owners > 1)
+			if (node->gpus[g]->books.whole_owners > 0 &&
+			    node->gpus[g]->books.owners > 1)
 				return corrupt(error, "GPU", node->gpus[g]->r.id,
 				               "as given whole and shared");
 	}

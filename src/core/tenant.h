@@ -32,6 +32,9 @@ struct tenant {
 	int64_t queued;               /* jobs in those */
 	int64_t waiting_jobs;         /* jobs that are not over and hold nothing, held ones included */
 	struct ranktree victims;      /* its running jobs, by (priority, -start): first to go first */
+	int64_t surplus_victims;      /* of those, elastic jobs with tasks beyond their minimum */
+	struct job_class **hopeless;  /* those for which making room failed in this round; see room.c */
+	size_t hopeless_count, hopeless_capacity;
 	struct heap open;             /* classes that a pass may still serve; see pass.c */
 	bool dirty;                   /* to be written */
 };

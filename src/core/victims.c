@@ -80,6 +80,15 @@ struct parting tenants_part(const struct tenant *taker, const struct tenant *giv
 	return (struct parting){ taker, giver };
 }
 
+/* Whether the giver has more than its share, or its quota, where the two part. */
+static bool has_more(const struct tenant *taker, const struct tenant *giver)
+{
+	struct parting parting = tenants_part(taker, giver);
+
+	return fairshare_over_allocatable(parting.giver, NULL) ||
+	       fairshare_over_quota(parting.giver, NULL);
+}
+
 /* Whether anything of the tenant could be taken for a job of `taker`. */
 static bool tenant_gives(const struct sched *sched, const struct tenant *taker,
                          const struct tenant *giver, enum room_kind kind)
@@ -92,11 +101,17 @@ static bool tenant_gives(const struct sched *sched, const struct tenant *taker,
 		return giver == taker;
 	if (giver == taker)
 		return false;
-	if (sched->config.move_any_job || sched->movable_victims > 0)
-		return true;
-	struct parting parting = tenants_part(taker, giver);
-	return fairshare_over_allocatable(parting.giver, NULL) ||
-	       fairshare_over_quota(parting.giver, NULL);
+	return sched->config.move_any_job || sched->movable_victims > 0 || has_more(taker, giver);
+}
+
+bool victim_gives(struct sched *sched, const struct job *victim, const struct job *job,
+                  enum room_kind kind)
+{
+	if (!tenant_gives(sched, job->tenant, victim->tenant, kind) ||
+	    !victim_allowed(sched, victim, job, kind))
+		return false;
+	return kind != ROOM_RECLAIM || victim_may_move(sched, victim) ||
+	       has_more(job->tenant, victim->tenant);
 }
 
 /* The task that an elastic job would do without first: its last, `spared` having
@@ -162,14 +177,16 @@ static bool next_job(struct sched *sched, struct victim_cursor *cursor, struct t
 		if (!entry)
 			return false;
 		if (over)
-			cursor->whole = false;
+			cursor->whole = tenant->surplus_victims == 0;
 		struct job *victim = entry->value;
 		cursor->begun = true;
 		cursor->priority = entry->major;
 		cursor->start = entry->minor;
 		if (kind == ROOM_PREEMPT && victim->r.priority >= job->r.priority)
 			return false;
-		if (!victim_allowed(sched, victim, job, kind) || (!cursor->whole && surplus(victim) == 0))
+		if (!victim_allowed(sched, victim, job, kind) ||
+		    (cursor->movers && !victim_may_move(sched, victim)) ||
+		    (!cursor->whole && surplus(victim) == 0))
 			continue;
 		cursor->spared = cursor->whole ? (int32_t)surplus(victim) : 0;
 		cursor->next.job = victim;
@@ -211,7 +228,7 @@ void victims_begin(struct sched *sched, struct job *job, enum room_kind kind)
 	size_t count = sched->tenants.count;
 
 	array_reserve(room->cursors, room->cursor_capacity, count);
-	room->count = room->link_count = 0;
+	room->count = room->link_count = room->node_count = 0;
 	room->mark++;
 	room->retry_ms = INT64_MAX;
 	order_begin(&room->order, &sched->cluster.total, true);
@@ -219,9 +236,20 @@ void victims_begin(struct sched *sched, struct job *job, enum room_kind kind)
 		struct tenant *tenant = sched->tenants.all[i];
 		if (!tenant_gives(sched, job->tenant, tenant, kind))
 			continue;
-		room->cursors[i] = (struct victim_cursor){ .begun = false };
+		room->cursors[i] = (struct victim_cursor){
+			.movers = kind == ROOM_RECLAIM && !has_more(job->tenant, tenant) };
 		offer(sched, tenant, i, job, kind);
 	}
+}
+
+struct victim victim_of(const struct reservation *reservation)
+{
+	struct victim victim = { .job = reservation->job, .task = -1 };
+
+	if (surplus(reservation->job) > 0)
+		victim.task = reservation->task;
+	victim.amounts = amounts_of(&victim, 0);
+	return victim;
 }
 
 static size_t place_of(const struct tenants *tenants, const struct tenant *tenant)

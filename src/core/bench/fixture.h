@@ -15,6 +15,8 @@ struct running {
 	int64_t share; /* thousandths of GPUs, all tasks together */
 };
 
+#define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */
+
 /* Zero-initialised, it has no core: take one from fixture_begin. */
 struct fixture {
 	struct sched *sched;
@@ -65,7 +67,7 @@ void fixture_confirm(struct fixture *fixture);
 /* All tasks of the running job at this place exit, and their memory is back. */
 void fixture_finish(struct fixture *fixture, size_t at);
 
-/* By the monotonic clock. */
+/* Of processor time: the machines that this runs on are shared. */
 double clock_seconds(void);
 /* Memory of this process that is resident, in MiB. */
 double memory_resident_mib(void);

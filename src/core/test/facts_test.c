@@ -1,4 +1,4 @@
-/* facts_test.c - what nodes tell: always recorded, and what follows from it */
+/* facts_test.c - what nodes tell of their GPUs: always recorded, however unwelcome */
 #include "harness.h"
 
 /* A tenant, and a node n1 whose two GPUs are n1-gpu0 and n1-gpu1. */
@@ -25,25 +25,17 @@ static void report_first(struct lab lab, int64_t capacity_mib, int64_t foreign_m
 	must(lab.h, report(lab.h, report_of("n1", &device, 1)));
 }
 
-/* n1 says that these are all that it has running. */
-static void report_running(struct lab lab, const int64_t *running, int64_t count)
-{
-	struct device devices[] = { device_of("n1-gpu0", 0, 80000), device_of("n1-gpu1", 1, 80000) };
-	struct node_report_command node = report_of("n1", devices, 2);
-
-	node.snapshot = true;
-	node.running = running;
-	node.running_count = count;
-	must(lab.h, report(lab.h, node));
-}
-
 static void measured(struct lab lab, int64_t reservation_id, const char *uuid, int64_t memory_mib)
 {
 	struct measurement measurement = { reservation_id, uuid, memory_mib };
-	struct gpu_report_command told = { .uuid = uuid, .temperature_c = 40, .healthy = true,
-		                           .measurements = &measurement, .measurement_count = 1 };
+	struct gpu_report_command told = { .uuid = uuid,
+		                           .temperature_c = 40,
+		                           .healthy = true,
+		                           .measurements = &measurement,
+		                           .measurement_count = 1 };
 
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_GPU_REPORT, .gpu = told }));
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_GPU_REPORT, .gpu = told }));
 }
 
 static bool has_event(const struct harness *h, enum event_kind kind)
@@ -115,7 +107,9 @@ static void negative_memory_is_refused(void **unused)
 static void memory_that_no_gpu_has_is_refused(void **unused)
 {
 	struct lab lab = lab_new();
-	struct gpu_report_command told = { .uuid = "n1-gpu0", .temperature_c = 40, .healthy = true };
+	struct gpu_report_command told = { .uuid = "n1-gpu0",
+		                           .temperature_c = 40,
+		                           .healthy = true };
 	struct measurement measurement = { .uuid = "n1-gpu0", .memory_mib = INT64_MAX };
 	struct command command = { .kind = COMMAND_GPU_REPORT };
 
@@ -280,6 +274,40 @@ static void an_owner_that_uses_more_than_the_gpu_has_makes_it_over(void **unused
 	harness_free(lab.h);
 }
 
+static void memory_of_work_that_was_given_up_counts_until_it_is_gone(void **unused)
+{
+	struct lab lab = lab_new();
+
+	(void)unused;
+	report_first(lab, 80000, 0);
+	int64_t id = submit(lab.h, memory(lab.tenant, 30000));
+	pass(lab.h);
+	int64_t right = right_of(lab.h, id, 0);
+	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
+	must(lab.h, cancel(lab.h, id));
+	report_first(lab, 80000, 0);
+	measured(lab, right, "n1-gpu0", 25000);
+	assert_int_equal(gpu(lab.h, "n1-gpu0")->r.foreign_mib, 25000);
+	submit(lab.h, memory(lab.tenant, 60000));
+	assert_int_equal(pass(lab.h), 0);
+	report_first(lab, 80000, 0);
+	assert_int_equal(pass(lab.h), 1);
+	harness_free(lab.h);
+}
+
+static void memory_on_a_gpu_that_its_owner_was_not_given_counts_as_foreign(void **unused)
+{
+	struct lab lab = lab_new();
+
+	(void)unused;
+	int64_t id = submit(lab.h, whole(lab.tenant, 1));
+	pass(lab.h);
+	measured(lab, right_of(lab.h, id, 0), "n1-gpu1", 9000);
+	assert_int_equal(gpu(lab.h, "n1-gpu1")->r.foreign_mib, 9000);
+	assert_int_equal(gpu(lab.h, "n1-gpu0")->r.foreign_mib, 0);
+	harness_free(lab.h);
+}
+
 /* MIG. */
 
 static void a_gpu_in_mig_mode_takes_nothing_and_its_instances_do(void **unused)
@@ -326,7 +354,8 @@ static void a_gpu_that_vanishes_with_work_on_it_keeps_its_books_and_takes_nothin
 	assert_false(gpu(lab.h, "n1-gpu0")->r.present);
 	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.used_mib, 30000);
 	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	int64_t other = submit(lab.h, whole(lab.tenant, 1)), third = submit(lab.h, memory(lab.tenant, 1));
+	int64_t other = submit(lab.h, whole(lab.tenant, 1)),
+		third = submit(lab.h, memory(lab.tenant, 1));
 	assert_int_equal(pass(lab.h), 1);
 	assert_int_equal(state(lab.h, other), JOB_RUNNING);
 	assert_int_equal(state(lab.h, third), JOB_PENDING);
@@ -431,411 +460,9 @@ static void measurements_of_a_gpu_that_nobody_knows_are_refused(void **unused)
 	struct gpu_report_command told = { .uuid = "GPU-x" };
 
 	(void)unused;
-	must_not(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_GPU_REPORT, .gpu = told }),
+	must_not(lab.h,
+	         harness_apply(lab.h, (struct command){ .kind = COMMAND_GPU_REPORT, .gpu = told }),
 	         ERROR_NOT_FOUND, "GPU GPU-x is not known");
-	harness_free(lab.h);
-}
-
-/* Nodes. */
-
-static void a_draining_node_takes_nothing_and_keeps_what_it_has(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t first = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	drain(lab.h, "n1", true);
-	int64_t second = submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(pass(lab.h), 0);
-	assert_int_equal(state(lab.h, first), JOB_RUNNING);
-	drain(lab.h, "n1", false);
-	assert_int_equal(pass(lab.h), 1);
-	assert_int_equal(state(lab.h, second), JOB_RUNNING);
-	harness_free(lab.h);
-}
-
-static void draining_outlasts_a_report(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	drain(lab.h, "n1", true);
-	add_node(lab.h, "n1", 2, 90000);
-	submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(pass(lab.h), 0);
-	harness_free(lab.h);
-}
-
-static void a_claim_on_a_node_that_drains_lapses(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t first = submit(lab.h, whole(lab.tenant, 2));
-	pass(lab.h);
-	must(lab.h, cancel(lab.h, first));
-	int64_t second = submit(lab.h, whole(lab.tenant, 2));
-	pass(lab.h);
-	assert_true(has_claim(lab.h, second));
-	drain(lab.h, "n1", true);
-	pass(lab.h);
-	assert_false(has_claim(lab.h, second));
-	assert_non_null(decided(lab.h, DECISION_LAPSED, second));
-	harness_free(lab.h);
-}
-
-static void work_on_a_silent_node_stays_where_it_is(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	set_node_state(lab.h, "n1", NODE_UNKNOWN);
-	add_node(lab.h, "n2", 2, 80000);
-	submit(lab.h, whole(lab.tenant, 2));
-	assert_int_equal(pass(lab.h), 1);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	assert_string_equal(node_of(lab.h, id), "n1");
-	harness_free(lab.h);
-}
-
-static void nothing_starts_on_a_silent_node(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	set_node_state(lab.h, "n1", NODE_UNKNOWN);
-	submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(pass(lab.h), 0);
-	set_node_state(lab.h, "n1", NODE_ONLINE);
-	assert_int_equal(pass(lab.h), 1);
-	harness_free(lab.h);
-}
-
-static void a_job_that_keeps_its_lease_stays_on_a_lost_node(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	add_node(lab.h, "n2", 2, 80000);
-	set_node_state(lab.h, "n1", NODE_LOST);
-	assert_int_equal(pass(lab.h), 0);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 1);
-	harness_free(lab.h);
-}
-
-static void a_job_that_stops_with_its_lease_starts_elsewhere(void **unused)
-{
-	struct lab lab = lab_new();
-	struct job_record stops = whole(lab.tenant, 1);
-
-	(void)unused;
-	stops.lease_loss = LEASE_STOP;
-	int64_t id = submit(lab.h, stops);
-	pass(lab.h);
-	add_node(lab.h, "n2", 2, 80000);
-	set_node_state(lab.h, "n1", NODE_UNKNOWN);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	set_node_state(lab.h, "n1", NODE_LOST);
-	assert_int_equal(state(lab.h, id), JOB_PENDING);
-	assert_int_equal(pass(lab.h), 1);
-	assert_string_equal(node_of(lab.h, id), "n2");
-	harness_free(lab.h);
-}
-
-static void work_on_a_node_that_is_declared_dead_starts_elsewhere(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	add_node(lab.h, "n2", 2, 80000);
-	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
-	assert_int_equal(pass(lab.h), 1);
-	assert_string_equal(node_of(lab.h, id), "n2");
-	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 0);
-	harness_free(lab.h);
-}
-
-static void nothing_starts_on_a_dead_node_until_it_reports_again(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
-	set_node_state(lab.h, "n1", NODE_ONLINE);
-	submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(pass(lab.h), 0);
-	add_node(lab.h, "n1", 2, 80000);
-	assert_int_equal(pass(lab.h), 1);
-	harness_free(lab.h);
-}
-
-static void a_job_that_was_cancelled_is_done_with_when_its_node_is_dead(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	must(lab.h, cancel(lab.h, id));
-	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
-	assert_int_equal(state(lab.h, id), JOB_CANCELLED);
-	assert_int_equal(lab.h->sched->reservations.count, 0);
-	harness_free(lab.h);
-}
-
-static void a_node_is_removed_only_when_it_is_empty(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	must_not(lab.h, apply_to_node(lab.h, COMMAND_NODE_REMOVE, "n1"), ERROR_CONFLICT,
-	         "node n1 has work on it");
-	end_job(lab.h, id, 0);
-	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_REMOVE, "n1"));
-	assert_null(cluster_node(&lab.h->sched->cluster, "n1"));
-	assert_null(gpu(lab.h, "n1-gpu0"));
-	submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(pass(lab.h), 0);
-	add_node(lab.h, "n1", 2, 80000);
-	assert_int_equal(pass(lab.h), 1);
-	harness_free(lab.h);
-}
-
-static void a_node_that_nobody_knows_can_neither_be_drained_nor_lost_nor_removed(void **unused)
-{
-	struct lab lab = lab_new();
-	struct command lost = { .kind = COMMAND_NODE_STATE, .node_state = { "n9", NODE_LOST } };
-	struct command drained = { .kind = COMMAND_NODE_DRAIN, .drain = { "n9", true } };
-
-	(void)unused;
-	must_not(lab.h, harness_apply(lab.h, lost), ERROR_NOT_FOUND, "node n9 is not known");
-	must_not(lab.h, harness_apply(lab.h, drained), ERROR_NOT_FOUND, "node n9 is not known");
-	must_not(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n9"), ERROR_NOT_FOUND, "n9");
-	must_not(lab.h, apply_to_node(lab.h, COMMAND_NODE_REMOVE, "n9"), ERROR_NOT_FOUND, "n9");
-	harness_free(lab.h);
-}
-
-/* Snapshots. */
-
-/* Places a job of one GPU; its order to start is not acknowledged. */
-static int64_t place_silently(struct lab lab, int64_t *id)
-{
-	int64_t started[4];
-
-	*id = submit(lab.h, whole(lab.tenant, 1));
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_PASS, .units = 9 }));
-	assert_int_equal(read_orders(lab.h, started), 1);
-	return started[0];
-}
-
-static void a_snapshot_that_names_a_placed_task_starts_it(void **unused)
-{
-	struct lab lab = lab_new();
-	int64_t id, right = place_silently(lab, &id);
-
-	(void)unused;
-	assert_int_equal(state(lab.h, id), JOB_SCHEDULED);
-	report_running(lab, &right, 1);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	harness_free(lab.h);
-}
-
-static void a_snapshot_that_does_not_name_a_placed_task_gets_its_order_again(void **unused)
-{
-	struct lab lab = lab_new();
-	int64_t id, right = place_silently(lab, &id);
-
-	(void)unused;
-	report_running(lab, NULL, 0);
-	assert_int_equal(effects_of(lab.h, EFFECT_START), 1);
-	assert_int_equal(right_of(lab.h, id, 0), right);
-	harness_free(lab.h);
-}
-
-static void a_running_task_that_a_snapshot_does_not_name_is_queued_again(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	report_running(lab, NULL, 0);
-	assert_int_equal(state(lab.h, id), JOB_PENDING);
-	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 0);
-	assert_int_equal(pass(lab.h), 1);
-	harness_free(lab.h);
-}
-
-static void a_report_that_is_no_snapshot_says_nothing_about_what_runs(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	report_first(lab, 80000, 0);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	harness_free(lab.h);
-}
-
-static void a_stopping_task_that_a_snapshot_does_not_name_is_gone(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	must(lab.h, cancel(lab.h, id));
-	report_running(lab, NULL, 0);
-	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 0);
-	assert_int_equal(state(lab.h, id), JOB_CANCELLED);
-	harness_free(lab.h);
-}
-
-static void a_stopping_task_that_a_snapshot_names_gets_its_order_again(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	int64_t right = right_of(lab.h, id, 0);
-	must(lab.h, cancel(lab.h, id));
-	report_running(lab, &right, 1);
-	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 1);
-	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 1);
-	harness_free(lab.h);
-}
-
-static void what_a_snapshot_names_and_nobody_knows_is_told_to_stop(void **unused)
-{
-	struct lab lab = lab_new();
-	const int64_t unknown = 77;
-
-	(void)unused;
-	report_running(lab, &unknown, 1);
-	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 1);
-	for (size_t i = 0; i < lab.h->effects.count; i++)
-		if (lab.h->effects.at[i].kind == EFFECT_STOP)
-			assert_int_equal(lab.h->effects.at[i].order.reservation_id, unknown);
-	harness_free(lab.h);
-}
-
-/* Terms. */
-
-static void begin_term(struct lab lab)
-{
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_START }));
-}
-
-static void in_a_new_term_nothing_starts_on_a_node_until_it_has_reported(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	add_node(lab.h, "n2", 2, 80000);
-	begin_term(lab);
-	int64_t first = submit(lab.h, whole(lab.tenant, 1)), second = submit(lab.h, whole(lab.tenant, 2));
-	assert_int_equal(pass(lab.h), 0);
-	add_node(lab.h, "n2", 2, 80000);
-	assert_int_equal(pass(lab.h), 1);
-	assert_string_equal(node_of(lab.h, first), "n2");
-	add_node(lab.h, "n1", 2, 80000);
-	assert_int_equal(pass(lab.h), 1);
-	assert_string_equal(node_of(lab.h, second), "n1");
-	harness_free(lab.h);
-}
-
-static void what_ran_before_a_new_term_is_adopted(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	int64_t right = right_of(lab.h, id, 0);
-	begin_term(lab);
-	report_running(lab, &right, 1);
-	assert_int_equal(state(lab.h, id), JOB_RUNNING);
-	assert_int_equal(right_of(lab.h, id, 0), right);
-	assert_int_equal(pass(lab.h), 0);
-	harness_free(lab.h);
-}
-
-static void orders_carry_the_term_of_their_scheduler(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	begin_term(lab);
-	begin_term(lab);
-	add_node(lab.h, "n1", 2, 80000);
-	submit(lab.h, whole(lab.tenant, 1));
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_PASS, .units = 9 }));
-	assert_int_equal(effects_of(lab.h, EFFECT_START), 1);
-	for (size_t i = 0; i < lab.h->effects.count; i++)
-		if (lab.h->effects.at[i].kind == EFFECT_START)
-			assert_int_equal(lab.h->effects.at[i].order.term, 2);
-	harness_free(lab.h);
-}
-
-/* Tasks. */
-
-static void memory_is_back_only_when_the_node_says_so(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t first = submit(lab.h, whole(lab.tenant, 2));
-	pass(lab.h);
-	must(lab.h, to_task(lab.h, COMMAND_TASK_EXITED, right_of(lab.h, first, 0), 0, false));
-	assert_int_equal(state(lab.h, first), JOB_COMPLETED);
-	int64_t second = submit(lab.h, whole(lab.tenant, 2));
-	assert_int_equal(pass(lab.h), 0);
-	assert_true(has_claim(lab.h, second));
-	must(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, right_of(lab.h, first, 0), 0, false));
-	assert_int_equal(pass(lab.h), 1);
-	harness_free(lab.h);
-}
-
-static void news_of_a_reservation_that_nobody_knows_is_refused(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	must_not(lab.h, to_task(lab.h, COMMAND_TASK_STARTED, 9, 0, false), ERROR_NOT_FOUND,
-	         "reservation 9 is not known");
-	must_not(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, 9, 0, false), ERROR_NOT_FOUND, "9");
-	harness_free(lab.h);
-}
-
-static void news_that_cannot_be_is_refused(void **unused)
-{
-	struct lab lab = lab_new();
-
-	(void)unused;
-	int64_t id = submit(lab.h, whole(lab.tenant, 1));
-	pass(lab.h);
-	int64_t right = right_of(lab.h, id, 0);
-	must_not(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, right, 0, false), ERROR_CONFLICT,
-	         "has not been told to stop");
-	must_not(lab.h, to_task(lab.h, COMMAND_TASK_REFUSED, right, 0, false), ERROR_CONFLICT,
-	         "is not waiting for a start");
-	must(lab.h, cancel(lab.h, id));
-	must_not(lab.h, to_task(lab.h, COMMAND_TASK_STARTED, right, 0, false), ERROR_CONFLICT,
-	         "is not to be started");
-	must_not(lab.h, to_task(lab.h, COMMAND_TASK_CHECKPOINT, right, 0, false), ERROR_CONFLICT,
-	         "does not run");
 	harness_free(lab.h);
 }
 
@@ -850,15 +477,19 @@ int main(void)
 		cmocka_unit_test(one_uuid_cannot_be_on_two_nodes_that_are_online),
 		cmocka_unit_test(a_gpu_of_a_silent_node_without_work_may_turn_up_elsewhere),
 		cmocka_unit_test(a_gpu_of_a_silent_node_with_work_on_it_may_not),
-		cmocka_unit_test(a_gpu_that_shrinks_below_what_is_reserved_is_over_and_takes_nothing),
+		cmocka_unit_test(
+		    a_gpu_that_shrinks_below_what_is_reserved_is_over_and_takes_nothing),
 		cmocka_unit_test(it_is_told_when_a_gpu_is_not_over_any_more),
 		cmocka_unit_test(foreign_memory_is_not_given_out),
 		cmocka_unit_test(overhead_is_not_given_out),
 		cmocka_unit_test(an_owner_that_uses_more_than_it_reserved_counts_with_that),
 		cmocka_unit_test(an_owner_that_uses_more_than_the_gpu_has_makes_it_over),
+		cmocka_unit_test(memory_of_work_that_was_given_up_counts_until_it_is_gone),
+		cmocka_unit_test(memory_on_a_gpu_that_its_owner_was_not_given_counts_as_foreign),
 		cmocka_unit_test(a_gpu_in_mig_mode_takes_nothing_and_its_instances_do),
 		cmocka_unit_test(a_gpu_that_vanishes_empty_is_forgotten),
-		cmocka_unit_test(a_gpu_that_vanishes_with_work_on_it_keeps_its_books_and_takes_nothing),
+		cmocka_unit_test(
+		    a_gpu_that_vanishes_with_work_on_it_keeps_its_books_and_takes_nothing),
 		cmocka_unit_test(a_gpu_that_returns_goes_on_with_its_books),
 		cmocka_unit_test(a_gpu_that_stays_away_is_forgotten_when_its_work_has_left),
 		cmocka_unit_test(a_gpu_at_75_degrees_takes_nothing_until_it_is_at_70),
@@ -866,31 +497,6 @@ int main(void)
 		cmocka_unit_test(what_runs_on_a_hot_gpu_stays),
 		cmocka_unit_test(an_unhealthy_gpu_takes_nothing_until_it_is_healthy),
 		cmocka_unit_test(measurements_of_a_gpu_that_nobody_knows_are_refused),
-		cmocka_unit_test(a_draining_node_takes_nothing_and_keeps_what_it_has),
-		cmocka_unit_test(draining_outlasts_a_report),
-		cmocka_unit_test(a_claim_on_a_node_that_drains_lapses),
-		cmocka_unit_test(work_on_a_silent_node_stays_where_it_is),
-		cmocka_unit_test(nothing_starts_on_a_silent_node),
-		cmocka_unit_test(a_job_that_keeps_its_lease_stays_on_a_lost_node),
-		cmocka_unit_test(a_job_that_stops_with_its_lease_starts_elsewhere),
-		cmocka_unit_test(work_on_a_node_that_is_declared_dead_starts_elsewhere),
-		cmocka_unit_test(nothing_starts_on_a_dead_node_until_it_reports_again),
-		cmocka_unit_test(a_job_that_was_cancelled_is_done_with_when_its_node_is_dead),
-		cmocka_unit_test(a_node_is_removed_only_when_it_is_empty),
-		cmocka_unit_test(a_node_that_nobody_knows_can_neither_be_drained_nor_lost_nor_removed),
-		cmocka_unit_test(a_snapshot_that_names_a_placed_task_starts_it),
-		cmocka_unit_test(a_snapshot_that_does_not_name_a_placed_task_gets_its_order_again),
-		cmocka_unit_test(a_running_task_that_a_snapshot_does_not_name_is_queued_again),
-		cmocka_unit_test(a_report_that_is_no_snapshot_says_nothing_about_what_runs),
-		cmocka_unit_test(a_stopping_task_that_a_snapshot_does_not_name_is_gone),
-		cmocka_unit_test(a_stopping_task_that_a_snapshot_names_gets_its_order_again),
-		cmocka_unit_test(what_a_snapshot_names_and_nobody_knows_is_told_to_stop),
-		cmocka_unit_test(in_a_new_term_nothing_starts_on_a_node_until_it_has_reported),
-		cmocka_unit_test(what_ran_before_a_new_term_is_adopted),
-		cmocka_unit_test(orders_carry_the_term_of_their_scheduler),
-		cmocka_unit_test(memory_is_back_only_when_the_node_says_so),
-		cmocka_unit_test(news_of_a_reservation_that_nobody_knows_is_refused),
-		cmocka_unit_test(news_that_cannot_be_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

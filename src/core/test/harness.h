@@ -23,11 +23,11 @@ struct harness {
 	int64_t now_ms;
 	int64_t stopped[4096]; /* reservations told to stop and not confirmed */
 	int stop_count;
-	int starts;            /* orders to start, ever */
+	int starts; /* orders to start, ever */
 	bool more;
 	const struct decision_record *decisions[4096]; /* all of them, oldest first */
 	int decision_count;
-	struct arena arena;    /* where the decisions live */
+	struct arena arena; /* where the decisions live */
 	/* Sees every command and, in `effects` or `error`, what came of it. */
 	void (*watch)(struct harness *h, const struct command *command, bool applied);
 	void *watcher;
@@ -39,7 +39,7 @@ static inline void keep_decisions(struct harness *h)
 		const struct effect *effect = &h->effects.at[i];
 		if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_DECISION)
 			h->decisions[h->decision_count++ % 4096] =
-			        record_copy(&h->arena, RECORD_DECISION, effect->record);
+			    record_copy(&h->arena, RECORD_DECISION, effect->record);
 	}
 }
 
@@ -92,11 +92,22 @@ static inline void must_not(const struct harness *h, bool applied, enum error_co
 static inline struct tenant_record tenant_named(const char *name)
 {
 	return (struct tenant_record){
-		.name = name, .limit_gpu = UNLIMITED, .limit_cpu = UNLIMITED, .limit_host = UNLIMITED,
-		.limit_gpu_memory = UNLIMITED, .limit_jobs = UNLIMITED, .quota_gpu = UNLIMITED,
-		.quota_cpu = UNLIMITED, .quota_host = UNLIMITED, .weight = 1000, .priority = 500,
-		.allow_preemption = true, .can_preempt_others = true, .max_preemptions = UNLIMITED,
-		.queue_max = UNLIMITED, .budget_per_month = UNLIMITED,
+		.name = name,
+		.limit_gpu = UNLIMITED,
+		.limit_cpu = UNLIMITED,
+		.limit_host = UNLIMITED,
+		.limit_gpu_memory = UNLIMITED,
+		.limit_jobs = UNLIMITED,
+		.quota_gpu = UNLIMITED,
+		.quota_cpu = UNLIMITED,
+		.quota_host = UNLIMITED,
+		.weight = 1000,
+		.priority = 500,
+		.allow_preemption = true,
+		.can_preempt_others = true,
+		.max_preemptions = UNLIMITED,
+		.queue_max = UNLIMITED,
+		.budget_per_month = UNLIMITED,
 	};
 }
 
@@ -108,21 +119,32 @@ static inline int64_t put_tenant(struct harness *h, struct tenant_record tenant)
 
 static inline void configure(struct harness *h, struct config_record config)
 {
-	must(h, harness_apply(h, (struct command){ .kind = COMMAND_CONFIGURE, .configure = config }));
+	must(h,
+	     harness_apply(h, (struct command){ .kind = COMMAND_CONFIGURE, .configure = config }));
 }
 
 static inline struct device device_of(const char *uuid, int64_t place, int64_t capacity_mib)
 {
-	return (struct device){ .uuid = uuid, .model = "H100", .mig_parent = "", .place = place,
-		                .capacity_mib = capacity_mib, .temperature_c = 40, .healthy = true };
+	return (struct device){ .uuid = uuid,
+		                .model = "H100",
+		                .mig_parent = "",
+		                .place = place,
+		                .capacity_mib = capacity_mib,
+		                .temperature_c = 40,
+		                .healthy = true };
 }
 
 static inline struct node_report_command report_of(const char *name, const struct device *devices,
                                                    int64_t count)
 {
-	return (struct node_report_command){ .name = name, .boot = "b", .zone = "", .rack = "",
-		                             .labels = "", .cpu_milli = 128000,
-		                             .host_bytes = INT64_C(1) << 40, .devices = devices,
+	return (struct node_report_command){ .name = name,
+		                             .boot = "b",
+		                             .zone = "",
+		                             .rack = "",
+		                             .labels = "",
+		                             .cpu_milli = 128000,
+		                             .host_bytes = INT64_C(1) << 40,
+		                             .devices = devices,
 		                             .device_count = count };
 }
 
@@ -149,9 +171,15 @@ static inline void add_node(struct harness *h, const char *name, int gpus, int64
 
 static inline struct job_record job_of(int64_t tenant, enum gpu_kind kind, int32_t count)
 {
-	return (struct job_record){ .tenant_id = tenant, .name = "job", .payload = "",
-		                    .gpu_kind = kind, .gpu_count = count, .gpu_models = "",
-		                    .node_labels = "", .idempotency_key = "", .preemptible = true };
+	return (struct job_record){ .tenant_id = tenant,
+		                    .name = "job",
+		                    .payload = "",
+		                    .gpu_kind = kind,
+		                    .gpu_count = count,
+		                    .gpu_models = "",
+		                    .node_labels = "",
+		                    .idempotency_key = "",
+		                    .preemptible = true };
 }
 
 static inline struct job_record whole(int64_t tenant, int32_t count)
@@ -177,7 +205,8 @@ static inline struct job_record fraction(int64_t tenant, int32_t thousandths)
 
 static inline bool try_submit(struct harness *h, struct job_record job)
 {
-	return harness_apply(h, (struct command){ .kind = COMMAND_SUBMIT, .submit = { .job = job } });
+	return harness_apply(h,
+	                     (struct command){ .kind = COMMAND_SUBMIT, .submit = { .job = job } });
 }
 
 static inline int64_t submit(struct harness *h, struct job_record job)
@@ -301,14 +330,14 @@ static inline bool apply_to(struct harness *h, enum command_kind kind, int64_t i
 
 static inline bool reprioritise(struct harness *h, int64_t id, int64_t priority)
 {
-	return harness_apply(h, (struct command){ .kind = COMMAND_REPRIORITISE,
-	                                          .reprioritise = { id, priority } });
+	return harness_apply(
+	    h, (struct command){ .kind = COMMAND_REPRIORITISE, .reprioritise = { id, priority } });
 }
 
 static inline void set_node_state(struct harness *h, const char *name, enum node_state to)
 {
-	must(h, harness_apply(h, (struct command){ .kind = COMMAND_NODE_STATE,
-	                                           .node_state = { name, to } }));
+	must(h, harness_apply(
+		    h, (struct command){ .kind = COMMAND_NODE_STATE, .node_state = { name, to } }));
 }
 
 static inline void drain(struct harness *h, const char *name, bool draining)

@@ -106,7 +106,7 @@ static enum job_state state_after_waiting(int64_t minutes_ms)
 	return result;
 }
 
-static void a_job_passes_those_that_come_so_much_later_than_they_are_more_important(void **unused)
+static void a_job_passes_more_important_ones_that_come_much_later(void **unused)
 {
 	(void)unused;
 	assert_int_equal(state_after_waiting(10 * 60000 - 1), JOB_PENDING);
@@ -251,7 +251,8 @@ static void print_placement(const struct harness *h, struct buffer *buffer)
 	for (int64_t id = 1; id <= h->sched->meta.last_job_id; id++) {
 		const struct job *it = job(h, id);
 		for (int t = 0; it && t < it->r.tasks; t++) {
-			const struct reservation *right = it->tasks[t].reservation, *claim = it->tasks[t].claim;
+			const struct reservation *right = it->tasks[t].reservation,
+						 *claim = it->tasks[t].claim;
 			if (!right && !claim)
 				continue;
 			buffer_print(buffer, "%lld.%d:", (long long)id, t);
@@ -321,6 +322,20 @@ static void a_start_is_a_decision_with_the_arithmetic_of_the_law(void **unused)
 	assert_int_equal(line[LINE_USED_BEFORE], 20000);
 	assert_int_equal(line[LINE_ASKED], 30000);
 	assert_int_equal(line[LINE_USED_AFTER], 50000);
+	harness_free(lab.h);
+}
+
+static void time_never_goes_back(void **unused)
+{
+	struct lab lab = lab_new(1);
+
+	(void)unused;
+	time_passes(lab.h, 5000);
+	int64_t now_ms = lab.h->now_ms;
+	lab.h->now_ms -= 3000;
+	int64_t id = submit_at(lab, 500, 1);
+	assert_int_equal(job(lab.h, id)->r.submitted_ms, now_ms);
+	assert_int_equal(sched_meta(lab.h->sched)->now_ms, now_ms);
 	harness_free(lab.h);
 }
 
@@ -451,7 +466,7 @@ int main(void)
 		cmocka_unit_test(among_equals_the_first_to_come_is_the_first_to_be_served),
 		cmocka_unit_test(among_equals_that_holds_for_jobs_that_ask_for_different_things),
 		cmocka_unit_test(a_higher_priority_is_served_first),
-		cmocka_unit_test(a_job_passes_those_that_come_so_much_later_than_they_are_more_important),
+		cmocka_unit_test(a_job_passes_more_important_ones_that_come_much_later),
 		cmocka_unit_test(no_job_starves_behind_important_jobs_that_keep_coming),
 		cmocka_unit_test(a_job_that_does_not_fit_does_not_keep_others_from_starting),
 		cmocka_unit_test(tenants_take_turns),
@@ -460,6 +475,7 @@ int main(void)
 		cmocka_unit_test(passes_of_one_unit_end_where_one_without_limit_does),
 		cmocka_unit_test(a_pass_that_used_up_its_units_says_so),
 		cmocka_unit_test(a_start_is_a_decision_with_the_arithmetic_of_the_law),
+		cmocka_unit_test(time_never_goes_back),
 		cmocka_unit_test(a_large_job_that_waits_is_promised_a_start),
 		cmocka_unit_test(a_small_job_that_ends_before_passes),
 		cmocka_unit_test(a_small_job_that_would_push_the_start_back_waits),

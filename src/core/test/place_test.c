@@ -115,8 +115,10 @@ static void fragment_puts_halves_together_where_whole_gpus_are_asked_for_too(voi
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 2, 80000);
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 2 } }));
-	int64_t first = run(lab, fraction(lab.tenant, 500)), second = run(lab, fraction(lab.tenant, 500));
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 2 } }));
+	int64_t first = run(lab, fraction(lab.tenant, 500)),
+		second = run(lab, fraction(lab.tenant, 500));
 	assert_string_equal(gpu_of(lab.h, first, 0), gpu_of(lab.h, second, 0));
 	harness_free(lab.h);
 }
@@ -129,7 +131,8 @@ static void fragment_takes_what_the_expected_tasks_cannot_use(void **unused)
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 3, 80000);
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 1 } }));
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 1 } }));
 	int64_t single = run(lab, whole(lab.tenant, 1));
 	assert_string_equal(node_of(lab.h, single), "n2"); /* of which one GPU has no partner */
 	harness_free(lab.h);
@@ -212,7 +215,8 @@ static void a_job_gets_a_node_with_all_the_labels_that_it_asks_for(void **unused
 {
 	struct lab lab = lab_new(POLICY_FRAGMENT);
 	struct device one = device_of("a", 0, 80000), other = device_of("b", 0, 80000);
-	struct node_report_command first = report_of("n1", &one, 1), second = report_of("n2", &other, 1);
+	struct node_report_command first = report_of("n1", &one, 1),
+				   second = report_of("n2", &other, 1);
 	struct job_record picky = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -389,7 +393,8 @@ static void share_is_never_a_reason_to_refuse(void **unused)
 	(void)unused;
 	add_node(lab.h, "n1", 1, 1000);
 	for (int i = 0; i < 3; i++)
-		run(lab, memory(lab.tenant, 333)); /* each is rounded up to 333 thousandths and more */
+		run(lab, memory(lab.tenant, 333)); /* each is rounded up to 333 thousandths and more
+		                                    */
 	run(lab, memory(lab.tenant, 1));
 	must_wait(lab, memory(lab.tenant, 1));
 	harness_free(lab.h);
@@ -440,14 +445,15 @@ static void what_could_never_run_on_this_hardware_is_refused_when_asked_to_check
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
-	must_not(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT,
-	                                                       .submit = checked }),
-	         ERROR_IMPOSSIBLE, "GPU");
+	must_not(
+	    lab.h,
+	    harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = checked }),
+	    ERROR_IMPOSSIBLE, "GPU");
 	submit(lab.h, whole(lab.tenant, 3));
 	run(lab, whole(lab.tenant, 2));
 	checked.job = whole(lab.tenant, 2);
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT,
-	                                                   .submit = checked }));
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = checked }));
 	harness_free(lab.h);
 }
 
@@ -478,7 +484,8 @@ int main(void)
 		cmocka_unit_test(share_is_never_a_reason_to_refuse),
 		cmocka_unit_test(uneven_parts_fit_in_one_linked_group_or_in_another),
 		cmocka_unit_test(uneven_parts_fit_across_linked_groups_where_they_must),
-		cmocka_unit_test(what_could_never_run_on_this_hardware_is_refused_when_asked_to_check),
+		cmocka_unit_test(
+		    what_could_never_run_on_this_hardware_is_refused_when_asked_to_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

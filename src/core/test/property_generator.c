@@ -199,6 +199,7 @@ struct command generator_config(struct generator *generator)
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
+	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	if (chance(random, 3))
 		config.thermal_resume_c = config.thermal_threshold_c + 1;
 	return (struct command){ .kind = COMMAND_CONFIGURE,

@@ -100,6 +100,8 @@ static void draw_template(struct generator *generator, struct template *template
 	draw_tasks(generator, job);
 	draw_constraints(generator, job);
 	job->cpu_milli = chance(random, 50) ? 0 : 250 * between(random, 0, 32);
+	if (job->gpu_kind == GPU_NONE && !rarely(random, 20))
+		job->cpu_milli = 1000 * between(random, 1, 16);
 	job->host_bytes = chance(random, 50) ? 0 : MIB * between(random, 1, 32768);
 	job->preemptible = chance(random, generator->flavour.preemptible);
 	job->movable = chance(random, generator->flavour.movable);

@@ -533,7 +533,8 @@ static void settings_that_make_no_sense_are_refused_with_a_remedy(void **state)
 	                               "to 100000");
 	config = config_default();
 	config.search_width = 0;
-	assert_config_refused(&config, "search_width is 0: set it to 1 or more");
+	assert_config_refused(&config, "search_width is 0: set it to something from 1 to "
+	                               "1000000000");
 	config = config_default();
 	config.retention_ms = UNLIMITED;
 	assert_config_refused(&config, "retention_ms is 9223372036854775807: set it to something "
