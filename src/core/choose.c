@@ -218,6 +218,16 @@ static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
 	return tasks;
 }
 
+/* Whether any whole GPU will do, so that the index has counted them already. */
+static bool is_plain_whole(const struct search *search, const struct node *node)
+{
+	const struct request *request = &search->shape->request;
+
+	return request->gpu_kind == GPU_WHOLE && request->memory_mib == 0 &&
+	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->models &&
+	       (node->promised == 0 || search->ignore_promises);
+}
+
 /* The same for GPUs of the search's NVLink group alone, if it has one. */
 static int64_t count_tasks(struct sched *sched, const struct search *given,
                            const struct node *node)
@@ -236,6 +246,8 @@ static int64_t count_tasks(struct sched *sched, const struct search *given,
 		                             request->host_bytes);
 	if (request->gpu_count == 0)
 		return tasks;
+	if (is_plain_whole(search, node))
+		return min64(tasks, node->summary.whole / request->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;

@@ -136,7 +136,7 @@ enum check place_check_node(const struct sched *sched, const struct search *sear
 	*short_by = 0;
 	if (!node_is_open(node))
 		return CHECK_NODE;
-	if (!node_has_labels(node, search->shape->filter->labels))
+	if (*search->shape->filter->labels && !node_has_labels(node, search->shape->filter->labels))
 		return CHECK_LABELS;
 	if (request->cpu_milli > 0 && cpu < request->cpu_milli) {
 		*short_by = request->cpu_milli - cpu;

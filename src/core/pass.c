@@ -316,6 +316,26 @@ static bool serve_preempt(struct sched *sched, struct job *job)
 	return room_make(sched, job, ROOM_PREEMPT);
 }
 
+/* Opens the class, but of several that ask for the same only the one whose turn
+ * is first: if there is no room for that one, there is none for the others. */
+static void open_best(struct sched *sched, struct job_class *class, enum room_kind kind)
+{
+	struct job_class **best = &class->shape->opened[class->preemptible];
+
+	if (kind == ROOM_PREEMPT) { /* whom it may take from depends on its priority */
+		open_class(sched, class);
+		return;
+	}
+	class_first(sched, class);
+	if (*best && (*best)->tenant == class->tenant && heap_has(&class->tenant->open, *best)) {
+		if (!class_before(class, *best))
+			return;
+		heap_remove(&class->tenant->open, *best);
+	}
+	open_class(sched, class);
+	*best = class;
+}
+
 /* What pauses leaves alone what is no easier, so it is noted before others are opened. */
 static void note_pauses(struct sched *sched, struct tenant *tenant, enum room_kind kind)
 {
@@ -338,7 +358,7 @@ static void make_room(struct sched *sched, enum room_kind kind,
 		for (size_t c = 0; c < tenant->class_count; c++)
 			if (room_may_help(sched, tenant->classes[c], kind) &&
 			    !room_is_hopeless(tenant->classes[c], kind))
-				open_class(sched, tenant->classes[c]);
+				open_best(sched, tenant->classes[c], kind);
 	}
 	sched->pass.making_room = true;
 	sched->pass.room_kind = kind;

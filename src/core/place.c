@@ -125,9 +125,15 @@ static struct node *next_roomy_node(struct sched *sched, const struct search *se
                                     int64_t tasks, int64_t *room, int *slot, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
+	const struct request *request = &search->shape->request;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	struct node *best = NULL;
 	int64_t best_count = INT64_MAX;
+
+	/* Whole GPUs for all of them must be free on the one node. */
+	if (request->gpu_kind == GPU_WHOLE && search->view == VIEW_NOW)
+		scope.sets = &sched->index.whole[min64(tasks * request->gpu_count,
+		                                       INDEX_WHOLE_LEVELS - 1)];
 
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];

@@ -269,6 +269,7 @@ static void forget_class(struct shapes *shapes, struct job_class *class)
 {
 	int64_t key, other_key;
 	struct job_class *behind;
+	class->shape->opened[0] = class->shape->opened[1] = NULL;
 	INVARIANT(queue_count(&class->queue) == 0);
 	INVARIANT(find_class(shapes, class, &key) == class);
 	map_remove(&shapes->classes, key);

@@ -35,6 +35,7 @@ struct shape {
 	int64_t asked_mib;          /* plus 1; 0: not counted yet */
 	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
 	uint64_t claim_failed_version; /* the same for claims on what is releasing */
+	struct job_class *opened[2]; /* scratch of a pass, by preemptible */
 	struct job_class **classes;    /* with waiting jobs, in no order that decides anything */
 	size_t class_count, class_capacity;
 	int64_t active_place; /* in shapes.active; -1 */

@@ -12,8 +12,7 @@ static bool is_over(const struct job_state_record *job)
 
 static void check_state_step(const struct keeper *keeper, const struct job_state_record *after)
 {
-	const struct job_state_record *before =
-	    keeper_find(keeper, RECORD_JOB_STATE, after->id, 0);
+	const struct job_state_record *before = keeper_find(keeper, RECORD_JOB_STATE, after->id, 0);
 
 	if (!before && after->state != JOB_PENDING && after->state != JOB_CANCELLED)
 		panic("job-%lld begins in state %d", (long long)after->id, after->state);

@@ -14,7 +14,7 @@ struct holdings {
 	struct holding {
 		int64_t tenant_id;
 		struct amounts held, fixed;
-	} *at;
+	} * at;
 	size_t count, capacity;
 };
 

@@ -27,12 +27,22 @@ static void lift_limits(struct run *run, struct generator *generator)
 		const struct tenant_record *old = keeper_tenant(&run->keeper, i);
 		command = at_once(generator, COMMAND_PUT_TENANT);
 		command.tenant = (struct tenant_record){
-			.id = old->id, .parent_id = old->parent_id, .name = old->name,
-			.limit_gpu = UNLIMITED, .limit_cpu = UNLIMITED, .limit_host = UNLIMITED,
-			.limit_gpu_memory = UNLIMITED, .limit_jobs = UNLIMITED,
-			.quota_gpu = UNLIMITED, .quota_cpu = UNLIMITED, .quota_host = UNLIMITED,
-			.weight = 1000, .can_preempt_others = true, .max_preemptions = UNLIMITED,
-			.queue_max = UNLIMITED, .budget_per_month = UNLIMITED,
+			.id = old->id,
+			.parent_id = old->parent_id,
+			.name = old->name,
+			.limit_gpu = UNLIMITED,
+			.limit_cpu = UNLIMITED,
+			.limit_host = UNLIMITED,
+			.limit_gpu_memory = UNLIMITED,
+			.limit_jobs = UNLIMITED,
+			.quota_gpu = UNLIMITED,
+			.quota_cpu = UNLIMITED,
+			.quota_host = UNLIMITED,
+			.weight = 1000,
+			.can_preempt_others = true,
+			.max_preemptions = UNLIMITED,
+			.queue_max = UNLIMITED,
+			.budget_per_month = UNLIMITED,
 		};
 		run_command(run, &command);
 	}
@@ -122,8 +132,8 @@ static bool has_labels(const struct node_record *node, const char *labels)
 	for (; *labels; labels += strcspn(labels, "\n"), labels += *labels == '\n') {
 		size_t length = strcspn(labels, "\n");
 		const char *found = node->labels;
-		while (*found && (strncmp(found, labels, length) != 0 ||
-		                  strcspn(found, "\n") != length)) {
+		while (*found &&
+		       (strncmp(found, labels, length) != 0 || strcspn(found, "\n") != length)) {
 			found += strcspn(found, "\n");
 			found += *found == '\n';
 		}
@@ -161,8 +171,8 @@ static bool surely_fits(const struct keeper *keeper, const struct job_record *jo
 {
 	int64_t most = 0, all = 0;
 	int64_t need = job->split_gpus > 0 ? job->split_gpus : job->min_available;
-	bool together = job->closeness_required && job->closeness != CLOSE_ANY &&
-	                job->min_available > 1;
+	bool together =
+	    job->closeness_required && job->closeness != CLOSE_ANY && job->min_available > 1;
 
 	for (size_t i = 0; i < keeper_node_count(keeper); i++) {
 		int64_t fits = count_fits(keeper, keeper_node(keeper, i), job);
@@ -190,7 +200,8 @@ static void check_drained(const struct keeper *keeper)
 	if (keeper_reservation_count(keeper) > 0) {
 		struct buffer text = { 0 };
 		record_print(&text, RECORD_RESERVATION, keeper_reservation(keeper, 0));
-		panic("%zu reservations are stuck: %s", keeper_reservation_count(keeper), text.data);
+		panic("%zu reservations are stuck: %s", keeper_reservation_count(keeper),
+		      text.data);
 	}
 	for (size_t i = 0; i < keeper_job_count(keeper); i++) {
 		const struct job_record *job = keeper_job(keeper, i);

@@ -49,7 +49,8 @@ void generator_turn(struct generator *generator)
 		.faults = chance(random, 70) ? (int)between(random, 0, 20) : 60,
 		.exits = (int)between(random, 3, 60),
 		.releases = (int)between(random, 5, 95),
-		.step_ms = chance(random, 80) ? between(random, 10, 4000) : between(random, 10, 60000),
+		.step_ms =
+		    chance(random, 80) ? between(random, 10, 4000) : between(random, 10, 60000),
 	};
 	for (int i = 0; i <= GPU_UNEVEN; i++)
 		flavour->kinds[i] = chance(random, 70) ? (int)between(random, 1, 20) : 1;
@@ -104,7 +105,8 @@ struct command generator_report(struct generator *generator, struct machine *mac
 static int64_t bounded_or(struct generator *generator, int64_t otherwise, int64_t most)
 {
 	return chance(&generator->random, generator->flavour.bounded / 2)
-	               ? between(&generator->random, 0, most) : otherwise;
+	           ? between(&generator->random, 0, most)
+	           : otherwise;
 }
 
 static void draw_bounds(struct generator *generator, struct tenant_record *tenant)
@@ -153,8 +155,8 @@ struct command generator_tenant(struct generator *generator, const struct tenant
 	tenant.max_preemptions = chance(random, 60) ? UNLIMITED : between(random, 0, 4);
 	tenant.queue_max = chance(random, 90) ? UNLIMITED : between(random, 0, 50);
 	tenant.cost_per_gpu_hour = chance(random, 50) ? 0 : between(random, 1, 5000000);
-	tenant.budget_per_month = chance(random, 85) ? UNLIMITED
-	                                             : between(random, 0, 1000) * 1000000;
+	tenant.budget_per_month =
+	    chance(random, 85) ? UNLIMITED : between(random, 0, 1000) * 1000000;
 	if (chance(random, 2))
 		tenant.limit_gpu = -1;
 	return (struct command){ .kind = COMMAND_PUT_TENANT,
@@ -269,8 +271,8 @@ static bool generate_job(struct generator *generator, struct command *command)
 
 static void generate_cancel_or_hold(struct generator *generator, struct command *command)
 {
-	const struct job_state_record *job = keeper_find(generator->keeper, RECORD_JOB_STATE,
-	                                                 command->id, 0);
+	const struct job_state_record *job =
+	    keeper_find(generator->keeper, RECORD_JOB_STATE, command->id, 0);
 	uint64_t *random = &generator->random;
 
 	if (job->held && chance(random, 70))
@@ -459,7 +461,8 @@ static bool generate_node_change(struct generator *generator, struct command *co
 	case 2:
 		command->kind = COMMAND_NODE_STATE;
 		command->node_state.name = machine->name;
-		command->node_state.state = (enum node_state)between(random, NODE_ONLINE, NODE_LOST);
+		command->node_state.state =
+		    (enum node_state)between(random, NODE_ONLINE, NODE_LOST);
 		return true;
 	case 3:
 		command->kind = COMMAND_NODE_DEAD;
@@ -495,7 +498,8 @@ static bool generate_mix(struct generator *generator, struct command *command)
 
 	for (int64_t i = 0; i < count; i++) {
 		rows[MIX_WIDTH * i] = 100 * between(random, 1, 10);
-		rows[MIX_WIDTH * i + 1] = rows[MIX_WIDTH * i] == WHOLE_GPU ? between(random, 1, 4) : 1;
+		rows[MIX_WIDTH * i + 1] =
+		    rows[MIX_WIDTH * i] == WHOLE_GPU ? between(random, 1, 4) : 1;
 		rows[MIX_WIDTH * i + 2] = between(random, 0, 8000);
 		rows[MIX_WIDTH * i + 3] = between(random, chance(random, 5) ? 0 : 1, 10);
 	}
@@ -525,10 +529,10 @@ struct command generator_next(struct generator *generator)
 		int weight; /* of a thousand */
 		bool (*generate)(struct generator *generator, struct command *command);
 	} table[] = {
-		{ 120, generate_pass },   { 20, generate_time },       { 150, generate_job },
-		{ 545, generate_progress }, { 60, generate_report },   { 40, generate_gpu_report },
+		{ 120, generate_pass },       { 20, generate_time },   { 150, generate_job },
+		{ 545, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
 		{ 10, generate_node_change }, { 45, generate_wish },   { 7, generate_tenant },
-		{ 1, generate_configure }, { 1, generate_start },      { 1, generate_mix },
+		{ 1, generate_configure },    { 1, generate_start },   { 1, generate_mix },
 	};
 	int64_t now_ms = next_time(generator);
 	struct command command = { .kind = COMMAND_PASS, .now_ms = now_ms };

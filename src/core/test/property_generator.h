@@ -9,24 +9,25 @@
 #define TEMPLATES 24
 
 /* A kind of job that is submitted again and again. */
-struct template {
+struct template
+{
 	struct job_record job;
 	int64_t uneven[PARTS_MAX];
 };
 
 /* What a stretch of a run is like: small shared GPUs, large gangs, many faults... */
 struct flavour {
-	int64_t waiting;      /* jobs that should be in the queue */
-	int kinds[5];         /* weights of enum gpu_kind */
+	int64_t waiting;                              /* jobs that should be in the queue */
+	int kinds[5];                                 /* weights of enum gpu_kind */
 	int split, gangs, elastic, arrays, dependent; /* percent of jobs */
-	int64_t gang_tasks;   /* at the most */
-	int64_t parts;        /* GPUs of a task, at the most */
-	int constrained;      /* percent that ask for models, labels or closeness */
+	int64_t gang_tasks;                           /* at the most */
+	int64_t parts;                                /* GPUs of a task, at the most */
+	int constrained;          /* percent that ask for models, labels or closeness */
 	int preemptible, movable; /* percent */
-	int bounded;          /* percent of tenants with limits and quotas */
-	int faults;           /* thousandths of commands that report something bad */
-	int exits, releases;  /* percent: how soon tasks end, and memory is back */
-	int64_t step_ms;      /* how fast time goes */
+	int bounded;              /* percent of tenants with limits and quotas */
+	int faults;               /* thousandths of commands that report something bad */
+	int exits, releases;      /* percent: how soon tasks end, and memory is back */
+	int64_t step_ms;          /* how fast time goes */
 	struct template templates[TEMPLATES];
 };
 

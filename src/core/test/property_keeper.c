@@ -15,62 +15,59 @@ static int64_t number_of(enum record_kind kind, struct record_key key)
 	return key.first * TASKS_MAX + key.second;
 }
 
-static size_t place_of(const struct keeper_table *table, int64_t number)
+static struct keeper_entry *entry_of(const struct keeper *keeper, enum record_kind kind,
+                                     struct record_key key)
 {
-	return (size_t)(uintptr_t)map_get(&table->places, number);
-}
-
-static void set_place(struct keeper_table *table, int64_t number, size_t place)
-{
-	map_put(&table->places, number, (void *)(uintptr_t)place);
+	return map_get(&keeper->tables[kind].by_key, number_of(kind, key));
 }
 
 int64_t keeper_place(const struct keeper *keeper, enum record_kind kind, int64_t first,
                      int64_t second)
 {
-	int64_t number = number_of(kind, (struct record_key){ first, second });
+	const struct keeper_entry *entry =
+	    entry_of(keeper, kind, (struct record_key){ first, second });
 
-	return (int64_t)place_of(&keeper->tables[kind], number) - 1;
+	return entry ? (int64_t)entry->place : -1;
 }
 
 const void *keeper_find(const struct keeper *keeper, enum record_kind kind, int64_t first,
                         int64_t second)
 {
-	int64_t place = keeper_place(keeper, kind, first, second);
+	const struct keeper_entry *entry =
+	    entry_of(keeper, kind, (struct record_key){ first, second });
 
-	return place < 0 ? NULL : keeper->tables[kind].records[place];
+	return entry ? entry->record : NULL;
 }
 
 static void put(struct keeper *keeper, enum record_kind kind, const void *record)
 {
 	struct keeper_table *table = &keeper->tables[kind];
-	int64_t number = number_of(kind, record_key(kind, record));
-	size_t place = place_of(table, number);
+	struct record_key key = record_key(kind, record);
+	struct keeper_entry *entry = entry_of(keeper, kind, key);
 
-	if (place == 0) {
-		array_reserve(table->records, table->capacity, table->count + 1);
-		place = ++table->count;
-		set_place(table, number, place);
+	if (!entry) {
+		entry = NEW(struct keeper_entry);
+		array_reserve(table->entries, table->capacity, table->count + 1);
+		entry->place = table->count++;
+		table->entries[entry->place] = entry;
+		map_put(&table->by_key, number_of(kind, key), entry);
 	}
-	table->records[place - 1] = record_copy(&keeper->arena, kind, record);
+	entry->record = record_copy(&keeper->arena, kind, record);
 	keeper->copied++;
 }
 
 static void drop(struct keeper *keeper, enum record_kind kind, struct record_key key)
 {
 	struct keeper_table *table = &keeper->tables[kind];
-	int64_t number = number_of(kind, key);
-	size_t place = place_of(table, number);
+	struct keeper_entry *entry = map_remove(&table->by_key, number_of(kind, key));
 
-	if (place == 0)
+	if (!entry)
 		panic("%s %lld/%lld is deleted and was not kept", record_type(kind)->name,
 		      (long long)key.first, (long long)key.second);
-	map_remove(&table->places, number);
-	const void *last = table->records[--table->count];
-	if (place - 1 == table->count)
-		return;
-	table->records[place - 1] = last;
-	set_place(table, number_of(kind, record_key(kind, last)), place);
+	struct keeper_entry *last = table->entries[--table->count];
+	last->place = entry->place;
+	table->entries[last->place] = last;
+	free(entry);
 }
 
 /* Copies what is still wanted to a new arena. */
@@ -81,7 +78,8 @@ static void tidy_up(struct keeper *keeper)
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++) {
 		struct keeper_table *table = &keeper->tables[kind];
 		for (size_t i = 0; i < table->count; i++)
-			table->records[i] = record_copy(&fresh, kind, table->records[i]);
+			table->entries[i]->record =
+			    record_copy(&fresh, kind, table->entries[i]->record);
 	}
 	arena_free(&keeper->arena);
 	keeper->arena = fresh;
@@ -104,8 +102,10 @@ void keeper_apply(struct keeper *keeper, const struct effects *effects)
 void keeper_free(struct keeper *keeper)
 {
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++) {
-		free(keeper->tables[kind].records);
-		map_free(&keeper->tables[kind].places);
+		for (size_t i = 0; i < keeper->tables[kind].count; i++)
+			free(keeper->tables[kind].entries[i]);
+		free(keeper->tables[kind].entries);
+		map_free(&keeper->tables[kind].by_key);
 	}
 	arena_free(&keeper->arena);
 	*keeper = (struct keeper){ 0 };
@@ -132,8 +132,10 @@ static void load_table(const struct keeper *keeper, enum record_kind kind, struc
 	struct keyed *sorted = memory_alloc((table->count + 1) * sizeof(*sorted));
 	struct error error;
 
-	for (size_t i = 0; i < table->count; i++)
-		sorted[i] = (struct keyed){ record_key(kind, table->records[i]), table->records[i] };
+	for (size_t i = 0; i < table->count; i++) {
+		const void *record = table->entries[i]->record;
+		sorted[i] = (struct keyed){ record_key(kind, record), record };
+	}
 	qsort(sorted, table->count, sizeof(*sorted), compare_keys);
 	for (size_t i = 0; i < table->count; i++)
 		if (!sched_load(sched, kind, sorted[i].record, &error))

@@ -6,11 +6,17 @@
 #include "core/effects.h"
 #include "core/sched.h"
 
+/* A record, and its place in its table. */
+struct keeper_entry {
+	const void *record;
+	size_t place;
+};
+
 /* The records of one kind. Their order depends on nothing but the effects. */
 struct keeper_table {
-	const void **records;
+	struct keeper_entry **entries;
 	size_t count, capacity;
-	struct map places; /* by key: a place in `records`, counted from 1 */
+	struct map by_key;
 };
 
 /* Decisions are not kept: the core does not want them back. */
@@ -40,7 +46,7 @@ struct sched *keeper_load(const struct keeper *keeper);
 	static inline const struct name##_record *keeper_##name(const struct keeper *keeper,       \
 	                                                        size_t place)                      \
 	{                                                                                          \
-		return keeper->tables[kind_name].records[place];                                   \
+		return keeper->tables[kind_name].entries[place]->record;                                   \
 	}                                                                                          \
 	static inline size_t keeper_##name##_count(const struct keeper *keeper)                    \
 	{                                                                                          \

@@ -23,8 +23,8 @@ static struct load load_of(const struct keeper *keeper, int64_t gpu_id)
 			const int64_t *part = reservation->parts.at + p * PART_WIDTH;
 			if (part[PART_GPU] != gpu_id)
 				continue;
-			int64_t mib = claim ? part[PART_MIB]
-			                    : max64(part[PART_MIB], part[PART_MEASURED]);
+			int64_t mib =
+			    claim ? part[PART_MIB] : max64(part[PART_MIB], part[PART_MEASURED]);
 			load.used_mib += claim ? 0 : mib;
 			load.later_mib += leaving ? 0 : mib;
 			load.owners += !claim;
@@ -78,15 +78,15 @@ static void check_wanted_node(const struct job_record *job, const struct node_re
 	for (const char *at = job->node_labels; *at;) {
 		size_t length = strcspn(at, "\n");
 		if (!has_word(node->labels, '\n', at, length))
-			panic("job-%lld is on node %s, which has not all labels", (long long)job->id,
-			      node->name);
+			panic("job-%lld is on node %s, which has not all labels",
+			      (long long)job->id, node->name);
 		at += length + (at[length] != '\0');
 	}
 }
 
 static int64_t uneven_part(const struct job_record *job, int64_t rank)
 {
-	int64_t sorted[PARTS_MAX];
+	int64_t sorted[PARTS_MAX] = { 0 };
 
 	for (int64_t i = 0; i < job->uneven.count; i++) {
 		int64_t j = i;
@@ -138,7 +138,8 @@ static void check_distinct(const struct reservation_record *reservation)
 	for (int64_t i = 0; i < reservation->parts.count; i++)
 		for (int64_t j = 0; j < i; j++)
 			if (at[i * PART_WIDTH + PART_GPU] == at[j * PART_WIDTH + PART_GPU])
-				panic("reservation %lld has a GPU twice", (long long)reservation->id);
+				panic("reservation %lld has a GPU twice",
+				      (long long)reservation->id);
 }
 
 /* CPU and host memory of the node, releasing included. */
@@ -206,15 +207,14 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 /* What runs of a job, all together. Tasks that are being moved count. */
 struct gang {
 	int64_t running, moving, ended, gpus;
-	int64_t node_id;   /* of all of it; -1: of several */
-	const char *rack;  /* of all of it; NULL: several */
+	int64_t node_id;  /* of all of it; -1: of several */
+	const char *rack; /* of all of it; NULL: several */
 };
 
 static void gang_add(const struct keeper *keeper, const struct reservation_record *reservation,
                      struct gang *gang)
 {
-	const struct node_record *node =
-	    keeper_find(keeper, RECORD_NODE, reservation->node_id, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, reservation->node_id, 0);
 
 	if (gang->running++ == 0) {
 		gang->node_id = node->id;
@@ -375,18 +375,17 @@ void check_bounds(const struct keeper *keeper, const struct holdings *before,
 		const struct tenant_record *tenant = keeper_tenant(keeper, i);
 		const struct holding *was = &before->at[i], *is = &after->at[i];
 		const int64_t limits[AMOUNT_KINDS] = {
-			tenant->limit_gpu, tenant->limit_cpu, tenant->limit_host,
+			tenant->limit_gpu,        tenant->limit_cpu,  tenant->limit_host,
 			tenant->limit_gpu_memory, tenant->limit_jobs,
 		};
 		const int64_t quotas[FAIR_KINDS] = { tenant->quota_gpu, tenant->quota_cpu,
 			                             tenant->quota_host };
 		INVARIANT(was->tenant_id == is->tenant_id);
 		for (int k = 0; k < AMOUNT_KINDS; k++)
-			check_bound(tenant, "limit", k, was->held.of[k], is->held.of[k],
-			            limits[k]);
+			check_bound(tenant, "limit", k, was->held.of[k], is->held.of[k], limits[k]);
 		for (int k = 0; k < FAIR_KINDS; k++)
 			if (quotas[k] != QUOTA_UNSET)
-				check_bound(tenant, "quota", k, was->fixed.of[k],
-				            is->fixed.of[k], quotas[k]);
+				check_bound(tenant, "quota", k, was->fixed.of[k], is->fixed.of[k],
+				            quotas[k]);
 	}
 }

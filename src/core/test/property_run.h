@@ -26,11 +26,11 @@ struct run {
 	struct holdings before, after;
 	struct buffer past[PAST]; /* encoded */
 	struct arena arena;
-	int64_t number;    /* of commands so far */
+	int64_t number; /* of commands so far */
 	int64_t refused, granted, loads;
 	int64_t last_refused; /* number of the last command that was refused */
-	uint64_t digest;   /* of all effects */
-	int verbose;       /* 1: prints commands; 2: and effects */
+	uint64_t digest;      /* of all effects */
+	int verbose;          /* 1: prints commands; 2: and effects */
 };
 
 void run_init(struct run *run, int verbose);

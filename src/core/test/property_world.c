@@ -55,7 +55,8 @@ void machine_build(struct world *world, struct machine *machine)
 	machine->labels = ONE_OF(random, labels);
 	machine->cpu_milli = 1000 * between(random, 8, 128);
 	machine->host_bytes = GIB * between(random, 32, 512);
-	machine->chip_count = (int)between(random, chance(random, 10) ? 0 : 1, world->hardware.chips);
+	machine->chip_count =
+	    (int)between(random, chance(random, 10) ? 0 : 1, world->hardware.chips);
 	for (int i = 0; i < machine->chip_count; i++)
 		chip_build(world, &machine->chips[i], i);
 }
@@ -82,7 +83,8 @@ static void chip_wear(struct world *world, struct chip *chip)
 		break;
 	case 5:
 		chip->instances = world->hardware.mig && chance(random, 40)
-		                          ? (int)between(random, 1, INSTANCES) : 0;
+		                      ? (int)between(random, 1, INSTANCES)
+		                      : 0;
 		break;
 	case 6:
 		chip->replicas = (int)between(random, 1, world->hardware.replicas);
@@ -248,8 +250,8 @@ static void list_running(struct world *world, const struct node_record *node,
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
 		if (reservation->node_id != node->id || reservation->phase == PHASE_CLAIM)
 			continue;
-		measured += measure(world, keeper, reservation, honest, measurements + measured,
-		                    arena);
+		measured +=
+		    measure(world, keeper, reservation, honest, measurements + measured, arena);
 		if (is_running(world, reservation, honest))
 			running[count++] = reservation->id;
 	}
