@@ -47,6 +47,12 @@ void *memory_resize(void *old, size_t size)
 	return memory;
 }
 
+char *memory_text(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	return memcpy(memory_alloc(size), text, size);
+}
+
 void array_reserve_bytes(void *array, size_t *capacity, size_t need, size_t element)
 {
 	if (need <= *capacity)

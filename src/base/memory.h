@@ -10,6 +10,9 @@ void *memory_alloc(size_t size);
 void *memory_zero(size_t count, size_t size);
 void *memory_resize(void *old, size_t size);
 
+/* A copy of a NUL-terminated text. */
+char *memory_text(const char *text);
+
 /* A zeroed object of the type. */
 #define NEW(type) ((type *)memory_zero(1, sizeof(type)))
 

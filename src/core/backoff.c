@@ -5,7 +5,7 @@
 
 #include "core/state.h"
 
-#define WORTH_A_PAUSE 8         /* victims; a shorter search costs next to nothing */
+#define WORTH_A_PAUSE 8 /* victims; a shorter search costs next to nothing */
 #define PAUSE_MAX_MS 60000
 
 static void add(struct backoffs *backoffs, const struct backoff_record *record)

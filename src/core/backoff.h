@@ -13,8 +13,8 @@ struct sched;
  * with how many others pause, so that such searches together take a small part
  * of the time. Pauses are records: a core that is loaded keeps to them. */
 struct backoffs {
-	struct map by_id;          /* struct backoff_record * */
-	struct ranktree by_time;   /* by (until, id) */
+	struct map by_id;        /* struct backoff_record * */
+	struct ranktree by_time; /* by (until, id) */
 };
 
 /* Forgets the pauses that are over. */

@@ -115,8 +115,8 @@ static bool choose_uneven(const struct search *search, struct gpu **fits, int co
 
 	for (int i = 0; i < request->gpu_count; i++) {
 		int at = 0;
-		while (at < count && (taken >> at & 1 ||
-		                      fit_gpu_free(search, fits[at]) < request->uneven_mib[i]))
+		while (at < count &&
+		       (taken >> at & 1 || fit_gpu_free(search, fits[at]) < request->uneven_mib[i]))
 			at++;
 		if (at == count)
 			return false;
@@ -229,8 +229,7 @@ static bool is_plain_whole(const struct search *search, const struct node *node)
 }
 
 /* The same for GPUs of the search's NVLink group alone, if it has one. */
-static int64_t count_tasks(struct sched *sched, const struct search *given,
-                           const struct node *node)
+static int64_t count_tasks(struct sched *sched, const struct search *given, const struct node *node)
 {
 	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
 	const struct request *request = &search->shape->request;
@@ -240,10 +239,10 @@ static int64_t count_tasks(struct sched *sched, const struct search *given,
 		return 0;
 	if (request->cpu_milli > 0)
 		tasks = min64(tasks, fit_host_free(search, &node->cpu, node->r.cpu_milli) /
-		                             request->cpu_milli);
+		                         request->cpu_milli);
 	if (request->host_bytes > 0)
 		tasks = min64(tasks, fit_host_free(search, &node->host, node->r.host_bytes) /
-		                             request->host_bytes);
+		                         request->host_bytes);
 	if (request->gpu_count == 0)
 		return tasks;
 	if (is_plain_whole(search, node))
@@ -257,8 +256,10 @@ static int64_t count_tasks(struct sched *sched, const struct search *given,
 			search->promise_blocked = true;
 		int64_t need = request->gpu_kind == GPU_UNEVEN ? request->uneven_mib[0]
 		                                               : fit_mib(request, gpu);
-		room[i] = !fits ? 0 : request->gpu_kind == GPU_WHOLE ? 1 :
-		          fit_gpu_free(search, gpu) / max64(need, 1);
+		room[i] = !fits ? 0
+		          : request->gpu_kind == GPU_WHOLE
+		              ? 1
+		              : fit_gpu_free(search, gpu) / max64(need, 1);
 	}
 	return min64(tasks, tasks_of_distinct(room, node->gpu_count, request->gpu_count));
 }

@@ -92,10 +92,9 @@ static bool node_would_fit(const struct sched *sched, const struct search *searc
 	const struct request *request = &search->shape->request;
 	int fits = 0;
 
-	if (request->cpu_milli >
-	            host_free_later(&node->cpu, node->r.cpu_milli) + node->mark_cpu ||
+	if (request->cpu_milli > host_free_later(&node->cpu, node->r.cpu_milli) + node->mark_cpu ||
 	    request->host_bytes >
-	            host_free_later(&node->host, node->r.host_bytes) + node->mark_host)
+	        host_free_later(&node->host, node->r.host_bytes) + node->mark_host)
 		return false;
 	for (int i = 0; i < node->gpu_count && fits < request->gpu_count; i++)
 		fits += gpu_would_fit(sched, search, node->gpus[i]);
@@ -155,7 +154,8 @@ static bool is_named(const struct room *room, const struct node *node, const str
 
 static bool goes_before(const struct job *a, const struct job *b)
 {
-	return a->r.priority != b->r.priority ? a->r.priority < b->r.priority : a->s.start > b->s.start;
+	return a->r.priority != b->r.priority ? a->r.priority < b->r.priority
+	                                      : a->s.start > b->s.start;
 }
 
 /* The job on the node that would go next and has not been named. */
@@ -242,8 +242,8 @@ bool room_find(struct sched *sched, struct search *search, enum room_kind kind)
 	struct job *job = search->job;
 	struct amounts amounts = job_amounts(sched, job, search->shape->tasks);
 	struct bound bound;
-	bool limited = !tenant_may_hold(job->tenant, &amounts, job->r.preemptible,
-	                                sched_now(sched), &bound);
+	bool limited =
+	    !tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound);
 
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	victims_begin(sched, job, kind);
@@ -251,7 +251,7 @@ bool room_find(struct sched *sched, struct search *search, enum room_kind kind)
 		sched->room.retry_ms = sched_now(sched);
 	if (!limited && search->shape->tasks == 1 && search->shape->split_gpus == 0)
 		return find_for_task(sched, search, kind);
-	return find_together(sched, search, kind,
-	                     (size_t)(sched->config.search_width +
-	                              4 * amounts.of[AMOUNT_GPU] / WHOLE_GPU));
+	return find_together(
+	    sched, search, kind,
+	    (size_t)(sched->config.search_width + 4 * amounts.of[AMOUNT_GPU] / WHOLE_GPU));
 }

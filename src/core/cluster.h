@@ -22,22 +22,22 @@ struct gpu_books {
  * free since. All 0 while the GPU takes nothing. */
 struct gpu_summary {
 	int64_t free_now_mib, free_later_mib, usable_mib;
-	uint32_t offers;           /* enum offer of index.c */
+	uint32_t offers; /* enum offer of index.c */
 };
 
 /* One physical GPU, or one MIG instance, whatever names it is advertised under. */
 struct gpu {
 	struct gpu_record r;
 	struct node *node;
-	struct gpu_books books;    /* changed by ledger.c alone */
+	struct gpu_books books;     /* changed by ledger.c alone */
 	struct gpu_summary summary; /* kept by index.c */
-	int model;                 /* number of its model in the cluster */
-	int64_t promised_ms;       /* from when a promise counts on it; INT64_MAX: none does */
-	int64_t promised_to;       /* the job of that promise */
-	int64_t mark_mib;          /* scratch of a search for victims; see clear.c */
+	int model;                  /* number of its model in the cluster */
+	int64_t promised_ms;        /* from when a promise counts on it; INT64_MAX: none does */
+	int64_t promised_to;        /* the job of that promise */
+	int64_t mark_mib;           /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
-	bool was_over;             /* as last told in an event */
-	bool dirty;                /* to be written */
+	bool was_over; /* as last told in an event */
+	bool dirty;    /* to be written */
 };
 
 /* Amounts of the host that are taken, now and once what is releasing is back. */
@@ -48,12 +48,13 @@ struct host_books {
 /* What a search wants to know about a node; kept by index.c. Availability is
  * for a newcomer without a claim: it fits now, and beside all claims later. */
 struct node_summary {
-	int64_t best_mib;          /* the most that one shared GPU has */
-	int32_t best_milli;        /* the largest fraction that a shared GPU can give, in thousandths */
-	int32_t whole;             /* GPUs that could be given whole */
-	int32_t whole_level, mib_level, milli_level, cpu_level; /* its places in the index; -1, or whole 0: none */
+	int64_t best_mib;   /* the most that one shared GPU has */
+	int32_t best_milli; /* the largest fraction that a shared GPU can give, in thousandths */
+	int32_t whole;      /* GPUs that could be given whole */
+	int32_t whole_level, mib_level, milli_level, cpu_level; /* its places in the index; -1, or
+	                                                           whole 0: none */
 	bool open, releasing;
-	bool redescribed;          /* labels, rack, model or links changed since index.c last looked */
+	bool redescribed; /* labels, rack, model or links changed since index.c last looked */
 	int64_t cpu_now, cpu_later, host_now, host_later; /* free; 0 while it takes nothing */
 };
 
@@ -61,34 +62,34 @@ struct score_cache;
 
 struct node {
 	struct node_record r;
-	struct gpu **gpus;         /* by place, then UUID */
+	struct gpu **gpus; /* by place, then UUID */
 	int gpu_count, gpu_capacity;
-	int slot;                  /* rank of its name among all nodes; set by cluster_order */
+	int slot;                    /* rank of its name among all nodes; set by cluster_order */
 	struct host_books cpu, host; /* changed by ledger.c alone */
 	struct reservation **reservations; /* by id */
 	int reservation_count, reservation_capacity;
 	struct node_summary summary;
-	uint64_t version;          /* another number after every change to its books or facts */
-	bool dirty;                /* to be written */
+	uint64_t version;           /* another number after every change to its books or facts */
+	bool dirty;                 /* to be written */
 	struct score_cache *scores; /* of place_fragment.c */
-	int rack;                  /* number of its rack among all racks, by name; 0: none; of cluster_order */
-	int promised;              /* GPUs of it that a promise counts on */
-	int64_t mark;              /* scratch of a search; see clear.c */
+	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
+	int promised; /* GPUs of it that a promise counts on */
+	int64_t mark; /* scratch of a search; see clear.c */
 	int64_t mark_cpu, mark_host, mark_list;
 };
 
 struct cluster {
-	struct node **nodes;       /* by id */
+	struct node **nodes; /* by id */
 	size_t node_count, node_capacity;
-	struct node **by_slot;     /* by name, once cluster_order ran */
+	struct node **by_slot; /* by name, once cluster_order ran */
 	struct map node_by_id, gpu_by_id;
 	struct text_map node_by_name, gpu_by_uuid, model_by_name;
 	int model_count;
-	int rack_count;            /* racks have numbers 1 .. rack_count; of cluster_order */
-	bool ordered;              /* slots are right */
-	struct amounts total;      /* of online nodes: GPUs, CPU, host memory */
-	int64_t gpu_total;         /* GPUs counted in `total` */
-	int64_t smallest_mib;      /* usable memory of the smallest GPU counted in `total`; 0: none */
+	int rack_count;       /* racks have numbers 1 .. rack_count; of cluster_order */
+	bool ordered;         /* slots are right */
+	struct amounts total; /* of online nodes: GPUs, CPU, host memory */
+	int64_t gpu_total;    /* GPUs counted in `total` */
+	int64_t smallest_mib; /* usable memory of the smallest GPU counted in `total`; 0: none */
 };
 
 struct node *cluster_node(const struct cluster *cluster, const char *name);

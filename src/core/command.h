@@ -8,24 +8,24 @@
 #include "core/record.h"
 
 enum command_kind {
-	COMMAND_START,           /* a scheduler begins: new term, nodes must report again */
+	COMMAND_START, /* a scheduler begins: new term, nodes must report again */
 	COMMAND_CONFIGURE,
 	COMMAND_PUT_TENANT,
 	COMMAND_DELETE_TENANT,
 	COMMAND_SUBMIT,
 	COMMAND_CANCEL,
 	COMMAND_HOLD,
-	COMMAND_RELEASE,         /* of a hold */
-	COMMAND_REQUEUE,         /* stop it and queue it again */
+	COMMAND_RELEASE, /* of a hold */
+	COMMAND_REQUEUE, /* stop it and queue it again */
 	COMMAND_REPRIORITISE,
-	COMMAND_NODE_REPORT,     /* all of a node, as it is */
-	COMMAND_GPU_REPORT,      /* one GPU's measurements */
-	COMMAND_NODE_STATE,      /* online, silent, lost */
-	COMMAND_NODE_DRAIN,      /* or resume */
-	COMMAND_NODE_DEAD,       /* an administrator says that nothing runs there any more */
+	COMMAND_NODE_REPORT, /* all of a node, as it is */
+	COMMAND_GPU_REPORT,  /* one GPU's measurements */
+	COMMAND_NODE_STATE,  /* online, silent, lost */
+	COMMAND_NODE_DRAIN,  /* or resume */
+	COMMAND_NODE_DEAD,   /* an administrator says that nothing runs there any more */
 	COMMAND_NODE_REMOVE,
 	COMMAND_TASK_STARTED,
-	COMMAND_TASK_REFUSED,    /* the node would not start it */
+	COMMAND_TASK_REFUSED, /* the node would not start it */
 	COMMAND_TASK_EXITED,
 	COMMAND_TASK_CHECKPOINT, /* work up to now is safe */
 	COMMAND_MEMORY_RELEASED, /* the node confirms: processes gone, memory back */
@@ -51,10 +51,10 @@ struct measurement {
 };
 
 struct submit_command {
-	struct job_record job;   /* id, array_id, submitted_ms are the core's to fill */
+	struct job_record job;        /* id, array_id, submitted_ms are the core's to fill */
 	int64_t array_from, array_to; /* an array of jobs when array_to > 0 */
 	bool hold;
-	bool check_possible;     /* refuse what could never run on this cluster's hardware */
+	bool check_possible; /* refuse what could never run on this cluster's hardware */
 };
 
 struct node_report_command {
@@ -64,9 +64,10 @@ struct node_report_command {
 	int64_t device_count;
 	const struct measurement *measurements;
 	int64_t measurement_count;
-	const int64_t *running;  /* reservations that the node has, running or stopping; others are gone */
+	const int64_t *running; /* reservations that the node has, running or stopping; others are
+	                           gone */
 	int64_t running_count;
-	bool snapshot;           /* `running` is complete: what it does not name is not there */
+	bool snapshot; /* `running` is complete: what it does not name is not there */
 };
 
 struct gpu_report_command {
@@ -82,18 +83,32 @@ struct command {
 	int64_t now_ms;
 	union {
 		struct config_record configure;
-		struct tenant_record tenant;       /* PUT_TENANT: id 0 makes a new one; its meters are ignored */
-		int64_t id;                        /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE */
+		struct tenant_record tenant; /* PUT_TENANT: id 0 makes a new one; its meters are
+		                                ignored */
+		int64_t id;                  /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE */
 		struct submit_command submit;
-		struct { int64_t id, priority; } reprioritise;
+		struct {
+			int64_t id, priority;
+		} reprioritise;
 		struct node_report_command report;
 		struct gpu_report_command gpu;
-		struct { const char *name; enum node_state state; } node_state;
-		struct { const char *name; bool draining; } drain;
-		const char *node;                  /* NODE_DEAD, NODE_REMOVE */
-		struct { int64_t reservation_id; int64_t exit_code; bool released; const char *message; } task;
-		struct rows mix;                   /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
-		int64_t units;                     /* PASS: starts, claims and evictions at the most */
+		struct {
+			const char *name;
+			enum node_state state;
+		} node_state;
+		struct {
+			const char *name;
+			bool draining;
+		} drain;
+		const char *node; /* NODE_DEAD, NODE_REMOVE */
+		struct {
+			int64_t reservation_id;
+			int64_t exit_code;
+			bool released;
+			const char *message;
+		} task;
+		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
+		int64_t units;   /* PASS: starts, claims and evictions at the most */
 	};
 };
 

@@ -17,19 +17,31 @@ enum effect_kind {
 };
 
 enum event_kind {
-	EVENT_JOB_SUBMITTED, EVENT_JOB_SCHEDULED, EVENT_JOB_STARTED, EVENT_JOB_PREEMPTED,
-	EVENT_JOB_REQUEUED, EVENT_JOB_ENDED, EVENT_JOB_HELD, EVENT_JOB_RELEASED,
-	EVENT_TASK_STARTED, EVENT_TASK_ENDED, EVENT_NODE_CHANGED, EVENT_GPU_OVER, EVENT_GPU_FREE_AGAIN,
-	EVENT_TENANT_CHANGED, EVENT_RELEASE_LATE,
+	EVENT_JOB_SUBMITTED,
+	EVENT_JOB_SCHEDULED,
+	EVENT_JOB_STARTED,
+	EVENT_JOB_PREEMPTED,
+	EVENT_JOB_REQUEUED,
+	EVENT_JOB_ENDED,
+	EVENT_JOB_HELD,
+	EVENT_JOB_RELEASED,
+	EVENT_TASK_STARTED,
+	EVENT_TASK_ENDED,
+	EVENT_NODE_CHANGED,
+	EVENT_GPU_OVER,
+	EVENT_GPU_FREE_AGAIN,
+	EVENT_TENANT_CHANGED,
+	EVENT_RELEASE_LATE,
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
 struct task_order {
 	int64_t term, reservation_id, job_id, task, node_id;
-	int64_t grace_ms;        /* STOP: between notice and kill */
-	int64_t tasks;           /* START: how many tasks the job has */
-	struct rows parts;       /* START: enum part_column */
+	int64_t grace_ms;  /* STOP: between notice and kill */
+	int64_t tasks;     /* START: how many tasks the job has */
+	struct rows parts; /* START: enum part_column */
 	int64_t cpu_milli, host_bytes;
+	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
 };
 
 struct event {
@@ -39,10 +51,10 @@ struct event {
 
 struct effect {
 	enum effect_kind kind;
-	enum record_kind record_kind;   /* PUT, DELETE, ARCHIVE */
+	enum record_kind record_kind; /* PUT, DELETE, ARCHIVE */
 	union {
-		const void *record;         /* PUT: a copy that lives with the effects */
-		struct record_key key;      /* DELETE, ARCHIVE */
+		const void *record;    /* PUT: a copy that lives with the effects */
+		struct record_key key; /* DELETE, ARCHIVE */
 		struct task_order order;
 		struct event event;
 	};
@@ -54,9 +66,10 @@ struct effects {
 	struct effect *at;
 	size_t count, capacity;
 	struct arena arena;
-	int64_t reply_id;       /* what SUBMIT and PUT_TENANT gave out: the id, or the first of an array */
-	int64_t reply_count;    /* jobs that SUBMIT made */
-	bool repeated;          /* SUBMIT: the idempotency key was known, nothing was done */
+	int64_t reply_id; /* what SUBMIT and PUT_TENANT gave out: the id, or the first of an array
+	                   */
+	int64_t reply_count; /* jobs that SUBMIT made */
+	bool repeated;       /* SUBMIT: the idempotency key was known, nothing was done */
 };
 
 void effects_put(struct effects *effects, enum record_kind kind, const void *record);

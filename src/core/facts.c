@@ -10,9 +10,11 @@ void facts_over(struct sched *sched, struct gpu *gpu)
 	bool over = gpu_is_over(gpu);
 
 	if (over != gpu->was_over)
-		sched_event(sched, (struct event){
-			.kind = over ? EVENT_GPU_OVER : EVENT_GPU_FREE_AGAIN, .gpu_id = gpu->r.id,
-			.node_id = gpu->node->r.id, .value = -gpu_free_now(gpu) });
+		sched_event(sched,
+		            (struct event){ .kind = over ? EVENT_GPU_OVER : EVENT_GPU_FREE_AGAIN,
+		                            .gpu_id = gpu->r.id,
+		                            .node_id = gpu->node->r.id,
+		                            .value = -gpu_free_now(gpu) });
 	gpu->was_over = over;
 }
 
@@ -44,7 +46,8 @@ static int64_t stray_mib(const struct sched *sched, const struct node *node, con
 	for (int64_t i = 0; i < count; i++) {
 		const struct measurement *measurement = &measurements[i];
 		if (strcmp(measurement->uuid, uuid) == 0 &&
-		    !has_right(map_get(&sched->reservations, measurement->reservation_id), node, uuid))
+		    !has_right(map_get(&sched->reservations, measurement->reservation_id), node,
+		               uuid))
 			sum = min64(sum + measurement->memory_mib, MIB_MAX);
 	}
 	return sum;
@@ -56,7 +59,7 @@ static void measure(struct sched *sched, const struct node *node,
 {
 	for (int64_t i = 0; i < count; i++) {
 		struct reservation *reservation =
-		        map_get(&sched->reservations, measurements[i].reservation_id);
+		    map_get(&sched->reservations, measurements[i].reservation_id);
 		struct gpu *gpu = cluster_gpu(&sched->cluster, measurements[i].uuid);
 		if (!reservation || !gpu || reservation->node != node || gpu->node != node ||
 		    reservation->phase == PHASE_CLAIM)
@@ -105,13 +108,22 @@ static struct gpu_record record_of(const struct sched *sched, const struct node 
 	struct gpu fresh = { .r = { 0 } };
 
 	return (struct gpu_record){
-		.id = gpu ? gpu->r.id : 0, .node_id = node->r.id, .uuid = device->uuid,
-		.model = device->model, .mig_parent = device->mig_parent, .place = device->place,
-		.capacity_mib = device->capacity_mib, .overhead_mib = device->overhead_mib,
-		.foreign_mib = device->foreign_mib, .temperature_c = device->temperature_c,
-		.nvlink_group = device->nvlink_group, .aliases = aliases,
+		.id = gpu ? gpu->r.id : 0,
+		.node_id = node->r.id,
+		.uuid = device->uuid,
+		.model = device->model,
+		.mig_parent = device->mig_parent,
+		.place = device->place,
+		.capacity_mib = device->capacity_mib,
+		.overhead_mib = device->overhead_mib,
+		.foreign_mib = device->foreign_mib,
+		.temperature_c = device->temperature_c,
+		.nvlink_group = device->nvlink_group,
+		.aliases = aliases,
 		.hot = hot_after(sched, gpu ? gpu : &fresh, device->temperature_c),
-		.healthy = device->healthy, .mig_mode = device->mig_mode, .present = true,
+		.healthy = device->healthy,
+		.mig_mode = device->mig_mode,
+		.present = true,
 	};
 }
 
@@ -132,9 +144,11 @@ static void report_gpu(struct sched *sched, struct node *node, const struct devi
 		gpu = cluster_add_gpu(&sched->cluster, node, &record);
 		sched_cluster_changed(sched, true);
 	} else {
-		bool structure = strcmp(record.model, gpu->r.model) != 0 || record.place != gpu->r.place;
+		bool structure =
+		    strcmp(record.model, gpu->r.model) != 0 || record.place != gpu->r.place;
 		gpu_redescribe(&sched->cluster, gpu, &record);
-		ledger_facts(sched, gpu, record.capacity_mib, record.overhead_mib, record.foreign_mib);
+		ledger_facts(sched, gpu, record.capacity_mib, record.overhead_mib,
+		             record.foreign_mib);
 		sched_cluster_changed(sched, structure);
 	}
 	sched_dirty_gpu(sched, gpu);
@@ -158,7 +172,8 @@ static void drop_absent_gpus(struct sched *sched, struct node *node,
 		if (gpu_in_report(gpu, report))
 			continue;
 		sched_cluster_changed(sched, true);
-		if (gpu->books.owners > 0 || gpu->books.claims > 0 || gpu->promised_ms != INT64_MAX) {
+		if (gpu->books.owners > 0 || gpu->books.claims > 0 ||
+		    gpu->promised_ms != INT64_MAX) {
 			if (gpu->r.present) {
 				gpu->r.present = false;
 				sched_dirty_gpu(sched, gpu);
@@ -201,7 +216,8 @@ static void compare_running(struct sched *sched, struct node *node,
 		bool there = is_running(report, ids[i]);
 		if (there && reservation->phase == PHASE_HELD)
 			task_started(sched, reservation, NULL);
-		else if (there ? reservation->phase == PHASE_RELEASING : reservation->phase == PHASE_HELD)
+		else if (there ? reservation->phase == PHASE_RELEASING
+		               : reservation->phase == PHASE_HELD)
 			resend(sched, reservation);
 		else if (!there)
 			task_vanished(sched, reservation);
@@ -216,11 +232,18 @@ static struct node *report_node(struct sched *sched, const struct node_report_co
 {
 	struct node *node = cluster_node(&sched->cluster, report->name);
 	struct node_record record = {
-		.id = node ? node->r.id : sched->meta.last_node_id + 1, .name = report->name,
-		.boot = report->boot, .zone = report->zone, .rack = report->rack,
-		.labels = report->labels, .cpu_milli = report->cpu_milli,
-		.host_bytes = report->host_bytes, .state = NODE_ONLINE,
-		.draining = node ? node->r.draining : false, .reported = true,
+		.id = node ? node->r.id : sched->meta.last_node_id + 1,
+		.name = report->name,
+		.boot = report->boot,
+		.zone = report->zone,
+		.rack = report->rack,
+		.labels = report->labels,
+		.cpu_milli = report->cpu_milli,
+		.host_bytes = report->host_bytes,
+		.state = NODE_ONLINE,
+		.draining = node ? node->r.draining : false,
+		.reported =
+		    !node || node->r.reported || report->snapshot || node->reservation_count == 0,
 	};
 
 	if (node && record_equal(RECORD_NODE, &record, &node->r))
@@ -234,7 +257,8 @@ static struct node *report_node(struct sched *sched, const struct node_report_co
 	sched_cluster_changed(sched, true);
 	backoff_clear(sched);
 	sched_dirty_node(sched, node);
-	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED, .node_id = node->r.id,
+	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED,
+	                                   .node_id = node->r.id,
 	                                   .value = NODE_ONLINE });
 	return node;
 }
@@ -245,11 +269,13 @@ static bool check_moved_gpus(const struct sched *sched, const struct node_report
 	for (int64_t i = 0; i < report->device_count; i++) {
 		const struct gpu *gpu = cluster_gpu(&sched->cluster, report->devices[i].uuid);
 		if (gpu && strcmp(gpu->node->r.name, report->name) != 0 &&
-		    (gpu->books.owners > 0 || gpu->books.claims > 0 || gpu->promised_ms != INT64_MAX))
-			return error_set(error, ERROR_CONFLICT,
-			                 "GPU %s is known on node %s, which is silent and has work on it: "
-			                 "declare that node dead first",
-			                 gpu->r.uuid, gpu->node->r.name);
+		    (gpu->books.owners > 0 || gpu->books.claims > 0 ||
+		     gpu->promised_ms != INT64_MAX))
+			return error_set(
+			    error, ERROR_CONFLICT,
+			    "GPU %s is known on node %s, which is silent and has work on it: "
+			    "declare that node dead first",
+			    gpu->r.uuid, gpu->node->r.name);
 	}
 	return true;
 }
@@ -288,9 +314,9 @@ bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *repo
 	if (!cluster_check_gpu_report(gpu, report, error))
 		return false;
 	struct gpu_record record = gpu->r;
-	record.foreign_mib = report->foreign_mib + stray_mib(sched, gpu->node, gpu->r.uuid,
-	                                                     report->measurements,
-	                                                     report->measurement_count);
+	record.foreign_mib =
+	    report->foreign_mib + stray_mib(sched, gpu->node, gpu->r.uuid, report->measurements,
+	                                    report->measurement_count);
 	record.temperature_c = report->temperature_c;
 	record.healthy = report->healthy;
 	record.hot = hot_after(sched, gpu, report->temperature_c);
@@ -321,7 +347,8 @@ static void node_changed(struct sched *sched, struct node *node)
 	if (sched->indexed)
 		index_touch(&sched->index, node, &sched->config);
 	sched_dirty_node(sched, node);
-	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED, .node_id = node->r.id,
+	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED,
+	                                   .node_id = node->r.id,
 	                                   .value = node->r.state });
 }
 
@@ -350,7 +377,8 @@ bool facts_node_state(struct sched *sched, const char *name, enum node_state sta
 	if (!node)
 		return false;
 	if (state != NODE_ONLINE && state != NODE_UNKNOWN && state != NODE_LOST)
-		return error_set(error, ERROR_INVALID, "unknown state %d of node %s", (int)state, name);
+		return error_set(error, ERROR_INVALID, "unknown state %d of node %s", (int)state,
+		                 name);
 	if ((enum node_state)node->r.state == state)
 		return true;
 	node->r.state = state;
@@ -394,7 +422,8 @@ bool facts_node_remove(struct sched *sched, const char *name, struct error *erro
 		return false;
 	if (node->reservation_count > 0 || node->promised > 0)
 		return error_set(error, ERROR_CONFLICT,
-		                 "node %s has work on it: drain it and wait, or declare it dead", name);
+		                 "node %s has work on it: drain it and wait, or declare it dead",
+		                 name);
 	while (node->gpu_count > 0)
 		sched_forget_gpu(sched, node->gpus[node->gpu_count - 1]);
 	sched_forget_node(sched, node);

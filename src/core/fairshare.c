@@ -311,7 +311,9 @@ bool fairshare_less_over(const struct tenant *taker, const struct tenant *giver)
 	for (enum amount_kind k = 0; k < FAIR_KINDS; k++) {
 		if (taker->allocated.of[k] <= taker->fair[k] || giver->fair[k] == 0)
 			continue;
-		if (taker->fair[k] == 0 || ratio_compare(taker->allocated.of[k], taker->fair[k], giver->allocated.of[k], giver->fair[k]) >= 0)
+		if (taker->fair[k] == 0 ||
+		    ratio_compare(taker->allocated.of[k], taker->fair[k], giver->allocated.of[k],
+		                  giver->fair[k]) >= 0)
 			return false;
 	}
 	return true;

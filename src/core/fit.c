@@ -107,8 +107,8 @@ enum check place_check_gpu(const struct sched *sched, const struct search *searc
 	if (!gpu_is_open(gpu, &sched->config))
 		return closed_check(sched, gpu);
 	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
-	                           ? check_whole(sched, search, gpu, short_by)
-	                           : check_shared(search, gpu, short_by);
+	                       ? check_whole(sched, search, gpu, short_by)
+	                       : check_shared(search, gpu, short_by);
 	if (check != CHECKS)
 		return check;
 	if (gpu->promised_ms < search->until_ms && gpu->promised_to != search->job->r.id &&
@@ -117,8 +117,7 @@ enum check place_check_gpu(const struct sched *sched, const struct search *searc
 	return CHECKS;
 }
 
-int64_t fit_host_free(const struct search *search, const struct host_books *books,
-                              int64_t total)
+int64_t fit_host_free(const struct search *search, const struct host_books *books, int64_t total)
 {
 	int64_t later = host_free_later(books, total);
 

@@ -283,10 +283,10 @@ static bool node_summary_equal(const struct node_summary *a, const struct node_s
 {
 	return a->best_mib == b->best_mib && a->best_milli == b->best_milli &&
 	       a->whole == b->whole && a->whole_level == b->whole_level &&
-	       a->mib_level == b->mib_level && a->milli_level == b->milli_level && a->cpu_level == b->cpu_level &&
-	       a->open == b->open && a->releasing == b->releasing && a->cpu_now == b->cpu_now &&
-	       a->cpu_later == b->cpu_later && a->host_now == b->host_now &&
-	       a->host_later == b->host_later;
+	       a->mib_level == b->mib_level && a->milli_level == b->milli_level &&
+	       a->cpu_level == b->cpu_level && a->open == b->open && a->releasing == b->releasing &&
+	       a->cpu_now == b->cpu_now && a->cpu_later == b->cpu_later &&
+	       a->host_now == b->host_now && a->host_later == b->host_later;
 }
 
 /* The summary of a node as it is now; panics if what is kept differs. */

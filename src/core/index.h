@@ -10,22 +10,22 @@
  * whose best shared GPU has at least so much memory, in MiB and in thousandths,
  * by levels. Sets are supersets within one level: a search still checks the
  * node. `free_version` changes whenever something may fit that did not. */
-#define INDEX_WHOLE_LEVELS 17   /* 0 .. 16 and more */
-#define INDEX_MIB_LEVELS 96     /* eight to a doubling, from 64 MiB */
-#define INDEX_CPU_LEVELS 32     /* one to a doubling, from one thousandth of a core */
-#define INDEX_MILLI_LEVELS 41   /* every 25 thousandths */
+#define INDEX_WHOLE_LEVELS 17 /* 0 .. 16 and more */
+#define INDEX_MIB_LEVELS 96   /* eight to a doubling, from 64 MiB */
+#define INDEX_CPU_LEVELS 32   /* one to a doubling, from one thousandth of a core */
+#define INDEX_MILLI_LEVELS 41 /* every 25 thousandths */
 
 struct index {
-	struct bitset open;                       /* nodes that take anything new */
-	struct bitset releasing;                  /* of those, with memory coming back */
-	struct bitset whole[INDEX_WHOLE_LEVELS];  /* at least that many; [0] is not kept */
-	struct bitset mib[INDEX_MIB_LEVELS];      /* best shared GPU at that level or above */
+	struct bitset open;                      /* nodes that take anything new */
+	struct bitset releasing;                 /* of those, with memory coming back */
+	struct bitset whole[INDEX_WHOLE_LEVELS]; /* at least that many; [0] is not kept */
+	struct bitset mib[INDEX_MIB_LEVELS];     /* best shared GPU at that level or above */
 	struct bitset milli[INDEX_MILLI_LEVELS];
-	struct bitset cpu[INDEX_CPU_LEVELS];      /* free CPU at that level or above; [0]: any */
-	int64_t whole_count[INDEX_WHOLE_LEVELS];  /* members of whole[] */
+	struct bitset cpu[INDEX_CPU_LEVELS];     /* free CPU at that level or above; [0]: any */
+	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
 	uint64_t free_version;
-	uint64_t last_version;                    /* the last one given out; never used again */
+	uint64_t last_version; /* the last one given out; never used again */
 };
 
 /* Level of an amount: all nodes with that much are in the set of that level. */

@@ -13,7 +13,8 @@ int64_t job_need(const struct job *job)
 	if (job->r.split_gpus > 0)
 		return done == 0 && job->counts.releasing == 0 ? 1 : 0;
 	if (done < job->r.min_available)
-		return job->pending >= job->r.min_available - done ? job->r.min_available - done : 0;
+		return job->pending >= job->r.min_available - done ? job->r.min_available - done
+		                                                   : 0;
 	/* Once a task has ended no more are started, but for one that was interrupted
 	 * when it was the last. */
 	return job->pending > 0 && (job->ended == 0 || job_active(job) == 0) ? 1 : 0;
@@ -39,10 +40,11 @@ static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t s
 	case GPU_FRACTION:
 		one.of[AMOUNT_GPU] = (int64_t)request->fraction * request->gpu_count;
 		one.of[AMOUNT_GPU_MEMORY] =
-		        request->fraction * smallest / WHOLE_GPU * (int64_t)request->gpu_count;
+		    request->fraction * smallest / WHOLE_GPU * (int64_t)request->gpu_count;
 		break;
 	case GPU_MEMORY:
-		one.of[AMOUNT_GPU] = share_asked(smallest, request->memory_mib) * request->gpu_count;
+		one.of[AMOUNT_GPU] =
+		    share_asked(smallest, request->memory_mib) * request->gpu_count;
 		one.of[AMOUNT_GPU_MEMORY] = request->memory_mib * request->gpu_count;
 		break;
 	case GPU_UNEVEN:
@@ -179,9 +181,9 @@ static void array_unlist(struct array *array, struct job *job)
 
 static bool may_wait(const struct sched *sched, const struct job *job)
 {
-	return !job_state_is_final((enum job_state)job->s.state) && !job->s.held && job->unmet == 0 &&
-	       job->counts.claims == 0 && job->s.not_before_ms <= sched_now(sched) &&
-	       job_need(job) > 0;
+	return !job_state_is_final((enum job_state)job->s.state) && !job->s.held &&
+	       job->unmet == 0 && job->counts.claims == 0 &&
+	       job->s.not_before_ms <= sched_now(sched) && job_need(job) > 0;
 }
 
 static void settle_queue(struct sched *sched, struct job *job)
@@ -219,8 +221,8 @@ static void settle_array_active(struct job *job, int32_t before)
 static void settle_surplus(struct job *job)
 {
 	int64_t running = job->counts.held + job->counts.live;
-	bool has = job->is_victim && job->r.split_gpus == 0 &&
-	           running > job->r.min_available - job->ended;
+	bool has =
+	    job->is_victim && job->r.split_gpus == 0 && running > job->r.min_available - job->ended;
 
 	if (has != job->victim_surplus)
 		job->tenant->surplus_victims += has ? 1 : -1;
@@ -266,7 +268,8 @@ static void settle_end(struct sched *sched, struct job *job)
 {
 	bool runs = job->counts.held + job->counts.live > 0;
 	int64_t end_ms = runs && job->s.expected_ms > 0 && job->s.started_ms > 0
-	                         ? job->s.started_ms + job->s.expected_ms : 0;
+	                     ? job->s.started_ms + job->s.expected_ms
+	                     : 0;
 
 	if (job->end_ms == end_ms)
 		return;
@@ -343,7 +346,9 @@ static void settle_state(struct sched *sched, struct job *job)
 	enum job_state before = (enum job_state)job->s.state;
 	job->s.state = state;
 	sched_dirty_job(sched, job);
-	struct event event = { .job_id = job->r.id, .tenant_id = job->r.tenant_id, .value = before };
+	struct event event = { .job_id = job->r.id,
+		               .tenant_id = job->r.tenant_id,
+		               .value = before };
 	event.kind = state == JOB_RUNNING     ? EVENT_JOB_STARTED
 	             : state == JOB_SCHEDULED ? EVENT_JOB_SCHEDULED
 	             : state == JOB_PREEMPTED ? EVENT_JOB_PREEMPTED
@@ -357,7 +362,8 @@ static int64_t timer_of(const struct sched *sched, const struct job *job)
 	int64_t at = INT64_MAX;
 
 	if (job_state_is_final((enum job_state)job->s.state))
-		return job->counts.releasing == 0 ? job->s.completed_ms + sched->config.retention_ms : at;
+		return job->counts.releasing == 0 ? job->s.completed_ms + sched->config.retention_ms
+		                                  : at;
 	if (job->s.not_before_ms > sched_now(sched))
 		at = min64(at, job->s.not_before_ms);
 	if (job->r.deadline_ms > 0 && job_active(job) == 0 && job->counts.releasing == 0)

@@ -30,35 +30,35 @@ struct job {
 	struct job_record r;
 	struct job_state_record s;
 	struct tenant *tenant;
-	char *texts;                 /* what the texts and rows of `r` point into */
+	char *texts; /* what the texts and rows of `r` point into */
 	struct request request;
 	struct filter *filter;
-	struct task *tasks;          /* r.tasks of them; a split job has as many as it needed */
+	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
 	int task_capacity;
 	struct job_counts counts;
-	int32_t ended;               /* tasks that ended with success */
-	int32_t pending;             /* tasks in TASK_PENDING */
+	int32_t ended;   /* tasks that ended with success */
+	int32_t pending; /* tasks in TASK_PENDING */
 	struct queue_entry entry;
-	struct job_class *class;     /* while it is queued */
-	struct amounts asked;        /* what it adds to its tenant's `waiting` */
-	int64_t unmet;               /* dependencies that have not ended yet */
-	struct job **dependents;     /* jobs that wait for this one */
+	struct job_class *class; /* while it is queued */
+	struct amounts asked;    /* what it adds to its tenant's `waiting` */
+	int64_t unmet;           /* dependencies that have not ended yet */
+	struct job **dependents; /* jobs that wait for this one */
 	size_t dependent_count, dependent_capacity;
 	struct promise *promise;
 	bool dirty, spec_dirty;
-	bool has_state;              /* its state was loaded; while loading */
-	struct array *array;         /* of the array that it is an element of, if that has a limit */
-	int32_t array_active;        /* job_active when it was last settled */
-	bool eligible;               /* may wait in the queue, but for its array's limit */
-	bool in_array, in_turn;      /* in its array's `eligible`, and one of the `turns` there */
-	bool is_waiting;             /* counted in sched.waiting and its tenant's waiting_jobs */
-	bool claiming;               /* in sched.claimants */
-	bool is_victim;              /* in its tenant's tree of victims, by (priority, -victim_start) */
+	bool has_state;         /* its state was loaded; while loading */
+	struct array *array;    /* of the array that it is an element of, if that has a limit */
+	int32_t array_active;   /* job_active when it was last settled */
+	bool eligible;          /* may wait in the queue, but for its array's limit */
+	bool in_array, in_turn; /* in its array's `eligible`, and one of the `turns` there */
+	bool is_waiting;        /* counted in sched.waiting and its tenant's waiting_jobs */
+	bool claiming;          /* in sched.claimants */
+	bool is_victim;         /* in its tenant's tree of victims, by (priority, -victim_start) */
 	int64_t victim_start;
-	bool victim_surplus;         /* counted in its tenant's surplus_victims */
-	int64_t end_ms;              /* its key in sched.ends; 0: not in it */
-	int64_t short_ms;            /* its key in sched.shorts; 0: not in it */
-	int64_t timer_ms;            /* when time alone changes something about it; INT64_MAX */
+	bool victim_surplus; /* counted in its tenant's surplus_victims */
+	int64_t end_ms;      /* its key in sched.ends; 0: not in it */
+	int64_t short_ms;    /* its key in sched.shorts; 0: not in it */
+	int64_t timer_ms;    /* when time alone changes something about it; INT64_MAX */
 	int32_t timer_place;
 };
 
@@ -95,10 +95,10 @@ bool job_is_protected(const struct sched *sched, const struct job *job);
 /* An array with a limit: how many of its elements may wait or run at a time. */
 struct array {
 	int64_t id, limit;
-	int64_t members;             /* elements in memory */
-	int64_t active;              /* elements with a task placed */
-	struct ranktree eligible;    /* elements that may wait, by index */
-	int64_t turns;               /* the first of those, which do wait in the queue */
+	int64_t members;          /* elements in memory */
+	int64_t active;           /* elements with a task placed */
+	struct ranktree eligible; /* elements that may wait, by index */
+	int64_t turns;            /* the first of those, which do wait in the queue */
 };
 
 /* Whether the record makes sense by itself, completed and apart from the tenant,
@@ -162,8 +162,7 @@ void job_link_dependencies(struct sched *sched, struct job *job);
 
 /* For loading: from records, in this order. */
 struct job *job_load(struct sched *sched, const struct job_record *record, struct error *error);
-bool job_load_state(struct sched *sched, const struct job_state_record *state,
-                    struct error *error);
+bool job_load_state(struct sched *sched, const struct job_state_record *state, struct error *error);
 bool job_load_task(struct sched *sched, const struct task_record *record, struct error *error);
 bool reservation_load(struct sched *sched, const struct reservation_record *record,
                       struct error *error);

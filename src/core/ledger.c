@@ -105,9 +105,11 @@ static void tell_index(struct sched *sched, struct node *node)
 static void node_list_add(struct node *node, struct reservation *reservation)
 {
 	if (node->reservation_count == node->reservation_capacity) {
-		node->reservation_capacity = node->reservation_capacity ? 2 * node->reservation_capacity : 8;
-		node->reservations = memory_resize(node->reservations,
-		        (size_t)node->reservation_capacity * sizeof(*node->reservations));
+		node->reservation_capacity =
+		    node->reservation_capacity ? 2 * node->reservation_capacity : 8;
+		node->reservations =
+		    memory_resize(node->reservations,
+		                  (size_t)node->reservation_capacity * sizeof(*node->reservations));
 	}
 	int at = node->reservation_count++;
 	for (; at > 0 && node->reservations[at - 1]->id > reservation->id; at--)
@@ -193,20 +195,24 @@ static bool may_grant_part(const struct sched *sched, const struct part *part, b
 		return error_set(error, ERROR_NO_ROOM, "GPU %s is asked for whole and is not empty",
 		                 gpu->r.uuid);
 	if (part->whole && gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
-		return error_set(error, ERROR_NO_ROOM,
-		                 "GPU %s is asked for whole and has %lld MiB of foreign memory on it",
-		                 gpu->r.uuid, (long long)gpu->r.foreign_mib);
+		return error_set(
+		    error, ERROR_NO_ROOM,
+		    "GPU %s is asked for whole and has %lld MiB of foreign memory on it",
+		    gpu->r.uuid, (long long)gpu->r.foreign_mib);
 	if (!part->whole && (books->whole_owners > 0 || books->whole_claims > 0))
-		return error_set(error, ERROR_NO_ROOM, "GPU %s is given whole to another", gpu->r.uuid);
+		return error_set(error, ERROR_NO_ROOM, "GPU %s is given whole to another",
+		                 gpu->r.uuid);
 	if (part->mib > now)
 		return error_set(error, ERROR_NO_ROOM,
 		                 "GPU %s: %lld overhead + %lld foreign + %lld used + %lld asked > "
-		                 "%lld MiB capacity", gpu->r.uuid, (long long)gpu->r.overhead_mib,
+		                 "%lld MiB capacity",
+		                 gpu->r.uuid, (long long)gpu->r.overhead_mib,
 		                 (long long)gpu->r.foreign_mib, (long long)books->used_mib,
 		                 (long long)part->mib, (long long)gpu->r.capacity_mib);
 	if (part->mib > later)
-		return error_set(error, ERROR_NO_ROOM, "GPU %s: %lld MiB asked, %lld are not claimed",
-		                 gpu->r.uuid, (long long)part->mib, (long long)max64(later, 0));
+		return error_set(error, ERROR_NO_ROOM,
+		                 "GPU %s: %lld MiB asked, %lld are not claimed", gpu->r.uuid,
+		                 (long long)part->mib, (long long)max64(later, 0));
 	return true;
 }
 
@@ -258,7 +264,8 @@ static void check_gpu(const struct gpu *gpu)
 	}
 	if (memcmp(&recount.books, &gpu->books, sizeof(recount.books)) != 0)
 		panic("the books of GPU %s say %lld MiB used, its reservations add up to %lld",
-		      gpu->r.uuid, (long long)gpu->books.used_mib, (long long)recount.books.used_mib);
+		      gpu->r.uuid, (long long)gpu->books.used_mib,
+		      (long long)recount.books.used_mib);
 }
 
 static void check_node(const struct node *node)
@@ -270,9 +277,11 @@ static void check_node(const struct node *node)
 		INVARIANT(reservation->entered && reservation->node == node);
 		INVARIANT(i == 0 || node->reservations[i - 1]->id < reservation->id);
 		count_host(&cpu, reservation->cpu_milli, reservation->phase, reservation->late, 1);
-		count_host(&host, reservation->host_bytes, reservation->phase, reservation->late, 1);
+		count_host(&host, reservation->host_bytes, reservation->phase, reservation->late,
+		           1);
 	}
-	if (memcmp(&cpu, &node->cpu, sizeof(cpu)) != 0 || memcmp(&host, &node->host, sizeof(host)) != 0)
+	if (memcmp(&cpu, &node->cpu, sizeof(cpu)) != 0 ||
+	    memcmp(&host, &node->host, sizeof(host)) != 0)
 		panic("the books of node %s differ from its reservations", node->r.name);
 	for (int i = 0; i < node->gpu_count; i++)
 		check_gpu(node->gpus[i]);
@@ -309,8 +318,9 @@ static void check_tenants(const struct sched *sched)
 		for (int k = 0; k < AMOUNT_JOBS; k++)
 			if (tenant->allocated.of[k] != allocated[i].of[k] ||
 			    tenant->fixed.of[k] != fixed[i].of[k])
-				panic("the books of tenant %s differ from its reservations (kind %d)",
-				      tenant->r.name, k);
+				panic(
+				    "the books of tenant %s differ from its reservations (kind %d)",
+				    tenant->r.name, k);
 	}
 	map_free(&place);
 	free(allocated);

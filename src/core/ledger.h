@@ -25,11 +25,11 @@ struct reservation {
 	struct node *node;
 	enum phase phase;
 	bool late, requeue;
-	bool dirty, gone;          /* to be written; to be deleted at the end of the command */
-	bool entered, recorded;    /* in the books; in the store */
+	bool dirty, gone;       /* to be written; to be deleted at the end of the command */
+	bool entered, recorded; /* in the books; in the store */
 	int64_t cpu_milli, host_bytes, since_ms;
-	int64_t due_ms;            /* PHASE_RELEASING: when it is late; INT64_MAX */
-	int32_t due_place;         /* in the heap of those */
+	int64_t due_ms;    /* PHASE_RELEASING: when it is late; INT64_MAX */
+	int32_t due_place; /* in the heap of those */
 	int part_count;
 	struct part parts[];
 };
@@ -82,7 +82,8 @@ static inline bool gpu_shareable_now(const struct gpu *gpu)
 /* A GPU given whole can be shared later only when that owner is leaving. */
 static inline bool gpu_shareable_later(const struct gpu *gpu)
 {
-	return gpu->books.whole_owners == gpu->books.whole_releasing && gpu->books.whole_claims == 0;
+	return gpu->books.whole_owners == gpu->books.whole_releasing &&
+	       gpu->books.whole_claims == 0;
 }
 
 static inline int64_t host_free_now(const struct host_books *books, int64_t total)

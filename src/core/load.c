@@ -95,8 +95,10 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	    record->min_available < 1 || record->min_available > record->tasks ||
 	    record->gpu_count < 0 || record->gpu_count > PARTS_MAX ||
 	    map_get(&sched->jobs, record->id)) {
-		error_set(error, ERROR_CORRUPT, "job-%lld is stored with a tenant, an id or tasks that "
-		          "cannot be", (long long)record->id);
+		error_set(error, ERROR_CORRUPT,
+		          "job-%lld is stored with a tenant, an id or tasks that "
+		          "cannot be",
+		          (long long)record->id);
 		return NULL;
 	}
 	struct job *job = NEW(struct job);
@@ -123,12 +125,13 @@ bool job_load_state(struct sched *sched, const struct job_state_record *state, s
 	struct job *job = map_get(&sched->jobs, state->id);
 
 	if (!job)
-		return error_set(error, ERROR_CORRUPT, "the state of job-%lld is stored without the job",
+		return error_set(error, ERROR_CORRUPT,
+		                 "the state of job-%lld is stored without the job",
 		                 (long long)state->id);
 	free((char *)job->s.message);
 	job->has_state = true;
 	job->s = *state;
-	job->s.message = strcpy(memory_alloc(strlen(state->message) + 1), state->message);
+	job->s.message = memory_text(state->message);
 	return true;
 }
 
@@ -166,12 +169,21 @@ static struct reservation *reservation_of(struct sched *sched,
 	    record->phase > PHASE_RELEASING || map_get(&sched->reservations, record->id))
 		return NULL;
 	struct reservation *reservation = memory_zero(
-	        1, sizeof(*reservation) + (size_t)record->parts.count * sizeof(struct part));
+	    1, sizeof(*reservation) + (size_t)record->parts.count * sizeof(struct part));
 	*reservation = (struct reservation){
-		.id = record->id, .job = job, .task = (int)record->task, .node = node,
-		.phase = (enum phase)record->phase, .late = record->late, .requeue = record->requeue,
-		.recorded = true, .cpu_milli = record->cpu_milli, .host_bytes = record->host_bytes,
-		.since_ms = record->since_ms, .due_ms = INT64_MAX, .due_place = -1,
+		.id = record->id,
+		.job = job,
+		.task = (int)record->task,
+		.node = node,
+		.phase = (enum phase)record->phase,
+		.late = record->late,
+		.requeue = record->requeue,
+		.recorded = true,
+		.cpu_milli = record->cpu_milli,
+		.host_bytes = record->host_bytes,
+		.since_ms = record->since_ms,
+		.due_ms = INT64_MAX,
+		.due_place = -1,
 		.part_count = (int)record->parts.count,
 	};
 	for (int i = 0; i < reservation->part_count; i++) {
@@ -199,9 +211,10 @@ bool reservation_load(struct sched *sched, const struct reservation_record *reco
 	}
 	if (!reservation || *place) {
 		free(reservation);
-		return error_set(error, ERROR_CORRUPT,
-		                 "reservation %lld is stored with a job, a node or GPUs that cannot be",
-		                 (long long)record->id);
+		return error_set(
+		    error, ERROR_CORRUPT,
+		    "reservation %lld is stored with a job, a node or GPUs that cannot be",
+		    (long long)record->id);
 	}
 	*place = reservation;
 	map_put(&sched->reservations, reservation->id, reservation);
@@ -216,7 +229,8 @@ void job_link_dependencies(struct sched *sched, struct job *job)
 		struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
 		if (!other || job_state_is_final((enum job_state)other->s.state))
 			continue;
-		array_reserve(other->dependents, other->dependent_capacity, other->dependent_count + 1);
+		array_reserve(other->dependents, other->dependent_capacity,
+		              other->dependent_count + 1);
 		other->dependents[other->dependent_count++] = job;
 		job->unmet++;
 	}

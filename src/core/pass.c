@@ -8,7 +8,7 @@
 #include "core/room.h"
 #include "core/state.h"
 
-#define LINES_MAX 64 /* GPUs that one decision shows */
+#define LINES_MAX 64  /* GPUs that one decision shows */
 #define ROUNDS_MAX 16 /* of one pass, until it leaves the rest to the next */
 
 static void stay_close(struct search *search, const struct job *job)
@@ -35,7 +35,8 @@ struct search pass_search(struct sched *sched, struct job *job)
 		.shape = shape,
 		.view = VIEW_NOW,
 		.until_ms = length == INT64_MAX || !sched->config.enable_backfill
-		                    ? INT64_MAX : sched_now(sched) + length,
+		                ? INT64_MAX
+		                : sched_now(sched) + length,
 	};
 
 	if (job_active(job) > 0 && shape->closeness_required)
@@ -48,8 +49,8 @@ static bool is_general(const struct search *search)
 {
 	const struct shape *shape = search->shape;
 
-	return !search->promise_blocked && !search->limit_blocked && !search->only && !search->rack &&
-	       !(shape->closeness_required && shape->tasks == 1);
+	return !search->promise_blocked && !search->limit_blocked && !search->only &&
+	       !search->rack && !(shape->closeness_required && shape->tasks == 1);
 }
 
 bool pass_place(struct sched *sched, struct search *search)
@@ -100,8 +101,7 @@ static int add_lines(const struct reservation *reservation, int64_t *lines, int 
 	return count;
 }
 
-void pass_commit(struct sched *sched, const struct search *search,
-                 struct decision_record *decision)
+void pass_commit(struct sched *sched, const struct search *search, struct decision_record *decision)
 {
 	struct job *job = search->job;
 	int64_t lines[LINES_MAX * LINE_WIDTH];
@@ -130,8 +130,8 @@ void pass_commit(struct sched *sched, const struct search *search,
 	decision->score = search->score;
 	decision->candidates = search->candidates;
 	if (job->counts.claims > 0)
-		decision->until_ms = sched_now(sched) + sched->config.grace_ms +
-		                     sched->config.release_timeout_ms;
+		decision->until_ms =
+		    sched_now(sched) + sched->config.grace_ms + sched->config.release_timeout_ms;
 	decision->gpus = (struct rows){ lines, count };
 	sched_decide(sched, decision);
 	job_settle(sched, job);
@@ -187,6 +187,13 @@ static bool shape_may_fit(const struct sched *sched, const struct shape *shape)
 	return index->releasing_count > 0 && shape->claim_failed_version != index->free_version;
 }
 
+static bool has_a_chance(const struct sched *sched, const struct job_class *class)
+{
+	if (sched->pass.making_room)
+		return !room_is_hopeless(sched, class, (enum room_kind)sched->pass.room_kind);
+	return shape_may_fit(sched, class->shape);
+}
+
 /* Tells the order what the tenant would do next, if anything. */
 static void offer(struct sched *sched, struct tenant *tenant)
 {
@@ -195,7 +202,7 @@ static void offer(struct sched *sched, struct tenant *tenant)
 
 	while ((class = heap_first(&tenant->open))) {
 		job = class_first(sched, class);
-		if (job && !(sched->pass.making_room && room_is_hopeless(class, sched->pass.room_kind)))
+		if (job && has_a_chance(sched, class))
 			break;
 		heap_remove(&tenant->open, class); /* others took its jobs, or its chance */
 	}
@@ -357,7 +364,7 @@ static void make_room(struct sched *sched, enum room_kind kind,
 			note_pauses(sched, tenant, kind);
 		for (size_t c = 0; c < tenant->class_count; c++)
 			if (room_may_help(sched, tenant->classes[c], kind) &&
-			    !room_is_hopeless(tenant->classes[c], kind))
+			    !room_is_hopeless(sched, tenant->classes[c], kind))
 				open_best(sched, tenant->classes[c], kind);
 	}
 	sched->pass.making_room = true;
@@ -379,8 +386,9 @@ static bool claim_is_sound(const struct sched *sched, const struct reservation *
 		const struct gpu_books *books = &gpu->books;
 		if (!gpu_is_open(gpu, &sched->config) || gpu_free_later(gpu) < 0)
 			return false;
-		if (claim->parts[i].whole ? books->owners > books->releasing_owners || books->claims > 1
-		                          : books->whole_owners > books->whole_releasing)
+		if (claim->parts[i].whole
+		        ? books->owners > books->releasing_owners || books->claims > 1
+		        : books->whole_owners > books->whole_releasing)
 			return false;
 	}
 	return true;
@@ -396,7 +404,8 @@ static bool claims_are_sound(const struct sched *sched, const struct job *job)
 
 static void lapse(struct sched *sched, struct job *job)
 {
-	struct decision_record decision = { .kind = DECISION_LAPSED, .job_id = job->r.id,
+	struct decision_record decision = { .kind = DECISION_LAPSED,
+		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
 		                            .tasks = job->counts.claims };
 
@@ -423,7 +432,8 @@ static bool redeem(struct sched *sched, struct job *job)
 	job_begins(sched, job);
 	int64_t lines[LINES_MAX * LINE_WIDTH];
 	int count = 0;
-	struct decision_record decision = { .kind = DECISION_START, .job_id = job->r.id,
+	struct decision_record decision = { .kind = DECISION_START,
+		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id };
 	for (size_t i = 0; i < sched->plan.count; i++) {
 		count = add_lines(sched->plan.steps[i].reservation, lines, count);
@@ -463,7 +473,8 @@ static void stop_short_gangs(struct sched *sched)
 
 	while ((first = ranktree_first(&sched->shorts)) && first->major <= sched_now(sched)) {
 		struct job *job = first->value;
-		struct decision_record decision = { .kind = DECISION_GANG, .job_id = job->r.id,
+		struct decision_record decision = { .kind = DECISION_GANG,
+			                            .job_id = job->r.id,
 			                            .tenant_id = job->r.tenant_id,
 			                            .tasks = job_active(job) };
 		job_drop_claims(sched, job);

@@ -72,8 +72,9 @@ static void number_by_place(struct job *job, struct reservation **placed, int co
 static bool task_needs_place(const struct search *search, const struct task *task)
 {
 	if (search->moving) /* released by the plan at hand, not before */
-		return (task->state == TASK_PLACED || task->state == TASK_RUNNING) && !task->claim &&
-		       task->reservation && task->reservation->phase == PHASE_RELEASING;
+		return (task->state == TASK_PLACED || task->state == TASK_RUNNING) &&
+		       !task->claim && task->reservation &&
+		       task->reservation->phase == PHASE_RELEASING;
 	return task->state == TASK_PENDING && !task->reservation && !task->claim;
 }
 
@@ -113,7 +114,8 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 		return INT64_MAX;
 	if (sched->cluster.gpu_total > 0 && sched->index.whole_count[INDEX_WHOLE_LEVELS - 1] > 0)
 		return INT64_MAX; /* nodes of more GPUs than there are levels */
-	for (int level = request->gpu_count; level < INDEX_WHOLE_LEVELS; level += request->gpu_count)
+	for (int level = request->gpu_count; level < INDEX_WHOLE_LEVELS;
+	     level += request->gpu_count)
 		tasks += sched->index.whole_count[level];
 	return tasks;
 }
@@ -121,8 +123,8 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 /* The node with the least room to spare for all tasks, after the one with `*room`
  * and `*slot` in that order; NULL: there is none. `link` not NULL: within one
  * NVLink group, which is put there. */
-static struct node *next_roomy_node(struct sched *sched, const struct search *search,
-                                    int64_t tasks, int64_t *room, int *slot, int64_t *link)
+static struct node *next_roomy_node(struct sched *sched, const struct search *search, int64_t tasks,
+                                    int64_t *room, int *slot, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
 	const struct request *request = &search->shape->request;
@@ -132,19 +134,21 @@ static struct node *next_roomy_node(struct sched *sched, const struct search *se
 
 	/* Whole GPUs for all of them must be free on the one node. */
 	if (request->gpu_kind == GPU_WHOLE && search->view == VIEW_NOW)
-		scope.sets = &sched->index.whole[min64(tasks * request->gpu_count,
-		                                       INDEX_WHOLE_LEVELS - 1)];
+		scope.sets =
+		    &sched->index.whole[min64(tasks * request->gpu_count, INDEX_WHOLE_LEVELS - 1)];
 
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];
 		for (; bits; bits &= bits - 1) {
-			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			struct node *node =
+			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
 			if ((search->only && search->only != node) ||
 			    (search->rack && search->rack != node->rack))
 				continue;
 			int64_t group = 0;
-			int64_t count = link ? place_count_linked(sched, search, node, tasks, &group)
-			                     : place_count(sched, search, node);
+			int64_t count = link
+			                    ? place_count_linked(sched, search, node, tasks, &group)
+			                    : place_count(sched, search, node);
 			bool after = count > *room || (count == *room && node->slot > *slot);
 			if (count >= tasks && after && count < best_count) {
 				best = node;
@@ -174,9 +178,9 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 	int slot = -1;
 	bool placed = false;
 
-	while (!placed && !search->limit_blocked &&
-	       (node = next_roomy_node(sched, search, tasks, &room, &slot,
-	                               linked ? &link : NULL))) {
+	while (
+	    !placed && !search->limit_blocked &&
+	    (node = next_roomy_node(sched, search, tasks, &room, &slot, linked ? &link : NULL))) {
 		search->only = node;
 		search->link = link;
 		placed = place_tasks(sched, search, tasks);
@@ -200,7 +204,8 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];
 		for (; bits; bits &= bits - 1) {
-			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			struct node *node =
+			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
 			if (node->rack)
 				room[node->rack] += place_count(sched, search, node);
 		}
@@ -267,8 +272,8 @@ static int free_whole_gpus(const struct sched *sched, struct search *search,
  * the one with the most. */
 static struct node *split_node(struct sched *sched, struct search *search, int64_t left)
 {
-	const struct bitset *set = search->view == VIEW_NOW ? &sched->index.whole[1]
-	                                                    : &sched->index.open;
+	const struct bitset *set =
+	    search->view == VIEW_NOW ? &sched->index.whole[1] : &sched->index.open;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	struct gpu *gpus[GPUS_PER_NODE_MAX];
 	struct node *best = NULL;
@@ -276,7 +281,8 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
 
 	for (size_t w = 0; w < set->words && w < allowed->words; w++)
 		for (uint64_t bits = set->word[w] & allowed->word[w]; bits; bits &= bits - 1) {
-			struct node *node = sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+			struct node *node =
+			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
 			int64_t count = free_whole_gpus(sched, search, node, gpus);
 			bool better = best_count >= left ? count >= left && count < best_count
 			                                 : count > best_count;
@@ -308,10 +314,11 @@ static bool place_split(struct sched *sched, struct search *search)
 		if (count == 0)
 			break;
 		for (int i = 0; i < count; i++)
-			parts[i] = fit_part(&job->request, gpus[i], fit_mib(&job->request, gpus[i]));
+			parts[i] =
+			    fit_part(&job->request, gpus[i], fit_mib(&job->request, gpus[i]));
 		placed[task] = plan_reserve(sched, job, task, node,
-		                            search->view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM, parts,
-		                            count, NULL);
+		                            search->view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM,
+		                            parts, count, NULL);
 		if (!placed[task]) {
 			search->limit_blocked = true;
 			break;

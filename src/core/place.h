@@ -22,17 +22,17 @@ struct search {
 	struct job *job;
 	const struct shape *shape;
 	enum view view;
-	const struct node *only;     /* NULL: any */
-	int rack;                    /* 0: any */
-	int64_t link;                /* NVLink group, of the node `only`; 0: any */
-	int64_t until_ms;            /* backfill: ends before promises from then on; INT64_MAX: unknown */
+	const struct node *only; /* NULL: any */
+	int rack;                /* 0: any */
+	int64_t link;            /* NVLink group, of the node `only`; 0: any */
+	int64_t until_ms; /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
-	bool any;                    /* the first place that fits will do */
-	bool moving;                 /* for tasks that are releasing, rather than waiting */
-	int64_t candidates;          /* nodes that fitted, for the last task */
-	bool promise_blocked;        /* something fitted, but for a promise */
-	bool limit_blocked;          /* something fitted, but for a limit of the tenant */
-	int64_t score;               /* of the last task */
+	bool any;             /* the first place that fits will do */
+	bool moving;          /* for tasks that are releasing, rather than waiting */
+	int64_t candidates;   /* nodes that fitted, for the last task */
+	bool promise_blocked; /* something fitted, but for a promise */
+	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
+	int64_t score;        /* of the last task */
 };
 
 /* A policy scores a choice; the search keeps the lowest, by name among equals. */
@@ -71,21 +71,21 @@ bool place_job(struct sched *sched, struct search *search, int64_t tasks);
 
 /* What a fit is refused on, per GPU or per node, for 'why'. */
 enum check {
-	CHECK_NODE,      /* node offline, draining or not reported yet */
+	CHECK_NODE, /* node offline, draining or not reported yet */
 	CHECK_LABELS,
 	CHECK_MODEL,
 	CHECK_HEALTH,
 	CHECK_HOT,
-	CHECK_OVER,      /* more on it than it has */
-	CHECK_OCCUPIED,  /* asked for whole, and something is on it */
-	CHECK_WHOLE,     /* given whole to another */
-	CHECK_MEMORY,    /* too little free */
-	CHECK_SIZE,      /* smaller than asked for, even empty */
-	CHECK_CLAIM,     /* free now, but claimed */
-	CHECK_PROMISE,   /* free now, but promised to another before this would end */
+	CHECK_OVER,     /* more on it than it has */
+	CHECK_OCCUPIED, /* asked for whole, and something is on it */
+	CHECK_WHOLE,    /* given whole to another */
+	CHECK_MEMORY,   /* too little free */
+	CHECK_SIZE,     /* smaller than asked for, even empty */
+	CHECK_CLAIM,    /* free now, but claimed */
+	CHECK_PROMISE,  /* free now, but promised to another before this would end */
 	CHECK_CPU,
 	CHECK_HOST,
-	CHECK_COUNT,     /* its GPU fits, but not enough of its node's */
+	CHECK_COUNT, /* its GPU fits, but not enough of its node's */
 	CHECKS,
 };
 const char *check_name(enum check check);
@@ -99,8 +99,7 @@ enum check place_check_node(const struct sched *sched, const struct search *sear
 
 /* Counts refusals over all GPUs into rows of enum refusal_column, most first;
  * returns how many rows. `rows` has room for CHECKS. */
-int place_refusals(struct sched *sched, const struct search *search,
-                   int64_t rows[][REFUSAL_WIDTH]);
+int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH]);
 /* Whether the hardware could ever take the job's tasks, if all were empty. */
 bool place_possible(struct sched *sched, const struct job *job, struct error *error);
 

@@ -50,7 +50,8 @@ static bool may_claim(const struct sched *sched, const struct reservation *claim
 	for (int i = 0; i < claim->part_count; i++) {
 		const struct part *part = &claim->parts[i];
 		bool fits = part->whole ? gpu_empty_later(part->gpu) &&
-		        part->gpu->r.foreign_mib <= sched->config.foreign_tolerance_mib
+		                              part->gpu->r.foreign_mib <=
+		                                  sched->config.foreign_tolerance_mib
 		                        : gpu_shareable_later(part->gpu);
 		if (!fits || !gpu_is_open(part->gpu, &sched->config) ||
 		    gpu_free_later(part->gpu) < part->mib)
@@ -59,8 +60,8 @@ static bool may_claim(const struct sched *sched, const struct reservation *claim
 	}
 	if (host_free_later(&node->cpu, node->r.cpu_milli) < claim->cpu_milli ||
 	    host_free_later(&node->host, node->r.host_bytes) < claim->host_bytes)
-		return error_set(error, ERROR_NO_ROOM, "node %s will not have the CPU or host memory free",
-		                 node->r.name);
+		return error_set(error, ERROR_NO_ROOM,
+		                 "node %s will not have the CPU or host memory free", node->r.name);
 	return true;
 }
 
@@ -84,7 +85,7 @@ static struct reservation *make(struct sched *sched, struct job *job, int task, 
                                 enum phase phase, const struct part *parts, int part_count)
 {
 	struct reservation *reservation =
-	        memory_zero(1, sizeof(*reservation) + (size_t)part_count * sizeof(*parts));
+	    memory_zero(1, sizeof(*reservation) + (size_t)part_count * sizeof(*parts));
 
 	reservation->id = sched->meta.last_reservation_id + 1;
 	reservation->job = job;
@@ -138,8 +139,8 @@ static bool still_within_limits(const struct reservation *claim, struct error *e
 	for (const struct tenant *tenant = claim->job->tenant; tenant; tenant = tenant->parent)
 		for (int k = 0; k < AMOUNT_KINDS; k++)
 			if (amounts.of[k] > 0 && tenant->allocated.of[k] > tenant_limit(tenant, k))
-				return error_set(error, ERROR_NO_ROOM, "tenant %s is over its limit",
-				                 tenant->r.name);
+				return error_set(error, ERROR_NO_ROOM,
+				                 "tenant %s is over its limit", tenant->r.name);
 	return true;
 }
 
@@ -249,7 +250,8 @@ static void undo(struct sched *sched, const struct plan_step *step)
 		break;
 	}
 	if (sched->indexed)
-		index_restore(&sched->index, node, &sched->config, step->version, step->free_version);
+		index_restore(&sched->index, node, &sched->config, step->version,
+		              step->free_version);
 }
 
 void plan_rollback(struct sched *sched, size_t mark)

@@ -11,19 +11,19 @@
 struct plan_step {
 	enum { STEP_ENTER, STEP_LEAVE, STEP_PHASE } kind;
 	struct reservation *reservation;
-	enum phase phase;          /* before */
+	enum phase phase; /* before */
 	bool late;
 	int64_t since_ms;
-	uint64_t version;          /* of the node, before */
-	uint64_t free_version;     /* of the index, before */
+	uint64_t version;      /* of the node, before */
+	uint64_t free_version; /* of the index, before */
 };
 
 struct plan {
 	struct plan_step *steps;
 	size_t count, capacity;
 	bool open;
-	bool undoing;              /* the index is put right by plan.c, not by ledger.c */
-	bool unlimited;            /* limits of tenants are left aside: to see what fits at all */
+	bool undoing;   /* the index is put right by plan.c, not by ledger.c */
+	bool unlimited; /* limits of tenants are left aside: to see what fits at all */
 };
 
 void plan_begin(struct sched *sched);

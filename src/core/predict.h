@@ -14,10 +14,10 @@ struct predictor {
 };
 
 struct prediction {
-	int64_t expected_ms;  /* 0: unknown */
-	int64_t confidence;   /* thousandths: 0 knows nothing, 1000 always came true */
-	int64_t samples;      /* jobs that it is based on */
-	const char *basis;    /* "tenant and name", ...: for people */
+	int64_t expected_ms; /* 0: unknown */
+	int64_t confidence;  /* thousandths: 0 knows nothing, 1000 always came true */
+	int64_t samples;     /* jobs that it is based on */
+	const char *basis;   /* "tenant and name", ...: for people */
 };
 
 /* From the narrowest kind with enough lessons; without any, the job's

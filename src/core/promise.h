@@ -22,6 +22,10 @@ struct promise {
  * takes away those whose job does not wait any more. Where that takes marks off
  * GPUs the index gets a new free_version. */
 void promise_pass(struct sched *sched);
+/* Gives the waiting job a promise with the record's start, parts and comparison,
+ * in place of the one that it has; keeps it and writes the decision. No plan may
+ * be open. */
+void promise_give(struct sched *sched, struct job *job, const struct promise_record *record);
 /* Waiting until `start_ms` for what `rows` name (of PROMISE_WIDTH), rather than
  * preempting for it, because of what was compared. No plan may be open. */
 void promise_instead(struct sched *sched, struct job *job, int64_t start_ms, int64_t wait_gpu_ms,

@@ -31,16 +31,16 @@ struct queue_rule {
  * not changed while it is queued. */
 struct queue_entry {
 	int64_t priority, queued_ms, number;
-	int64_t urgent_ms;  /* at the cap from then on, whatever its wait; 0: not urgent by itself */
-	int32_t place;      /* in the heap of those that are urgent later; -1 */
+	int64_t urgent_ms; /* at the cap from then on, whatever its wait; 0: not urgent by itself */
+	int32_t place;     /* in the heap of those that are urgent later; -1 */
 	bool queued, aged;
 };
 
 struct queue {
 	struct queue_rule rule;
-	struct ranktree ageing;  /* by -(priority - age): the first is also the next at the cap */
-	struct ranktree aged;    /* by -(priority or cap, whichever is higher) */
-	struct heap urgent;      /* those of `ageing` with `urgent_ms`, by that */
+	struct ranktree ageing; /* by -(priority - age): the first is also the next at the cap */
+	struct ranktree aged;   /* by -(priority or cap, whichever is higher) */
+	struct heap urgent;     /* those of `ageing` with `urgent_ms`, by that */
 };
 
 void queue_init(struct queue *queue, struct queue_rule rule);

@@ -17,8 +17,8 @@ enum record_kind {
 	RECORD_TENANT,
 	RECORD_NODE,
 	RECORD_GPU,
-	RECORD_JOB,         /* what was asked: written once */
-	RECORD_JOB_STATE,   /* what became of it: the same row in a store's table of jobs */
+	RECORD_JOB,       /* what was asked: written once */
+	RECORD_JOB_STATE, /* what became of it: the same row in a store's table of jobs */
 	RECORD_TASK,
 	RECORD_RESERVATION,
 	RECORD_PROMISE,
@@ -32,59 +32,62 @@ enum record_kind {
 /* Counters and the clock. One row, id 1. */
 struct meta_record {
 	int64_t id;
-	int64_t now_ms;         /* the time of the last command */
-	int64_t term;           /* grows with each start of a scheduler */
+	int64_t now_ms; /* the time of the last command */
+	int64_t term;   /* grows with each start of a scheduler */
 	int64_t last_tenant_id, last_node_id, last_gpu_id, last_job_id, last_reservation_id,
 	    last_decision_id;
-	int64_t last_start;     /* numbers starts and checkpoints: the order of victims */
-	int64_t last_event;     /* numbers events */
+	int64_t last_start;       /* numbers starts and checkpoints: the order of victims */
+	int64_t last_event;       /* numbers events */
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
 };
 
 /* Settings. One row, id 1. */
 struct config_record {
 	int64_t id;
-	int32_t policy;                  /* enum policy: for jobs */
+	int32_t policy; /* enum policy: for jobs */
 	bool enable_preemption, enable_gangs, enable_thermal, enable_consolidation, enable_backfill;
-	bool move_any_job;               /* consolidate jobs without checkpoints too */
-	int64_t queue_max, tenant_queue_max;  /* waiting jobs, in all and of one tenant */
+	bool move_any_job;                   /* consolidate jobs without checkpoints too */
+	int64_t queue_max, tenant_queue_max; /* waiting jobs, in all and of one tenant */
 	int32_t default_priority;
-	int64_t ageing_per_minute;       /* points of priority that a minute of waiting adds */
-	int64_t ageing_cap;              /* points that waiting can add at the most */
+	int64_t ageing_per_minute; /* points of priority that a minute of waiting adds */
+	int64_t ageing_cap;        /* points that waiting can add at the most */
 	int64_t thermal_threshold_c, thermal_resume_c; /* hot at or above; cool again at or below */
 	int64_t usage_half_life_ms;
-	int64_t usage_influence;         /* thousandths: how strongly past use lowers a share */
-	int64_t min_runtime_ms;          /* no task is a victim before it ran that long */
-	int64_t release_timeout_ms;      /* releasing for longer is late: claims on it are planned anew */
-	int64_t gang_grace_ms;           /* a gang below its minimum is stopped after that */
-	int64_t refuse_backoff_ms;       /* wait after a node refused, doubled each time up to 64 times */
-	int64_t grace_ms;                /* between notice and kill, told to the node */
-	int64_t retention_ms;            /* a finished job stays in memory that long */
-	int64_t promise_interval_ms;     /* expected starts are looked at once in that time */
-	int64_t promise_jobs;            /* how many waiting jobs have a promised start */
-	int64_t promise_gpus;            /* thousandths: jobs that ask for less get none */
-	int64_t foreign_tolerance_mib;   /* foreign memory that a GPU given whole may have on it */
-	int64_t search_pause_us;         /* pause after a search for victims in vain, for each looked at */
-	int64_t search_width;            /* nodes scored for one task before the best is taken */
+	int64_t usage_influence;    /* thousandths: how strongly past use lowers a share */
+	int64_t min_runtime_ms;     /* no task is a victim before it ran that long */
+	int64_t release_timeout_ms; /* releasing for longer is late: claims on it are planned anew
+	                             */
+	int64_t gang_grace_ms;      /* a gang below its minimum is stopped after that */
+	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
+	int64_t grace_ms;          /* between notice and kill, told to the node */
+	int64_t retention_ms;      /* a finished job stays in memory that long */
+	int64_t promise_interval_ms;   /* expected starts are looked at once in that time */
+	int64_t promise_jobs;          /* how many waiting jobs have a promised start */
+	int64_t promise_gpus;          /* thousandths: jobs that ask for less get none */
+	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
+	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
+	int64_t search_width;    /* nodes scored for one task before the best is taken */
 };
 
 struct tenant_record {
 	int64_t id, parent_id;
 	const char *name;
-	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none */
+	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
+	                                                                         */
 	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
-	int64_t weight;                  /* thousandths */
-	int64_t priority;                /* higher is served first among siblings */
-	bool allow_preemption;           /* what its jobs default to */
+	int64_t weight;                           /* thousandths */
+	int64_t priority;                         /* higher is served first among siblings */
+	bool allow_preemption;                    /* what its jobs default to */
 	bool can_preempt_others;
-	int64_t max_preemptions;         /* of one job, which is protected after that; UNLIMITED */
-	int64_t queue_max;               /* waiting jobs; UNLIMITED */
-	int64_t cost_per_gpu_hour;       /* millionths of the currency */
-	int64_t budget_per_month;        /* millionths of the currency; UNLIMITED */
+	int64_t max_preemptions;   /* of one job, which is protected after that; UNLIMITED */
+	int64_t queue_max;         /* waiting jobs; UNLIMITED */
+	int64_t cost_per_gpu_hour; /* millionths of the currency */
+	int64_t budget_per_month;  /* millionths of the currency; UNLIMITED */
 	/* What it used, as of `metered_ms`; what it holds is added from there on. */
 	int64_t metered_ms;
-	int64_t usage_gpu, usage_cpu, usage_host; /* decayed amount x seconds; of host memory MiB x seconds */
-	int64_t gpu_ms;                  /* thousandths of GPUs x ms, ever */
+	int64_t usage_gpu, usage_cpu, usage_host; /* decayed amount x seconds; of host memory MiB x
+	                                             seconds */
+	int64_t gpu_ms;                           /* thousandths of GPUs x ms, ever */
 	int64_t cost, month, month_cost; /* ever; the month (year * 12 + month - 1) and its cost */
 	int64_t jobs_completed, jobs_failed, jobs_cancelled;
 };
@@ -92,59 +95,61 @@ struct tenant_record {
 struct node_record {
 	int64_t id;
 	const char *name, *boot, *zone, *rack;
-	const char *labels;              /* "key=value" pairs, sorted, separated by newlines */
+	const char *labels; /* "key=value" pairs, sorted, separated by newlines */
 	int64_t cpu_milli, host_bytes;
-	int32_t state;                   /* enum node_state */
+	int32_t state; /* enum node_state */
 	bool draining;
-	bool reported;                   /* since the scheduler's last start */
+	bool reported; /* since the scheduler's last start */
 };
 
 struct gpu_record {
 	int64_t id, node_id;
 	const char *uuid, *model, *mig_parent;
-	int64_t place;                   /* index on its node */
+	int64_t place; /* index on its node */
 	int64_t capacity_mib, overhead_mib, foreign_mib;
 	int64_t temperature_c;
-	int64_t nvlink_group;            /* GPUs of a node with the same number are linked; 0: not */
-	int64_t aliases;                 /* devices that the node advertised under this UUID */
+	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
+	int64_t aliases;      /* devices that the node advertised under this UUID */
 	bool hot, healthy, mig_mode;
-	bool present;                    /* in the node's last report */
+	bool present; /* in the node's last report */
 };
 
 struct job_record {
 	int64_t id, tenant_id;
 	const char *name;
-	const char *payload;             /* what the core does not read: command, environment, ... */
+	const char *payload; /* what the core does not read: command, environment, ... */
 	int64_t priority;
 	int32_t gpu_kind, gpu_count, fraction;
 	int64_t memory_mib, cpu_milli, host_bytes;
-	struct rows uneven;              /* memory_mib */
+	struct rows uneven; /* memory_mib */
 	int64_t tasks, min_available;
-	int64_t split_gpus;              /* whole GPUs to be spread over as few nodes as possible; 0: not */
-	bool preemptible, movable;       /* movable: has checkpoints, may be moved to consolidate */
-	const char *gpu_models;          /* allowed models, separated by '|'; empty: any */
-	const char *node_labels;         /* required "key=value" pairs, sorted, separated by newlines */
+	int64_t split_gpus; /* whole GPUs to be spread over as few nodes as possible; 0: not */
+	bool preemptible, movable; /* movable: has checkpoints, may be moved to consolidate */
+	const char *gpu_models;    /* allowed models, separated by '|'; empty: any */
+	const char *node_labels;   /* required "key=value" pairs, sorted, separated by newlines */
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
-	int64_t max_runtime_ms, deadline_ms; /* 0: none */
-	struct rows depends;             /* job id, enum dependency */
-	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array */
+	int64_t max_runtime_ms, deadline_ms;        /* 0: none */
+	struct rows depends;                        /* job id, enum dependency */
+	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
+	                                             */
 	const char *idempotency_key;
 	int64_t submitted_ms;
 };
 
 struct job_state_record {
-	int64_t id;                      /* the job's */
-	int32_t state;                   /* enum job_state */
+	int64_t id;    /* the job's */
+	int32_t state; /* enum job_state */
 	bool held;
-	int64_t queued_ms;               /* its age in the queue counts from here */
-	int64_t not_before_ms;           /* not tried before: a node refused it */
+	int64_t queued_ms;     /* its age in the queue counts from here */
+	int64_t not_before_ms; /* not tried before: a node refused it */
 	int64_t refusals;
-	int64_t expected_ms;             /* expected duration; 0: unknown */
-	int64_t confidence;              /* of that, thousandths */
-	int64_t start;                   /* number of its last start or checkpoint; 0: never started */
-	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum */
+	int64_t expected_ms; /* expected duration; 0: unknown */
+	int64_t confidence;  /* of that, thousandths */
+	int64_t start;       /* number of its last start or checkpoint; 0: never started */
+	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
+	                                                                  */
 	int64_t preempted_count;
 	int64_t exit_code;
 	const char *message;
@@ -154,10 +159,10 @@ enum task_state { TASK_PENDING, TASK_PLACED, TASK_RUNNING, TASK_STOPPING, TASK_E
 
 /* Written from a task's first placement on. */
 struct task_record {
-	int64_t job_id, place;           /* its number in the job: the key */
-	int32_t state;                   /* enum task_state */
-	int64_t reservation_id;          /* the one that it runs under, or is stopping under */
-	int64_t claim_id;                /* where it will start when memory is back */
+	int64_t job_id, place;  /* its number in the job: the key */
+	int32_t state;          /* enum task_state */
+	int64_t reservation_id; /* the one that it runs under, or is stopping under */
+	int64_t claim_id;       /* where it will start when memory is back */
 	int64_t started_ms, ended_ms, exit_code;
 };
 
@@ -165,69 +170,77 @@ enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PA
 
 struct reservation_record {
 	int64_t id, job_id, task, node_id;
-	int32_t phase;                   /* enum phase */
-	bool late;                       /* releasing for longer than it should */
-	bool requeue;                    /* releasing: its task is to be run again */
+	int32_t phase; /* enum phase */
+	bool late;     /* releasing for longer than it should */
+	bool requeue;  /* releasing: its task is to be run again */
 	int64_t cpu_milli, host_bytes;
-	int64_t since_ms;                /* in this phase */
-	struct rows parts;               /* enum part_column */
+	int64_t since_ms;  /* in this phase */
+	struct rows parts; /* enum part_column */
 };
 
 /* An expected start. `parts` are the GPUs that it counts on. */
 struct promise_record {
 	int64_t job_id;
 	int64_t start_ms, made_ms;
-	bool instead;                    /* of preempting: the victims are expected to end soon */
-	int64_t wait_gpu_ms, lost_gpu_ms;/* what was compared then */
-	struct rows parts;               /* task, gpu id, MiB, whole (0 or 1) */
+	bool instead;                     /* of preempting: the victims are expected to end soon */
+	int64_t wait_gpu_ms, lost_gpu_ms; /* what was compared then */
+	struct rows parts;                /* task, gpu id, MiB, whole (0 or 1) */
 };
 #define PROMISE_WIDTH 4
 
 /* What jobs of one kind took: the predictor's memory. */
 struct lesson_record {
-	int64_t id;                      /* hash of tenant and pattern */
-	int64_t tenant_id;               /* 0: of all tenants */
-	const char *pattern;             /* name with its numbers cut out; empty: any */
-	int64_t samples;                 /* how many were seen, capped */
-	int64_t mean, spread;            /* of log2(ms) in 1/1024: running mean, mean deviation */
+	int64_t id;           /* hash of tenant and pattern */
+	int64_t tenant_id;    /* 0: of all tenants */
+	const char *pattern;  /* name with its numbers cut out; empty: any */
+	int64_t samples;      /* how many were seen, capped */
+	int64_t mean, spread; /* of log2(ms) in 1/1024: running mean, mean deviation */
 	int64_t last_ms;
 };
 
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
 struct mix_record {
 	int64_t id;
-	bool fixed;                      /* given from outside; not learned */
-	int64_t arrivals, derived_at;    /* tasks seen; how many when `classes` was derived */
-	struct rows seen;                /* gpu thousandths, gpu count, cpu_milli, times */
-	struct rows classes;             /* gpu thousandths, gpu count, cpu_milli, weight */
+	bool fixed;                   /* given from outside; not learned */
+	int64_t arrivals, derived_at; /* tasks seen; how many when `classes` was derived */
+	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
+	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
 };
 #define MIX_WIDTH 4
 
 /* A long search for victims that found nothing: not to be repeated before. */
 struct backoff_record {
-	int64_t id;                      /* hash of the tenant, the shape, the priority and the kind */
+	int64_t id; /* hash of the tenant, the shape, the priority and the kind */
 	int64_t until_ms;
-	int64_t victims;                 /* that were looked at */
+	int64_t victims; /* that were looked at */
 };
 
 enum decision_kind {
-	DECISION_START,     /* placed where it fits now */
-	DECISION_CLAIM,     /* promised memory that is being freed */
-	DECISION_RECLAIM,   /* victims of other tenants make room */
-	DECISION_PREEMPT,   /* victims of the same tenant and lower priority make room */
-	DECISION_MOVE,      /* others move so that it fits */
-	DECISION_WAIT,      /* not preempted for: the victims end soon */
-	DECISION_PROMISE,   /* expected start given or changed */
-	DECISION_EVICTED,   /* this job was stopped for another */
-	DECISION_LAPSED,    /* a claim was given up: the release took too long */
-	DECISION_GANG,      /* a gang below its minimum was stopped */
-	DECISION_GROW,      /* an elastic job got another task */
+	DECISION_START,   /* placed where it fits now */
+	DECISION_CLAIM,   /* promised memory that is being freed */
+	DECISION_RECLAIM, /* victims of other tenants make room */
+	DECISION_PREEMPT, /* victims of the same tenant and lower priority make room */
+	DECISION_MOVE,    /* others move so that it fits */
+	DECISION_WAIT,    /* not preempted for: the victims end soon */
+	DECISION_PROMISE, /* expected start given or changed */
+	DECISION_EVICTED, /* this job was stopped for another */
+	DECISION_LAPSED,  /* a claim was given up: the release took too long */
+	DECISION_GANG,    /* a gang below its minimum was stopped */
+	DECISION_GROW,    /* an elastic job got another task */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the law. */
 enum gpu_line {
-	LINE_GPU, LINE_CAPACITY, LINE_OVERHEAD, LINE_FOREIGN, LINE_USED_BEFORE, LINE_RELEASING,
-	LINE_CLAIMED, LINE_ASKED, LINE_USED_AFTER, LINE_WIDTH,
+	LINE_GPU,
+	LINE_CAPACITY,
+	LINE_OVERHEAD,
+	LINE_FOREIGN,
+	LINE_USED_BEFORE,
+	LINE_RELEASING,
+	LINE_CLAIMED,
+	LINE_ASKED,
+	LINE_USED_AFTER,
+	LINE_WIDTH,
 };
 
 /* Why GPUs were refused: the check, how many failed on it, how far short the
@@ -236,17 +249,17 @@ enum refusal_column { REFUSAL_CHECK, REFUSAL_COUNT, REFUSAL_SHORT, REFUSAL_NEARE
 
 struct decision_record {
 	int64_t id, time_ms;
-	int32_t kind;                    /* enum decision_kind */
+	int32_t kind; /* enum decision_kind */
 	int64_t job_id, tenant_id;
-	int64_t tasks;                   /* how many tasks it is about */
-	int64_t for_job_id;              /* DECISION_EVICTED: for whom */
-	int64_t score;                   /* of the policy, for the last task; lower is better */
-	int64_t candidates;              /* nodes that fit, for the last task */
-	int64_t until_ms;                /* promised start, or when a claim lapses; 0: none */
-	int64_t wait_gpu_ms, lost_gpu_ms;/* compared: waiting against work lost */
-	struct rows gpus;                /* enum gpu_line */
-	struct rows victims;             /* job id, task, 1 if it moves, GPU-ms lost */
-	struct rows refusals;            /* enum refusal_column */
+	int64_t tasks;                    /* how many tasks it is about */
+	int64_t for_job_id;               /* DECISION_EVICTED: for whom */
+	int64_t score;                    /* of the policy, for the last task; lower is better */
+	int64_t candidates;               /* nodes that fit, for the last task */
+	int64_t until_ms;                 /* promised start, or when a claim lapses; 0: none */
+	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
+	struct rows gpus;                 /* enum gpu_line */
+	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
+	struct rows refusals;             /* enum refusal_column */
 };
 #define VICTIM_WIDTH 4
 

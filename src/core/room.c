@@ -8,9 +8,9 @@
 #include "core/fairshare.h"
 #include "core/state.h"
 
-#define CONFIDENT 500            /* thousandths: an expected end that is waited for */
-#define WAIT_SLACK_MS 30000      /* how late an awaited end may be */
-#define VICTIM_ROWS 64           /* victims that one decision shows */
+#define CONFIDENT 500       /* thousandths: an expected end that is waited for */
+#define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
+#define VICTIM_ROWS 64      /* victims that one decision shows */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -31,6 +31,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->hopeless_count = 0;
 	if (kind != ROOM_CONSOLIDATE)
@@ -76,7 +77,7 @@ static const struct amounts *asked_by(struct sched *sched, struct job_class *cla
 	if (shape->asked_mib != smallest) {
 		struct queue_entry *entry = queue_first(&class->queue, sched_now(sched));
 		const struct job *job =
-		        (const struct job *)(void *)((char *)entry - offsetof(struct job, entry));
+		    (const struct job *)(void *)((char *)entry - offsetof(struct job, entry));
 		shape->asked = job_amounts(sched, job, shape->tasks);
 		shape->asked_mib = smallest;
 	}
@@ -141,8 +142,8 @@ static int64_t released_tasks(const struct victim *victim)
 	int64_t count = 0;
 
 	for (int i = 0; i < victim->job->r.tasks; i++)
-		count += is_released(victim->job->tasks[i].reservation) &&
-		         !victim->job->tasks[i].claim;
+		count +=
+		    is_released(victim->job->tasks[i].reservation) && !victim->job->tasks[i].claim;
 	return count;
 }
 
@@ -165,14 +166,18 @@ static bool move_victim(struct sched *sched, const struct victim *victim)
 	if (rest_goes(&sched->room, victim))
 		return job->tasks[victim->task].claim != NULL;
 	int64_t tasks = victim->task >= 0 ? !job->r.closeness_required : released_tasks(victim);
-	struct shape shape = { .request = job->request, .tasks = tasks, .filter = job->filter,
+	struct shape shape = { .request = job->request,
+		               .tasks = tasks,
+		               .filter = job->filter,
 		               .closeness = (enum closeness)job->r.closeness,
 		               .closeness_required = job->r.closeness_required };
-	struct search search = { .job = job, .shape = &shape, .view = VIEW_LATER,
-		                 .until_ms = INT64_MAX, .moving = true };
+	struct search search = { .job = job,
+		                 .shape = &shape,
+		                 .view = VIEW_LATER,
+		                 .until_ms = INT64_MAX,
+		                 .moving = true };
 
-	return tasks > 0 && victim_may_move(sched, job) &&
-	       place_job(sched, &search, tasks);
+	return tasks > 0 && victim_may_move(sched, job) && place_job(sched, &search, tasks);
 }
 
 /* Everyone who need not go stays, the last named first; others move if they may. */
@@ -291,15 +296,16 @@ static struct comparison compare(const struct sched *sched, const struct job *jo
 		losers++;
 		int64_t end_ms = job_expected_end(victim->job, now_ms);
 		compared.lost_gpu_ms += job_work_at_risk(victim->job, now_ms);
-		compared.known = compared.known && end_ms != INT64_MAX &&
-		                 victim->job->s.confidence >= CONFIDENT;
+		compared.known =
+		    compared.known && end_ms != INT64_MAX && victim->job->s.confidence >= CONFIDENT;
 		if (compared.known)
 			compared.until_ms = max64(compared.until_ms, end_ms);
 	}
 	compared.known = compared.known && losers > 0;
 	struct amounts amounts = job_amounts(sched, job, job->class->shape->tasks);
 	if (compared.known)
-		compared.wait_gpu_ms = muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
+		compared.wait_gpu_ms =
+		    muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
 	return compared;
 }
 
@@ -337,8 +343,8 @@ static bool wait_instead(struct sched *sched, struct job *job, const struct comp
 		return false;
 	int count = awaited_parts(sched, rows);
 	plan_abandon(sched);
-	promise_instead(sched, job, compared->until_ms, compared->wait_gpu_ms, compared->lost_gpu_ms,
-	                rows, count);
+	promise_instead(sched, job, compared->until_ms, compared->wait_gpu_ms,
+	                compared->lost_gpu_ms, rows, count);
 	return true;
 }
 
@@ -364,10 +370,12 @@ static int64_t victim_rows(const struct sched *sched, int64_t *rows)
 static void evict(struct sched *sched, const struct victim *victim, const struct job *winner)
 {
 	struct job *job = victim->job;
-	struct decision_record decision = { .kind = DECISION_EVICTED, .job_id = job->r.id,
+	struct decision_record decision = { .kind = DECISION_EVICTED,
+		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
 		                            .for_job_id = winner->r.id,
-		                            .lost_gpu_ms = job_work_at_risk(job, sched_now(sched)) };
+		                            .lost_gpu_ms =
+		                                job_work_at_risk(job, sched_now(sched)) };
 
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct task *task = &job->tasks[i];
@@ -392,9 +400,11 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 	struct room *room = &sched->room;
 	int64_t rows[VICTIM_ROWS * VICTIM_WIDTH];
 	struct decision_record decision = {
-		.kind = kind == ROOM_RECLAIM ? DECISION_RECLAIM :
-		        kind == ROOM_PREEMPT ? DECISION_PREEMPT : DECISION_MOVE,
-		.wait_gpu_ms = compared->wait_gpu_ms, .lost_gpu_ms = compared->lost_gpu_ms,
+		.kind = kind == ROOM_RECLAIM   ? DECISION_RECLAIM
+		        : kind == ROOM_PREEMPT ? DECISION_PREEMPT
+		                               : DECISION_MOVE,
+		.wait_gpu_ms = compared->wait_gpu_ms,
+		.lost_gpu_ms = compared->lost_gpu_ms,
 		.victims = { rows, victim_rows(sched, rows) },
 	};
 
@@ -412,53 +422,66 @@ static bool is_no_easier(const struct job_class *class, const struct job_class *
 	const struct shape *a = class->shape, *b = other->shape;
 	const struct request *x = &a->request, *y = &b->request;
 
-	return class->preemptible == other->preemptible && a->filter == b->filter &&
-	       (kind != ROOM_PREEMPT || class->priority <= other->priority) &&
-	       a->closeness == b->closeness && a->closeness_required >= b->closeness_required &&
-	       x->gpu_kind == y->gpu_kind && x->gpu_kind != GPU_UNEVEN &&
-	       x->gpu_count >= y->gpu_count && x->fraction >= y->fraction &&
-	       x->memory_mib >= y->memory_mib && x->cpu_milli >= y->cpu_milli &&
-	       x->host_bytes >= y->host_bytes && a->tasks >= b->tasks &&
-	       a->split_gpus >= b->split_gpus;
+	if (class->preemptible != other->preemptible ||
+	    (kind == ROOM_PREEMPT && class->priority > other->priority))
+		return false;
+	if (a == b)
+		return true;
+	return a->filter == b->filter && a->closeness == b->closeness &&
+	       a->closeness_required >= b->closeness_required && x->gpu_kind == y->gpu_kind &&
+	       x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
+	       x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
+	       x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
+	       a->tasks >= b->tasks && a->split_gpus >= b->split_gpus;
 }
 
-bool room_is_hopeless(const struct job_class *class, enum room_kind kind)
+bool room_is_hopeless(const struct sched *sched, const struct job_class *class, enum room_kind kind)
 {
 	const struct tenant *tenant = class->tenant;
+	const struct shape *shape = class->shape;
+	int preemptible = class->preemptible;
 
+	if (shape->hopeless[preemptible].round == sched->room.round &&
+	    shape->hopeless[preemptible].tenant == tenant &&
+	    (kind != ROOM_PREEMPT || class->priority <= shape->hopeless[preemptible].priority))
+		return true;
 	for (size_t i = 0; i < tenant->hopeless_count; i++)
 		if (is_no_easier(class, tenant->hopeless[i], kind))
 			return true;
 	return false;
 }
 
-static void note_hopeless(struct job_class *class, enum room_kind kind)
+static void note_hopeless(const struct sched *sched, struct job_class *class, enum room_kind kind)
 {
 	struct tenant *tenant = class->tenant;
+	struct shape *shape = class->shape;
 
-	if (room_is_hopeless(class, kind))
+	if (room_is_hopeless(sched, class, kind))
 		return;
 	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
 	tenant->hopeless[tenant->hopeless_count++] = class;
+	shape->hopeless[class->preemptible].tenant = tenant;
+	shape->hopeless[class->preemptible].round = sched->room.round;
+	shape->hopeless[class->preemptible].priority = class->priority;
 }
 
 /* What failed in this round, or in this state, is not tried again, nor is what
  * is no easier. */
 static bool failed_before(const struct sched *sched, struct job_class *class, enum room_kind kind)
 {
-	if (room_is_hopeless(class, kind))
+	if (room_is_hopeless(sched, class, kind))
 		return true;
 	if (class->room_failed[kind] != sched->pass.state ||
 	    sched_now(sched) >= class->room_retry_ms[kind])
 		return false;
-	note_hopeless(class, kind);
+	note_hopeless(sched, class, kind);
 	return true;
 }
 
 void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind)
 {
 	if (backoff_pauses(sched, search_id(class, kind)))
-		note_hopeless(class, kind);
+		note_hopeless(sched, class, kind);
 }
 
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
@@ -472,7 +495,7 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 		return false;
 	search.ignore_promises = true;
 	if (!room_find(sched, &search, kind)) {
-		note_hopeless(class, kind);
+		note_hopeless(sched, class, kind);
 		if (!backoff_begin(sched, search_id(class, kind), (int64_t)sched->room.count)) {
 			class->room_failed[kind] = state;
 			class->room_retry_ms[kind] = sched->room.retry_ms;

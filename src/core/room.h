@@ -14,26 +14,26 @@ enum room_kind {
  * without, or all that is left of a job. */
 struct victim {
 	struct job *job;
-	int task;                 /* -1: all of them */
-	struct amounts amounts;   /* what its tenant would have less */
+	int task;               /* -1: all of them */
+	struct amounts amounts; /* what its tenant would have less */
 	bool kept, moved;
 };
 
 /* How far the victims of a tenant have been gone through. */
 struct victim_cursor {
-	struct amounts taken;     /* with the next one; negative, as the order wants it */
+	struct amounts taken; /* with the next one; negative, as the order wants it */
 	struct victim next;
-	int64_t priority, start;  /* of the job that `next` is of */
-	int32_t spared;           /* tasks of that job that were named already */
+	int64_t priority, start; /* of the job that `next` is of */
+	int32_t spared;          /* tasks of that job that were named already */
 	bool begun;
-	bool whole;               /* surplus tasks of this priority are all named */
-	bool movers;              /* the tenant has no more than its share: only what moves counts */
+	bool whole;  /* surplus tasks of this priority are all named */
+	bool movers; /* the tenant has no more than its share: only what moves counts */
 };
 
 /* A victim that has something on a node. */
 struct victim_link {
 	size_t victim;
-	int32_t next;             /* link of the same node; -1: none */
+	int32_t next; /* link of the same node; -1: none */
 };
 
 /* What a search for victims keeps between calls. */
@@ -41,18 +41,19 @@ struct room {
 	struct order order;
 	struct victim_cursor *cursors; /* by place in tenants.all */
 	size_t cursor_capacity;
-	struct victim *victims;   /* those named so far, in the order in which they would go */
+	struct victim *victims; /* those named so far, in the order in which they would go */
 	size_t count, capacity;
 	struct victim_link *links;
 	size_t link_count, link_capacity;
-	size_t *chosen;           /* of `victims`, for one attempt */
+	size_t *chosen; /* of `victims`, for one attempt */
 	size_t chosen_count, chosen_capacity;
-	struct node **nodes;      /* those that victims so far are on */
+	struct node **nodes; /* those that victims so far are on */
 	size_t node_count, node_capacity;
-	int64_t mark;             /* what the marks of nodes and GPUs are compared with */
-	int64_t retry_ms;         /* when time alone would name more */
-	int64_t free_gpu;         /* thousandths free in all; for consolidating */
-	bool entitled;            /* consolidate only for jobs within their tenant's fair share */
+	uint64_t round;   /* numbers the calls of room_begin */
+	int64_t mark;     /* what the marks of nodes and GPUs are compared with */
+	int64_t retry_ms; /* when time alone would name more */
+	int64_t free_gpu; /* thousandths free in all; for consolidating */
+	bool entitled;    /* consolidate only for jobs within their tenant's fair share */
 };
 
 /* Looks at what may change during one round of making room; false if there is
@@ -65,7 +66,8 @@ bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_
 bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind);
 /* Whether the same, or something that is no harder, was found in this round to
  * have no room; searches that pause (see backoff.h) count when they are noted. */
-bool room_is_hopeless(const struct job_class *class, enum room_kind kind);
+bool room_is_hopeless(const struct sched *sched, const struct job_class *class,
+                      enum room_kind kind);
 void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind);
 
 /* Looks for the victims that cost least: by tenant in the reverse order of fair

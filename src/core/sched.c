@@ -130,17 +130,14 @@ static struct job **all_jobs(const struct sched *sched, size_t *count)
 /* What waiting jobs ask for is counted by the smallest GPU there is. */
 static void ask_anew(struct sched *sched)
 {
-	size_t count;
-	struct job **jobs = all_jobs(sched, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		if (!jobs[i]->class)
+	for (size_t i = 0; i < sched->jobs.capacity; i++) { /* sums are the same in any order */
+		struct job *job = sched->jobs.entries[i].value;
+		if (!job || !job->class)
 			continue;
-		tenant_ask(jobs[i]->tenant, &jobs[i]->asked, -1);
-		jobs[i]->asked = job_amounts(sched, jobs[i], jobs[i]->pending);
-		tenant_ask(jobs[i]->tenant, &jobs[i]->asked, 1);
+		tenant_ask(job->tenant, &job->asked, -1);
+		job->asked = job_amounts(sched, job, job->pending);
+		tenant_ask(job->tenant, &job->asked, 1);
 	}
-	free(jobs);
 }
 
 void sched_prepare(struct sched *sched)
@@ -168,41 +165,70 @@ static void late_releases(struct sched *sched)
 		sched->pass.state++;
 		ledger_phase(sched, reservation, PHASE_RELEASING, true);
 		sched_dirty_reservation(sched, reservation);
-		sched_event(sched, (struct event){
-			.kind = EVENT_RELEASE_LATE, .job_id = reservation->job->r.id,
-			.task = reservation->task, .node_id = reservation->node->r.id,
-			.tenant_id = reservation->job->r.tenant_id });
+		sched_event(sched, (struct event){ .kind = EVENT_RELEASE_LATE,
+		                                   .job_id = reservation->job->r.id,
+		                                   .task = reservation->task,
+		                                   .node_id = reservation->node->r.id,
+		                                   .tenant_id = reservation->job->r.tenant_id });
 	}
 }
 
-/* Jobs for which time alone changed something, by id: when each was due depends on
- * what was looked at since. One that this very command has changed is left for the
- * next, so that its last record is written first. */
-static void due_jobs(struct sched *sched)
+/* A list of jobs that grows. */
+struct job_list {
+	struct job **at;
+	size_t count, capacity;
+};
+
+static void list_add(struct job_list *list, struct job *job)
 {
-	struct job **due = NULL;
-	size_t count = 0, capacity = 0;
+	array_reserve(list->at, list->capacity, list->count + 1);
+	list->at[list->count++] = job;
+}
+
+/* Takes all jobs that are due out of the heap, by id: when exactly each was due
+ * depends on what was looked at since. */
+static void take_due_jobs(struct sched *sched, struct job_list *due)
+{
 	struct job *job;
 
+	due->count = 0;
 	while ((job = heap_first(&sched->timers)) && job->timer_ms <= sched_now(sched)) {
 		heap_pop(&sched->timers);
 		job->timer_ms = INT64_MAX;
-		array_reserve(due, capacity, count + 1);
-		due[count++] = job;
+		list_add(due, job);
 	}
-	if (count > 1)
-		qsort(due, count, sizeof(struct job *), by_id);
-	for (size_t i = 0; i < count; i++) {
-		if (heap_has(&sched->timers, due[i]))
-			continue;
-		if (due[i]->dirty) {
-			job_settle(sched, due[i]);
-		} else {
-			job_timer(sched, due[i]);
-			sched->pass.state++;
+	if (due->count > 1)
+		qsort(due->at, due->count, sizeof(struct job *), by_id);
+}
+
+/* Jobs for which time alone changed something. One that this very command has
+ * changed is left for the next, so that its last record is written first; one
+ * that was touched by what happened to another is looked at again. */
+static void due_jobs(struct sched *sched)
+{
+	struct job_list due = { 0 }, later = { 0 };
+	bool again;
+
+	do {
+		again = false;
+		take_due_jobs(sched, &due);
+		for (size_t i = 0; i < due.count; i++) {
+			struct job *job = due.at[i];
+			if (heap_has(&sched->timers, job)) {
+				again = true;
+			} else if (job->dirty) {
+				list_add(&later, job);
+			} else {
+				job_timer(sched, job);
+				sched->pass.state++;
+			}
 		}
-	}
-	free(due);
+	} while (again);
+	for (size_t i = 0; i < later.count; i++)
+		if (!heap_has(&sched->timers, later.at[i]))
+			job_settle(sched, later.at[i]);
+	free(due.at);
+	free(later.at);
 }
 
 static void time_passed(struct sched *sched)
@@ -219,7 +245,8 @@ static bool put_tenant(struct sched *sched, const struct tenant_record *given, s
 	struct tenant_record before = record;
 
 	if (record.id && !tenant)
-		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known", (long long)record.id);
+		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known",
+		                 (long long)record.id);
 	if (tenant) {
 		before = tenant->r;
 		tenant_settle_now(&sched->tenants, tenant, sched_now(sched), &sched->config);
@@ -248,8 +275,10 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 	for (size_t i = 0; i < sched->jobs.capacity; i++) {
 		const struct job *job = sched->jobs.entries[i].value;
 		if (job && job->tenant == tenant)
-			return error_set(error, ERROR_CONFLICT, "tenant %s has jobs: wait until they are over "
-			                 "and forgotten", tenant->r.name);
+			return error_set(error, ERROR_CONFLICT,
+			                 "tenant %s has jobs: wait until they are over "
+			                 "and forgotten",
+			                 tenant->r.name);
 	}
 	shapes_forget_tenant(&sched->shapes, tenant);
 	if (!tenants_delete(&sched->tenants, tenant, error))
@@ -288,8 +317,9 @@ static bool configure(struct sched *sched, const struct config_record *config, s
 	sched->config = *config;
 	sched->config.id = 1;
 	sched->config_dirty = true;
-	shapes_rerule(&sched->shapes, (struct queue_rule){ config->ageing_per_minute,
-	                                                   config->ageing_cap }, sched_now(sched));
+	shapes_rerule(&sched->shapes,
+	              (struct queue_rule){ config->ageing_per_minute, config->ageing_cap },
+	              sched_now(sched));
 	sched_cluster_changed(sched, true);
 	backoff_clear(sched);
 	settle_all(sched);
@@ -359,11 +389,11 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 	case COMMAND_TASK_STARTED:
 		return task_started(sched, reservation, error);
 	case COMMAND_TASK_REFUSED:
-		return task_refused(sched, reservation, command->task.message ? command->task.message : "",
-		                    error);
+		return task_refused(sched, reservation,
+		                    command->task.message ? command->task.message : "", error);
 	case COMMAND_TASK_EXITED:
-		return task_exited(sched, reservation, command->task.exit_code, command->task.released,
-		                   error);
+		return task_exited(sched, reservation, command->task.exit_code,
+		                   command->task.released, error);
 	case COMMAND_TASK_CHECKPOINT:
 		return task_checkpoint(sched, reservation, error);
 	default:
@@ -396,7 +426,8 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_GPU_REPORT:
 		return facts_gpu_report(sched, &command->gpu, error);
 	case COMMAND_NODE_STATE:
-		return facts_node_state(sched, command->node_state.name, command->node_state.state, error);
+		return facts_node_state(sched, command->node_state.name, command->node_state.state,
+		                        error);
 	case COMMAND_NODE_DRAIN:
 		return facts_node_drain(sched, command->drain.name, command->drain.draining, error);
 	case COMMAND_NODE_DEAD:
@@ -443,8 +474,7 @@ bool sched_apply(struct sched *sched, const struct command *command, struct effe
 	return applied;
 }
 
-bool sched_load(struct sched *sched, enum record_kind kind, const void *record,
-                struct error *error)
+bool sched_load(struct sched *sched, enum record_kind kind, const void *record, struct error *error)
 {
 	if (!stored_check(sched, kind, record, error))
 		return false;

@@ -101,7 +101,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 
 struct finding {
 	struct choice best;
-	uint64_t gpus;      /* of the best */
+	uint64_t gpus; /* of the best */
 	bool found;
 	int64_t scored, most; /* `most` are enough */
 };
@@ -165,8 +165,9 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 {
 	struct scope scope = place_scope(sched, search);
 	bool by_level = sched->cluster.node_count > EXHAUSTIVE_NODES && scope.levels > 1;
-	struct finding finding = { .most = search->any ? 1 :
-	                                   by_level ? sched->config.search_width : INT64_MAX };
+	struct finding finding = { .most = search->any ? 1
+		                           : by_level  ? sched->config.search_width
+		                                       : INT64_MAX };
 
 	if (search->only)
 		look_at(sched, search, (struct node *)search->only, &finding);
@@ -175,7 +176,8 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 	else if (!set_is_empty(scope.sets))
 		for (int level = 0; level < scope.levels && finding.scored < finding.most; level++)
 			look_through(sched, search, scope.sets + level,
-			             level + 1 < scope.levels ? scope.sets + level + 1 : NULL, &finding);
+			             level + 1 < scope.levels ? scope.sets + level + 1 : NULL,
+			             &finding);
 	search->candidates = finding.scored;
 	if (!finding.found)
 		return false;

@@ -31,12 +31,17 @@ struct shape {
 	enum closeness closeness;
 	bool closeness_required;
 	struct filter *filter;
-	struct amounts asked;       /* what one attempt asks for, by the smallest GPU of `asked_mib` */
-	int64_t asked_mib;          /* plus 1; 0: not counted yet */
+	struct amounts asked;    /* what one attempt asks for, by the smallest GPU of `asked_mib` */
+	int64_t asked_mib;       /* plus 1; 0: not counted yet */
 	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
 	uint64_t claim_failed_version; /* the same for claims on what is releasing */
-	struct job_class *opened[2]; /* scratch of a pass, by preemptible */
-	struct job_class **classes;    /* with waiting jobs, in no order that decides anything */
+	struct job_class *opened[2];   /* scratch of a pass, by preemptible */
+	struct { /* the last that was found hopeless, by preemptible; see room.c */
+		const struct tenant *tenant;
+		uint64_t round;
+		int64_t priority;
+	} hopeless[2];
+	struct job_class **classes; /* with waiting jobs, in no order that decides anything */
 	size_t class_count, class_capacity;
 	int64_t active_place; /* in shapes.active; -1 */
 };
@@ -52,9 +57,9 @@ struct job_class {
 	int64_t shape_place, tenant_place; /* in their lists of classes; -1 while empty */
 	int32_t pass_place;                /* in a pass's heap; -1 */
 	uint64_t key;                      /* the same for the same class in every run */
-	int64_t pass_key, pass_number;     /* effective priority and number of its first job there */
-	uint64_t room_failed[3];           /* by enum room_kind: the state in which no room could be made */
-	int64_t room_retry_ms[3];          /* when time alone may have changed that */
+	int64_t pass_key, pass_number; /* effective priority and number of its first job there */
+	uint64_t room_failed[3];  /* by enum room_kind: the state in which no room could be made */
+	int64_t room_retry_ms[3]; /* when time alone may have changed that */
 };
 #define LENGTH_UNKNOWN 63
 

@@ -23,8 +23,8 @@ struct dirty {
 	struct dirty_item {
 		enum record_kind kind;
 		void *what;
-		int task;                /* RECORD_TASK */
-	} *items;
+		int task; /* RECORD_TASK */
+	} * items;
 	size_t count, capacity;
 };
 
@@ -34,13 +34,13 @@ struct sched {
 	struct config_record config;
 	bool config_dirty;
 	struct cluster cluster;
-	uint64_t cluster_version;        /* another number when nodes, models or labels change */
+	uint64_t cluster_version; /* another number when nodes, models or labels change */
 	struct index index;
-	bool indexed, counted;           /* the index, and the cluster's totals, are right */
-	int64_t asked_mib;               /* the smallest GPU that the jobs' `asked` is based on */
+	bool indexed, counted; /* the index, and the cluster's totals, are right */
+	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;
-	struct map jobs, reservations;   /* by id */
-	struct text_map keys;            /* idempotency keys: "tenant id/key" to job */
+	struct map jobs, reservations; /* by id */
+	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */
 	struct shapes shapes;
 	struct predictor predictor;
 	struct mix mix;
@@ -48,19 +48,19 @@ struct sched {
 	struct pass pass;
 	struct room room;
 	struct backoffs backoffs;
-	struct heap timers;              /* jobs, by timer_ms then id */
-	struct heap releases;            /* reservations that are releasing, by due_ms then id */
-	struct ranktree claimants;       /* jobs with claims, by id */
-	struct ranktree ends;            /* running jobs with an expected end, by (end, id) */
-	struct promise **promises;       /* by the ids of their jobs */
+	struct heap timers;        /* jobs, by timer_ms then id */
+	struct heap releases;      /* reservations that are releasing, by due_ms then id */
+	struct ranktree claimants; /* jobs with claims, by id */
+	struct ranktree ends;      /* running jobs with an expected end, by (end, id) */
+	struct promise **promises; /* by the ids of their jobs */
 	size_t promise_count, promise_capacity;
-	struct ranktree shorts;          /* jobs below their minimum, by (when to stop them, id) */
-	struct map arrays;               /* array id -> struct array * */
+	struct ranktree shorts;           /* jobs below their minimum, by (when to stop them, id) */
+	struct map arrays;                /* array id -> struct array * */
 	int64_t victims, movable_victims; /* jobs in the tenants' trees of victims */
-	int64_t queued;                  /* jobs in the queues of their tenants */
-	int64_t waiting;                 /* jobs that are not over and hold nothing */
+	int64_t queued;                   /* jobs in the queues of their tenants */
+	int64_t waiting;                  /* jobs that are not over and hold nothing */
 	struct dirty dirty;
-	struct effects *effects;         /* of the command that is being applied */
+	struct effects *effects; /* of the command that is being applied */
 };
 
 static inline int64_t sched_now(const struct sched *sched) { return sched->meta.now_ms; }

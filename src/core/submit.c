@@ -39,9 +39,10 @@ static bool check_uneven(const struct job_record *job, struct error *error)
 		                 (long long)job->uneven.count, job->gpu_count);
 	for (int64_t i = 0; i < job->uneven.count; i++)
 		if (job->uneven.at[i] <= 0 || job->uneven.at[i] > MIB_MAX)
-			return error_set(error, ERROR_INVALID,
-			                 "GPU memory of part %lld is %lld MiB: it must be 1 to %lld",
-			                 (long long)i, (long long)job->uneven.at[i], (long long)MIB_MAX);
+			return error_set(
+			    error, ERROR_INVALID,
+			    "GPU memory of part %lld is %lld MiB: it must be 1 to %lld",
+			    (long long)i, (long long)job->uneven.at[i], (long long)MIB_MAX);
 	return true;
 }
 
@@ -58,17 +59,19 @@ static bool check_gpus(const struct job_record *job, struct error *error)
 	case GPU_UNEVEN:
 		break;
 	default:
-		return error_set(error, ERROR_INVALID, "unknown way %d to ask for GPUs", job->gpu_kind);
+		return error_set(error, ERROR_INVALID, "unknown way %d to ask for GPUs",
+		                 job->gpu_kind);
 	}
 	if (job->gpu_count < 1 || job->gpu_count > PARTS_MAX)
 		return error_set(error, ERROR_INVALID,
 		                 "gpu_count is %d: one task takes 1 to %d GPUs; use tasks for more",
 		                 job->gpu_count, PARTS_MAX);
 	if (job->gpu_kind == GPU_FRACTION && (job->fraction < 1 || job->fraction > WHOLE_GPU))
-		return error_set(error, ERROR_INVALID, "gpu_fraction is %d/1000: it must be 1 to 1000",
-		                 job->fraction);
+		return error_set(error, ERROR_INVALID,
+		                 "gpu_fraction is %d/1000: it must be 1 to 1000", job->fraction);
 	if (job->gpu_kind == GPU_MEMORY && job->memory_mib <= 0)
-		return error_set(error, ERROR_INVALID, "gpu_memory is %lld MiB: it must be positive",
+		return error_set(error, ERROR_INVALID,
+		                 "gpu_memory is %lld MiB: it must be positive",
 		                 (long long)job->memory_mib);
 	return job->gpu_kind != GPU_UNEVEN || check_uneven(job, error);
 }
@@ -79,10 +82,12 @@ static bool check_tasks(const struct job_record *job, struct error *error)
 		return error_set(error, ERROR_INVALID, "tasks is %lld: it must be 1 to %d",
 		                 (long long)job->tasks, TASKS_MAX);
 	if (job->min_available < 1 || job->min_available > job->tasks)
-		return error_set(error, ERROR_INVALID, "min_available is %lld: it must be 1 to tasks, %lld",
+		return error_set(error, ERROR_INVALID,
+		                 "min_available is %lld: it must be 1 to tasks, %lld",
 		                 (long long)job->min_available, (long long)job->tasks);
 	if (job->split_gpus < 0 || job->split_gpus > TASKS_MAX)
-		return error_set(error, ERROR_INVALID, "a split over %lld GPUs: it must be at most %d",
+		return error_set(error, ERROR_INVALID,
+		                 "a split over %lld GPUs: it must be at most %d",
 		                 (long long)job->split_gpus, TASKS_MAX);
 	if (job->split_gpus > 0 && job->gpu_kind != GPU_WHOLE)
 		return error_set(error, ERROR_INVALID, "only whole GPUs can be split over nodes");
@@ -93,7 +98,8 @@ static bool check_tasks(const struct job_record *job, struct error *error)
 static bool check_now(const struct sched *sched, const struct job_record *job, struct error *error)
 {
 	if (job->min_available > 1 && !sched->config.enable_gangs)
-		return error_set(error, ERROR_FORBIDDEN, "gangs are switched off (enable_gang_scheduling)");
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "gangs are switched off (enable_gang_scheduling)");
 	if (job->deadline_ms > 0 && job->deadline_ms <= sched_now(sched))
 		return error_set(error, ERROR_INVALID, "the deadline has passed already");
 	return true;
@@ -114,7 +120,8 @@ static bool check_choices(const struct job_record *job, struct error *error)
 static bool check_kinds_of_dependency(const struct job_record *job, struct error *error)
 {
 	if (job->depends.count < 0 || job->depends.count > DEPENDS_MAX)
-		return error_set(error, ERROR_INVALID, "a job can depend on at most %d others", DEPENDS_MAX);
+		return error_set(error, ERROR_INVALID, "a job can depend on at most %d others",
+		                 DEPENDS_MAX);
 	for (int64_t i = 0; i < job->depends.count; i++) {
 		int64_t kind = job->depends.at[2 * i + 1];
 		if (kind != AFTER_SUCCESS && kind != AFTER_ANY)
@@ -131,23 +138,27 @@ static bool check_depends(const struct sched *sched, const struct job_record *jo
 		const int64_t *row = job->depends.at + 2 * i;
 		const struct job *other = map_get(&sched->jobs, row[0]);
 		if (!other || other->r.tenant_id != job->tenant_id)
-			return error_set(error, ERROR_NOT_FOUND, "depends on job-%lld, which is not known",
+			return error_set(error, ERROR_NOT_FOUND,
+			                 "depends on job-%lld, which is not known",
 			                 (long long)row[0]);
 		if (row[1] == AFTER_SUCCESS && job_state_is_final((enum job_state)other->s.state) &&
 		    other->s.state != JOB_COMPLETED)
-			return error_set(error, ERROR_CONFLICT,
-			                 "depends on the success of job-%lld, which did not succeed",
-			                 (long long)row[0]);
+			return error_set(
+			    error, ERROR_CONFLICT,
+			    "depends on the success of job-%lld, which did not succeed",
+			    (long long)row[0]);
 	}
 	return true;
 }
 
 static bool check_array(const struct submit_command *submit, struct error *error)
 {
-	if (submit->array_from < 0 || submit->array_to < 0 || submit->array_to < submit->array_from ||
+	if (submit->array_from < 0 || submit->array_to < 0 ||
+	    submit->array_to < submit->array_from ||
 	    submit->array_to - submit->array_from >= ARRAY_MAX)
-		return error_set(error, ERROR_INVALID, "array %lld-%lld: it must rise and have at most %d",
-		                 (long long)submit->array_from, (long long)submit->array_to, ARRAY_MAX);
+		return error_set(
+		    error, ERROR_INVALID, "array %lld-%lld: it must rise and have at most %d",
+		    (long long)submit->array_from, (long long)submit->array_to, ARRAY_MAX);
 	return check_range(submit->job.array_limit, INT64_MAX, "the array's limit", error);
 }
 
@@ -159,7 +170,8 @@ static bool check_room(const struct sched *sched, const struct tenant *tenant, i
 		                 (long long)sched->waiting, (long long)sched->config.queue_max);
 	int64_t most = min64(tenant->r.queue_max, sched->config.tenant_queue_max);
 	if (tenant->waiting_jobs + count > most)
-		return error_set(error, ERROR_FULL, "the queue of tenant %s is full: %lld wait, %lld may",
+		return error_set(error, ERROR_FULL,
+		                 "the queue of tenant %s is full: %lld wait, %lld may",
 		                 tenant->r.name, (long long)tenant->waiting_jobs, (long long)most);
 	return true;
 }
@@ -235,7 +247,8 @@ static struct job *known(const struct sched *sched, const struct job_record *rec
 static void learn_mix(struct sched *sched, const struct job *job)
 {
 	struct amounts one = job_amounts(sched, job, 1);
-	int64_t count = job->r.split_gpus > 0 ? min64(job->r.split_gpus, 8) : job->request.gpu_count;
+	int64_t count =
+	    job->r.split_gpus > 0 ? min64(job->r.split_gpus, 8) : job->request.gpu_count;
 	int64_t milli = count > 0 ? min64(one.of[AMOUNT_GPU] / count, WHOLE_GPU) : 0;
 
 	mix_learn(&sched->mix, job->r.id, job->r.split_gpus > 0 ? WHOLE_GPU : milli, count,
@@ -257,7 +270,8 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	job->s.held = hold;
 	job->spec_dirty = true;
 	sched_dirty_job(sched, job);
-	sched_event(sched, (struct event){ .kind = EVENT_JOB_SUBMITTED, .job_id = job->r.id,
+	sched_event(sched, (struct event){ .kind = EVENT_JOB_SUBMITTED,
+	                                   .job_id = job->r.id,
 	                                   .tenant_id = job->r.tenant_id });
 	job_link_dependencies(sched, job);
 	learn_mix(sched, job);
@@ -302,8 +316,7 @@ bool job_submit(struct sched *sched, const struct submit_command *submit, struct
 		sched->effects->repeated = true;
 		done = true;
 	} else if (job_check(&record, error) && check_now(sched, &record, error) &&
-	           check_array(submit, error) &&
-	           check_depends(sched, &record, error) &&
+	           check_array(submit, error) && check_depends(sched, &record, error) &&
 	           check_allowed(sched, &record, tenant, submit->check_possible, error) &&
 	           check_room(sched, tenant, count_of(submit), error)) {
 		sched->effects->reply_id = sched->meta.last_job_id + 1;

@@ -21,10 +21,12 @@ static void set_state(struct sched *sched, struct job *job, int place, enum task
 static void task_event(struct sched *sched, const struct reservation *reservation,
                        enum event_kind kind, int64_t value)
 {
-	sched_event(sched, (struct event){
-		.kind = kind, .job_id = reservation->job->r.id, .task = reservation->task,
-		.node_id = reservation->node->r.id, .tenant_id = reservation->job->r.tenant_id,
-		.value = value });
+	sched_event(sched, (struct event){ .kind = kind,
+	                                   .job_id = reservation->job->r.id,
+	                                   .task = reservation->task,
+	                                   .node_id = reservation->node->r.id,
+	                                   .tenant_id = reservation->job->r.tenant_id,
+	                                   .value = value });
 }
 
 static void send(struct sched *sched, enum effect_kind kind, const struct reservation *reservation)
@@ -32,13 +34,18 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
 	reservation_rows(reservation, rows);
-	effects_order(sched->effects, kind, &(struct task_order){
-		.term = sched->meta.term, .reservation_id = reservation->id,
-		.job_id = reservation->job->r.id, .task = reservation->task,
-		.node_id = reservation->node->r.id, .grace_ms = sched->config.grace_ms,
-		.tasks = reservation->job->r.tasks,
-		.parts = { rows, reservation->part_count },
-		.cpu_milli = reservation->cpu_milli, .host_bytes = reservation->host_bytes });
+	effects_order(sched->effects, kind,
+	              &(struct task_order){ .term = sched->meta.term,
+	                                    .reservation_id = reservation->id,
+	                                    .job_id = reservation->job->r.id,
+	                                    .task = reservation->task,
+	                                    .node_id = reservation->node->r.id,
+	                                    .grace_ms = sched->config.grace_ms,
+	                                    .tasks = reservation->job->r.tasks,
+	                                    .parts = { rows, reservation->part_count },
+	                                    .cpu_milli = reservation->cpu_milli,
+	                                    .host_bytes = reservation->host_bytes,
+	                                    .max_runtime_ms = reservation->job->r.max_runtime_ms });
 }
 
 void order_start(struct sched *sched, const struct reservation *reservation)
@@ -53,9 +60,11 @@ void order_stop(struct sched *sched, const struct reservation *reservation)
 
 void order_stop_unknown(struct sched *sched, const struct node *node, int64_t reservation_id)
 {
-	effects_order(sched->effects, EFFECT_STOP, &(struct task_order){
-		.term = sched->meta.term, .reservation_id = reservation_id, .node_id = node->r.id,
-		.grace_ms = sched->config.grace_ms });
+	effects_order(sched->effects, EFFECT_STOP,
+	              &(struct task_order){ .term = sched->meta.term,
+	                                    .reservation_id = reservation_id,
+	                                    .node_id = node->r.id,
+	                                    .grace_ms = sched->config.grace_ms });
 }
 
 void reservation_watch(struct sched *sched, struct reservation *reservation)
@@ -65,8 +74,8 @@ void reservation_watch(struct sched *sched, struct reservation *reservation)
 	reservation->due_ms = INT64_MAX;
 	if (reservation->phase != PHASE_RELEASING || reservation->late)
 		return;
-	reservation->due_ms = reservation->since_ms + sched->config.grace_ms +
-	                      sched->config.release_timeout_ms;
+	reservation->due_ms =
+	    reservation->since_ms + sched->config.grace_ms + sched->config.release_timeout_ms;
 	heap_push(&sched->releases, reservation);
 }
 
@@ -166,7 +175,7 @@ void job_stop(struct sched *sched, struct job *job)
 static void set_message(struct sched *sched, struct job *job, const char *message)
 {
 	free((char *)job->s.message);
-	job->s.message = strcpy(memory_alloc(strlen(message) + 1), message);
+	job->s.message = memory_text(message);
 	sched_dirty_job(sched, job);
 }
 
@@ -192,7 +201,8 @@ static void unlink_dependencies(struct sched *sched, struct job *job)
 static bool wants_success(const struct job *job, int64_t other_id)
 {
 	for (int64_t i = 0; i < job->r.depends.count; i++)
-		if (job->r.depends.at[2 * i] == other_id && job->r.depends.at[2 * i + 1] == AFTER_SUCCESS)
+		if (job->r.depends.at[2 * i] == other_id &&
+		    job->r.depends.at[2 * i + 1] == AFTER_SUCCESS)
 			return true;
 	return false;
 }
@@ -219,8 +229,7 @@ static void count_end(struct sched *sched, struct job *job)
 }
 
 /* Ends this job alone: those that wait for it are to be told. */
-static void finish(struct sched *sched, struct job *job, enum job_state state,
-                   const char *message)
+static void finish(struct sched *sched, struct job *job, enum job_state state, const char *message)
 {
 	job->s.state = state;
 	job->s.completed_ms = sched_now(sched);
@@ -237,8 +246,10 @@ static void finish(struct sched *sched, struct job *job, enum job_state state,
 	}
 	count_end(sched, job);
 	unlink_dependencies(sched, job);
-	sched_event(sched, (struct event){ .kind = EVENT_JOB_ENDED, .job_id = job->r.id,
-	                                   .tenant_id = job->r.tenant_id, .value = state });
+	sched_event(sched, (struct event){ .kind = EVENT_JOB_ENDED,
+	                                   .job_id = job->r.id,
+	                                   .tenant_id = job->r.tenant_id,
+	                                   .value = state });
 	job_settle(sched, job);
 }
 
@@ -298,7 +309,8 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already", (long long)job->r.id);
+		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		                 (long long)job->r.id);
 	job_end(sched, job, JOB_CANCELLED, "cancelled");
 	return true;
 }
@@ -306,13 +318,16 @@ bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 bool job_hold(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already", (long long)job->r.id);
+		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		                 (long long)job->r.id);
 	if (job->counts.held + job->counts.live > 0)
 		return error_set(error, ERROR_CONFLICT,
-		                 "job-%lld runs: requeue it first, then hold it", (long long)job->r.id);
+		                 "job-%lld runs: requeue it first, then hold it",
+		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
 	if (!job->s.held)
-		sched_event(sched, (struct event){ .kind = EVENT_JOB_HELD, .job_id = job->r.id,
+		sched_event(sched, (struct event){ .kind = EVENT_JOB_HELD,
+		                                   .job_id = job->r.id,
 		                                   .tenant_id = job->r.tenant_id });
 	job->s.held = true;
 	sched_dirty_job(sched, job);
@@ -323,10 +338,12 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 bool job_release(struct sched *sched, struct job *job, struct error *error)
 {
 	if (!job->s.held || job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is not held", (long long)job->r.id);
+		return error_set(error, ERROR_CONFLICT, "job-%lld is not held",
+		                 (long long)job->r.id);
 	job->s.held = false;
 	sched_dirty_job(sched, job);
-	sched_event(sched, (struct event){ .kind = EVENT_JOB_RELEASED, .job_id = job->r.id,
+	sched_event(sched, (struct event){ .kind = EVENT_JOB_RELEASED,
+	                                   .job_id = job->r.id,
 	                                   .tenant_id = job->r.tenant_id });
 	job_settle(sched, job);
 	return true;
@@ -335,7 +352,8 @@ bool job_release(struct sched *sched, struct job *job, struct error *error)
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job->counts.held + job->counts.live == 0)
-		return error_set(error, ERROR_CONFLICT, "job-%lld does not run", (long long)job->r.id);
+		return error_set(error, ERROR_CONFLICT, "job-%lld does not run",
+		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
 	job_stop(sched, job);
 	job_settle(sched, job);
@@ -345,7 +363,8 @@ bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already", (long long)job->r.id);
+		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		                 (long long)job->r.id);
 	if (priority < INT32_MIN || priority > INT32_MAX)
 		return error_set(error, ERROR_INVALID, "priority %lld is out of range",
 		                 (long long)priority);
@@ -408,7 +427,8 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 	if (reservation->phase == PHASE_RELEASING) /* it was told to stop meanwhile */
 		return task_released(sched, reservation, error);
 	if (reservation->phase != PHASE_HELD)
-		return error_set(error, ERROR_CONFLICT, "reservation %lld is not waiting for a start",
+		return error_set(error, ERROR_CONFLICT,
+		                 "reservation %lld is not waiting for a start",
 		                 (long long)reservation->id);
 	int64_t doublings = min64(job->s.refusals, BACKOFF_DOUBLINGS);
 	job->s.refusals++;
@@ -454,7 +474,8 @@ static void ended(struct sched *sched, struct reservation *reservation, int64_t 
 		char text[64];
 		struct buffer message = { 0 };
 		job->s.exit_code = exit_code;
-		buffer_print(&message, "task %d ended with %lld", reservation->task, (long long)exit_code);
+		buffer_print(&message, "task %d ended with %lld", reservation->task,
+		             (long long)exit_code);
 		strncpy(text, message.data, sizeof(text) - 1);
 		text[sizeof(text) - 1] = 0;
 		buffer_free(&message);
@@ -512,7 +533,8 @@ bool task_released(struct sched *sched, struct reservation *reservation, struct 
 	bool requeue = reservation->requeue;
 
 	if (reservation->phase != PHASE_RELEASING)
-		return error_set(error, ERROR_CONFLICT, "reservation %lld has not been told to stop",
+		return error_set(error, ERROR_CONFLICT,
+		                 "reservation %lld has not been told to stop",
 		                 (long long)reservation->id);
 	reservation_gone(sched, reservation);
 	task_back(sched, job, place, requeue);

@@ -20,36 +20,37 @@ struct job_class;
 struct tenant {
 	struct tenant_record r;
 	struct tenant *parent;
-	struct tenant **children;     /* older first */
+	struct tenant **children; /* older first */
 	size_t child_count, child_capacity;
 	struct amounts allocated, fixed;
 	struct wide_amounts waiting;
-	int64_t fair[FAIR_KINDS];     /* fair share, by fairshare_divide */
-	struct amounts metered;       /* `allocated` at r.metered_ms: what the meters run on with */
-	bool unsettled;               /* in tenants.unsettled */
-	struct job_class **classes;   /* of its waiting jobs; see shape.h */
+	int64_t fair[FAIR_KINDS];   /* fair share, by fairshare_divide */
+	struct amounts metered;     /* `allocated` at r.metered_ms: what the meters run on with */
+	bool unsettled;             /* in tenants.unsettled */
+	struct job_class **classes; /* of its waiting jobs; see shape.h */
 	size_t class_count, class_capacity;
-	int64_t queued;               /* jobs in those */
-	int64_t waiting_jobs;         /* jobs that are not over and hold nothing, held ones included */
-	struct ranktree victims;      /* its running jobs, by (priority, -start): first to go first */
-	int64_t surplus_victims;      /* of those, elastic jobs with tasks beyond their minimum */
-	struct job_class **hopeless;  /* those for which making room failed in this round; see room.c */
+	int64_t queued;          /* jobs in those */
+	int64_t waiting_jobs;    /* jobs that are not over and hold nothing, held ones included */
+	struct ranktree victims; /* its running jobs, by (priority, -start): first to go first */
+	int64_t surplus_victims; /* of those, elastic jobs with tasks beyond their minimum */
+	struct job_class **hopeless; /* those for which making room failed in this round; see room.c
+	                              */
 	size_t hopeless_count, hopeless_capacity;
-	struct heap open;             /* classes that a pass may still serve; see pass.c */
-	bool dirty;                   /* to be written */
+	struct heap open; /* classes that a pass may still serve; see pass.c */
+	bool dirty;       /* to be written */
 };
 
 struct tenants {
 	struct map by_id;
-	struct text_map by_name;      /* siblings and strangers alike: names are unique */
-	struct tenant **all;          /* by id */
+	struct text_map by_name; /* siblings and strangers alike: names are unique */
+	struct tenant **all;     /* by id */
 	size_t count, capacity;
-	struct tenant **roots;        /* older first */
+	struct tenant **roots; /* older first */
 	size_t root_count, root_capacity;
-	struct tenant **unsettled;    /* whose `allocated` changed since it was metered */
+	struct tenant **unsettled; /* whose `allocated` changed since it was metered */
 	size_t unsettled_count, unsettled_capacity;
-	size_t orphan_count;          /* while loading: roots whose parent is yet to come */
-	struct share *shares;         /* where fairshare_divide works, kept from call to call */
+	size_t orphan_count;  /* while loading: roots whose parent is yet to come */
+	struct share *shares; /* where fairshare_divide works, kept from call to call */
 	size_t share_capacity;
 };
 
@@ -120,7 +121,7 @@ void tenant_ask(struct tenant *tenant, const struct amounts *amounts, int sign);
 
 /* Which bound refuses an amount, and by how much. */
 struct bound {
-	const struct tenant *tenant;  /* itself or an ancestor; NULL: none refuses */
+	const struct tenant *tenant; /* itself or an ancestor; NULL: none refuses */
 	enum amount_kind kind;
 	enum { BOUND_LIMIT, BOUND_QUOTA, BOUND_BUDGET } of;
 	int64_t asked, has, allowed;

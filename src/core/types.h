@@ -12,9 +12,9 @@
  * and grow; 0 is 'none'. */
 
 #define GPUS_PER_NODE_MAX 64
-#define PARTS_MAX 16        /* GPUs of one task */
-#define TASKS_MAX 4096      /* tasks of one job */
-#define WHOLE_GPU 1000      /* thousandths */
+#define PARTS_MAX 16   /* GPUs of one task */
+#define TASKS_MAX 4096 /* tasks of one job */
+#define WHOLE_GPU 1000 /* thousandths */
 
 /* More than any machine has, and little enough that no sum over a cluster, no
  * product with thousandths and no product with GPUs and tasks overflows. */
@@ -60,8 +60,8 @@ struct wide_amounts {
 
 /* How a task asks for GPUs. All its GPUs are distinct and on one node. */
 enum gpu_kind {
-	GPU_NONE,     /* runs on CPU alone */
-	GPU_WHOLE,    /* `gpu_count` GPUs with nothing else on them, each of at least `memory_mib` */
+	GPU_NONE,  /* runs on CPU alone */
+	GPU_WHOLE, /* `gpu_count` GPUs with nothing else on them, each of at least `memory_mib` */
 	GPU_FRACTION, /* `fraction` thousandths of each of `gpu_count` GPUs */
 	GPU_MEMORY,   /* `memory_mib` of each of `gpu_count` GPUs */
 	GPU_UNEVEN,   /* `uneven_mib[i]` of the i-th of `gpu_count` GPUs */

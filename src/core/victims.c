@@ -25,8 +25,10 @@ static bool is_safe_for_now(struct sched *sched, const struct job *victim)
 
 static struct queue_entry waiting_entry(const struct job *job)
 {
-	return (struct queue_entry){ .priority = job->r.priority, .queued_ms = job->s.queued_ms,
-		                     .number = job->r.id, .urgent_ms = job_urgent_from(job) };
+	return (struct queue_entry){ .priority = job->r.priority,
+		                     .queued_ms = job->s.queued_ms,
+		                     .number = job->r.id,
+		                     .urgent_ms = job_urgent_from(job) };
 }
 
 /* Whether both waited and it was the victim's turn, by its age or its deadline:
@@ -120,8 +122,8 @@ static int last_task(const struct job *job, int32_t spared)
 {
 	for (int i = (int)job->r.tasks - 1; i >= 0; i--) {
 		const struct reservation *reservation = job->tasks[i].reservation;
-		bool runs = reservation && (reservation->phase == PHASE_HELD ||
-		                            reservation->phase == PHASE_LIVE);
+		bool runs = reservation &&
+		            (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE);
 		if (runs && spared-- == 0)
 			return i;
 	}
@@ -154,7 +156,8 @@ static int64_t surplus(const struct job *victim)
 	if (victim->r.split_gpus > 0)
 		return 0;
 	return max64(victim->counts.held + victim->counts.live -
-	             (victim->r.min_available - victim->ended), 0);
+	                 (victim->r.min_available - victim->ended),
+	             0);
 }
 
 /* Moves the cursor to the next job that may be stopped; false at the end. Of one
@@ -162,9 +165,9 @@ static int64_t surplus(const struct job *victim)
 static bool next_job(struct sched *sched, struct victim_cursor *cursor, struct tenant *tenant,
                      const struct job *job, enum room_kind kind)
 {
-	struct rank_cursor at = cursor->begun
-	        ? ranktree_seek(&tenant->victims, cursor->priority, cursor->start + 1)
-	        : ranktree_seek(&tenant->victims, INT64_MIN, INT64_MIN);
+	struct rank_cursor at =
+	    cursor->begun ? ranktree_seek(&tenant->victims, cursor->priority, cursor->start + 1)
+			  : ranktree_seek(&tenant->victims, INT64_MIN, INT64_MIN);
 
 	for (;;) {
 		const struct rank_entry *entry = rank_cursor_next(&at);
@@ -236,8 +239,9 @@ void victims_begin(struct sched *sched, struct job *job, enum room_kind kind)
 		struct tenant *tenant = sched->tenants.all[i];
 		if (!tenant_gives(sched, job->tenant, tenant, kind))
 			continue;
-		room->cursors[i] = (struct victim_cursor){
-			.movers = kind == ROOM_RECLAIM && !has_more(job->tenant, tenant) };
+		room->cursors[i] =
+		    (struct victim_cursor){ .movers = kind == ROOM_RECLAIM &&
+			                              !has_more(job->tenant, tenant) };
 		offer(sched, tenant, i, job, kind);
 	}
 }

@@ -93,8 +93,8 @@ void sched_forget_node(struct sched *sched, struct node *node)
 {
 	dirty_forget(sched, RECORD_NODE, node);
 	effects_delete(sched->effects, RECORD_NODE, node->r.id, 0);
-	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED, .node_id = node->r.id,
-	                                   .value = -1 });
+	sched_event(sched, (struct event){
+			       .kind = EVENT_NODE_CHANGED, .node_id = node->r.id, .value = -1 });
 	cluster_remove_node(&sched->cluster, node);
 	sched_cluster_changed(sched, true);
 }
@@ -139,12 +139,18 @@ static void write_reservation(struct sched *sched, struct reservation *reservati
 	}
 	reservation_rows(reservation, rows);
 	reservation->recorded = true;
-	effects_put(sched->effects, RECORD_RESERVATION, &(struct reservation_record){
-		.id = reservation->id, .job_id = reservation->job->r.id, .task = reservation->task,
-		.node_id = reservation->node->r.id, .phase = reservation->phase,
-		.late = reservation->late, .requeue = reservation->requeue,
-		.cpu_milli = reservation->cpu_milli, .host_bytes = reservation->host_bytes,
-		.since_ms = reservation->since_ms, .parts = { rows, reservation->part_count } });
+	effects_put(sched->effects, RECORD_RESERVATION,
+	            &(struct reservation_record){ .id = reservation->id,
+	                                          .job_id = reservation->job->r.id,
+	                                          .task = reservation->task,
+	                                          .node_id = reservation->node->r.id,
+	                                          .phase = reservation->phase,
+	                                          .late = reservation->late,
+	                                          .requeue = reservation->requeue,
+	                                          .cpu_milli = reservation->cpu_milli,
+	                                          .host_bytes = reservation->host_bytes,
+	                                          .since_ms = reservation->since_ms,
+	                                          .parts = { rows, reservation->part_count } });
 }
 
 static void write_task(struct sched *sched, struct job *job, int place)
@@ -153,11 +159,16 @@ static void write_task(struct sched *sched, struct job *job, int place)
 
 	task->dirty = false;
 	task->recorded = true;
-	effects_put(sched->effects, RECORD_TASK, &(struct task_record){
-		.job_id = job->r.id, .place = place, .state = task->state,
-		.reservation_id = task->reservation ? task->reservation->id : 0,
-		.claim_id = task->claim ? task->claim->id : 0, .started_ms = task->started_ms,
-		.ended_ms = task->ended_ms, .exit_code = task->exit_code });
+	effects_put(
+	    sched->effects, RECORD_TASK,
+	    &(struct task_record){ .job_id = job->r.id,
+	                           .place = place,
+	                           .state = task->state,
+	                           .reservation_id = task->reservation ? task->reservation->id : 0,
+	                           .claim_id = task->claim ? task->claim->id : 0,
+	                           .started_ms = task->started_ms,
+	                           .ended_ms = task->ended_ms,
+	                           .exit_code = task->exit_code });
 }
 
 static void write_job(struct sched *sched, struct job *job)

@@ -361,7 +361,8 @@ static void read_expected(struct reading *reading, struct queue_case *queue_case
 			continue;
 		if (of_jobs)
 			reading_refuse(reading, "is not a job of the case");
-		else /* files of this kind have such slips, and those who wrote them pass over them */
+		else /* files of this kind have such slips, and those who wrote them pass over them
+		      */
 			fprintf(stderr, "note: %s: expect_tasks.%s names no task of the case\n",
 			        queue_case->name, key);
 	}

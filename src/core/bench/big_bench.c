@@ -150,7 +150,7 @@ static void submit(struct bench *bench, int number)
 	snprintf(name, sizeof(name), "%s-%d", kind->name, number);
 	struct command command = fixture_job(bench->teams[team], name);
 	struct job_record *job = &command.submit.job;
-	job->gpu_kind = kind->gpu_kind;
+	job->gpu_kind = (int32_t)kind->gpu_kind;
 	job->gpu_count = kind->gpus;
 	job->fraction = kind->fraction;
 	job->memory_mib = kind->memory_mib;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define TOLD_MAX 64                     /* devices of a node */
-#define CPU_PER_GPU INT64_C(16)         /* cores to one GPU of a quota */
+#define TOLD_MAX 64             /* devices of a node */
+#define CPU_PER_GPU INT64_C(16) /* cores to one GPU of a quota */
 #define HOST_PER_GPU (128 * GIB)
 
 void fixture_begin(struct fixture *fixture)

@@ -16,9 +16,9 @@ enum {
 struct bench {
 	struct fixture world;
 	struct openb openb;
-	int64_t tenant;      /* the trace knows of one only */
-	int64_t busy;        /* thousandths of GPUs */
-	double begun;        /* by the clock: time passes as it does while this runs */
+	int64_t tenant; /* the trace knows of one only */
+	int64_t busy;   /* thousandths of GPUs */
+	double begun;   /* by the clock: time passes as it does while this runs */
 	int64_t submitted;
 };
 

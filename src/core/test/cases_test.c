@@ -161,7 +161,8 @@ int main(void)
 		cmocka_unit_test(one_gpu_advertised_as_a_hundred_devices_takes_what_one_gpu_takes),
 		cmocka_unit_test(a_shared_gpu_is_filled_emptied_and_filled_again),
 		cmocka_unit_test(three_models_of_128_gib_share_two_gpus_of_80_gib),
-		cmocka_unit_test(memory_that_is_releasing_is_claimed_and_not_used_until_it_is_confirmed),
+		cmocka_unit_test(
+		    memory_that_is_releasing_is_claimed_and_not_used_until_it_is_confirmed),
 		cmocka_unit_test(a_pair_that_fits_in_total_but_not_per_gpu_waits),
 		cmocka_unit_test(uneven_parts_go_where_each_fits),
 		cmocka_unit_test(two_halves_of_any_gpu_fit),

@@ -416,6 +416,26 @@ static void a_node_that_leaves_takes_its_promise_along(void **unused)
 	harness_free(h);
 }
 
+static void a_promise_that_nobody_can_keep_is_taken_away(void **unused)
+{
+	struct eight eight = eight_busy_gpus();
+	struct harness *h = eight.h;
+	struct command drain = { .kind = COMMAND_NODE_DRAIN };
+
+	(void)unused;
+	submit(h, whole(eight.lab, 8));
+	pass(h);
+	drain.drain.name = "n1";
+	drain.drain.draining = true;
+	must(h, harness_apply(h, drain));
+	for (int i = 0; i < 8; i++)
+		end_job(h, eight.jobs[i], 0);
+	pass(h);
+	assert_int_equal(h->sched->promise_count, 0);
+	assert_int_equal(marked(h), 0);
+	harness_free(h);
+}
+
 /* Some jobs that took ten minutes each, so that the next are expected to. */
 static void learn_ten_minutes(struct harness *h, int64_t tenant)
 {
@@ -491,6 +511,7 @@ int main(void)
 		cmocka_unit_test(a_job_at_its_limit_is_promised_nothing),
 		cmocka_unit_test(without_backfill_there_are_no_promises),
 		cmocka_unit_test(a_node_that_leaves_takes_its_promise_along),
+		cmocka_unit_test(a_promise_that_nobody_can_keep_is_taken_away),
 		cmocka_unit_test(victims_that_end_soon_are_waited_for_but_not_for_ever),
 		cmocka_unit_test(a_promise_of_a_job_that_is_not_there_is_not_loaded),
 	};

@@ -46,7 +46,7 @@ struct sched *keeper_load(const struct keeper *keeper);
 	static inline const struct name##_record *keeper_##name(const struct keeper *keeper,       \
 	                                                        size_t place)                      \
 	{                                                                                          \
-		return keeper->tables[kind_name].entries[place]->record;                                   \
+		return keeper->tables[kind_name].entries[place]->record;                           \
 	}                                                                                          \
 	static inline size_t keeper_##name##_count(const struct keeper *keeper)                    \
 	{                                                                                          \

@@ -10,6 +10,11 @@ static void keep(struct harness *h, const struct command *command, bool applied)
 		keeper_apply(h->watcher, &h->effects);
 }
 
+static const void *record_at(const struct keeper *keeper, enum record_kind kind, size_t at)
+{
+	return keeper->tables[kind].entries[at]->record;
+}
+
 struct flaw {
 	enum record_kind kind;
 	size_t at;
@@ -29,7 +34,7 @@ static int compare_keys(const void *a, const void *b)
 static bool load_record(struct sched *sched, const struct keeper *keeper, const struct flaw *flaw,
                         enum record_kind kind, size_t at, struct error *error)
 {
-	const void *record = keeper->tables[kind].records[at];
+	const void *record = record_at(keeper, kind, at);
 	bool flawed = flaw && flaw->kind == kind && flaw->at == at;
 
 	if (flawed && !flaw->instead && !flaw->twice)
@@ -50,7 +55,7 @@ static bool load_with(struct sched *sched, const struct keeper *keeper, const st
 		size_t count = keeper->tables[kind].count;
 		int64_t(*order)[3] = memory_alloc((count + 1) * sizeof(*order));
 		for (size_t i = 0; i < count; i++) {
-			struct record_key key = record_key(kind, keeper->tables[kind].records[i]);
+			struct record_key key = record_key(kind, record_at(keeper, kind, i));
 			order[i][0] = key.first;
 			order[i][1] = key.second;
 			order[i][2] = (int64_t)i;
@@ -179,7 +184,7 @@ static void records_of_which_one_is_missing_are_refused_or_usable(void **unused)
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++)
 		for (size_t i = 0; i < keeper.tables[kind].count; i++) {
 			bool refused = is_refused(&keeper, (struct flaw){ .kind = kind, .at = i });
-			if (is_needed(&keeper, kind, keeper.tables[kind].records[i]) && !refused)
+			if (is_needed(&keeper, kind, record_at(&keeper, kind, i)) && !refused)
 				fail_msg("loaded without a %s", record_type(kind)->name);
 		}
 	keeper_free(&keeper);
@@ -215,7 +220,7 @@ static void set_number(const struct record_field *field, void *record, int64_t n
 static void try_number(const struct keeper *keeper, enum record_kind kind, size_t at,
                        const struct record_field *field)
 {
-	const void *record = keeper->tables[kind].records[at];
+	const void *record = record_at(keeper, kind, at);
 	int64_t is = field_number(field, record);
 	const int64_t others[] = { is < INT64_MAX ? is + 1 : 1,
 		                   is - 1,
@@ -244,7 +249,7 @@ static void try_rows(const struct keeper *keeper, enum record_kind kind, size_t 
 {
 	static const int64_t others[] = { 0, 1, -1, 5, INT64_MAX, INT64_MIN };
 	struct arena arena = { 0 };
-	void *changed = record_copy(&arena, kind, keeper->tables[kind].records[at]);
+	void *changed = record_copy(&arena, kind, record_at(keeper, kind, at));
 	struct rows *rows = (struct rows *)(void *)((char *)changed + field->offset);
 	int64_t *numbers = (int64_t *)rows->at;
 
@@ -270,7 +275,7 @@ static void try_text(const struct keeper *keeper, enum record_kind kind, size_t 
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct arena arena = { 0 };
-		void *changed = record_copy(&arena, kind, keeper->tables[kind].records[at]);
+		void *changed = record_copy(&arena, kind, record_at(keeper, kind, at));
 		*(const char **)(void *)((char *)changed + field->offset) = others[i];
 		is_refused(keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
 		arena_free(&arena);

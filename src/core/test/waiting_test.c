@@ -450,6 +450,29 @@ static void a_job_that_runs_at_its_deadline_goes_on(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_claim_that_lapses_after_the_deadline_ends_the_job(void **unused)
+{
+	struct lab lab = lab_new();
+	struct job_record job_with_deadline = whole(lab.tenant, 4);
+	int64_t first = submit(lab.h, whole(lab.tenant, 4));
+
+	(void)unused;
+	pass(lab.h);
+	must(lab.h, cancel(lab.h, first));
+	job_with_deadline.deadline_ms = lab.h->now_ms + 60000;
+	int64_t id = submit(lab.h, job_with_deadline);
+	pass(lab.h);
+	lab.h->now_ms += 60000;
+	pass(lab.h);
+	assert_true(has_claim(lab.h, id));
+	lab.h->now_ms += config_default().grace_ms + config_default().release_timeout_ms;
+	pass(lab.h);
+	assert_int_equal(state(lab.h, id), JOB_FAILED);
+	pass(lab.h);
+	assert_int_equal(lab.h->effects.count, 0);
+	harness_free(lab.h);
+}
+
 static void a_held_job_misses_its_deadline_too(void **unused)
 {
 	struct lab lab = lab_new();
@@ -603,6 +626,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_is_over_takes_no_more_wishes),
 		cmocka_unit_test(a_job_that_misses_its_deadline_while_it_waits_has_failed),
 		cmocka_unit_test(a_job_that_runs_at_its_deadline_goes_on),
+		cmocka_unit_test(a_claim_that_lapses_after_the_deadline_ends_the_job),
 		cmocka_unit_test(a_held_job_misses_its_deadline_too),
 		cmocka_unit_test(a_job_is_urgent_while_its_deadline_leaves_time_to_run_it_twice),
 		cmocka_unit_test(before_that_a_deadline_changes_nothing),
