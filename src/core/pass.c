@@ -17,7 +17,7 @@ static void stay_close(struct search *search, const struct job *job)
 		const struct reservation *reservation = job->tasks[i].reservation;
 		if (!reservation || reservation->phase == PHASE_RELEASING)
 			continue;
-		if (search->shape->closeness == CLOSE_RACK)
+		if (search->shape->closeness == CLOSE_RACK && reservation->node->rack)
 			search->rack = reservation->node->rack;
 		else if (search->shape->closeness != CLOSE_ANY)
 			search->only = reservation->node;

@@ -266,7 +266,7 @@ static void check_gang_start(const struct keeper *keeper, const struct job_recor
 		return;
 	if ((job->closeness == CLOSE_NODE || job->closeness == CLOSE_NVLINK) && gang.node_id < 0)
 		panic("job-%lld must be on one node, and is not", (long long)job->id);
-	if (job->closeness == CLOSE_RACK && gang.running > 1 && (!gang.rack || !*gang.rack))
+	if (job->closeness == CLOSE_RACK && gang.node_id < 0 && (!gang.rack || !*gang.rack))
 		panic("job-%lld must be in one rack, and is not", (long long)job->id);
 }
 
