@@ -51,7 +51,8 @@ bool backoff_begin(struct sched *sched, int64_t id, int64_t victims)
 {
 	int64_t others = (int64_t)sched->backoffs.by_id.count + 1;
 	int64_t pause_ms = muldiv_down(victims * others, sched->config.search_pause_us, 1000);
-	struct backoff_record record = { id, sched_now(sched) + min64(max64(pause_ms, 1), PAUSE_MAX_MS),
+	struct backoff_record record = { id,
+		                         sched_now(sched) + min64(max64(pause_ms, 1), PAUSE_MAX_MS),
 		                         victims };
 
 	/* Not by `pause_ms`: whether there is one must not depend on how many others there are. */

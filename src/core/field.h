@@ -80,7 +80,7 @@ struct record_type {
 	  .kind = FIELD_KIND(T, member),                                                           \
 	  .offset = offsetof(T, member),                                                           \
 	  __VA_ARGS__ },
-#define FIELD_ONE(T, member, ...) +1
+#define FIELD_ONE(T, member, ...) +1 /* NOLINT(bugprone-macro-parentheses): they are added up */
 #define FIELD_BIT(T, member, wanted)                                                               \
 	(FIELD_KIND(T, member) == (wanted) ? UINT64_C(1) << offsetof(T, member) / sizeof(void *)   \
 	                                   : 0)

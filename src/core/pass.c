@@ -8,8 +8,20 @@
 #include "core/room.h"
 #include "core/state.h"
 
-#define LINES_MAX 64  /* GPUs that one decision shows */
-#define ROUNDS_MAX 16 /* of one pass, until it leaves the rest to the next */
+#define NO_LINK INT64_MAX /* a group that no GPU is in */
+#define LINES_MAX 64      /* GPUs that one decision shows */
+#define ROUNDS_MAX 16     /* of one pass, until it leaves the rest to the next */
+
+/* The NVLink group of all GPUs that the reservation has; none if they are, or
+ * were found to be since, in several. */
+static void stay_linked(struct search *search, const struct reservation *reservation)
+{
+	for (int i = 0; i < reservation->part_count; i++) {
+		int64_t group = reservation->parts[i].gpu->r.nvlink_group;
+		bool same = group != 0 && (search->link == 0 || search->link == group);
+		search->link = same ? group : NO_LINK;
+	}
+}
 
 static void stay_close(struct search *search, const struct job *job)
 {
@@ -21,8 +33,8 @@ static void stay_close(struct search *search, const struct job *job)
 			search->rack = reservation->node->rack;
 		else if (search->shape->closeness != CLOSE_ANY)
 			search->only = reservation->node;
-		if (search->shape->closeness == CLOSE_NVLINK && reservation->part_count > 0)
-			search->link = reservation->parts[0].gpu->r.nvlink_group;
+		if (search->shape->closeness == CLOSE_NVLINK)
+			stay_linked(search, reservation);
 	}
 }
 
@@ -274,7 +286,8 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 	if (!shape_may_fit(sched, shape))
 		return false;
 	struct search search = pass_search(sched, class_first(sched, shape->classes[0]));
-	search.ignore_promises = search.any = true;
+	search.ignore_promises = true;
+	search.any = shape->tasks == 1; /* how a gang is laid out decides whether it fits */
 	plan_begin(sched);
 	sched->plan.unlimited = true;
 	pass_place(sched, &search);

@@ -150,11 +150,12 @@ void why_print_decision(struct sched *sched, const struct decision_record *decis
 {
 	print_headline(sched, decision, viewer, buffer);
 	print_lines(sched, decision, buffer);
-	if (decision->candidates > 0)
+	if (decision->candidates > 0) {
+		text_count(buffer, decision->candidates, "node");
 		buffer_print(buffer,
-		             "%" PRId64 " nodes fitted; the best had a score of %" PRId64
-		             " (lower is better)\n",
-		             decision->candidates, decision->score);
+		             " fitted; the best had a score of %" PRId64 " (lower is better)\n",
+		             decision->score);
+	}
 	print_victims(sched, decision, viewer, buffer);
 	print_comparison(decision, buffer);
 	print_until(decision, buffer);

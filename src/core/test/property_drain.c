@@ -101,13 +101,20 @@ static void go_on(struct run *run, struct generator *generator)
 	free(all);
 }
 
+/* Whether the job's GPUs must all be linked to one another. */
+static bool is_linked(const struct job_record *job, int64_t each)
+{
+	return job->closeness == CLOSE_NVLINK && job->closeness_required && job->split_gpus == 0 &&
+	       (each > 1 || job->min_available > 1);
+}
+
 /* GPUs of the node that could take a part, if all were empty: how many tasks of
  * `each` that makes, with no GPU shared. */
 static int64_t count_tasks(const struct keeper *keeper, const struct node_record *node,
                            const struct job_record *job, int64_t each)
 {
 	int64_t groups[64] = { 0 }, need = max64(job->memory_mib, 1), tasks = 0;
-	bool linked = job->closeness == CLOSE_NVLINK && job->closeness_required && each > 1;
+	bool linked = is_linked(job, each);
 
 	for (int64_t i = 0; i < job->uneven.count; i++)
 		need = max64(need, job->uneven.at[i]);
@@ -123,7 +130,7 @@ static int64_t count_tasks(const struct keeper *keeper, const struct node_record
 			groups[gpu->nvlink_group % 64]++;
 	}
 	for (int i = 1; i < 64; i++)
-		tasks += groups[i] / each;
+		tasks = max64(tasks, groups[i] / each);
 	return tasks;
 }
 

@@ -160,22 +160,6 @@ static void check_host(const struct keeper *keeper, const struct node_record *no
 		panic("node %s has more CPU or host memory given out than it has", node->name);
 }
 
-static void check_nvlink(const struct keeper *keeper, const struct job_record *job,
-                         const struct reservation_record *reservation)
-{
-	int64_t group = 0;
-
-	if (job->closeness != CLOSE_NVLINK || !job->closeness_required || job->split_gpus > 0)
-		return;
-	for (int64_t i = 0; i < reservation->parts.count && reservation->parts.count > 1; i++) {
-		const struct gpu_record *gpu = keeper_find(
-		    keeper, RECORD_GPU, reservation->parts.at[i * PART_WIDTH + PART_GPU], 0);
-		if (gpu->nvlink_group == 0 || (i > 0 && gpu->nvlink_group != group))
-			panic("job-%lld has GPUs that are not linked", (long long)job->id);
-		group = gpu->nvlink_group;
-	}
-}
-
 /* One right that was just given. A claim may have been made when its GPU had
  * other facts, so its size is not judged again. */
 static void check_right(const struct keeper *keeper, const struct job_record *job,
@@ -201,7 +185,6 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 	if (!is_new)
 		return;
 	check_wanted_node(job, node);
-	check_nvlink(keeper, job, granted);
 }
 
 /* What runs of a job, all together. Tasks that are being moved count. */
@@ -209,7 +192,23 @@ struct gang {
 	int64_t running, moving, ended, gpus;
 	int64_t node_id;  /* of all of it; -1: of several */
 	const char *rack; /* of all of it; NULL: several */
+	int64_t link;     /* NVLink group of all of it; -1: several */
+	int64_t gpu_id;   /* of all of it; -1: several */
 };
+
+static void gang_link(const struct keeper *keeper, const int64_t *part, struct gang *gang)
+{
+	const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
+
+	if (gang->gpus++ == 0) {
+		gang->gpu_id = gpu->id;
+		gang->link = gpu->nvlink_group;
+	}
+	if (gang->gpu_id != gpu->id)
+		gang->gpu_id = -1;
+	if (gang->link != gpu->nvlink_group)
+		gang->link = -1;
+}
 
 static void gang_add(const struct keeper *keeper, const struct reservation_record *reservation,
                      struct gang *gang)
@@ -224,7 +223,8 @@ static void gang_add(const struct keeper *keeper, const struct reservation_recor
 		gang->node_id = -1;
 	if (gang->rack && strcmp(gang->rack, node->rack) != 0)
 		gang->rack = NULL;
-	gang->gpus += reservation->parts.count;
+	for (int64_t i = 0; i < reservation->parts.count; i++)
+		gang_link(keeper, reservation->parts.at + i * PART_WIDTH, gang);
 }
 
 static struct gang gang_of(const struct keeper *keeper, const struct job_record *job)
@@ -266,6 +266,8 @@ static void check_gang_start(const struct keeper *keeper, const struct job_recor
 		return;
 	if ((job->closeness == CLOSE_NODE || job->closeness == CLOSE_NVLINK) && gang.node_id < 0)
 		panic("job-%lld must be on one node, and is not", (long long)job->id);
+	if (job->closeness == CLOSE_NVLINK && gang.gpu_id < 0 && gang.link <= 0)
+		panic("job-%lld has GPUs that are not linked", (long long)job->id);
 	if (job->closeness == CLOSE_RACK && gang.node_id < 0 && (!gang.rack || !*gang.rack))
 		panic("job-%lld must be in one rack, and is not", (long long)job->id);
 }
