@@ -381,7 +381,7 @@ bool facts_node_state(struct sched *sched, const char *name, enum node_state sta
 		                 name);
 	if ((enum node_state)node->r.state == state)
 		return true;
-	node->r.state = state;
+	node->r.state = (int32_t)state;
 	node_changed(sched, node);
 	if (state == NODE_LOST)
 		give_up(sched, node, false);

@@ -344,7 +344,7 @@ static void settle_state(struct sched *sched, struct job *job)
 	if ((enum job_state)job->s.state == state)
 		return;
 	enum job_state before = (enum job_state)job->s.state;
-	job->s.state = state;
+	job->s.state = (int32_t)state;
 	sched_dirty_job(sched, job);
 	struct event event = { .job_id = job->r.id,
 		               .tenant_id = job->r.tenant_id,

@@ -381,7 +381,7 @@ static void make_room(struct sched *sched, enum room_kind kind,
 				open_best(sched, tenant->classes[c], kind);
 	}
 	sched->pass.making_room = true;
-	sched->pass.room_kind = kind;
+	sched->pass.room_kind = (int)kind;
 	serve_in_order(sched, serve);
 	sched->pass.making_room = false;
 }

@@ -22,7 +22,7 @@ size_t plan_mark(const struct sched *sched)
 	return sched->plan.count;
 }
 
-static void note(struct sched *sched, int kind, struct reservation *reservation)
+static void note(struct sched *sched, enum step_kind kind, struct reservation *reservation)
 {
 	struct plan *plan = &sched->plan;
 
@@ -137,7 +137,7 @@ static bool still_within_limits(const struct reservation *claim, struct error *e
 	struct amounts amounts = reservation_amounts(claim);
 
 	for (const struct tenant *tenant = claim->job->tenant; tenant; tenant = tenant->parent)
-		for (int k = 0; k < AMOUNT_KINDS; k++)
+		for (enum amount_kind k = 0; k < AMOUNT_KINDS; k++)
 			if (amounts.of[k] > 0 && tenant->allocated.of[k] > tenant_limit(tenant, k))
 				return error_set(error, ERROR_NO_ROOM,
 				                 "tenant %s is over its limit", tenant->r.name);

@@ -8,8 +8,9 @@
  * 'do it' are the same code. One plan is open at a time. Nothing leaves the
  * core before plan_commit; after plan_rollback the books, the index and all
  * versions are what they were. */
+enum step_kind { STEP_ENTER, STEP_LEAVE, STEP_PHASE };
 struct plan_step {
-	enum { STEP_ENTER, STEP_LEAVE, STEP_PHASE } kind;
+	enum step_kind kind;
 	struct reservation *reservation;
 	enum phase phase; /* before */
 	bool late;

@@ -231,7 +231,7 @@ static void count_end(struct sched *sched, struct job *job)
 /* Ends this job alone: those that wait for it are to be told. */
 static void finish(struct sched *sched, struct job *job, enum job_state state, const char *message)
 {
-	job->s.state = state;
+	job->s.state = (int32_t)state;
 	job->s.completed_ms = sched_now(sched);
 	set_message(sched, job, message);
 	job_drop_claims(sched, job);
