@@ -41,7 +41,7 @@ static void draw_gpus(struct generator *generator, struct template *template)
 	struct job_record *job = &template->job;
 	int64_t most = chance(random, 60) ? 1 : generator->flavour.parts;
 
-	job->gpu_kind = draw_kind(generator);
+	job->gpu_kind = (int32_t)draw_kind(generator);
 	if (job->gpu_kind == GPU_NONE)
 		return;
 	job->gpu_count = (int32_t)between(random, 1, most);
