@@ -205,10 +205,10 @@ static void settle_queue(struct sched *sched, struct job *job)
 		array_list(array, job);
 	if (!listed && job->in_array)
 		array_unlist(array, job);
-	if (!eligible)
-		dequeue(sched, job);
-	else if (!listed || job->in_turn) /* an element that runs already may grow */
+	if (eligible && (!listed || job->in_turn)) /* an element that runs already may grow */
 		enqueue(sched, job);
+	else
+		dequeue(sched, job);
 	array_rebalance(sched, array);
 }
 
