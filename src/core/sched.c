@@ -233,6 +233,7 @@ static void due_jobs(struct sched *sched)
 
 static void time_passed(struct sched *sched)
 {
+	sched->meta.timed_ms = sched_now(sched);
 	late_releases(sched);
 	due_jobs(sched);
 }

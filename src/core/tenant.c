@@ -354,7 +354,7 @@ static void tenant_free(struct tenant *tenant)
 	ranktree_free(&tenant->victims);
 	heap_free(&tenant->open);
 	free(tenant->hopeless);
-	free(tenant->classes);
+	free(tenant->groups);
 	free(tenant->children);
 	free((char *)tenant->r.name);
 	free(tenant);
