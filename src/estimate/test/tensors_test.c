@@ -126,13 +126,13 @@ static void add_small(struct blueprint *blueprint, const struct safetensors_conf
 	                                                                6291456,
 	                                                                8388608) ","
 										 "\"model.norm."
-	                                                                         "weight\":{"
-	                                                                         "\"dtype\":"
-	                                                                         "\"BF16\","
-	                                                                         "\"shape\":[1024],"
-	                                                                         "\"data_offsets\":"
+										 "weight\":{"
+										 "\"dtype\":"
+										 "\"BF16\","
+										 "\"shape\":[1024],"
+										 "\"data_offsets\":"
 										 "[8388608,8390656]"
-	                                                                         "}}";
+										 "}}";
 	if (!add_header(blueprint, config, header, 8390656, &seen, &error))
 		fail_msg("%s", error.text);
 	text_map_free(&seen);
