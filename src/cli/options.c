@@ -72,7 +72,7 @@ static bool take_number(const char **text, int64_t most, int64_t *number)
 	if (*at < '0' || *at > '9')
 		return false;
 	for (; *at >= '0' && *at <= '9'; at++) {
-		if (value > most)
+		if (value > (INT64_MAX - 9) / 10)
 			return false;
 		value = value * 10 + (*at - '0');
 	}
