@@ -1,16 +1,9 @@
 /* layers_test.c - GGUF models, estimated for llama.cpp and ollama, against hand calculations */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "made.h"
 
-#include <cmocka.h>
+#include <stdio.h>
 
 #include "bytes.h"
-#include "estimate/estimate.h"
 
 enum { F32 = 0, F16 = 1, Q4_K = 12, Q6_K = 14 };
 
@@ -35,9 +28,17 @@ static void finish_refused(struct gguf_builder *builder, const char *because)
 	struct blueprint blueprint;
 	struct error error;
 	assert_false(finish(builder, &blueprint, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
+	assert_says(&error, because);
 	blueprint_free(&blueprint);
+}
+
+static struct blueprint finished(struct gguf_builder *builder)
+{
+	struct blueprint blueprint;
+	struct error error;
+	if (!finish(builder, &blueprint, &error))
+		fail_msg("%s", error.text);
+	return blueprint;
 }
 
 static void build_number(struct gguf_builder *builder, const char *architecture, const char *name,
@@ -73,36 +74,19 @@ static void build_small(struct gguf_builder *builder, const char *architecture)
 		build_layer_tensor(builder, i, "attn_k", F16, 256, 4096);
 }
 
-static void build_small_llama(struct gguf_builder *builder)
+static struct blueprint small_llama(void)
 {
-	build_small(builder, "llama");
-	build_number(builder, "llama", "attention.head_count_kv", 2);
-	build_tensor(builder, "output.weight", F16, 256, 32768, 0);
-}
-
-static struct estimate make(const struct blueprint *blueprint,
-                            const struct estimate_request *request)
-{
-	struct estimate estimate;
-	struct error error = { 0 };
-	if (!estimate_make(&estimate, blueprint, request, &error))
-		fail_msg("%s", error.text);
-	return estimate;
-}
-
-static int64_t mib_of(const struct estimate *estimate, int gpu, enum estimate_part part)
-{
-	return estimate->gpu[gpu].line[part].mib;
+	struct gguf_builder builder = { 0 };
+	build_small(&builder, "llama");
+	build_number(&builder, "llama", "attention.head_count_kv", 2);
+	build_tensor(&builder, "output.weight", F16, 256, 32768, 0);
+	return finished(&builder);
 }
 
 static void what_the_file_says_is_in_the_blueprint(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	assert_string_equal(blueprint.architecture, "llama");
 	assert_string_equal(blueprint.name, "Small");
 	assert_int_equal(blueprint.layer_count, 4);
@@ -120,13 +104,9 @@ static void what_the_file_says_is_in_the_blueprint(void **state)
 static void one_gpu_has_all_but_the_embedding(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	/* 4 layers x 2 MiB + 16 MiB of output. */
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_WEIGHTS), 24);
 	/* 4 layers x 4096 tokens x 2 heads x (64 + 64) values x 2 bytes = 8 MiB. */
@@ -147,14 +127,10 @@ static void one_gpu_has_all_but_the_embedding(void **state)
 static void the_output_counts_as_a_layer_when_they_are_dealt_out(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.gpus = 2;
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(estimate.gpu[0].layers, 3);
 	assert_int_equal(estimate.gpu[1].first_layer, 3);
 	assert_int_equal(estimate.gpu[1].layers, 1);
@@ -175,16 +151,12 @@ static void the_output_counts_as_a_layer_when_they_are_dealt_out(void **state)
 static void shares_deal_layers_out_unevenly(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.gpus = 2;
 	request.share[0] = 4;
 	request.share[1] = 1;
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(estimate.gpu[0].layers, 4);
 	assert_int_equal(estimate.gpu[1].layers, 0);
 	assert_int_equal(mib_of(&estimate, 1, ESTIMATE_WEIGHTS), 16);
@@ -210,21 +182,17 @@ static void the_cache_has_the_bytes_of_its_type(void **state)
 		{ "q4_0", 3 },                  /* 16384 x 8 x 18 = 2.25 MiB */
 		{ "iq4_nl", 3 },
 	};
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		request.key_type = request.value_type = tensor_type_of_cache(types[i].type);
-		struct estimate estimate = make(&blueprint, &request);
+		struct estimate estimate = made(&blueprint, &request);
 		assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), types[i].mib);
 	}
 	/* Keys and values of their own types: 16384 x 4 x 34 + 16384 x 4 x 18 = 3.25 MiB. */
 	request.key_type = tensor_type_of_cache("q8_0");
 	request.value_type = tensor_type_of_cache("q4_0");
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 4);
 	blueprint_free(&blueprint);
 }
@@ -234,15 +202,11 @@ static void the_cache_has_the_bytes_of_its_type(void **state)
 static void context_is_padded_and_counts_for_each_request(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.context_tokens = 1000;
 	request.parallel = 3;
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 6);
 	assert_non_null(strstr(estimate.gpu[0].line[ESTIMATE_CACHE].text,
 	                       "4 layers x 3072 tokens x 2 heads x (64 keys f16 + 64 values f16) = "
@@ -255,17 +219,13 @@ static void context_is_padded_and_counts_for_each_request(void **state)
 static void without_flash_attention_scores_are_counted(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.plain_attention = true;
-	struct estimate small = make(&blueprint, &request);
+	struct estimate small = made(&blueprint, &request);
 	assert_int_equal(mib_of(&small, 0, ESTIMATE_GRAPH), 65);
 	request.context_tokens = 16384;
-	struct estimate large = make(&blueprint, &request);
+	struct estimate large = made(&blueprint, &request);
 	assert_int_equal(mib_of(&large, 0, ESTIMATE_GRAPH), 166);
 	blueprint_free(&blueprint);
 }
@@ -274,14 +234,10 @@ static void without_flash_attention_scores_are_counted(void **state)
 static void a_cache_that_is_not_f16_is_converted_a_layer_at_a_time(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.key_type = request.value_type = tensor_type_of_cache("q8_0");
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	/* 64.5 + 2 MiB. */
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_GRAPH), 67);
 	blueprint_free(&blueprint);
@@ -291,12 +247,10 @@ static void a_model_without_an_output_has_its_embedding_twice(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "llama");
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_WEIGHTS), 4 * 2 + 16);
 	assert_int_equal(estimate.host_mib, 16);
 	blueprint_free(&blueprint);
@@ -308,13 +262,11 @@ static void layers_with_a_window_keep_only_that_and_a_batch(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "gemma3");
 	build_number(&builder, "gemma3", "attention.sliding_window", 512);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 4);
 	blueprint_free(&blueprint);
 }
@@ -323,13 +275,11 @@ static void a_pattern_says_which_layers_have_a_window(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "llama");
 	build_number(&builder, "llama", "attention.sliding_window", 512);
 	build_list(&builder, "llama.attention.sliding_window_pattern", (const uint32_t[]){ 0, 1 },
 	           2);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	assert_int_equal(blueprint.layers[0].window, 0);
 	assert_int_equal(blueprint.layers[1].window, 512);
 	assert_int_equal(blueprint.layers[3].window, 512);
@@ -338,7 +288,7 @@ static void a_pattern_says_which_layers_have_a_window(void **state)
 	build_small(&builder, "llama");
 	build_number(&builder, "llama", "attention.sliding_window", 512);
 	build_number(&builder, "llama", "attention.sliding_window_pattern", 2);
-	assert_true(finish(&builder, &blueprint, &error));
+	blueprint = finished(&builder);
 	assert_int_equal(blueprint.layers[0].window, 512);
 	assert_int_equal(blueprint.layers[1].window, 0);
 	blueprint_free(&blueprint);
@@ -349,11 +299,9 @@ static void a_window_without_a_known_pattern_does_not_count(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "llama");
 	build_number(&builder, "llama", "attention.sliding_window", 512);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	assert_int_equal(blueprint.layers[0].window, 0);
 	blueprint_free(&blueprint);
 }
@@ -363,13 +311,11 @@ static void heads_of_keys_and_values_may_differ_by_layer(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "llama");
 	build_list(&builder, "llama.attention.head_count_kv", (const uint32_t[]){ 1, 1, 4, 0 }, 4);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 6);
 	blueprint_free(&blueprint);
 }
@@ -380,15 +326,13 @@ static void lengths_of_keys_and_values_may_differ(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "deepseek2");
 	build_number(&builder, "deepseek2", "attention.head_count_kv", 1);
 	build_number(&builder, "deepseek2", "attention.key_length", 576);
 	build_number(&builder, "deepseek2", "attention.value_length", 512);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 34);
 	blueprint_free(&blueprint);
 }
@@ -400,8 +344,6 @@ static void recurrent_layers_keep_a_state_for_each_request(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_string(&builder, "general.architecture", "hybrid");
 	build_number(&builder, "hybrid", "block_count", 4);
 	build_number(&builder, "hybrid", "embedding_length", 256);
@@ -412,11 +354,11 @@ static void recurrent_layers_keep_a_state_for_each_request(void **state)
 	build_number(&builder, "hybrid", "ssm.group_count", 1);
 	for (int i = 0; i < 4; i++)
 		build_layer_tensor(&builder, i, i % 2 ? "attn_k" : "ssm_in", F16, 256, 256);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.context_tokens = 4096;
 	request.parallel = 8;
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 64 + 5);
 	blueprint_free(&blueprint);
 }
@@ -427,15 +369,13 @@ static void the_experts_that_are_used_are_computed_at_once(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_small(&builder, "moe");
 	build_number(&builder, "moe", "expert_count", 64);
 	build_number(&builder, "moe", "expert_used_count", 8);
 	build_number(&builder, "moe", "expert_feed_forward_length", 4096);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_GRAPH), 146);
 	blueprint_free(&blueprint);
 }
@@ -476,19 +416,17 @@ static void llama_3_8b_takes_what_llama_cpp_logs(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_llama_3_8b(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	assert_int_equal(blueprint.parameters, 8030261248);
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_WEIGHTS), 4404);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 1024);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_GRAPH), 259);
 	assert_int_equal(estimate.host_mib, 282);
 	request.context_tokens = 512;
-	struct estimate small = make(&blueprint, &request);
+	struct estimate small = made(&blueprint, &request);
 	assert_int_equal(mib_of(&small, 0, ESTIMATE_CACHE), 64);
 	assert_int_equal(mib_of(&small, 0, ESTIMATE_GRAPH), 259);
 	blueprint_free(&blueprint);
@@ -500,8 +438,6 @@ static void llama_2_7b_takes_what_llama_cpp_logs(void **state)
 {
 	(void)state;
 	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
 	build_string(&builder, "general.architecture", "llama");
 	build_u32(&builder, "llama.block_count", 32);
 	build_u32(&builder, "llama.context_length", 4096);
@@ -521,10 +457,10 @@ static void llama_2_7b_takes_what_llama_cpp_logs(void **state)
 		build_layer_tensor(&builder, i, "ffn_up", F16, 4096, 11008);
 		build_layer_tensor(&builder, i, "ffn_down", F16, 11008, 4096);
 	}
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = finished(&builder);
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.context_tokens = 512;
-	struct estimate estimate = make(&blueprint, &request);
+	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_WEIGHTS), 12604);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 256);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_GRAPH), 71);
@@ -571,64 +507,50 @@ static void numbers_that_are_absurd_are_refused(void **state)
 	finish_refused(&builder, "layer 4");
 }
 
-static void refuse(const struct blueprint *blueprint, const struct estimate_request *request,
-                   const char *because)
-{
-	struct estimate estimate;
-	struct error error = { 0 };
-	assert_false(estimate_make(&estimate, blueprint, request, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
-}
-
 static void launches_that_cannot_be_are_refused(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	const struct estimate_request fine = estimate_defaults(&blueprint);
 	struct estimate_request request = fine;
 	request.runtime = RUNTIME_VLLM;
-	refuse(&blueprint, &request, "safetensors");
+	refused(&blueprint, &request, "safetensors");
 	request = fine;
 	request.context_tokens = 0;
-	refuse(&blueprint, &request, "--context");
+	refused(&blueprint, &request, "--context");
 	request = fine;
 	request.context_tokens = INT64_MAX;
-	refuse(&blueprint, &request, "context is");
+	refused(&blueprint, &request, "context is");
 	request = fine;
 	request.parallel = 0;
-	refuse(&blueprint, &request, "parallel is 0");
+	refused(&blueprint, &request, "parallel is 0");
 	request = fine;
 	request.batch_tokens = -1;
-	refuse(&blueprint, &request, "batch is -1");
+	refused(&blueprint, &request, "batch is -1");
 	request = fine;
 	request.gpus = ESTIMATE_GPUS_MAX + 1;
-	refuse(&blueprint, &request, "the number of GPUs");
+	refused(&blueprint, &request, "the number of GPUs");
 	request = fine;
 	request.gpus = 5;
-	refuse(&blueprint, &request, "4 layers cannot be dealt out to 5 GPUs");
+	refused(&blueprint, &request, "4 layers cannot be dealt out to 5 GPUs");
 	request = fine;
 	request.share[0] = -1;
-	refuse(&blueprint, &request, "share of GPU 0");
+	refused(&blueprint, &request, "share of GPU 0");
 	request = fine;
 	request.key_type = tensor_type_of_cache("fp8");
-	refuse(&blueprint, &request, "llama.cpp has no cache of fp8");
+	refused(&blueprint, &request, "llama.cpp has no cache of fp8");
 	request = fine;
 	request.runtime = RUNTIME_OLLAMA;
 	request.key_type = tensor_type_of_cache("q8_0");
-	refuse(&blueprint, &request, "one type");
+	refused(&blueprint, &request, "one type");
 	request = fine;
 	request.plain_attention = true;
 	request.value_type = tensor_type_of_cache("q8_0");
-	refuse(&blueprint, &request, "need flash attention");
+	refused(&blueprint, &request, "need flash attention");
 	blueprint.layers[2].key_length = 80;
 	request = fine;
 	request.key_type = tensor_type_of_cache("q8_0");
-	refuse(&blueprint, &request, "whole blocks of 32");
+	refused(&blueprint, &request, "whole blocks of 32");
 	blueprint_free(&blueprint);
 }
 
@@ -636,11 +558,7 @@ static void launches_that_cannot_be_are_refused(void **state)
 static void what_is_beyond_counting_is_refused_and_never_small(void **state)
 {
 	(void)state;
-	struct gguf_builder builder = { 0 };
-	struct blueprint blueprint;
-	struct error error;
-	build_small_llama(&builder);
-	assert_true(finish(&builder, &blueprint, &error));
+	struct blueprint blueprint = small_llama();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.context_tokens = ESTIMATE_CONTEXT_MAX;
 	request.parallel = ESTIMATE_PARALLEL_MAX;
@@ -649,7 +567,7 @@ static void what_is_beyond_counting_is_refused_and_never_small(void **state)
 		blueprint.layers[i].key_length = BLUEPRINT_NUMBER_MAX;
 		blueprint.layers[i].value_length = BLUEPRINT_NUMBER_MAX;
 	}
-	refuse(&blueprint, &request, "more memory than can be counted");
+	refused(&blueprint, &request, "more memory than can be counted");
 	blueprint_free(&blueprint);
 }
 

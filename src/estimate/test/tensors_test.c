@@ -1,16 +1,9 @@
 /* tensors_test.c - safetensors models, estimated for vLLM, against hand calculations */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "made.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "bytes.h"
-#include "estimate/estimate.h"
 #include "estimate/safetensors.h"
 
 /* Reads a config.json; the blueprint is to be freed. */
@@ -38,8 +31,7 @@ static void refuse_config(const char *text, const char *because)
 	struct safetensors_config config;
 	struct error error;
 	assert_false(read_config(&blueprint, &config, text, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
+	assert_says(&error, because);
 	blueprint_free(&blueprint);
 }
 
@@ -60,40 +52,38 @@ static bool add_header(struct blueprint *blueprint, const struct safetensors_con
 	return added;
 }
 
-static struct estimate make(const struct blueprint *blueprint,
-                            const struct estimate_request *request)
-{
-	struct estimate estimate;
-	struct error error = { 0 };
-	if (!estimate_make(&estimate, blueprint, request, &error))
-		fail_msg("%s", error.text);
-	return estimate;
-}
-
-static void refuse(const struct blueprint *blueprint, const struct estimate_request *request,
-                   const char *because)
-{
-	struct estimate estimate;
-	struct error error = { 0 };
-	assert_false(estimate_make(&estimate, blueprint, request, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
-}
-
-static int64_t mib_of(const struct estimate *estimate, enum estimate_part part)
-{
-	return estimate->gpu[0].line[part].mib;
-}
-
 #define SMALL                                                                                      \
 	"{\"model_type\":\"llama\",\"hidden_size\":1024,\"num_hidden_layers\":2,"                  \
 	"\"num_attention_heads\":8,\"num_key_value_heads\":2,\"intermediate_size\":4096,"          \
 	"\"vocab_size\":32768,\"max_position_embeddings\":4096,\"torch_dtype\":\"bfloat16\"}"
 
-/* A matrix of 1024 x 1024 bf16 is 2 MiB. */
-#define MATRIX(name, from, to)                                                                     \
-	"\"" name "\":{\"dtype\":\"BF16\",\"shape\":[1024,1024],\"data_offsets\":[" #from "," #to  \
-	"]}"
+/* Adds tensors of bf16: matrices of 1024 x 1024, which are 2 MiB, and norms of
+ * 1024 values. The list of names ends with NULL. */
+static void add_tensors(struct blueprint *blueprint, const struct safetensors_config *config,
+                        const char *const *names)
+{
+	struct buffer json = { 0 };
+	struct text_map seen = { 0 };
+	struct error error;
+	int offset = 0;
+	buffer_text(&json, "{\"__metadata__\":{\"format\":\"pt\"}");
+	for (; *names; names++) {
+		bool norm = strstr(*names, "norm") != NULL;
+		int end = offset + (norm ? 1024 : 1024 * 1024) * 2;
+		buffer_print(&json,
+		             ",\"%s\":{\"dtype\":\"BF16\",\"shape\":%s,"
+		             "\"data_offsets\":[%d,%d]}",
+		             *names, norm ? "[1024]" : "[1024,1024]", offset, end);
+		offset = end;
+	}
+	buffer_text(&json, "}");
+	if (!add_header(blueprint, config, json.data, offset, &seen, &error))
+		fail_msg("%s", error.text);
+	text_map_free(&seen);
+	buffer_free(&json);
+}
+
+#define TENSORS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static void config_is_read_into_the_blueprint(void **state)
 {
@@ -111,31 +101,16 @@ static void config_is_read_into_the_blueprint(void **state)
 	blueprint_free(&blueprint);
 }
 
-static void add_small(struct blueprint *blueprint, const struct safetensors_config *config)
+static struct blueprint small(void)
 {
-	struct text_map seen = { 0 };
-	struct error error;
-	const char *header = "{\"__metadata__\":{\"format\":\"pt\"}," MATRIX(
-	    "model.layers.0.self_attn.q_proj.weight", 0,
-	    2097152) "," MATRIX("model.layers.0.self_"
-	                        "attn.k_proj.weight",
-	                        2097152,
-	                        4194304) "," MATRIX("model.layers.0.mlp.up_proj.weight", 4194304,
-	                                            6291456) "," MATRIX("model.layers.0.mlp.gate."
-	                                                                "weight",
-	                                                                6291456,
-	                                                                8388608) ","
-										 "\"model.norm."
-										 "weight\":{"
-										 "\"dtype\":"
-										 "\"BF16\","
-										 "\"shape\":[1024],"
-										 "\"data_offsets\":"
-										 "[8388608,8390656]"
-										 "}}";
-	if (!add_header(blueprint, config, header, 8390656, &seen, &error))
-		fail_msg("%s", error.text);
-	text_map_free(&seen);
+	struct safetensors_config config;
+	struct blueprint blueprint = configured(SMALL, &config);
+	add_tensors(&blueprint, &config,
+	            TENSORS("model.layers.0.self_attn.q_proj.weight",
+	                    "model.layers.0.self_attn.k_proj.weight",
+	                    "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.gate.weight",
+	                    "model.norm.weight"));
+	return blueprint;
 }
 
 /* Queries and the way up are divided, keys by their 2 heads, the router and the
@@ -143,9 +118,7 @@ static void add_small(struct blueprint *blueprint, const struct safetensors_conf
 static void tensors_are_divided_or_copied_by_their_names(void **state)
 {
 	(void)state;
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	assert_int_equal(blueprint.divided_bytes, 4 << 20);
 	assert_int_equal(blueprint.kv_bytes, 2 << 20);
 	assert_int_equal(blueprint.copied_bytes, (2 << 20) + 2048);
@@ -157,21 +130,19 @@ static void tensors_are_divided_or_copied_by_their_names(void **state)
 static void weights_are_divided_among_the_gpus(void **state)
 {
 	(void)state;
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate one = make(&blueprint, &request);
+	struct estimate one = made(&blueprint, &request);
 	/* 8 MiB and 2048 bytes. */
-	assert_int_equal(mib_of(&one, ESTIMATE_WEIGHTS), 9);
+	assert_int_equal(mib_of(&one, 0, ESTIMATE_WEIGHTS), 9);
 	request.gpus = 2;
-	struct estimate two = make(&blueprint, &request);
+	struct estimate two = made(&blueprint, &request);
 	/* 4 / 2 + 2 / 2 + 2 MiB and 2048 bytes. */
-	assert_int_equal(mib_of(&two, ESTIMATE_WEIGHTS), 6);
+	assert_int_equal(mib_of(&two, 0, ESTIMATE_WEIGHTS), 6);
 	request.gpus = 4;
-	struct estimate four = make(&blueprint, &request);
+	struct estimate four = made(&blueprint, &request);
 	/* 4 / 4 + 2 x 1 / 2 (a head at least) + 2 MiB and 2048 bytes. */
-	assert_int_equal(mib_of(&four, ESTIMATE_WEIGHTS), 5);
+	assert_int_equal(mib_of(&four, 0, ESTIMATE_WEIGHTS), 5);
 	assert_int_equal(four.total_mib, 4 * four.gpu[3].total_mib);
 	blueprint_free(&blueprint);
 }
@@ -185,14 +156,12 @@ static void heads_of_keys_and_values_are_copied_when_there_are_too_few(void **st
 		int gpus;
 		int64_t mib;
 	} splits[] = { { 1, 8 }, { 2, 4 }, { 4, 4 }, { 8, 4 } };
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	for (size_t i = 0; i < 4; i++) {
 		request.gpus = splits[i].gpus;
-		struct estimate estimate = make(&blueprint, &request);
-		assert_int_equal(mib_of(&estimate, ESTIMATE_CACHE), splits[i].mib);
+		struct estimate estimate = made(&blueprint, &request);
+		assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), splits[i].mib);
 	}
 	blueprint_free(&blueprint);
 }
@@ -202,15 +171,13 @@ static void heads_of_keys_and_values_are_copied_when_there_are_too_few(void **st
 static void context_is_kept_in_blocks_for_each_request(void **state)
 {
 	(void)state;
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.context_tokens = 1000;
 	request.parallel = 3;
 	request.key_type = request.value_type = tensor_type_of_cache("fp8");
-	struct estimate estimate = make(&blueprint, &request);
-	assert_int_equal(mib_of(&estimate, ESTIMATE_CACHE), 3);
+	struct estimate estimate = made(&blueprint, &request);
+	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 3);
 	assert_non_null(strstr(estimate.gpu[0].line[ESTIMATE_CACHE].text,
 	                       "3 requests x (2 layers x 1008 tokens) x 512 bytes"));
 	blueprint_free(&blueprint);
@@ -222,37 +189,33 @@ static void context_is_kept_in_blocks_for_each_request(void **state)
 static void the_graph_is_the_larger_of_layers_and_choice(void **state)
 {
 	(void)state;
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate one = make(&blueprint, &request);
-	assert_int_equal(mib_of(&one, ESTIMATE_GRAPH), 256);
+	struct estimate one = made(&blueprint, &request);
+	assert_int_equal(mib_of(&one, 0, ESTIMATE_GRAPH), 256);
 	request.gpus = 2;
-	struct estimate two = make(&blueprint, &request);
-	assert_int_equal(mib_of(&two, ESTIMATE_GRAPH), 160);
+	struct estimate two = made(&blueprint, &request);
+	assert_int_equal(mib_of(&two, 0, ESTIMATE_GRAPH), 160);
 	request.parallel = 512;
-	struct estimate many = make(&blueprint, &request);
-	assert_int_equal(mib_of(&many, ESTIMATE_GRAPH), 640);
+	struct estimate many = made(&blueprint, &request);
+	assert_int_equal(mib_of(&many, 0, ESTIMATE_GRAPH), 640);
 	request.parallel = 1;
 	request.batch_tokens = 2048;
-	struct estimate little = make(&blueprint, &request);
-	assert_int_equal(mib_of(&little, ESTIMATE_GRAPH), 40);
+	struct estimate little = made(&blueprint, &request);
+	assert_int_equal(mib_of(&little, 0, ESTIMATE_GRAPH), 40);
 	blueprint_free(&blueprint);
 }
 
 static void communication_counts_from_two_gpus_on(void **state)
 {
 	(void)state;
-	struct safetensors_config config;
-	struct blueprint blueprint = configured(SMALL, &config);
-	add_small(&blueprint, &config);
+	struct blueprint blueprint = small();
 	struct estimate_request request = estimate_defaults(&blueprint);
-	struct estimate one = make(&blueprint, &request);
-	assert_int_equal(mib_of(&one, ESTIMATE_OVERHEAD), 1856);
+	struct estimate one = made(&blueprint, &request);
+	assert_int_equal(mib_of(&one, 0, ESTIMATE_OVERHEAD), 1856);
 	request.gpus = 2;
-	struct estimate two = make(&blueprint, &request);
-	assert_int_equal(mib_of(&two, ESTIMATE_OVERHEAD), 2 * 1856);
+	struct estimate two = made(&blueprint, &request);
+	assert_int_equal(mib_of(&two, 0, ESTIMATE_OVERHEAD), 2 * 1856);
 	blueprint_free(&blueprint);
 }
 
@@ -275,8 +238,8 @@ static void compressed_keys_and_values_are_on_every_gpu(void **state)
 	request.context_tokens = 131072;
 	for (int gpus = 1; gpus <= 16; gpus *= 2) {
 		request.gpus = gpus;
-		struct estimate estimate = make(&blueprint, &request);
-		assert_int_equal(mib_of(&estimate, ESTIMATE_CACHE), 8784);
+		struct estimate estimate = made(&blueprint, &request);
+		assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 8784);
 	}
 	assert_int_equal(config.nextn_layers, 1);
 	blueprint_free(&blueprint);
@@ -305,8 +268,8 @@ static void published_caches_per_token_are_met(void **state)
 		struct estimate_request request = estimate_defaults(&blueprint);
 		request.context_tokens = 16;
 		request.parallel = 65536;
-		struct estimate estimate = make(&blueprint, &request);
-		assert_int_equal(mib_of(&estimate, ESTIMATE_CACHE), models[i].bytes_per_token);
+		struct estimate estimate = made(&blueprint, &request);
+		assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), models[i].bytes_per_token);
 		blueprint_free(&blueprint);
 	}
 }
@@ -316,18 +279,13 @@ static void layers_that_guess_ahead_are_not_loaded(void **state)
 {
 	(void)state;
 	struct safetensors_config config;
-	struct text_map seen = { 0 };
-	struct error error;
 	struct blueprint blueprint = configured(SMALL, &config);
 	config.nextn_layers = 1;
-	assert_true(
-	    add_header(&blueprint, &config,
-	               "{" MATRIX("model.layers.1.mlp.up_proj.weight", 0, 2097152) "," MATRIX(
-			   "model.layers.2.mlp.up_proj.weight", 2097152, 4194304) "}",
-	               4194304, &seen, &error));
+	add_tensors(
+	    &blueprint, &config,
+	    TENSORS("model.layers.1.mlp.up_proj.weight", "model.layers.2.mlp.up_proj.weight"));
 	assert_int_equal(blueprint.divided_bytes, 2 << 20);
 	assert_int_equal(blueprint.unused_bytes, 2 << 20);
-	text_map_free(&seen);
 	blueprint_free(&blueprint);
 }
 
@@ -354,15 +312,10 @@ static void encoders_of_images_are_copied(void **state)
 {
 	(void)state;
 	struct safetensors_config config;
-	struct text_map seen = { 0 };
-	struct error error;
 	struct blueprint blueprint = configured(SMALL, &config);
-	assert_true(add_header(
-	    &blueprint, &config,
-	    "{" MATRIX("vision_tower.encoder.layers.0.self_attn.q_proj.weight", 0, 2097152) "}",
-	    2097152, &seen, &error));
+	add_tensors(&blueprint, &config,
+	            TENSORS("vision_tower.encoder.layers.0.self_attn.q_proj.weight"));
 	assert_int_equal(blueprint.copied_bytes, 2 << 20);
-	text_map_free(&seen);
 	blueprint_free(&blueprint);
 }
 
@@ -397,8 +350,8 @@ static void layers_with_a_window_keep_that_and_a_batch(void **state)
 	    &config);
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.batch_tokens = 512;
-	struct estimate estimate = make(&blueprint, &request);
-	assert_int_equal(mib_of(&estimate, ESTIMATE_CACHE), 12);
+	struct estimate estimate = made(&blueprint, &request);
+	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 12);
 	blueprint_free(&blueprint);
 }
 
@@ -434,21 +387,21 @@ static void splits_that_do_not_divide_heads_are_refused(void **state)
 	    &config);
 	struct estimate_request request = estimate_defaults(&blueprint);
 	request.gpus = 5;
-	refuse(&blueprint, &request, "12 attention heads cannot be divided among 5 GPUs");
+	refused(&blueprint, &request, "12 attention heads cannot be divided among 5 GPUs");
 	request.gpus = 4;
-	refuse(&blueprint, &request, "6 heads of keys and values");
+	refused(&blueprint, &request, "6 heads of keys and values");
 	request.gpus = 2;
 	request.share[0] = 1;
-	refuse(&blueprint, &request, "evenly");
+	refused(&blueprint, &request, "evenly");
 	request = estimate_defaults(&blueprint);
 	request.runtime = RUNTIME_LLAMA_CPP;
-	refuse(&blueprint, &request, "GGUF");
+	refused(&blueprint, &request, "GGUF");
 	request = estimate_defaults(&blueprint);
 	request.key_type = request.value_type = tensor_type_of_cache("q8_0");
-	refuse(&blueprint, &request, "vllm has no cache of q8_0");
+	refused(&blueprint, &request, "vllm has no cache of q8_0");
 	request = estimate_defaults(&blueprint);
 	request.plain_attention = true;
-	refuse(&blueprint, &request, "flash attention");
+	refused(&blueprint, &request, "flash attention");
 	blueprint_free(&blueprint);
 }
 
@@ -495,8 +448,7 @@ static void refuse_header(const char *json, int64_t data_bytes, const char *beca
 	struct error error;
 	struct blueprint blueprint = configured(SMALL, &config);
 	assert_false(add_header(&blueprint, &config, json, data_bytes, &seen, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
+	assert_says(&error, because);
 	text_map_free(&seen);
 	blueprint_free(&blueprint);
 }
@@ -566,8 +518,7 @@ static void refuse_index(const char *text, const char *because)
 	struct reader reader = reader_of_memory(&memory);
 	struct error error = { 0 };
 	assert_null(safetensors_index_read(&reader, &error));
-	if (!strstr(error.text, because))
-		fail_msg("'%s' does not say '%s'", error.text, because);
+	assert_says(&error, because);
 }
 
 static void an_index_lists_each_file_once(void **state)
