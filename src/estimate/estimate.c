@@ -70,6 +70,9 @@ void estimate_line_set(struct estimate_line *line, int64_t bytes, const char *fo
 int64_t estimate_token_bytes(const struct blueprint_layer *layer, int64_t heads,
                              const struct estimate_request *request)
 {
+	/* What a layer without a cache says of its heads need not make sense. */
+	if (heads == 0)
+		return 0;
 	int64_t keys = tensor_type_row_bytes(request->key_type, layer->key_length);
 	int64_t values = tensor_type_row_bytes(request->value_type, layer->value_length);
 	INVARIANT(keys >= 0 && values >= 0);

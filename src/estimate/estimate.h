@@ -19,7 +19,7 @@ enum {
 	ESTIMATE_CONTEXT_MAX = 1 << 30,
 	ESTIMATE_PARALLEL_MAX = 1 << 16,
 	ESTIMATE_SHARE_MAX = 1000000,
-	ESTIMATE_TEXT_MAX = 320,
+	ESTIMATE_TEXT_MAX = 448,
 };
 
 /* How the model is to be launched. The estimate is a function of this and of the

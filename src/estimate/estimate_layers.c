@@ -77,73 +77,76 @@ static void set_weights(struct estimate_gpu *gpu, const struct dealing *dealing)
 	                  (long long)blueprint->other_bytes, (long long)blueprint->input_bytes);
 }
 
-/* The layers of a GPU that keep as much as each other, for the words. */
+/* The caches of some layers of a GPU, and an example: the others may differ. */
 struct cache_sum {
-	int64_t full, windowed, recurrent;
-	int64_t full_bytes, windowed_bytes, state_bytes;
+	int64_t layers, tokens, token_bytes, bytes;
+	const struct blueprint_layer *first;
+	bool differ;
 };
 
-static void add_layer(struct cache_sum *sum, const struct dealing *dealing,
+static void add_cache(struct cache_sum *sum, const struct dealing *dealing,
                       const struct blueprint_layer *layer)
 {
 	int64_t token = estimate_token_bytes(layer, layer->kv_heads, dealing->request);
-	int64_t bytes = amount_product(cells_of(dealing, layer), token);
-	if (layer->state_values > 0) {
-		int64_t state = amount_product(layer->state_values, F32_BYTES);
-		sum->recurrent++;
-		sum->state_bytes =
-		    amount_sum(sum->state_bytes, amount_product(state, dealing->request->parallel));
-	}
-	if (layer->kv_heads == 0)
-		return;
-	if (layer->window == 0) {
-		sum->full++;
-		sum->full_bytes = amount_sum(sum->full_bytes, bytes);
-	} else {
-		sum->windowed++;
-		sum->windowed_bytes = amount_sum(sum->windowed_bytes, bytes);
-	}
+	if (!sum->first)
+		sum->first = layer;
+	sum->differ |= layer->kv_heads != sum->first->kv_heads ||
+	               layer->key_length != sum->first->key_length ||
+	               layer->value_length != sum->first->value_length;
+	sum->layers++;
+	sum->tokens = cells_of(dealing, layer);
+	sum->token_bytes = amount_sum(sum->token_bytes, token);
+	sum->bytes = amount_sum(sum->bytes, amount_product(sum->tokens, token));
 }
 
-/* The first layer of this GPU that keeps keys and values, with a window or
- * without: an example for the words. */
-static const struct blueprint_layer *example(const struct estimate_gpu *gpu,
-                                             const struct dealing *dealing, bool windowed)
+static void print_cache(char *text, size_t size, const struct cache_sum *sum,
+                        const struct dealing *dealing)
 {
-	static const struct blueprint_layer none = { 0 };
-	for (int64_t i = 0; i < gpu->layers; i++) {
-		const struct blueprint_layer *layer =
-		    &dealing->blueprint->layers[gpu->first_layer + i];
-		if (layer->kv_heads > 0 && (layer->window > 0) == windowed)
-			return layer;
-	}
-	return &none;
+	const struct estimate_request *request = dealing->request;
+	const char *kind = sum->first && sum->first->window > 0 ? " with a window" : "";
+	if (sum->layers == 0)
+		snprintf(text, size, "no layers that keep all tokens");
+	else if (sum->differ)
+		snprintf(text, size,
+		         "%lld layers%s, which differ: %lld tokens x %lld bytes for keys %s and "
+		         "values %s = %lld bytes",
+		         (long long)sum->layers, kind, (long long)sum->tokens,
+		         (long long)sum->token_bytes, request->key_type->name,
+		         request->value_type->name, (long long)sum->bytes);
+	else
+		snprintf(text, size,
+		         "%lld layers%s x %lld tokens x %lld heads x (%lld keys %s + %lld values "
+		         "%s) = %lld bytes",
+		         (long long)sum->layers, kind, (long long)sum->tokens,
+		         (long long)sum->first->kv_heads, (long long)sum->first->key_length,
+		         request->key_type->name, (long long)sum->first->value_length,
+		         request->value_type->name, (long long)sum->bytes);
 }
 
 static void set_cache(struct estimate_gpu *gpu, const struct dealing *dealing)
 {
-	const struct estimate_request *request = dealing->request;
-	struct cache_sum sum = { 0 };
-	char states[96] = "", windows[128] = "";
-	for (int64_t i = 0; i < gpu->layers; i++)
-		add_layer(&sum, dealing, &dealing->blueprint->layers[gpu->first_layer + i]);
-	const struct blueprint_layer *full = example(gpu, dealing, false);
-	const struct blueprint_layer *windowed = example(gpu, dealing, true);
-	if (sum.windowed > 0)
-		snprintf(windows, sizeof(windows),
-		         "; %lld with a window x %lld tokens = %lld bytes", (long long)sum.windowed,
-		         (long long)cells_of(dealing, windowed), (long long)sum.windowed_bytes);
-	if (sum.recurrent > 0)
-		snprintf(states, sizeof(states), "; states of %lld layers: %lld bytes",
-		         (long long)sum.recurrent, (long long)sum.state_bytes);
-	int64_t bytes = amount_sum(amount_sum(sum.full_bytes, sum.windowed_bytes), sum.state_bytes);
-	estimate_line_set(
-	    &gpu->line[ESTIMATE_CACHE], bytes,
-	    "%lld layers x %lld tokens x %lld heads x (%lld keys %s + %lld values %s) "
-	    "= %lld bytes%s%s",
-	    (long long)sum.full, (long long)dealing->full_cells, (long long)full->kv_heads,
-	    (long long)full->key_length, request->key_type->name, (long long)full->value_length,
-	    request->value_type->name, (long long)sum.full_bytes, windows, states);
+	struct cache_sum full = { 0 }, windowed = { 0 };
+	int64_t states = 0, state_bytes = 0;
+	char full_text[160], windowed_text[160] = "", state_text[96] = "";
+	for (int64_t i = 0; i < gpu->layers; i++) {
+		const struct blueprint_layer *layer =
+		    &dealing->blueprint->layers[gpu->first_layer + i];
+		if (layer->kv_heads > 0)
+			add_cache(layer->window > 0 ? &windowed : &full, dealing, layer);
+		int64_t state = amount_product(layer->state_values, F32_BYTES);
+		state_bytes =
+		    amount_sum(state_bytes, amount_product(state, dealing->request->parallel));
+		states += layer->state_values > 0;
+	}
+	print_cache(full_text, sizeof(full_text), &full, dealing);
+	if (windowed.layers > 0)
+		print_cache(windowed_text, sizeof(windowed_text), &windowed, dealing);
+	if (states > 0)
+		snprintf(state_text, sizeof(state_text), "; states of %lld layers: %lld bytes",
+		         (long long)states, (long long)state_bytes);
+	int64_t bytes = amount_sum(amount_sum(full.bytes, windowed.bytes), state_bytes);
+	estimate_line_set(&gpu->line[ESTIMATE_CACHE], bytes, "%s%s%s%s", full_text,
+	                  windowed.layers > 0 ? "; " : "", windowed_text, state_text);
 }
 
 /* f32 values per token at the widest place of a layer. */

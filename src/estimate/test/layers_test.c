@@ -268,6 +268,10 @@ static void layers_with_a_window_keep_only_that_and_a_batch(void **state)
 	struct estimate_request request = estimate_defaults(&blueprint);
 	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 4);
+	assert_string_equal(
+	    estimate.gpu[0].line[ESTIMATE_CACHE].text,
+	    "no layers that keep all tokens; 4 layers with a window x 1024 tokens x 4 "
+	    "heads x (64 keys f16 + 64 values f16) = 4194304 bytes");
 	blueprint_free(&blueprint);
 }
 
@@ -317,6 +321,24 @@ static void heads_of_keys_and_values_may_differ_by_layer(void **state)
 	struct estimate_request request = estimate_defaults(&blueprint);
 	struct estimate estimate = made(&blueprint, &request);
 	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 6);
+	assert_string_equal(
+	    estimate.gpu[0].line[ESTIMATE_CACHE].text,
+	    "3 layers, which differ: 4096 tokens x 1536 bytes for keys f16 and values "
+	    "f16 = 6291456 bytes");
+	blueprint_free(&blueprint);
+}
+
+static void lengths_of_a_layer_without_a_cache_do_not_matter(void **state)
+{
+	(void)state;
+	struct blueprint blueprint = small_llama();
+	struct estimate_request request = estimate_defaults(&blueprint);
+	blueprint.layers[1].kv_heads = 0;
+	blueprint.layers[1].key_length = 80;
+	request.key_type = tensor_type_of_cache("q8_0");
+	struct estimate estimate = made(&blueprint, &request);
+	/* 3 x 4096 x 2 heads x (2 x 34 + 64 x 2) bytes = 4.6 MiB. */
+	assert_int_equal(mib_of(&estimate, 0, ESTIMATE_CACHE), 5);
 	blueprint_free(&blueprint);
 }
 
@@ -587,6 +609,7 @@ int main(void)
 		cmocka_unit_test(a_pattern_says_which_layers_have_a_window),
 		cmocka_unit_test(a_window_without_a_known_pattern_does_not_count),
 		cmocka_unit_test(heads_of_keys_and_values_may_differ_by_layer),
+		cmocka_unit_test(lengths_of_a_layer_without_a_cache_do_not_matter),
 		cmocka_unit_test(lengths_of_keys_and_values_may_differ),
 		cmocka_unit_test(recurrent_layers_keep_a_state_for_each_request),
 		cmocka_unit_test(the_experts_that_are_used_are_computed_at_once),
