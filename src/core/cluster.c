@@ -482,7 +482,6 @@ static void node_free(struct node *node)
 	node_record_free(&node->r);
 	free(node->gpus);
 	free(node->reservations);
-	free(node->scores);
 	free(node);
 }
 

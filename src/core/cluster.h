@@ -19,10 +19,13 @@ struct gpu_books {
 };
 
 /* What a GPU had to offer when index.c last looked, so that it sees what came
- * free since. All 0 while the GPU takes nothing. */
+ * free since. All but `free_milli` are 0 while the GPU takes nothing. */
 struct gpu_summary {
 	int64_t free_now_mib, free_later_mib, usable_mib;
-	uint32_t offers; /* enum offer of index.c */
+	uint32_t offers;     /* enum offer of index.c */
+	int16_t takes_milli; /* the largest fraction that fits */
+	int16_t free_milli;  /* thousandths that are free, even while it takes nothing */
+	bool whole;          /* it could be given whole */
 };
 
 /* One physical GPU, or one MIG instance, whatever names it is advertised under. */
@@ -58,8 +61,6 @@ struct node_summary {
 	int64_t cpu_now, cpu_later, host_now, host_later; /* free; 0 while it takes nothing */
 };
 
-struct score_cache;
-
 struct node {
 	struct node_record r;
 	struct gpu **gpus; /* by place, then UUID */
@@ -71,7 +72,6 @@ struct node {
 	struct node_summary summary;
 	uint64_t version;           /* another number after every change to its books or facts */
 	bool dirty;                 /* to be written */
-	struct score_cache *scores; /* of place_fragment.c */
 	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
 	int promised; /* GPUs of it that a promise counts on */
 	int64_t mark; /* scratch of a search; see clear.c */

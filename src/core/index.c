@@ -2,9 +2,11 @@
 #include "core/index.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "core/ledger.h"
 
 /* What speaks for a GPU. Whether a task fits grows with each of these, so one
@@ -45,6 +47,19 @@ int index_cpu_level(int64_t cpu_milli)
 	return level < INDEX_CPU_LEVELS ? level : INDEX_CPU_LEVELS - 1;
 }
 
+/* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
+ * that fits is floor((1000 x free + 999) / usable). */
+static int16_t takes_milli(const struct gpu_summary *has)
+{
+	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
+
+	if ((has->offers & OFFER_SHARED_NOW) == 0 || free_mib < 0)
+		return 0;
+	if (free_mib >= has->usable_mib)
+		return WHOLE_GPU;
+	return (int16_t)((free_mib * WHOLE_GPU + WHOLE_GPU - 1) / has->usable_mib);
+}
+
 static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
                                                const struct config_record *config)
 {
@@ -64,6 +79,26 @@ static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
 	return has;
 }
 
+static bool offers_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
+	       a->usable_mib == b->usable_mib && a->offers == b->offers;
+}
+
+/* What follows from the rest of the summary: taken from `known`, another of the
+ * GPU, where that is the same. */
+static void conclude(struct gpu_summary *has, const struct gpu *gpu,
+                     const struct gpu_summary *known)
+{
+	if (has->offers != 0 && offers_the_same(has, known)) {
+		*has = *known;
+		return;
+	}
+	has->whole = (has->offers & OFFER_WHOLE) == OFFER_WHOLE && has->free_now_mib > 0;
+	has->takes_milli = takes_milli(has);
+	has->free_milli = (int16_t)gpu_free_milli(gpu);
+}
+
 /* Usable memory that changes counts either way: less of it makes fractions smaller. */
 static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summary *after)
 {
@@ -81,66 +116,39 @@ static bool node_gained(const struct node_summary *before, const struct node_sum
 	        after->host_later > before->host_later);
 }
 
-/* A node's summary in the making. `fraction` of the best GPU so far is kept as a
- * ratio, so that a node costs one division and not one for each GPU. */
-struct tally {
-	struct node_summary sum;
-	struct {
-		int64_t top, bottom; /* bottom 0: none yet */
-	} fraction;
-};
-
-static struct tally tally_begin(const struct node *node)
+static struct node_summary tally_begin(const struct node *node)
 {
 	const struct node_record *r = &node->r;
 
 	if (!node_is_open(node))
-		return (struct tally){ 0 };
-	return (struct tally){
-		.sum.open = true,
-		.sum.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
-		.sum.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
-		.sum.cpu_later = host_free_later(&node->cpu, r->cpu_milli),
-		.sum.host_now = host_free_now(&node->host, r->host_bytes),
-		.sum.host_later = host_free_later(&node->host, r->host_bytes),
+		return (struct node_summary){ 0 };
+	return (struct node_summary){
+		.open = true,
+		.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
+		.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
+		.cpu_later = host_free_later(&node->cpu, r->cpu_milli),
+		.host_now = host_free_now(&node->host, r->host_bytes),
+		.host_later = host_free_later(&node->host, r->host_bytes),
 	};
 }
 
-/* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
- * that fits is floor((1000 x free + 999) / usable). */
-static void tally_shared(struct tally *tally, int64_t free_mib, int64_t usable_mib)
-{
-	int64_t top = free_mib * WHOLE_GPU + WHOLE_GPU - 1, bottom = tally->fraction.bottom;
-	bool more = usable_mib == bottom
-	                ? top > tally->fraction.top
-	                : (int128)top * bottom >= (int128)tally->fraction.top * usable_mib;
-
-	tally->sum.best_mib = max64(tally->sum.best_mib, free_mib);
-	if (more) {
-		tally->fraction.top = top;
-		tally->fraction.bottom = usable_mib;
-	}
-}
-
-static void tally_gpu(struct tally *tally, const struct gpu *gpu, const struct gpu_summary *has)
+static void tally_gpu(struct node_summary *sum, const struct gpu *gpu,
+                      const struct gpu_summary *has)
 {
 	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
 
 	if (gpu->books.releasing_owners > 0)
-		tally->sum.releasing = tally->sum.open;
-	if ((has->offers & OFFER_WHOLE) == OFFER_WHOLE && has->free_now_mib > 0)
-		tally->sum.whole++;
-	if ((has->offers & OFFER_SHARED_NOW) != 0 && free_mib >= 0 && has->usable_mib > 0)
-		tally_shared(tally, free_mib, has->usable_mib);
+		sum->releasing = sum->open;
+	sum->whole += has->whole;
+	if ((has->offers & OFFER_SHARED_NOW) == 0 || free_mib < 0 || has->usable_mib == 0)
+		return;
+	sum->best_mib = max64(sum->best_mib, free_mib);
+	if (has->takes_milli > sum->best_milli)
+		sum->best_milli = has->takes_milli;
 }
 
-static void tally_end(struct tally *tally)
+static void tally_end(struct node_summary *sum)
 {
-	struct node_summary *sum = &tally->sum;
-
-	if (tally->fraction.bottom > 0)
-		sum->best_milli =
-		    (int32_t)min64(tally->fraction.top / tally->fraction.bottom, WHOLE_GPU);
 	sum->whole_level = (int32_t)min64(sum->whole, INDEX_WHOLE_LEVELS - 1);
 	sum->mib_level = sum->best_mib > 0 ? index_mib_level(sum->best_mib) : -1;
 	sum->milli_level = sum->best_milli > 0 ? index_milli_level(sum->best_milli) : -1;
@@ -186,21 +194,29 @@ static void place(struct index *index, size_t slot, const struct node_summary *b
 /* Looks at a node anew; true if something may fit there that did not. */
 static bool look(struct index *index, struct node *node, const struct config_record *config)
 {
-	struct tally tally = tally_begin(node);
+	struct node_summary sum = tally_begin(node);
 	bool gained = false;
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		struct gpu *gpu = node->gpus[i];
 		struct gpu_summary after = summarise_gpu(gpu, config);
+		conclude(&after, gpu, &gpu->summary);
 		gained |= gpu_gained(&gpu->summary, &after);
 		gpu->summary = after;
-		tally_gpu(&tally, gpu, &after);
+		tally_gpu(&sum, gpu, &after);
 	}
-	tally_end(&tally);
-	gained |= node_gained(&node->summary, &tally.sum);
-	place(index, (size_t)node->slot, &node->summary, &tally.sum);
-	node->summary = tally.sum;
+	tally_end(&sum);
+	gained |= node_gained(&node->summary, &sum);
+	place(index, (size_t)node->slot, &node->summary, &sum);
+	node->summary = sum;
+	view_make(&index->views[node->slot], node);
 	return gained;
+}
+
+static void set_version(struct index *index, struct node *node, uint64_t version)
+{
+	node->version = index->views[node->slot].version = version;
+	index->changed[index->changes++ % INDEX_CHANGES] = node->slot;
 }
 
 static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
@@ -208,6 +224,7 @@ static void each_set(struct index *index, void (*apply)(struct bitset *set, size
 {
 	apply(&index->open, size);
 	apply(&index->releasing, size);
+	apply(&index->promised, size);
 	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
 		apply(&index->whole[level], size);
 	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
@@ -240,11 +257,15 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	each_set(index, clear_set, cluster->node_count);
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
+	index->changes += INDEX_CHANGES; /* more than anyone can follow */
+	index->views =
+	    memory_resize(index->views, cluster->node_count * sizeof(*index->views));
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;
 		look(index, node, config);
-		node->version = ++index->last_version;
+		set_version(index, node, ++index->last_version);
+		index_promised(index, node);
 	}
 	index->free_version = ++index->last_version;
 }
@@ -253,7 +274,7 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
 {
 	bool gained = look(index, node, config);
 
-	node->version = ++index->last_version;
+	set_version(index, node, ++index->last_version);
 	if (gained)
 		index->free_version = ++index->last_version;
 }
@@ -263,20 +284,26 @@ void index_restore(struct index *index, struct node *node, const struct config_r
 {
 	INVARIANT(version <= index->last_version && free_version <= index->last_version);
 	look(index, node, config);
-	node->version = version;
+	set_version(index, node, version);
 	index->free_version = free_version;
+}
+
+void index_promised(struct index *index, const struct node *node)
+{
+	bitset_assign(&index->promised, (size_t)node->slot, node->promised > 0);
 }
 
 void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
+	free(index->views);
 	*index = (struct index){ 0 };
 }
 
 static bool gpu_summary_equal(const struct gpu_summary *a, const struct gpu_summary *b)
 {
-	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
-	       a->usable_mib == b->usable_mib && a->offers == b->offers;
+	return offers_the_same(a, b) && a->whole == b->whole && a->takes_milli == b->takes_milli &&
+	       a->free_milli == b->free_milli;
 }
 
 static bool node_summary_equal(const struct node_summary *a, const struct node_summary *b)
@@ -290,22 +317,29 @@ static bool node_summary_equal(const struct node_summary *a, const struct node_s
 }
 
 /* The summary of a node as it is now; panics if what is kept differs. */
-static struct node_summary check_node(const struct node *node, const struct config_record *config)
+static struct node_summary check_node(const struct index *index, const struct node *node,
+                                      const struct config_record *config)
 {
-	struct tally tally = tally_begin(node);
+	static const struct gpu_summary unknown;
+	struct node_summary sum = tally_begin(node);
+	struct node_view view;
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
 		struct gpu_summary has = summarise_gpu(gpu, config);
+		conclude(&has, gpu, &unknown);
 		if (!gpu_summary_equal(&gpu->summary, &has))
 			panic("index: GPU %s of node %s is not as it was when last looked at",
 			      gpu->r.uuid, node->r.name);
-		tally_gpu(&tally, gpu, &has);
+		tally_gpu(&sum, gpu, &has);
 	}
-	tally_end(&tally);
-	if (!node_summary_equal(&node->summary, &tally.sum))
+	tally_end(&sum);
+	view_make(&view, node);
+	if (!node_summary_equal(&node->summary, &sum) ||
+	    !view_equal(&index->views[node->slot], &view) ||
+	    index->views[node->slot].version != node->version)
 		panic("index: node %s is not as it was when last looked at", node->r.name);
-	return tally.sum;
+	return sum;
 }
 
 /* The slots of word `at`; words that a set does not have are empty. */
@@ -335,6 +369,7 @@ static void check_sets(const struct index *index, const struct index *fresh,
 {
 	check_set("open", 0, &index->open, &fresh->open, cluster);
 	check_set("releasing", 0, &index->releasing, &fresh->releasing, cluster);
+	check_set("promised", 0, &index->promised, &fresh->promised, cluster);
 	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
 		check_set("whole", level, &index->whole[level], &fresh->whole[level], cluster);
 	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
@@ -368,8 +403,9 @@ void index_check(const struct index *index, const struct cluster *cluster,
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		const struct node *node = cluster->by_slot[i];
 		INVARIANT(node->slot == (int)i && node->version <= index->last_version);
-		struct node_summary sum = check_node(node, config);
+		struct node_summary sum = check_node(index, node, config);
 		place(&fresh, i, &nowhere, &sum);
+		index_promised(&fresh, node);
 	}
 	check_sets(index, &fresh, cluster);
 	check_counts(index, &fresh);

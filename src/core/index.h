@@ -4,6 +4,7 @@
 
 #include "base/bitset.h"
 #include "core/cluster.h"
+#include "core/view.h"
 
 /* For each question that a search asks, the set of nodes (by slot) that may
  * answer it: nodes with at least k GPUs that could be given whole, and nodes
@@ -14,6 +15,7 @@
 #define INDEX_MIB_LEVELS 96   /* eight to a doubling, from 64 MiB */
 #define INDEX_CPU_LEVELS 32   /* one to a doubling, from one thousandth of a core */
 #define INDEX_MILLI_LEVELS 41 /* every 25 thousandths */
+#define INDEX_CHANGES 4096    /* that are remembered */
 
 struct index {
 	struct bitset open;                      /* nodes that take anything new */
@@ -24,6 +26,13 @@ struct index {
 	struct bitset cpu[INDEX_CPU_LEVELS];     /* free CPU at that level or above; [0]: any */
 	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
+	struct bitset promised; /* nodes with GPUs that a promise counts on */
+	/* Who keeps something about every node needs to look only at those that
+	 * changed since it last did: the last of `changes` changes were to the nodes in
+	 * changed[(changes - 1) % INDEX_CHANGES], and so on backwards. */
+	struct node_view *views; /* by slot */
+	uint64_t changes;
+	int32_t changed[INDEX_CHANGES];
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
 };
@@ -40,6 +49,8 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
 /* The same when a plan is undone: the old versions are right again. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version);
+/* After the node's `promised` changed. */
+void index_promised(struct index *index, const struct node *node);
 void index_free(struct index *index);
 
 /* Panics unless it equals one built anew. */

@@ -85,6 +85,16 @@ static inline bool gpu_shareable_later(const struct gpu *gpu)
 	return gpu->books.whole_owners == gpu->books.whole_releasing &&
 	       gpu->books.whole_claims == 0;
 }
+/* Thousandths of its memory that a newcomer can have, rounded down. */
+static inline int32_t gpu_free_milli(const struct gpu *gpu)
+{
+	int64_t usable = gpu_usable_mib(gpu);
+	int64_t free_mib = min64(gpu_free_now(gpu), gpu_free_later(gpu));
+
+	if (usable == 0 || free_mib <= 0 || !gpu_shareable_now(gpu))
+		return 0;
+	return (int32_t)(free_mib >= usable ? WHOLE_GPU : free_mib * WHOLE_GPU / usable);
+}
 
 static inline int64_t host_free_now(const struct host_books *books, int64_t total)
 {

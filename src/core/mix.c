@@ -234,25 +234,28 @@ static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t
 	return fit;
 }
 
+struct mix_sum mix_sum_begin(const struct mix *mix, int64_t cpu_milli)
+{
+	return (struct mix_sum){
+		.weights = &mix->weights,
+		.step = cpu_milli >= 0 ? cpu_step(&mix->weights, cpu_milli) : -1,
+	};
+}
+
 int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,
                           int gpu_count)
 {
 	const struct mix_weights *weights = &mix->weights;
-	int c = cpu_step(weights, cpu_milli), whole = 0;
-	int64_t total = 0, fit = 0;
+	struct mix_sum sum = mix_sum_begin(mix, cpu_milli);
 
 	INVARIANT(gpu_count <= GPUS_PER_NODE_MAX);
 	for (int g = 0; g < gpu_count; g++) {
-		int32_t milli = free_milli[g];
-		INVARIANT(milli >= 0 && milli <= WHOLE_GPU);
-		total += milli;
-		whole += milli == WHOLE_GPU;
-		fit += (int64_t)milli * weights->single[c][weights->level[milli]];
+		INVARIANT(free_milli[g] >= 0 && free_milli[g] <= WHOLE_GPU);
+		mix_sum_add(&sum, free_milli[g], 1);
 	}
-	fit += (int64_t)whole * WHOLE_GPU * weights->whole[c][whole];
-	if (weights->split_count > 0)
-		fit += split_fit(weights, c, free_milli, gpu_count);
-	return total * weights->all - (cpu_milli >= 0 ? fit : 0);
+	if (weights->split_count > 0 && sum.step >= 0)
+		sum.fit += split_fit(weights, sum.step, free_milli, gpu_count);
+	return mix_sum_fragmentation(&sum);
 }
 
 static struct rows rows_of(const struct mix_kind *kinds, size_t count)

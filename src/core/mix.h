@@ -74,4 +74,34 @@ bool mix_load(struct mix *mix, const struct mix_record *record, struct error *er
 int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,
                           int gpu_count);
 
+/* The same GPU by GPU, where no class asks for parts of several (split_count 0):
+ * what has been added so far, seen with an amount of CPU. */
+struct mix_sum {
+	const struct mix_weights *weights;
+	int step;  /* of the CPU; -1: less than none, so that the node takes nothing */
+	int whole; /* GPUs that are free */
+	int64_t total_milli, fit;
+};
+struct mix_sum mix_sum_begin(const struct mix *mix, int64_t cpu_milli);
+/* Adds `times` GPUs of which this much is free, or takes them out again. */
+static inline void mix_sum_add(struct mix_sum *sum, int32_t milli, int times)
+{
+	int step = sum->step >= 0 ? sum->step : 0;
+	int64_t added = (int64_t)milli * times;
+
+	sum->total_milli += added;
+	sum->whole += milli == WHOLE_GPU ? times : 0;
+	sum->fit += added * sum->weights->single[step][sum->weights->level[milli]];
+}
+static inline int64_t mix_sum_fragmentation(const struct mix_sum *sum)
+{
+	const struct mix_weights *weights = sum->weights;
+	int64_t all = sum->total_milli * weights->all;
+
+	return sum->step < 0 ? all
+	                     : all - sum->fit -
+	                           (int64_t)sum->whole * WHOLE_GPU *
+	                               weights->whole[sum->step][sum->whole];
+}
+
 #endif

@@ -13,6 +13,13 @@ static struct gpu *row_gpu(const struct sched *sched, const int64_t *row)
 	return map_get(&sched->cluster.gpu_by_id, row[1]);
 }
 
+static void count_promised(struct sched *sched, struct node *node, int sign)
+{
+	node->promised += sign;
+	if (sched->indexed)
+		index_promised(&sched->index, node);
+}
+
 static void unmark_all(struct sched *sched)
 {
 	for (size_t i = 0; i < sched->promise_count; i++)
@@ -20,7 +27,7 @@ static void unmark_all(struct sched *sched)
 			struct gpu *gpu =
 			    row_gpu(sched, sched->promises[i]->rows + j * PROMISE_WIDTH);
 			if (gpu->promised_ms != INT64_MAX)
-				gpu->node->promised--;
+				count_promised(sched, gpu->node, -1);
 			gpu->promised_ms = INT64_MAX;
 			gpu->promised_to = 0;
 		}
@@ -31,7 +38,7 @@ static void mark(struct sched *sched, const struct promise *promise)
 	for (int64_t i = 0; i < promise->r.parts.count; i++) {
 		struct gpu *gpu = row_gpu(sched, promise->rows + i * PROMISE_WIDTH);
 		if (gpu->promised_ms == INT64_MAX)
-			gpu->node->promised++;
+			count_promised(sched, gpu->node, 1);
 		if (promise->r.start_ms >= gpu->promised_ms)
 			continue;
 		gpu->promised_ms = promise->r.start_ms;

@@ -74,6 +74,7 @@ void sched_free(struct sched *sched)
 	tenants_free(&sched->tenants);
 	cluster_free(&sched->cluster);
 	index_free(&sched->index);
+	boards_free(&sched->boards);
 	predict_free(&sched->predictor);
 	mix_free(&sched->mix);
 	pass_free(&sched->pass);
@@ -550,6 +551,7 @@ void sched_check(const struct sched *sched)
 	tenants_check(&sched->tenants);
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
+	boards_check((struct sched *)sched);
 }
 
 const struct meta_record *sched_meta(const struct sched *sched)

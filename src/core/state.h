@@ -3,6 +3,7 @@
 #define CORE_STATE_H
 
 #include "core/backoff.h"
+#include "core/board.h"
 #include "core/cluster.h"
 #include "core/effects.h"
 #include "core/index.h"
@@ -36,6 +37,7 @@ struct sched {
 	struct cluster cluster;
 	uint64_t cluster_version; /* another number when nodes, models or labels change */
 	struct index index;
+	struct boards boards;
 	bool indexed, counted; /* the index, and the cluster's totals, are right */
 	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;

@@ -1,0 +1,36 @@
+/* view.c - what a node has free, in the numbers that a score is made of */
+#include "core/view.h"
+
+#include <string.h>
+
+#include "core/ledger.h"
+
+void view_make(struct node_view *view, const struct node *node)
+{
+	const struct node_summary *has = &node->summary;
+
+	view->cpu_milli = min64(has->cpu_now, has->cpu_later);
+	view->host_bytes = min64(has->host_now, has->host_later);
+	view->cpu_now_milli = host_free_now(&node->cpu, node->r.cpu_milli);
+	view->cpu_total_milli = node->r.cpu_milli;
+	view->mix = 0;
+	view->whole = has->whole;
+	view->gpu_count = (int16_t)node->gpu_count;
+	view->open = has->open;
+	view->plain = true;
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu_summary *gpu = &node->gpus[i]->summary;
+		view->gpus[i].free_milli = gpu->free_milli;
+		view->gpus[i].takes_milli = gpu->takes_milli;
+		view->plain = view->plain && gpu->whole == (gpu->free_milli == WHOLE_GPU);
+	}
+}
+
+bool view_equal(const struct node_view *a, const struct node_view *b)
+{
+	return a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
+	       a->cpu_now_milli == b->cpu_now_milli && a->cpu_total_milli == b->cpu_total_milli &&
+	       a->whole == b->whole && a->gpu_count == b->gpu_count && a->open == b->open &&
+	       a->plain == b->plain &&
+	       memcmp(a->gpus, b->gpus, (size_t)a->gpu_count * sizeof(a->gpus[0])) == 0;
+}

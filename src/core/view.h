@@ -1,0 +1,30 @@
+/* view.h - what a node has free, in the numbers that a score is made of */
+#ifndef CORE_VIEW_H
+#define CORE_VIEW_H
+
+#include "core/cluster.h"
+
+/* The summaries of a node and its GPUs side by side in memory, so that a search
+ * that scores many nodes reads little. Made by index.c whenever it looks at the
+ * node, and right as long as that has the same version. */
+struct node_view {
+	uint64_t version;             /* of the node */
+	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
+	int64_t cpu_now_milli, cpu_total_milli;
+	int64_t fragmentation; /* as `mix`, a version of the mix, sees it; 0: not looked at yet */
+	uint64_t mix;
+	int32_t whole; /* GPUs that could be given whole */
+	int16_t gpu_count;
+	bool open;
+	bool plain; /* GPUs that could be given whole are those that are free to the last MiB */
+	struct {
+		int16_t free_milli, takes_milli; /* as in gpu_summary */
+	} gpus[GPUS_PER_NODE_MAX];
+};
+
+/* From the summaries; `version` is left as it is. */
+void view_make(struct node_view *view, const struct node *node);
+/* Whether they say the same. */
+bool view_equal(const struct node_view *a, const struct node_view *b);
+
+#endif
