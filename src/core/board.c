@@ -52,20 +52,25 @@ static void board_begin(struct board *board, int64_t shape, uint64_t mix, size_t
 	board->followed = false;
 }
 
-bool scorer_begin(struct scorer *scorer, struct sched *sched, const struct search *search)
+bool board_serves(const struct search *search)
+{
+	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
+	       search->shape->request.gpu_kind != GPU_UNEVEN;
+}
+
+struct scorer scorer_begin(struct sched *sched, const struct search *search)
 {
 	struct boards *boards = &sched->boards;
 	const struct shape *shape = search->shape;
+	uint64_t mix = sched->mix.version;
 
-	if (shape->number <= 0 || search->view != VIEW_NOW || search->link ||
-	    shape->request.gpu_kind == GPU_UNEVEN)
-		return false;
+	INVARIANT(board_serves(search));
 	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
 		boards_begin(boards, sched->cluster.node_count);
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
-	if (board->shape != shape->number || board->mix != sched->mix.version)
-		board_begin(board, shape->number, sched->mix.version, boards->nodes);
-	*scorer = (struct scorer){
+	if (board->shape != shape->number || board->mix != mix)
+		board_begin(board, shape->number, mix, boards->nodes);
+	return (struct scorer){
 		.sched = sched,
 		.search = search,
 		.board = board,
@@ -73,7 +78,6 @@ bool scorer_begin(struct scorer *scorer, struct sched *sched, const struct searc
 		.by_view = sched->config.policy == POLICY_FRAGMENT &&
 		           fragment_sees(&sched->mix, shape),
 	};
-	return true;
 }
 
 static int64_t score_anew(const struct scorer *scorer, size_t slot)
@@ -128,7 +132,7 @@ static void follow_promises(struct scorer *scorer)
 	const struct bitset *promised = &scorer->sched->index.promised;
 	struct board *board = scorer->board;
 
-	for (size_t w = 0; w < promised->words; w++) {
+	for (size_t w = 0; w < board->promised.words; w++) {
 		uint64_t differ = promised->word[w] ^ board->promised.word[w];
 		for (; differ; differ &= differ - 1) {
 			size_t slot = w * 64 + (size_t)__builtin_ctzll(differ);

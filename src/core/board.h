@@ -40,9 +40,10 @@ struct scorer {
 	bool by_view;               /* the view of a node is enough to score it */
 };
 
-/* False if such a search can have no board: its scores depend on more than the
- * shape and the node. */
-bool scorer_begin(struct scorer *scorer, struct sched *sched, const struct search *search);
+/* Whether such a search can have a board: its scores depend on nothing but the
+ * shape and the node, as long as no promise counts on that. */
+bool board_serves(const struct search *search);
+struct scorer scorer_begin(struct sched *sched, const struct search *search);
 /* What the node at this slot scores, looked at anew if it has changed. No promise
  * may count on it. */
 int64_t scorer_score(struct scorer *scorer, size_t slot);

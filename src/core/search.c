@@ -130,7 +130,28 @@ static void look_at_board(struct sched *sched, struct search *search, struct fin
 	finding->score = score;
 }
 
-/* Fills in the GPUs of the best node. */
+static int place_on(const struct node *node, const struct gpu *gpu)
+{
+	int at = 0;
+
+	while (node->gpus[at] != gpu)
+		at++;
+	return at;
+}
+
+static void order_by_place(struct choice *choice)
+{
+	for (int i = 1; i < choice->part_count; i++) {
+		struct part part = choice->parts[i];
+		int j = i, at = place_on(choice->node, part.gpu);
+		for (; j > 0 && place_on(choice->node, choice->parts[j - 1].gpu) > at; j--)
+			choice->parts[j] = choice->parts[j - 1];
+		choice->parts[j] = part;
+	}
+}
+
+/* Fills in the GPUs of the best node. Where only the shape and the node decide,
+ * they go by place. */
 static bool choose_best(struct sched *sched, struct search *search, const struct finding *finding,
                         struct choice *choice)
 {
@@ -138,6 +159,8 @@ static bool choose_best(struct sched *sched, struct search *search, const struct
 		return false;
 	bool fits = place_on_node(sched, search, finding->best, choice);
 	INVARIANT(fits && choice->score == finding->score);
+	if (choice->part_count > 1 && board_serves(search) && finding->best->promised == 0)
+		order_by_place(choice);
 	return true;
 }
 
@@ -154,7 +177,10 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 	if (search->only) {
 		look_at(sched, search, (struct node *)search->only, &finding);
 	} else {
-		finding.scorer = scorer_begin(&scorer, sched, search) ? &scorer : NULL;
+		if (board_serves(search)) {
+			scorer = scorer_begin(sched, search);
+			finding.scorer = &scorer;
+		}
 		if (by_level)
 			look_by_level(sched, search, scope, &finding);
 		else if (few && finding.scorer && !search->rack)
