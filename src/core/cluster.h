@@ -70,8 +70,8 @@ struct node {
 	struct reservation **reservations; /* by id */
 	int reservation_count, reservation_capacity;
 	struct node_summary summary;
-	uint64_t version;           /* another number after every change to its books or facts */
-	bool dirty;                 /* to be written */
+	uint64_t version; /* another number when a task that starts now finds something else */
+	bool dirty;       /* to be written */
 	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
 	int promised; /* GPUs of it that a promise counts on */
 	int64_t mark; /* scratch of a search; see clear.c */

@@ -75,37 +75,14 @@ static void claim_host(struct node_copy *copy, const struct request *request)
 	copy->node.host.claimed += request->host_bytes;
 }
 
-static int sooner(const void *a, const void *b)
-{
-	const struct ending *x = a, *y = b;
-
-	if (x->end_ms != y->end_ms)
-		return x->end_ms < y->end_ms ? -1 : 1;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
 void forecast_make(struct forecast *forecast, const struct sched *sched)
 {
 	size_t most = sched->ends.count < FORECAST_ENDS ? sched->ends.count : FORECAST_ENDS;
-	struct rank_cursor cursor = ranktree_seek(&sched->ends, INT64_MIN, INT64_MIN);
-	int64_t now_ms = sched_now(sched);
-	bool late = false;
 
 	*forecast = (struct forecast){ .sched = sched, .count = most };
 	forecast->endings = memory_alloc(most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
-	for (size_t i = 0; i < most; i++) {
-		const struct rank_entry *entry = rank_cursor_next(&cursor);
-		bool is_late = entry->major <= now_ms;
-		forecast->endings[i] = (struct ending){
-			.end_ms = is_late ? job_expected_end(entry->value, now_ms) : entry->major,
-			.id = entry->minor,
-			.job = entry->value,
-		};
-		late = late || is_late;
-	}
-	if (late) /* those are expected later than the tree says */
-		qsort(forecast->endings, most, sizeof(*forecast->endings), sooner);
+	endings_list(forecast->endings, most, &sched->ends, sched_now(sched));
 }
 
 void forecast_free(struct forecast *forecast)

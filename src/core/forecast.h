@@ -2,6 +2,7 @@
 #ifndef CORE_FORECAST_H
 #define CORE_FORECAST_H
 
+#include "core/endings.h"
 #include "core/place.h"
 
 /* A node and its GPUs as they might be. The checks that judge a real node judge
@@ -20,10 +21,6 @@ void node_copy_make(struct node_copy *copy, const struct node *node);
 #define FORECAST_ENDS 2048
 #define FORECAST_LEAVINGS 4096
 
-struct ending {
-	int64_t end_ms, id;
-	const struct job *job;
-};
 /* A task of such a job and its node. */
 struct leaving {
 	int64_t end_ms, late_ms; /* how late it is already; 0: it is not */

@@ -108,6 +108,25 @@ static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summar
 	                              after->usable_mib != before->usable_mib);
 }
 
+/* What a newcomer finds on a GPU: what is coming back, and who has it, is not
+ * among that. */
+static bool finds_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	const uint32_t later = OFFER_EMPTY_LATER | OFFER_SHARED_LATER;
+
+	return min64(a->free_now_mib, a->free_later_mib) ==
+	           min64(b->free_now_mib, b->free_later_mib) &&
+	       a->usable_mib == b->usable_mib && (a->offers | later) == (b->offers | later) &&
+	       a->free_milli == b->free_milli;
+}
+
+static bool node_finds_the_same(const struct node_summary *a, const struct node_summary *b)
+{
+	return a->open == b->open && a->cpu_now == b->cpu_now &&
+	       min64(a->cpu_now, a->cpu_later) == min64(b->cpu_now, b->cpu_later) &&
+	       min64(a->host_now, a->host_later) == min64(b->host_now, b->host_later);
+}
+
 static bool node_gained(const struct node_summary *before, const struct node_summary *after)
 {
 	return after->open &&
@@ -191,26 +210,34 @@ static void place(struct index *index, size_t slot, const struct node_summary *b
 	move(index->cpu, slot, before->cpu_level, after->cpu_level);
 }
 
-/* Looks at a node anew; true if something may fit there that did not. */
-static bool look(struct index *index, struct node *node, const struct config_record *config)
+enum change {
+	CHANGE_SEEN = 1 << 0, /* a newcomer finds something else than before */
+	CHANGE_GAIN = 1 << 1, /* something may fit there that did not */
+};
+
+/* Looks at a node anew; what has changed. */
+static unsigned look(struct index *index, struct node *node, const struct config_record *config)
 {
 	struct node_summary sum = tally_begin(node);
-	bool gained = false;
+	bool gained = false, same = !node->summary.redescribed;
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		struct gpu *gpu = node->gpus[i];
 		struct gpu_summary after = summarise_gpu(gpu, config);
 		conclude(&after, gpu, &gpu->summary);
 		gained |= gpu_gained(&gpu->summary, &after);
+		same = same && finds_the_same(&gpu->summary, &after);
 		gpu->summary = after;
 		tally_gpu(&sum, gpu, &after);
 	}
 	tally_end(&sum);
 	gained |= node_gained(&node->summary, &sum);
+	same = same && node_finds_the_same(&node->summary, &sum);
 	place(index, (size_t)node->slot, &node->summary, &sum);
 	node->summary = sum;
-	view_make(&index->views[node->slot], node);
-	return gained;
+	if (!same)
+		view_make(&index->views[node->slot], node);
+	return (same ? 0 : CHANGE_SEEN) | (gained ? CHANGE_GAIN : 0);
 }
 
 static void set_version(struct index *index, struct node *node, uint64_t version)
@@ -249,7 +276,9 @@ static void free_set(struct bitset *set, size_t size)
 }
 
 /* In no set, and with nothing to compare to. */
-static const struct node_summary nowhere = { .mib_level = -1, .milli_level = -1, .cpu_level = -1 };
+static const struct node_summary nowhere = {
+	.mib_level = -1, .milli_level = -1, .cpu_level = -1, .redescribed = true
+};
 
 void index_build(struct index *index, struct cluster *cluster, const struct config_record *config)
 {
@@ -272,10 +301,11 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 
 void index_touch(struct index *index, struct node *node, const struct config_record *config)
 {
-	bool gained = look(index, node, config);
+	unsigned change = look(index, node, config);
 
-	set_version(index, node, ++index->last_version);
-	if (gained)
+	if ((change & CHANGE_SEEN) != 0 || config->policy != POLICY_FRAGMENT)
+		set_version(index, node, ++index->last_version);
+	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;
 }
 

@@ -44,7 +44,8 @@ int index_cpu_level(int64_t cpu_milli);
 
 /* Builds it anew, from the cluster and its books. Slots must be right. */
 void index_build(struct index *index, struct cluster *cluster, const struct config_record *config);
-/* After any change to a node's books or facts: gives it a new version. */
+/* After any change to a node's books or facts: gives it a new version if the
+ * policy may choose otherwise because of it. */
 void index_touch(struct index *index, struct node *node, const struct config_record *config);
 /* The same when a plan is undone: the old versions are right again. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,

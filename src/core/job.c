@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/endings.h"
 #include "core/state.h"
 
 int64_t job_need(const struct job *job)
@@ -90,8 +91,7 @@ int64_t job_expected_end(const struct job *job, int64_t now_ms)
 	if (job->s.expected_ms == 0 || job->s.started_ms == 0)
 		return INT64_MAX;
 	int64_t end_ms = job->s.started_ms + job->s.expected_ms;
-	/* One that took longer than expected may go on for as long again as it is late. */
-	return end_ms > now_ms ? end_ms : now_ms + max64(now_ms - end_ms, 1000);
+	return end_ms > now_ms ? end_ms : ending_late(end_ms, now_ms);
 }
 
 bool job_is_protected(const struct sched *sched, const struct job *job)

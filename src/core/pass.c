@@ -332,6 +332,8 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 	search.link = 0;
 	search.ignore_promises = true;
 	search.any = shape->tasks == 1; /* how a gang is laid out decides whether it fits */
+	if (search.any && shape->split_gpus == 0 && place_fits(sched, &search))
+		return true;
 	plan_begin(sched);
 	sched->plan.unlimited = true;
 	pass_place(sched, &search);

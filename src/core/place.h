@@ -73,6 +73,8 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 /* The best place for one task; false if there is none. In a large cluster the
  * tightest nodes are looked at first and the search ends when enough fitted. */
 bool place_find(struct sched *sched, struct search *search, struct choice *choice);
+/* Whether place_find would find one, without choosing it. */
+bool place_fits(struct sched *sched, struct search *search);
 
 /* Places the next `tasks` tasks of the job in the open plan, as near together
  * as its shape asks, all held (VIEW_NOW) or all claims (VIEW_LATER; where a

@@ -34,7 +34,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 }
 
 struct finding {
-	struct scorer *scorer; /* NULL: there is no board for the search */
+	struct scorer scorer; /* without a board: there is none for the search */
 	struct node *best;
 	int64_t score;
 	int64_t fitted, most; /* `most` are enough */
@@ -47,8 +47,8 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 
 	if (search->rack && node->rack != search->rack)
 		return;
-	if (finding->scorer && node->promised == 0)
-		choice.score = scorer_score(finding->scorer, (size_t)node->slot);
+	if (finding->scorer.board && node->promised == 0)
+		choice.score = scorer_score(&finding->scorer, (size_t)node->slot);
 	else if (!place_on_node(sched, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
 	if (choice.score == TOURNAMENT_NONE)
@@ -100,7 +100,7 @@ static void look_by_level(struct sched *sched, struct search *search, struct sco
 
 static void look_at_promised(struct sched *sched, struct search *search, struct finding *finding)
 {
-	const struct bitset *promised = &sched->index.promised, *scope = finding->scorer->scope;
+	const struct bitset *promised = &sched->index.promised, *scope = finding->scorer.scope;
 
 	for (size_t w = 0; w < promised->words; w++) {
 		uint64_t bits = promised->word[w] & scope->word[w];
@@ -115,11 +115,11 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 /* All nodes at once: the best of the board, and those that it leaves out. */
 static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
 {
-	const struct board *board = finding->scorer->board;
+	const struct board *board = finding->scorer.board;
 	size_t slot;
 
 	look_at_promised(sched, search, finding);
-	scorer_follow(finding->scorer);
+	scorer_follow(&finding->scorer);
 	finding->fitted += board->fits;
 	int64_t score = tournament_best(&board->scores, &slot);
 	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
@@ -155,8 +155,6 @@ static void order_by_place(struct choice *choice)
 static bool choose_best(struct sched *sched, struct search *search, const struct finding *finding,
                         struct choice *choice)
 {
-	if (!finding->best)
-		return false;
 	bool fits = place_on_node(sched, search, finding->best, choice);
 	INVARIANT(fits && choice->score == finding->score);
 	if (choice->part_count > 1 && board_serves(search) && finding->best->promised == 0)
@@ -164,10 +162,11 @@ static bool choose_best(struct sched *sched, struct search *search, const struct
 	return true;
 }
 
-bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+/* Looks wherever the task may go. In a large cluster the tightest nodes are
+ * looked at first, and it ends when enough of them fitted. */
+static struct finding look(struct sched *sched, struct search *search)
 {
 	struct scope scope = place_scope(sched, search);
-	struct scorer scorer;
 	bool few = sched->cluster.node_count <= EXHAUSTIVE_NODES;
 	bool by_level = !few && !search->any && scope.levels > 1;
 	struct finding finding = { .most = search->any ? 1
@@ -176,18 +175,29 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 
 	if (search->only) {
 		look_at(sched, search, (struct node *)search->only, &finding);
-	} else {
-		if (board_serves(search)) {
-			scorer = scorer_begin(sched, search);
-			finding.scorer = &scorer;
-		}
-		if (by_level)
-			look_by_level(sched, search, scope, &finding);
-		else if (few && finding.scorer && !search->rack)
-			look_at_board(sched, search, &finding);
-		else
-			look_through(sched, search, scope.sets, NULL, &finding);
+		return finding;
 	}
+	if (board_serves(search))
+		finding.scorer = scorer_begin(sched, search);
+	if (by_level)
+		look_by_level(sched, search, scope, &finding);
+	else if (few && finding.scorer.board && !search->rack)
+		look_at_board(sched, search, &finding);
+	else
+		look_through(sched, search, scope.sets, NULL, &finding);
+	return finding;
+}
+
+bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+{
+	struct finding finding = look(sched, search);
+
 	search->candidates = finding.fitted;
-	return choose_best(sched, search, &finding, choice);
+	return finding.best && choose_best(sched, search, &finding, choice);
+}
+
+bool place_fits(struct sched *sched, struct search *search)
+{
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	return look(sched, search).best != NULL;
 }

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/ledger.h"
 
 void view_make(struct node_view *view, const struct node *node)
 {
@@ -11,7 +10,7 @@ void view_make(struct node_view *view, const struct node *node)
 
 	view->cpu_milli = min64(has->cpu_now, has->cpu_later);
 	view->host_bytes = min64(has->host_now, has->host_later);
-	view->cpu_now_milli = host_free_now(&node->cpu, node->r.cpu_milli);
+	view->cpu_now_milli = has->cpu_now;
 	view->cpu_total_milli = node->r.cpu_milli;
 	view->mix = 0;
 	view->whole = has->whole;
