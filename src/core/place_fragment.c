@@ -70,14 +70,14 @@ static struct mix_sum sum_up(const struct mix *mix, const struct node_view *view
 	return sum;
 }
 
-static int64_t fragmentation_before(const struct mix *mix, struct node_view *view)
+/* Makes the fragmentation in the view that by this mix. */
+static void look_with(const struct mix *mix, struct node_view *view)
 {
-	if (view->mix != mix->version) {
-		struct mix_sum sum = sum_up(mix, view, view->cpu_now_milli);
-		view->fragmentation = mix_sum_fragmentation(&sum);
-		view->mix = mix->version;
-	}
-	return view->fragmentation;
+	if (view->mix == mix->version)
+		return;
+	struct mix_sum sum = sum_up(mix, view, view->cpu_now_milli);
+	view->fragmentation = mix_sum_fragmentation(&sum);
+	view->mix = mix->version;
 }
 
 static int64_t score_of(const struct node_view *view, const struct mix_sum *after,
@@ -116,7 +116,7 @@ int64_t fragment_score(const struct mix *mix, const struct request *request, str
 	    (request->host_bytes > 0 && view->host_bytes < request->host_bytes) ||
 	    (request->gpu_kind == GPU_WHOLE && view->whole < request->gpu_count))
 		return TOURNAMENT_NONE;
-	fragmentation_before(mix, view);
+	look_with(mix, view);
 	struct mix_sum sum = sum_up(mix, view, cpu_after);
 	if (request->gpu_kind == GPU_FRACTION)
 		return score_fraction(view, &sum, request->fraction, cpu_after);

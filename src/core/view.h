@@ -11,8 +11,8 @@ struct node_view {
 	uint64_t version;             /* of the node */
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
 	int64_t cpu_now_milli, cpu_total_milli;
-	int64_t fragmentation; /* as `mix`, a version of the mix, sees it; 0: not looked at yet */
-	uint64_t mix;
+	uint64_t mix; /* the version of the mix by which it has its fragmentation; 0: none */
+	int64_t fragmentation;
 	int32_t whole; /* GPUs that could be given whole */
 	int16_t gpu_count;
 	bool open;
