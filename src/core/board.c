@@ -29,7 +29,7 @@ void boards_free(struct boards *boards)
 
 static void boards_begin(struct boards *boards, size_t nodes)
 {
-	size_t bytes = (nodes + 1) * (sizeof(uint64_t) + 4 * sizeof(int64_t));
+	size_t bytes = (nodes + 1) * (sizeof(uint64_t) + 3 * sizeof(int64_t));
 	size_t count = BOARDS_MIN;
 
 	while (count < BOARDS_MAX && 2 * count * bytes <= BOARDS_BYTES)
@@ -80,17 +80,23 @@ struct scorer scorer_begin(struct sched *sched, const struct search *search)
 	};
 }
 
+/* The index and the filter leave out most of the nodes that do not fit. */
+static bool is_candidate(const struct scorer *scorer, size_t slot)
+{
+	return bitset_has(scorer->scope, slot) &&
+	       bitset_has(&scorer->search->shape->filter->nodes, slot);
+}
+
 static int64_t score_anew(const struct scorer *scorer, size_t slot)
 {
 	struct sched *sched = scorer->sched;
-	const struct shape *shape = scorer->search->shape;
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if (!bitset_has(scorer->scope, slot) || !bitset_has(&shape->filter->nodes, slot))
+	if (!is_candidate(scorer, slot))
 		return TOURNAMENT_NONE;
 	if (scorer->by_view && view->plain)
-		return fragment_score(&sched->mix, &shape->request, view);
+		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
 	return place_on_node(sched, scorer->search, sched->cluster.by_slot[slot], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
@@ -98,7 +104,7 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 
 static void put(struct board *board, size_t slot, int64_t score, uint64_t version)
 {
-	int64_t before = tournament_score(&board->scores, slot);
+	int64_t before = board->scores.score[slot];
 
 	board->versions[slot] = version;
 	if (before == score)
@@ -110,13 +116,13 @@ static void put(struct board *board, size_t slot, int64_t score, uint64_t versio
 int64_t scorer_score(struct scorer *scorer, size_t slot)
 {
 	struct board *board = scorer->board;
-	uint64_t version = scorer->sched->index.views[slot].version;
+	uint64_t version = scorer->sched->index.versions[slot];
 
 	if (board->versions[slot] != version) {
 		put(board, slot, score_anew(scorer, slot), version);
 		bitset_drop(&board->promised, slot);
 	}
-	return tournament_score(&board->scores, slot);
+	return board->scores.score[slot];
 }
 
 static void leave_out(struct board *board, size_t slot)
@@ -166,6 +172,7 @@ static void check_board(struct sched *sched, const struct board *board)
 {
 	const struct shape *shape = sched->shapes.all[board->shape - 1];
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
+	struct scorer scorer = { .search = &search, .scope = place_scope(sched, &search).sets };
 	int64_t fits = 0;
 	struct choice choice;
 
@@ -173,13 +180,12 @@ static void check_board(struct sched *sched, const struct board *board)
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
 		struct node *node = sched->cluster.by_slot[slot];
-		int64_t score = tournament_score(&board->scores, slot);
+		int64_t score = board->scores.score[slot];
 		fits += score != TOURNAMENT_NONE;
 		if (board->versions[slot] != node->version || node->promised > 0)
 			continue;
-		bool in = bitset_has(place_scope(sched, &search).sets, slot) &&
-		          bitset_has(&shape->filter->nodes, slot);
-		bool found = in && place_on_node(sched, &search, node, &choice);
+		bool found = is_candidate(&scorer, slot) &&
+		             place_on_node(sched, &search, node, &choice);
 		if (score != (found ? choice.score : TOURNAMENT_NONE))
 			panic("board: node %s does not score what is noted for shape %" PRId64,
 			      node->r.name, shape->number);

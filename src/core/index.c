@@ -242,7 +242,7 @@ static unsigned look(struct index *index, struct node *node, const struct config
 
 static void set_version(struct index *index, struct node *node, uint64_t version)
 {
-	node->version = index->views[node->slot].version = version;
+	node->version = index->versions[node->slot] = version;
 	index->changed[index->changes++ % INDEX_CHANGES] = node->slot;
 }
 
@@ -289,6 +289,8 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	index->changes += INDEX_CHANGES; /* more than anyone can follow */
 	index->views =
 	    memory_resize(index->views, cluster->node_count * sizeof(*index->views));
+	index->versions =
+	    memory_resize(index->versions, cluster->node_count * sizeof(*index->versions));
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;
@@ -327,6 +329,7 @@ void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
 	free(index->views);
+	free(index->versions);
 	*index = (struct index){ 0 };
 }
 
@@ -367,7 +370,7 @@ static struct node_summary check_node(const struct index *index, const struct no
 	view_make(&view, node);
 	if (!node_summary_equal(&node->summary, &sum) ||
 	    !view_equal(&index->views[node->slot], &view) ||
-	    index->views[node->slot].version != node->version)
+	    index->versions[node->slot] != node->version)
 		panic("index: node %s is not as it was when last looked at", node->r.name);
 	return sum;
 }

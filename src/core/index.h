@@ -31,6 +31,7 @@ struct index {
 	 * changed since it last did: the last of `changes` changes were to the nodes in
 	 * changed[(changes - 1) % INDEX_CHANGES], and so on backwards. */
 	struct node_view *views; /* by slot */
+	uint64_t *versions;      /* of the nodes, by slot */
 	uint64_t changes;
 	int32_t changed[INDEX_CHANGES];
 	uint64_t free_version;

@@ -147,14 +147,22 @@ void ledger_leave(struct sched *sched, struct reservation *reservation)
 	tell_index(sched, reservation->node);
 }
 
+static bool is_running(enum phase phase)
+{
+	return phase == PHASE_HELD || phase == PHASE_LIVE;
+}
+
 void ledger_phase(struct sched *sched, struct reservation *reservation, enum phase phase, bool late)
 {
+	bool runs_on = is_running(reservation->phase) && is_running(phase);
+
 	INVARIANT(reservation->entered);
 	count(sched, reservation, -1);
 	reservation->phase = phase;
 	reservation->late = late;
 	count(sched, reservation, 1);
-	tell_index(sched, reservation->node);
+	if (!runs_on) /* otherwise the node has as much as before */
+		tell_index(sched, reservation->node);
 }
 
 void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, int64_t overhead_mib,

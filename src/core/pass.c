@@ -556,7 +556,7 @@ static void make_room_for_all(struct sched *sched)
 void pass_run(struct sched *sched, int64_t units)
 {
 	struct pass *pass = &sched->pass;
-	uint64_t state;
+	uint64_t state, promised = UINT64_MAX; /* the state that promises are right for */
 	int rounds = 0;
 
 	pass->units = units;
@@ -571,8 +571,10 @@ void pass_run(struct sched *sched, int64_t units)
 		make_room_for_all(sched);
 		if (pass->units > 0)
 			stop_short_gangs(sched);
-		if (pass->units > 0)
+		if (pass->units > 0 && pass->state != promised) {
+			promised = pass->state;
 			promise_pass(sched);
+		}
 	} while (pass->state != state && pass->units > 0 && ++rounds < ROUNDS_MAX);
 	if (pass->units <= 0 || pass->state != state)
 		effects_more(sched->effects);

@@ -65,8 +65,8 @@ static struct mix_sum sum_up(const struct mix *mix, const struct node_view *view
 {
 	struct mix_sum sum = mix_sum_begin(mix, cpu_milli);
 
-	for (int i = 0; i < view->gpu_count; i++)
-		mix_sum_add(&sum, view->gpus[i].free_milli, 1);
+	for (int i = 0; i < view->kind_count; i++)
+		mix_sum_add(&sum, view->kinds[i].free_milli, view->kinds[i].times);
 	return sum;
 }
 
@@ -93,17 +93,15 @@ static int64_t score_fraction(const struct node_view *view, const struct mix_sum
                               int32_t fraction, int64_t cpu_after)
 {
 	int64_t best = TOURNAMENT_NONE;
-	int32_t last_milli = -1;
 
-	for (int i = 0; i < view->gpu_count; i++) {
-		int32_t milli = view->gpus[i].free_milli;
-		if (view->gpus[i].takes_milli < fraction || milli == last_milli)
+	for (int i = 0; i < view->kind_count; i++) {
+		int32_t milli = view->kinds[i].free_milli;
+		if (view->kinds[i].takes_milli < fraction)
 			continue;
 		struct mix_sum after = *sum;
 		mix_sum_add(&after, milli, -1);
 		mix_sum_add(&after, milli > fraction ? milli - fraction : 0, 1);
 		best = min64(best, score_of(view, &after, cpu_after));
-		last_milli = milli;
 	}
 	return best;
 }
@@ -123,7 +121,6 @@ int64_t fragment_score(const struct mix *mix, const struct request *request, str
 	if (request->gpu_kind == GPU_WHOLE) {
 		INVARIANT(view->plain);
 		mix_sum_add(&sum, WHOLE_GPU, -request->gpu_count);
-		mix_sum_add(&sum, 0, request->gpu_count);
 	}
 	return score_of(view, &sum, cpu_after);
 }

@@ -5,10 +5,8 @@
 #include "core/cluster.h"
 
 /* The summaries of a node and its GPUs side by side in memory, so that a search
- * that scores many nodes reads little. Made by index.c whenever it looks at the
- * node, and right as long as that has the same version. */
+ * that scores many nodes reads little. Made by index.c when it looks at the node. */
 struct node_view {
-	uint64_t version;             /* of the node */
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
 	int64_t cpu_now_milli, cpu_total_milli;
 	uint64_t mix; /* the version of the mix by which it has its fragmentation; 0: none */
@@ -17,12 +15,14 @@ struct node_view {
 	int16_t gpu_count;
 	bool open;
 	bool plain; /* GPUs that could be given whole are those that are free to the last MiB */
-	struct {
+	int16_t kind_count;
+	struct view_kind {
 		int16_t free_milli, takes_milli; /* as in gpu_summary */
-	} gpus[GPUS_PER_NODE_MAX];
+		int16_t times;                   /* GPUs of which just that is free */
+	} kinds[GPUS_PER_NODE_MAX]; /* of GPUs of which anything is free */
 };
 
-/* From the summaries; `version` is left as it is. */
+/* From the summaries. */
 void view_make(struct node_view *view, const struct node *node);
 /* Whether they say the same. */
 bool view_equal(const struct node_view *a, const struct node_view *b);
