@@ -13,9 +13,10 @@
 
 static void board_free(struct board *board)
 {
-	free(board->versions);
 	tournament_free(&board->scores);
+	bitset_free(&board->fitting);
 	bitset_free(&board->promised);
+	free(board->versions);
 	*board = (struct board){ 0 };
 }
 
@@ -29,7 +30,7 @@ void boards_free(struct boards *boards)
 
 static void boards_begin(struct boards *boards, size_t nodes)
 {
-	size_t bytes = (nodes + 1) * (sizeof(uint64_t) + 3 * sizeof(int64_t));
+	size_t bytes = (nodes + 1) * 3 * sizeof(int64_t);
 	size_t count = BOARDS_MIN;
 
 	while (count < BOARDS_MAX && 2 * count * bytes <= BOARDS_BYTES)
@@ -40,44 +41,20 @@ static void boards_begin(struct boards *boards, size_t nodes)
 
 static void board_begin(struct board *board, int64_t shape, uint64_t mix, size_t nodes)
 {
-	if (!board->versions)
-		board->versions = memory_alloc(nodes * sizeof(*board->versions));
-	if (nodes > 0)
-		memset(board->versions, 0, nodes * sizeof(*board->versions));
-	tournament_reset(&board->scores, nodes);
-	bitset_grow(&board->promised, nodes);
+	board_free(board);
 	board->shape = shape;
 	board->mix = mix;
-	board->fits = 0;
-	board->followed = false;
+	tournament_reset(&board->scores, nodes);
+	bitset_grow(&board->fitting, nodes);
+	bitset_grow(&board->promised, nodes);
+	if (nodes > BOARD_FOLLOWS)
+		board->versions = memory_zero(nodes, sizeof(*board->versions));
 }
 
 bool board_serves(const struct search *search)
 {
 	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
 	       search->shape->request.gpu_kind != GPU_UNEVEN;
-}
-
-struct scorer scorer_begin(struct sched *sched, const struct search *search)
-{
-	struct boards *boards = &sched->boards;
-	const struct shape *shape = search->shape;
-	uint64_t mix = sched->mix.version;
-
-	INVARIANT(board_serves(search));
-	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
-		boards_begin(boards, sched->cluster.node_count);
-	struct board *board = &boards->of[(size_t)shape->number % boards->count];
-	if (board->shape != shape->number || board->mix != mix)
-		board_begin(board, shape->number, mix, boards->nodes);
-	return (struct scorer){
-		.sched = sched,
-		.search = search,
-		.board = board,
-		.scope = place_scope(sched, search).sets,
-		.by_view = sched->config.policy == POLICY_FRAGMENT &&
-		           fragment_sees(&sched->mix, shape),
-	};
 }
 
 /* The index and the filter leave out most of the nodes that do not fit. */
@@ -93,7 +70,7 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if (!is_candidate(scorer, slot))
+	if (!is_candidate(scorer, slot) || bitset_has(&sched->index.promised, slot))
 		return TOURNAMENT_NONE;
 	if (scorer->by_view && view->plain)
 		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
@@ -102,37 +79,22 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	           : TOURNAMENT_NONE;
 }
 
-static void put(struct board *board, size_t slot, int64_t score, uint64_t version)
-{
-	int64_t before = board->scores.score[slot];
-
-	board->versions[slot] = version;
-	if (before == score)
-		return;
-	board->fits += (score != TOURNAMENT_NONE) - (before != TOURNAMENT_NONE);
-	tournament_put(&board->scores, slot, score);
-}
-
-int64_t scorer_score(struct scorer *scorer, size_t slot)
+/* Looks at the node again. Most that do not fit did not fit before. */
+static void renew(struct scorer *scorer, size_t slot)
 {
 	struct board *board = scorer->board;
-	uint64_t version = scorer->sched->index.versions[slot];
+	int64_t score = score_anew(scorer, slot);
+	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&board->fitting, slot);
 
-	if (board->versions[slot] != version) {
-		put(board, slot, score_anew(scorer, slot), version);
-		bitset_drop(&board->promised, slot);
-	}
-	return board->scores.score[slot];
+	if (!fits && !fitted)
+		return;
+	tournament_put(&board->scores, slot, score);
+	bitset_assign(&board->fitting, slot, fits);
+	board->fits += fits - fitted;
 }
 
-static void leave_out(struct board *board, size_t slot)
-{
-	put(board, slot, TOURNAMENT_NONE, 0);
-	bitset_add(&board->promised, slot);
-}
-
-/* Looks at the nodes that a promise counts on now and did not before, or the
- * other way round. */
+/* Looks again at the nodes that a promise counts on now and did not before, or
+ * the other way round. */
 static void follow_promises(struct scorer *scorer)
 {
 	const struct bitset *promised = &scorer->sched->index.promised;
@@ -140,57 +102,103 @@ static void follow_promises(struct scorer *scorer)
 
 	for (size_t w = 0; w < board->promised.words; w++) {
 		uint64_t differ = promised->word[w] ^ board->promised.word[w];
-		for (; differ; differ &= differ - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(differ);
-			if (bitset_has(promised, slot))
-				leave_out(board, slot);
-			else
-				scorer_score(scorer, slot);
-		}
+		board->promised.word[w] = promised->word[w];
+		for (; differ; differ &= differ - 1)
+			renew(scorer, w * 64 + (size_t)__builtin_ctzll(differ));
 	}
 }
 
-void scorer_follow(struct scorer *scorer)
+static void follow(struct scorer *scorer)
 {
 	const struct index *index = &scorer->sched->index;
 	struct board *board = scorer->board;
-	bool all = !board->followed || index->changes - board->seen > INDEX_CHANGES;
-	uint64_t from = all ? 0 : board->seen;
-	uint64_t to = all ? scorer->sched->cluster.node_count : index->changes;
+	bool known = board->seen > 0 && index->changes - board->seen <= INDEX_CHANGES;
 
 	follow_promises(scorer);
-	for (uint64_t i = from; i < to; i++) {
-		size_t slot = all ? (size_t)i : (size_t)index->changed[i % INDEX_CHANGES];
-		if (!bitset_has(&index->promised, slot))
-			scorer_score(scorer, slot);
+	for (size_t slot = 0; slot < scorer->sched->cluster.node_count && !known; slot++)
+		renew(scorer, slot);
+	for (uint64_t i = board->seen; i < index->changes && known; i++) {
+		size_t slot = (size_t)index->changed[i % INDEX_CHANGES];
+		if (index->changed_at[slot] == i) /* or else it comes up again */
+			renew(scorer, slot);
 	}
 	board->seen = index->changes;
-	board->followed = true;
+}
+
+struct scorer scorer_begin(struct sched *sched, const struct search *search)
+{
+	struct boards *boards = &sched->boards;
+	const struct shape *shape = search->shape;
+	uint64_t mix = sched->mix.version;
+
+	INVARIANT(board_serves(search));
+	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
+		boards_begin(boards, sched->cluster.node_count);
+	struct board *board = &boards->of[(size_t)shape->number % boards->count];
+	if (board->shape != shape->number || board->mix != mix)
+		board_begin(board, shape->number, mix, boards->nodes);
+	struct scorer scorer = {
+		.sched = sched,
+		.search = search,
+		.board = board,
+		.scope = place_scope(sched, search).sets,
+		.follows = !board->versions,
+		.by_view = sched->config.policy == POLICY_FRAGMENT &&
+		           fragment_sees(&sched->mix, shape),
+	};
+	if (scorer.follows)
+		follow(&scorer);
+	return scorer;
+}
+
+int64_t scorer_score(struct scorer *scorer, const struct node *node)
+{
+	struct board *board = scorer->board;
+	size_t slot = (size_t)node->slot;
+
+	if (!scorer->follows && board->versions[slot] != node->version) {
+		board->scores.score[slot] = score_anew(scorer, slot);
+		board->versions[slot] = node->version;
+	}
+	return board->scores.score[slot];
+}
+
+/* Whether what is noted for the node should be what it scores. */
+static bool is_right(const struct sched *sched, const struct board *board, const struct node *node)
+{
+	size_t slot = (size_t)node->slot;
+
+	if (node->promised > 0)
+		return false;
+	return board->versions ? board->versions[slot] == node->version
+	                       : sched->index.changed_at[slot] < board->seen &&
+	                             !bitset_has(&board->promised, slot);
 }
 
 static void check_board(struct sched *sched, const struct board *board)
 {
 	const struct shape *shape = sched->shapes.all[board->shape - 1];
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
-	struct scorer scorer = { .search = &search, .scope = place_scope(sched, &search).sets };
+	struct scorer scorer = {
+		.sched = sched, .search = &search, .scope = place_scope(sched, &search).sets
+	};
 	int64_t fits = 0;
-	struct choice choice;
 
-	tournament_check(&board->scores);
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		struct node *node = sched->cluster.by_slot[slot];
+		const struct node *node = sched->cluster.by_slot[slot];
 		int64_t score = board->scores.score[slot];
-		fits += score != TOURNAMENT_NONE;
-		if (board->versions[slot] != node->version || node->promised > 0)
-			continue;
-		bool found = is_candidate(&scorer, slot) &&
-		             place_on_node(sched, &search, node, &choice);
-		if (score != (found ? choice.score : TOURNAMENT_NONE))
+		if (is_right(sched, board, node) && score != score_anew(&scorer, slot))
 			panic("board: node %s does not score what is noted for shape %" PRId64,
 			      node->r.name, shape->number);
+		INVARIANT(board->versions ||
+		          bitset_has(&board->fitting, slot) == (score != TOURNAMENT_NONE));
+		fits += score != TOURNAMENT_NONE;
 	}
+	if (board->versions)
+		return;
 	INVARIANT(board->fits == fits);
+	tournament_check(&board->scores);
 }
 
 void boards_check(struct sched *sched)

@@ -6,21 +6,25 @@
 #include "base/tournament.h"
 #include "core/place.h"
 
-/* The scores of one shape, of tasks that start now, and the best of them. The
- * score of a slot is right while versions[slot] is the version of its node. It is
- * TOURNAMENT_NONE where the node does not fit, or where a promise counts on it:
- * what fits beside a promise depends on who asks, and when. Slots whose score is
- * not right are among the changes of the index after the first `seen`, but for
- * boards that were never followed. */
+/* The scores of one shape, of tasks that start now, by slot: TOURNAMENT_NONE where
+ * the node does not fit, or where a promise counts on it: what fits beside a
+ * promise depends on who asks, and when.
+ *
+ * In a cluster of at most BOARD_FOLLOWS nodes the board follows the index: all
+ * scores are right but those of nodes whose last change is not below `seen`, or
+ * whose promises changed. In a larger one, where a search looks at some nodes
+ * only, a score is right while versions[slot] is the version of its node, and no
+ * best one is kept. */
+#define BOARD_FOLLOWS 2048
 struct board {
 	int64_t shape; /* its number; 0: not in use */
 	uint64_t mix;  /* the version that the scores are by */
-	bool followed;
-	uint64_t seen;
-	uint64_t *versions; /* by slot; 0: the score is not right */
+	uint64_t seen; /* changes of the index; 0: not even the first */
 	struct tournament scores;
-	struct bitset promised; /* those left out since a promise counted on them */
-	int64_t fits;           /* scores that are not TOURNAMENT_NONE */
+	struct bitset fitting;  /* those with a score */
+	struct bitset promised; /* those left out for a promise */
+	int64_t fits;           /* members of `fitting` */
+	uint64_t *versions;     /* 0: never looked at */
 };
 
 /* Boards by the numbers of their shapes; where there are more shapes than there
@@ -37,18 +41,17 @@ struct scorer {
 	const struct search *search;
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
+	bool follows;
 	bool by_view;               /* the view of a node is enough to score it */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the
  * shape and the node, as long as no promise counts on that. */
 bool board_serves(const struct search *search);
+/* Finds the board, or makes it. One that follows has followed. */
 struct scorer scorer_begin(struct sched *sched, const struct search *search);
-/* What the node at this slot scores, looked at anew if it has changed. No promise
- * may count on it. */
-int64_t scorer_score(struct scorer *scorer, size_t slot);
-/* Looks at all nodes that changed: `scores` and `fits` are right for all then. */
-void scorer_follow(struct scorer *scorer);
+/* What the node scores. No promise may count on it. */
+int64_t scorer_score(struct scorer *scorer, const struct node *node);
 
 /* Panics if a score that counts as right is not what place_on_node says. */
 void boards_check(struct sched *sched);

@@ -27,13 +27,14 @@ struct index {
 	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
 	struct bitset promised; /* nodes with GPUs that a promise counts on */
-	/* Who keeps something about every node needs to look only at those that
-	 * changed since it last did: the last of `changes` changes were to the nodes in
-	 * changed[(changes - 1) % INDEX_CHANGES], and so on backwards. */
 	struct node_view *views; /* by slot */
-	uint64_t *versions;      /* of the nodes, by slot */
+	/* Who keeps something about every node needs to look only at those that
+	 * changed since. Changes have numbers below `changes`. The last ones are known
+	 * by the slots of their nodes, in changed[number % INDEX_CHANGES], and each node
+	 * by the number of its last one. */
 	uint64_t changes;
 	int32_t changed[INDEX_CHANGES];
+	uint64_t *changed_at; /* by slot */
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
 };

@@ -4,9 +4,6 @@
 #include "core/job.h"
 #include "core/state.h"
 
-/* Below this many nodes every one that fits is scored. */
-#define EXHAUSTIVE_NODES 2048
-
 struct scope place_scope(const struct sched *sched, const struct search *search)
 {
 	const struct index *index = &sched->index;
@@ -48,7 +45,7 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 	if (search->rack && node->rack != search->rack)
 		return;
 	if (finding->scorer.board && node->promised == 0)
-		choice.score = scorer_score(&finding->scorer, (size_t)node->slot);
+		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(sched, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
 	if (choice.score == TOURNAMENT_NONE)
@@ -119,7 +116,6 @@ static void look_at_board(struct sched *sched, struct search *search, struct fin
 	size_t slot;
 
 	look_at_promised(sched, search, finding);
-	scorer_follow(&finding->scorer);
 	finding->fitted += board->fits;
 	int64_t score = tournament_best(&board->scores, &slot);
 	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
@@ -167,7 +163,7 @@ static bool choose_best(struct sched *sched, struct search *search, const struct
 static struct finding look(struct sched *sched, struct search *search)
 {
 	struct scope scope = place_scope(sched, search);
-	bool few = sched->cluster.node_count <= EXHAUSTIVE_NODES;
+	bool few = sched->cluster.node_count <= BOARD_FOLLOWS;
 	bool by_level = !few && !search->any && scope.levels > 1;
 	struct finding finding = { .most = search->any ? 1
 		                           : by_level  ? sched->config.search_width
