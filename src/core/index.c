@@ -289,7 +289,7 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	each_set(index, clear_set, cluster->node_count);
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
-	index->changes += INDEX_CHANGES; /* more than anyone can follow */
+	index->changes += INDEX_CHANGES + 1; /* more than anyone can follow */
 	index->views =
 	    memory_resize(index->views, cluster->node_count * sizeof(*index->views));
 	index->changed_at =
