@@ -143,8 +143,8 @@ struct scorer scorer_begin(struct sched *sched, const struct search *search)
 		.board = board,
 		.scope = place_scope(sched, search).sets,
 		.follows = !board->versions,
-		.by_view = sched->config.policy == POLICY_FRAGMENT &&
-		           fragment_sees(&sched->mix, shape),
+		.by_view =
+		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
 	};
 	if (scorer.follows)
 		follow(&scorer);
@@ -179,9 +179,9 @@ static void check_board(struct sched *sched, const struct board *board)
 {
 	const struct shape *shape = sched->shapes.all[board->shape - 1];
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
-	struct scorer scorer = {
-		.sched = sched, .search = &search, .scope = place_scope(sched, &search).sets
-	};
+	struct scorer scorer = { .sched = sched,
+		                 .search = &search,
+		                 .scope = place_scope(sched, &search).sets };
 	int64_t fits = 0;
 
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);

@@ -42,7 +42,7 @@ struct scorer {
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
-	bool by_view;               /* the view of a node is enough to score it */
+	bool by_view; /* the view of a node is enough to score it */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the

@@ -15,8 +15,8 @@ int64_t ending_late(int64_t end_ms, int64_t now_ms)
 }
 
 /* One step of sorting by id: by eight bits of what it is above `least`. */
-static void sort_by_digit(const struct ending *from, struct ending *to, size_t count,
-                          int64_t least, int shift)
+static void sort_by_digit(const struct ending *from, struct ending *to, size_t count, int64_t least,
+                          int shift)
 {
 	size_t place[257] = { 0 };
 

@@ -290,8 +290,7 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
 	index->changes += INDEX_CHANGES + 1; /* more than anyone can follow */
-	index->views =
-	    memory_resize(index->views, cluster->node_count * sizeof(*index->views));
+	index->views = memory_resize(index->views, cluster->node_count * sizeof(*index->views));
 	index->changed_at =
 	    memory_resize(index->changed_at, cluster->node_count * sizeof(*index->changed_at));
 	for (size_t i = 0; i < cluster->node_count; i++) {

@@ -26,7 +26,7 @@ struct index {
 	struct bitset cpu[INDEX_CPU_LEVELS];     /* free CPU at that level or above; [0]: any */
 	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
-	struct bitset promised; /* nodes with GPUs that a promise counts on */
+	struct bitset promised;  /* nodes with GPUs that a promise counts on */
 	struct node_view *views; /* by slot */
 	/* Who keeps something about every node needs to look only at those that
 	 * changed since. Changes have numbers below `changes`. The last ones are known

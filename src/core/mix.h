@@ -98,10 +98,10 @@ static inline int64_t mix_sum_fragmentation(const struct mix_sum *sum)
 	const struct mix_weights *weights = sum->weights;
 	int64_t all = sum->total_milli * weights->all;
 
-	return sum->step < 0 ? all
-	                     : all - sum->fit -
-	                           (int64_t)sum->whole * WHOLE_GPU *
-	                               weights->whole[sum->step][sum->whole];
+	return sum->step < 0
+	           ? all
+	           : all - sum->fit -
+	                 (int64_t)sum->whole * WHOLE_GPU * weights->whole[sum->step][sum->whole];
 }
 
 #endif

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 static void add_gpu(struct node_view *view, const struct gpu_summary *has)
 {
 	int at = 0;

@@ -19,7 +19,7 @@ struct node_view {
 	struct view_kind {
 		int16_t free_milli, takes_milli; /* as in gpu_summary */
 		int16_t times;                   /* GPUs of which just that is free */
-	} kinds[GPUS_PER_NODE_MAX]; /* of GPUs of which anything is free */
+	} kinds[GPUS_PER_NODE_MAX];              /* of GPUs of which anything is free */
 };
 
 /* From the summaries. */

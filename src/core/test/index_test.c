@@ -254,17 +254,38 @@ static void the_largest_fraction_may_be_on_a_smaller_gpu(void **state)
 	world_end(&world);
 }
 
-static void every_touch_gives_a_new_version(void **state)
+static void a_node_has_a_new_version_when_a_newcomer_finds_something_else(void **state)
 {
 	(void)state;
 	struct world world;
 	world_begin(&world, 2, 1);
 	struct node *node = world.cluster.nodes[0];
 	uint64_t other = world.cluster.nodes[1]->version, version = node->version;
+	uint64_t changes = world.index.changes;
 	assert_true(version != other && version > 0 && other > 0);
+	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
 	touch(&world, node);
 	assert_true(node->version > version && node->version > other);
 	assert_true(world.cluster.nodes[1]->version == other);
+	assert_true(world.index.changes == changes + 1);
+	assert_int_equal(world.index.changed[changes % INDEX_CHANGES], node->slot);
+	world_end(&world);
+}
+
+static void what_is_coming_back_is_nothing_that_a_newcomer_finds(void **state)
+{
+	(void)state;
+	struct world world;
+	world_begin(&world, 1, 1);
+	struct node *node = world.cluster.nodes[0];
+	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
+	touch(&world, node);
+	uint64_t version = node->version, changes = world.index.changes;
+	touch(&world, node);
+	node->gpus[0]->books.releasing_owners = 1;
+	node->gpus[0]->books.releasing_mib = 10;
+	assert_true(touch_frees(&world, node)); /* for a claim */
+	assert_true(node->version == version && world.index.changes == changes);
 	world_end(&world);
 }
 
@@ -401,6 +422,7 @@ static void what_is_undone_has_its_old_versions_and_they_are_not_given_again(voi
 	index_check(&world.index, &world.cluster, &config);
 	assert_true(node->version == version && world.index.free_version == free_version);
 	assert_true(world.index.last_version == last);
+	node->gpus[0]->books.used_mib = 11;
 	touch(&world, node);
 	assert_true(node->version > tried);
 	world_end(&world);
@@ -709,7 +731,8 @@ int main(void)
 		cmocka_unit_test(a_gpu_given_whole_shares_nothing),
 		cmocka_unit_test(two_halves_of_an_odd_gpu_are_found),
 		cmocka_unit_test(the_largest_fraction_may_be_on_a_smaller_gpu),
-		cmocka_unit_test(every_touch_gives_a_new_version),
+		cmocka_unit_test(a_node_has_a_new_version_when_a_newcomer_finds_something_else),
+		cmocka_unit_test(what_is_coming_back_is_nothing_that_a_newcomer_finds),
 		cmocka_unit_test(less_is_not_taken_for_more),
 		cmocka_unit_test(what_comes_free_is_told),
 		cmocka_unit_test(a_whole_owner_that_leaves_is_told),
