@@ -51,22 +51,32 @@ static int64_t lowest_of_group(const struct tournament *tournament, size_t group
 	return lowest;
 }
 
+/* The lowest of a group in which a score was just changed from `before`. */
+static int64_t winner_after(const struct tournament *tournament, size_t number, int64_t before)
+{
+	size_t group = number / TOURNAMENT_GROUP;
+	int64_t low = tournament->low[tournament->groups + group];
+
+	if (tournament->score[number] <= low)
+		return tournament->score[number];
+	return before == low ? lowest_of_group(tournament, group) : low;
+}
+
 void tournament_put(struct tournament *tournament, size_t number, int64_t score)
 {
-	size_t group = number / TOURNAMENT_GROUP, at = tournament->groups + group;
+	size_t at = tournament->groups + number / TOURNAMENT_GROUP;
 	int64_t *low = tournament->low;
 	int64_t before = tournament->score[number];
 
 	INVARIANT(number < tournament->count);
 	tournament->score[number] = score;
-	if (score > low[at] && before > low[at])
-		return;
-	for (int64_t winner = lowest_of_group(tournament, group); low[at] != winner;
-	     winner = lower(low[2 * at], low[2 * at + 1])) {
+	int64_t winner = winner_after(tournament, number, before);
+	while (low[at] != winner) {
 		low[at] = winner;
 		at /= 2;
 		if (at == 0)
 			return;
+		winner = lower(low[2 * at], low[2 * at + 1]);
 	}
 }
 

@@ -57,11 +57,13 @@ bool board_serves(const struct search *search)
 	       search->shape->request.gpu_kind != GPU_UNEVEN;
 }
 
-/* The index and the filter leave out most of the nodes that do not fit. */
-static bool is_candidate(const struct scorer *scorer, size_t slot)
+/* The nodes of word `w` that may fit: the index and the filter leave out most of
+ * those that do not. */
+static inline uint64_t candidates(const struct scorer *scorer, size_t w)
 {
-	return bitset_has(scorer->scope, slot) &&
-	       bitset_has(&scorer->search->shape->filter->nodes, slot);
+	const struct bitset *allowed = &scorer->search->shape->filter->nodes;
+
+	return scorer->scope->word[w] & allowed->word[w] & ~scorer->sched->index.promised.word[w];
 }
 
 static int64_t score_anew(const struct scorer *scorer, size_t slot)
@@ -70,7 +72,7 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if (!is_candidate(scorer, slot) || bitset_has(&sched->index.promised, slot))
+	if ((candidates(scorer, slot / 64) >> (slot % 64) & 1) == 0)
 		return TOURNAMENT_NONE;
 	if (scorer->by_view && view->plain)
 		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
@@ -79,18 +81,23 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	           : TOURNAMENT_NONE;
 }
 
-/* Looks at the node again. Most that do not fit did not fit before. */
-static void renew(struct scorer *scorer, size_t slot)
+static void put(struct board *board, size_t slot, int64_t score)
 {
-	struct board *board = scorer->board;
-	int64_t score = score_anew(scorer, slot);
 	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&board->fitting, slot);
 
-	if (!fits && !fitted)
-		return;
 	tournament_put(&board->scores, slot, score);
 	bitset_assign(&board->fitting, slot, fits);
 	board->fits += fits - fitted;
+}
+
+/* Looks at the node again. Most that do not fit did not fit before. */
+static inline void renew(struct scorer *scorer, size_t slot)
+{
+	struct board *board = scorer->board;
+	uint64_t matter = candidates(scorer, slot / 64) | board->fitting.word[slot / 64];
+
+	if ((matter >> (slot % 64) & 1) != 0)
+		put(board, slot, score_anew(scorer, slot));
 }
 
 /* Looks again at the nodes that a promise counts on now and did not before, or

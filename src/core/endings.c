@@ -1,10 +1,8 @@
 /* endings.c - running jobs in the order in which they are expected to end */
 #include "core/endings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/number.h"
 
 #define LATE_MIN_MS 1000 /* that a late job is given at the least */
@@ -103,8 +101,6 @@ void endings_list(struct ending *list, size_t count, const struct ranktree *ends
 	}
 	if (late_count == 0)
 		return;
-	struct ending *spare = memory_alloc(late_count * sizeof(*spare));
-	order_late(list, spare, late_count);
-	merge(list, spare, late_count, count);
-	free(spare);
+	order_late(list, list + count, late_count);
+	merge(list, list + count, late_count, count);
 }

@@ -17,7 +17,8 @@ int64_t ending_late(int64_t end_ms, int64_t now_ms);
 
 /* Puts the first `count` of the jobs in `ends`, a tree by (end, id) that has as
  * many, into the list, ordered by when they are expected to end as of now, then
- * by id. Those that are late are expected the later the sooner they should have
+ * by id. The list has room for twice as many: the rest of it is overwritten.
+ * Those that are late are expected the later the sooner they should have
  * ended, so that they are in order backwards, and little has to be sorted. */
 void endings_list(struct ending *list, size_t count, const struct ranktree *ends, int64_t now_ms);
 

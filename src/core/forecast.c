@@ -80,7 +80,7 @@ void forecast_make(struct forecast *forecast, const struct sched *sched)
 	size_t most = sched->ends.count < FORECAST_ENDS ? sched->ends.count : FORECAST_ENDS;
 
 	*forecast = (struct forecast){ .sched = sched, .count = most };
-	forecast->endings = memory_alloc(most * sizeof(*forecast->endings));
+	forecast->endings = memory_alloc(2 * most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
 	endings_list(forecast->endings, most, &sched->ends, sched_now(sched));
 }

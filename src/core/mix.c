@@ -207,15 +207,6 @@ static void weigh(struct mix *mix)
 	free(tallies);
 }
 
-/* The last step of CPU that this much reaches. */
-static int cpu_step(const struct mix_weights *weights, int64_t cpu_milli)
-{
-	int at = 0;
-	for (int step = MIX_CPUS / 2; step > 0; step /= 2)
-		at += weights->cpu[at + step] <= cpu_milli ? step : 0;
-	return at;
-}
-
 /* What does not count for the kinds of several parts that the node can take. */
 static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t *free_milli,
                          int gpu_count)
@@ -232,14 +223,6 @@ static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t
 			fit += (int64_t)fitting_milli * split->weight[c];
 	}
 	return fit;
-}
-
-struct mix_sum mix_sum_begin(const struct mix *mix, int64_t cpu_milli)
-{
-	return (struct mix_sum){
-		.weights = &mix->weights,
-		.step = cpu_milli >= 0 ? cpu_step(&mix->weights, cpu_milli) : -1,
-	};
 }
 
 int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,

@@ -82,7 +82,15 @@ struct mix_sum {
 	int whole; /* GPUs that are free */
 	int64_t total_milli, fit;
 };
-struct mix_sum mix_sum_begin(const struct mix *mix, int64_t cpu_milli);
+static inline struct mix_sum mix_sum_begin(const struct mix *mix, int64_t cpu_milli)
+{
+	const struct mix_weights *weights = &mix->weights;
+	int at = 0;
+
+	for (int step = MIX_CPUS / 2; step > 0; step /= 2)
+		at += weights->cpu[at + step] <= cpu_milli ? step : 0;
+	return (struct mix_sum){ .weights = weights, .step = cpu_milli >= 0 ? at : -1 };
+}
 /* Adds `times` GPUs of which this much is free, or takes them out again. */
 static inline void mix_sum_add(struct mix_sum *sum, int32_t milli, int times)
 {

@@ -24,7 +24,7 @@ static void late_jobs_come_among_the_others(void **state)
 {
 	(void)state;
 	struct ranktree ends = { 0 };
-	struct ending list[5];
+	struct ending list[10];
 	ranktree_insert(&ends, NOW_MS - 7000, 1, &ends);
 	ranktree_insert(&ends, NOW_MS - 10, 3, &ends);
 	ranktree_insert(&ends, NOW_MS - 5, 2, &ends);
@@ -65,7 +65,7 @@ static void the_list_is_as_if_it_had_been_sorted(void **state)
 {
 	(void)state;
 	enum { COUNT = 600 };
-	static struct ending list[COUNT], plain[COUNT];
+	static struct ending list[2 * COUNT], plain[COUNT];
 	uint64_t seed = 1;
 	for (int round = 0; round < 200; round++) {
 		struct ranktree ends = { 0 };
