@@ -8,6 +8,7 @@
 #include "core/record.h"
 
 struct reservation;
+struct slot;
 
 /* What is on a GPU, as ledger.c keeps it. `used_mib` is the sum over owners of
  * max(reserved, measured) in every phase; `releasing_mib` is the part of it
@@ -36,8 +37,9 @@ struct gpu {
 	int64_t promised_to;        /* the job of that promise */
 	int64_t mark_mib;           /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
-	bool was_over; /* as last told in an event */
-	bool dirty;    /* to be written */
+	int32_t loading; /* slots that are being loaded onto it: 0 or 1 */
+	bool was_over;   /* as last told in an event */
+	bool dirty;      /* to be written */
 };
 
 /* Amounts of the host that are taken, now and once what is releasing is back. */
@@ -72,8 +74,12 @@ struct node {
 	uint64_t version;           /* another number after every change to its books or facts */
 	bool dirty;                 /* to be written */
 	struct score_cache *scores; /* of place_fragment.c */
-	int rack;     /* number of its rack among all racks, by name; 0: none; of cluster_order */
-	int promised; /* GPUs of it that a promise counts on */
+	int rack;       /* number of its rack among all racks, by name; 0: none; of cluster_order */
+	int promised;   /* GPUs of it that a promise counts on */
+	int64_t active; /* requests in flight in its slots */
+	int cold;       /* slots on it that may be evicted */
+	struct slot **rivals; /* its routable slots whose models have several; see route.h */
+	int rival_count, rival_capacity;
 	int64_t mark; /* scratch of a search; see clear.c */
 	int64_t mark_cpu, mark_host, mark_list;
 };

@@ -440,6 +440,16 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_TASK_CHECKPOINT:
 	case COMMAND_MEMORY_RELEASED:
 		return apply_to_task(sched, command, error);
+	case COMMAND_PUT_MODEL:
+	case COMMAND_REMOVE_MODEL:
+	case COMMAND_REQUEST:
+	case COMMAND_REQUEST_DONE:
+	case COMMAND_REQUEST_RENEW:
+	case COMMAND_RESET_REQUESTS:
+	case COMMAND_SLOT_LOADING:
+	case COMMAND_SLOT_READY:
+	case COMMAND_SLOT_EXITED:
+		return error_set(error, ERROR_INVALID, "models cannot be served yet");
 	case COMMAND_MIX:
 		return mix_fix(&sched->mix, command->mix, error);
 	case COMMAND_TIME:

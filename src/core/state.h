@@ -5,6 +5,7 @@
 #include "core/backoff.h"
 #include "core/cluster.h"
 #include "core/effects.h"
+#include "core/evict.h"
 #include "core/index.h"
 #include "core/job.h"
 #include "core/mix.h"
@@ -13,6 +14,7 @@
 #include "core/predict.h"
 #include "core/promise.h"
 #include "core/room.h"
+#include "core/route.h"
 #include "core/sched.h"
 #include "core/shape.h"
 #include "core/tenant.h"
@@ -39,6 +41,10 @@ struct sched {
 	bool indexed, counted; /* the index, and the cluster's totals, are right */
 	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;
+	struct models models;
+	struct routes routes;
+	struct cold_slots cold_slots;
+	struct heap slot_timers;       /* slots, by timer_ms then id */
 	struct map jobs, reservations; /* by id */
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */
 	struct shapes shapes;

@@ -39,11 +39,12 @@ static bool check_words(enum record_kind kind, const void *record, struct error 
 static bool check_meta(const struct sched *sched, const struct meta_record *meta,
                        struct error *error)
 {
-	const int64_t counters[] = { meta->term,         meta->last_tenant_id,
-		                     meta->last_node_id, meta->last_gpu_id,
-		                     meta->last_job_id,  meta->last_reservation_id,
-		                     meta->last_start,   meta->last_decision_id,
-		                     meta->last_event };
+	const int64_t counters[] = {
+		meta->term,          meta->last_tenant_id, meta->last_node_id,
+		meta->last_gpu_id,   meta->last_job_id,    meta->last_reservation_id,
+		meta->last_model_id, meta->last_start,     meta->last_decision_id,
+		meta->last_event
+	};
 
 	if (meta->id != 1 || sched->written_meta.id != 0)
 		return corrupt(error, "the row of counters", meta->id, "beside another");

@@ -140,17 +140,19 @@ static void write_reservation(struct sched *sched, struct reservation *reservati
 	reservation_rows(reservation, rows);
 	reservation->recorded = true;
 	effects_put(sched->effects, RECORD_RESERVATION,
-	            &(struct reservation_record){ .id = reservation->id,
-	                                          .job_id = reservation->job->r.id,
-	                                          .task = reservation->task,
-	                                          .node_id = reservation->node->r.id,
-	                                          .phase = (int32_t)reservation->phase,
-	                                          .late = reservation->late,
-	                                          .requeue = reservation->requeue,
-	                                          .cpu_milli = reservation->cpu_milli,
-	                                          .host_bytes = reservation->host_bytes,
-	                                          .since_ms = reservation->since_ms,
-	                                          .parts = { rows, reservation->part_count } });
+	            &(struct reservation_record){
+			.id = reservation->id,
+			.job_id = reservation->job ? reservation->job->r.id : 0,
+			.model_id = reservation->slot ? reservation->slot->r.model_id : 0,
+			.task = reservation->task,
+			.node_id = reservation->node->r.id,
+			.phase = (int32_t)reservation->phase,
+			.late = reservation->late,
+			.requeue = reservation->requeue,
+			.cpu_milli = reservation->cpu_milli,
+			.host_bytes = reservation->host_bytes,
+			.since_ms = reservation->since_ms,
+			.parts = { rows, reservation->part_count } });
 }
 
 static void write_task(struct sched *sched, struct job *job, int place)

@@ -1,0 +1,43 @@
+/* evict.h - idle slots, as those who need their memory see them */
+#ifndef CORE_EVICT_H
+#define CORE_EVICT_H
+
+#include "base/ranktree.h"
+#include "core/site.h"
+
+struct job;
+struct search;
+
+/* A slot may be evicted when it is cold (ready, without a request in flight and
+ * not used for its time to live), not pinned, and its model keeps its minimum
+ * of replicas without it. Those slots are listed by what loading them again
+ * takes and then by when they were last used, so that the first is the one that
+ * loses least. `version` changes whenever one is added. */
+struct cold_slots {
+	struct ranktree by_cost; /* struct slot *, by (cold_key, id) */
+	uint64_t version;
+};
+
+/* Puts the slot into the list or takes it out, as things are. */
+void evict_list(struct sched *sched, struct slot *slot);
+/* The same for all slots of a model: its minimum or its number of slots changed. */
+void evict_list_model(struct sched *sched, struct model *model);
+/* How many slots of the model may go at the same time. */
+int64_t evict_spare(const struct model *model);
+
+/* In an open plan: releases what the site evicts. */
+void evict_release(struct sched *sched, const struct site *site);
+/* After the plan is committed: stops them, and writes why. For a slot or a job. */
+void evict_stop(struct sched *sched, const struct site *site, const struct slot *for_slot,
+                const struct job *for_job);
+/* Rows of enum evicted_column; `rows` has room for SITE_VICTIMS_MAX. */
+int evict_rows(const struct sched *sched, const struct site *site, int64_t *rows);
+
+/* For a job that does not fit: an attempt in a plan that stays open if it
+ * succeeds, with what goes in `site`. */
+bool evict_for_job(struct sched *sched, struct search *search, struct site *site);
+
+/* Panics unless the list is that of a recount. */
+void evict_check(const struct sched *sched);
+
+#endif
