@@ -36,12 +36,15 @@ struct only_reservation {
 	F(T, foreign_mib) F(T, temperature_c) F(T, nvlink_group) F(T, healthy) F(T, mig_mode)
 #define MEASUREMENT_FIELDS(F, T) F(T, reservation_id) F(T, uuid) F(T, memory_mib)
 
+#define SLOT_REPORT_FIELDS(F, T) F(T, reservation_id) F(T, model) F(T, address) F(T, ready)
+
 #define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
 #define REPORT_FIELDS(F, T)                                                                        \
 	F(T, name) F(T, boot) F(T, zone) F(T, rack) F(T, labels) F(T, cpu_milli) F(T, host_bytes)  \
 	F(T, devices, LIST(T, device_count, device_type))                                          \
 	F(T, measurements, LIST(T, measurement_count, measurement_type))                           \
-	F(T, running, LIST(T, running_count, reservation_type)) F(T, snapshot)
+	F(T, running, LIST(T, running_count, reservation_type)) F(T, snapshot)                     \
+	F(T, slots, LIST(T, slot_count, slot_report_type))
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
 	F(T, measurements, LIST(T, measurement_count, measurement_type))
@@ -51,6 +54,10 @@ struct only_reservation {
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
 #define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message)
+#define MODEL_FIELDS(F, T) F(T, administrator)
+#define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
+#define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
+#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released)
 /* clang-format on */
 
 #define TYPE static const struct record_type
@@ -62,6 +69,7 @@ TYPE units_type = RECORD_TYPE("pass", 0, struct only_units, UNITS_FIELDS);
 TYPE reservation_type = RECORD_TYPE("running", 1, struct only_reservation, RESERVATION_FIELDS);
 TYPE device_type = RECORD_TYPE("device", 0, struct device, DEVICE_FIELDS);
 TYPE measurement_type = RECORD_TYPE("measurement", 0, struct measurement, MEASUREMENT_FIELDS);
+TYPE slot_report_type = RECORD_TYPE("slot", 1, struct slot_report, SLOT_REPORT_FIELDS);
 TYPE report_type = RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_FIELDS);
 TYPE gpu_type = RECORD_TYPE("gpu_report", 0, struct gpu_report_command, GPU_FIELDS);
 TYPE submit_type = RECORD_TYPE("submit", 0, struct submit_command, SUBMIT_FIELDS);
@@ -69,6 +77,10 @@ TYPE reprioritise_type = RECORD_TYPE("reprioritise", 0, MEMBER(reprioritise), RE
 TYPE state_type = RECORD_TYPE("node_state", 0, MEMBER(node_state), STATE_FIELDS);
 TYPE drain_type = RECORD_TYPE("node_drain", 0, MEMBER(drain), DRAIN_FIELDS);
 TYPE task_type = RECORD_TYPE("task", 0, MEMBER(task), TASK_FIELDS);
+TYPE model_type = RECORD_TYPE("put_model", 0, struct model_command, MODEL_FIELDS);
+TYPE request_type = RECORD_TYPE("request", 0, struct request_command, REQUEST_FIELDS);
+TYPE done_type = RECORD_TYPE("request_done", 0, MEMBER(done), DONE_FIELDS);
+TYPE slot_type = RECORD_TYPE("slot", 0, MEMBER(slot), SLOT_FIELDS);
 
 /* A kind of command: its name, and up to two descriptions of its member. */
 struct variant {
@@ -98,6 +110,15 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_TASK_EXITED] = { "task_exited", { &task_type } },
 	[COMMAND_TASK_CHECKPOINT] = { "task_checkpoint", { &task_type } },
 	[COMMAND_MEMORY_RELEASED] = { "memory_released", { &task_type } },
+	[COMMAND_PUT_MODEL] = { "put_model", { &record_types[RECORD_MODEL], &model_type } },
+	[COMMAND_REMOVE_MODEL] = { "remove_model", { &id_type } },
+	[COMMAND_REQUEST] = { "request", { &request_type } },
+	[COMMAND_REQUEST_DONE] = { "request_done", { &done_type } },
+	[COMMAND_REQUEST_RENEW] = { "request_renew", { &request_type } },
+	[COMMAND_RESET_REQUESTS] = { "reset_requests", { NULL } },
+	[COMMAND_SLOT_LOADING] = { "slot_loading", { &slot_type } },
+	[COMMAND_SLOT_READY] = { "slot_ready", { &slot_type } },
+	[COMMAND_SLOT_EXITED] = { "slot_exited", { &slot_type } },
 	[COMMAND_MIX] = { "mix", { &mix_type } },
 	[COMMAND_TIME] = { "time", { NULL } },
 	[COMMAND_PASS] = { "pass", { &units_type } },
@@ -105,6 +126,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 
 #define MEMBER_OFFSET offsetof(struct command, id)
 _Static_assert(offsetof(struct submit_command, job) == 0, "a submission starts with its job");
+_Static_assert(offsetof(struct model_command, model) == 0, "a model starts with its record");
 _Static_assert(offsetof(struct command, submit) == MEMBER_OFFSET, "members start at one place");
 
 static bool is_kind(enum command_kind kind)

@@ -29,9 +29,18 @@ enum command_kind {
 	COMMAND_TASK_EXITED,
 	COMMAND_TASK_CHECKPOINT, /* work up to now is safe */
 	COMMAND_MEMORY_RELEASED, /* the node confirms: processes gone, memory back */
-	COMMAND_MIX,             /* the kinds of tasks to expect, given from outside */
-	COMMAND_TIME,            /* time passed */
-	COMMAND_PASS,            /* decide now */
+	COMMAND_PUT_MODEL,
+	COMMAND_REMOVE_MODEL,
+	COMMAND_REQUEST,        /* someone asks a model something */
+	COMMAND_REQUEST_DONE,   /* it is over, in flight or waiting */
+	COMMAND_REQUEST_RENEW,  /* it is still in flight */
+	COMMAND_RESET_REQUESTS, /* all routers start anew: no request is in flight or waits */
+	COMMAND_SLOT_LOADING,   /* the node has begun */
+	COMMAND_SLOT_READY,
+	COMMAND_SLOT_EXITED, /* it failed to load, or died, or the node would not load it */
+	COMMAND_MIX,         /* the kinds of tasks to expect, given from outside */
+	COMMAND_TIME,        /* time passed */
+	COMMAND_PASS,        /* decide now */
 	COMMAND_KINDS,
 };
 
@@ -48,6 +57,26 @@ struct measurement {
 	int64_t reservation_id;
 	const char *uuid;
 	int64_t memory_mib;
+};
+
+/* A slot as a node has it. Its GPUs are those that measurements name for it. */
+struct slot_report {
+	int64_t reservation_id;
+	const char *model;   /* name */
+	const char *address; /* where it takes requests; "" while it loads */
+	bool ready;
+};
+
+struct model_command {
+	struct model_record model; /* id 0 makes a new one; what the core keeps is ignored */
+	bool administrator;        /* who asks may have custom commands run */
+};
+
+struct request_command {
+	int64_t request_id; /* the router's, and no other request's that is not over */
+	int64_t model_id;
+	int64_t tenant_id; /* who asks; 0: an administrator, or the system itself */
+	int64_t lease_ms;  /* 0: as configured */
 };
 
 struct submit_command {
@@ -67,7 +96,9 @@ struct node_report_command {
 	const int64_t *running; /* reservations that the node has, running or stopping; others are
 	                           gone */
 	int64_t running_count;
-	bool snapshot; /* `running` is complete: what it does not name is not there */
+	bool snapshot; /* `running` and `slots` are complete: what they do not name is not there */
+	const struct slot_report *slots; /* what is said about a slot holds in any report */
+	int64_t slot_count;
 };
 
 struct gpu_report_command {
@@ -85,7 +116,7 @@ struct command {
 		struct config_record configure;
 		struct tenant_record tenant; /* PUT_TENANT: id 0 makes a new one; its meters are
 		                                ignored */
-		int64_t id;                  /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE */
+		int64_t id; /* DELETE_TENANT, CANCEL, HOLD, RELEASE, REQUEUE, REMOVE_MODEL */
 		struct submit_command submit;
 		struct {
 			int64_t id, priority;
@@ -107,6 +138,18 @@ struct command {
 			bool released;
 			const char *message;
 		} task;
+		struct model_command model;
+		struct request_command request; /* REQUEST; RENEW: lease_ms from now on */
+		struct {
+			int64_t request_id;
+			enum request_end end;
+		} done;
+		struct {
+			int64_t reservation_id; /* the slot's id */
+			const char *address;    /* READY */
+			const char *message;    /* EXITED: why */
+			bool released;          /* EXITED: and its memory is back */
+		} slot;
 		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
 		int64_t units;   /* PASS: starts, claims and evictions at the most */
 	};

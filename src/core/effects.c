@@ -2,26 +2,41 @@
 #include "core/effects.h"
 
 static const struct words effect_words =
-    WORDS("put", "delete", "archive", "start", "stop", "event", "more");
+    WORDS("put", "delete", "archive", "start", "stop", "load", "route", "event", "more");
+static const struct words route_words = WORDS("granted", "queued", "refused", "expired", "ended");
 static const struct words event_words =
     WORDS("job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued",
           "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
-          "gpu_over", "gpu_free_again", "tenant_changed", "release_late");
+          "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
+          "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \
 	F(T, term) F(T, reservation_id) F(T, job_id) F(T, task) F(T, node_id) F(T, grace_ms)       \
 	F(T, tasks) F(T, parts, .width = PART_WIDTH) F(T, cpu_milli) F(T, host_bytes) F(T, max_runtime_ms)
 
+#define LOAD_FIELDS(F, T)                                                                          \
+	F(T, term) F(T, reservation_id) F(T, model_id) F(T, node_id)                               \
+	F(T, runtime, .words = &runtime_words) F(T, parts, .width = PART_WIDTH)                    \
+	F(T, utilisation, .width = 1) F(T, tensor_parallel) F(T, context) F(T, parallel)           \
+	F(T, kv_cache) F(T, command) F(T, cpu_milli) F(T, host_bytes) F(T, load_timeout_ms)
+
+#define ROUTE_FIELDS(F, T)                                                                         \
+	F(T, outcome, .words = &route_words) F(T, request_id) F(T, model_id) F(T, slot_id)         \
+	F(T, node_id) F(T, address) F(T, until_ms) F(T, waiting) F(T, reason)
+
 #define EVENT_FIELDS(F, T)                                                                         \
 	F(T, number) F(T, kind, .words = &event_words) F(T, time_ms) F(T, job_id) F(T, task)       \
-	F(T, node_id) F(T, gpu_id) F(T, tenant_id) F(T, value)
+	F(T, node_id) F(T, gpu_id) F(T, tenant_id) F(T, model_id) F(T, value)
 
 #define REPLY_FIELDS(F, T) F(T, reply_id) F(T, reply_count) F(T, repeated)
 /* clang-format on */
 
 static const struct record_type order_type =
     RECORD_TYPE("order", 0, struct task_order, ORDER_FIELDS);
+static const struct record_type load_type = RECORD_TYPE("load", 0, struct load_order, LOAD_FIELDS);
+static const struct record_type route_type =
+    RECORD_TYPE("route", 0, struct route_effect, ROUTE_FIELDS);
 static const struct record_type event_type = RECORD_TYPE("event", 1, struct event, EVENT_FIELDS);
 static const struct record_type reply_type = RECORD_TYPE("reply", 0, struct effects, REPLY_FIELDS);
 
@@ -61,6 +76,24 @@ void effects_order(struct effects *effects, enum effect_kind kind, const struct 
 	struct effect *effect = effects_add(effects, kind);
 	effect->order = *order;
 	effect->order.parts = rows_copy(&effects->arena, order->parts, PART_WIDTH);
+}
+
+void effects_load(struct effects *effects, const struct load_order *order)
+{
+	struct effect *effect = effects_add(effects, EFFECT_LOAD);
+	effect->load = *order;
+	effect->load.parts = rows_copy(&effects->arena, order->parts, PART_WIDTH);
+	effect->load.utilisation = rows_copy(&effects->arena, order->utilisation, 1);
+	effect->load.kv_cache = arena_string(&effects->arena, order->kv_cache);
+	effect->load.command = arena_string(&effects->arena, order->command);
+}
+
+void effects_route(struct effects *effects, const struct route_effect *route)
+{
+	struct effect *effect = effects_add(effects, EFFECT_ROUTE);
+	effect->route = *route;
+	effect->route.address = arena_string(&effects->arena, route->address);
+	effect->route.reason = arena_string(&effects->arena, route->reason);
 }
 
 void effects_event(struct effects *effects, const struct event *event)
@@ -111,6 +144,12 @@ static void effect_encode(struct buffer *buffer, const struct effect *effect)
 	case EFFECT_STOP:
 		fields_encode(buffer, &order_type, &effect->order);
 		break;
+	case EFFECT_LOAD:
+		fields_encode(buffer, &load_type, &effect->load);
+		break;
+	case EFFECT_ROUTE:
+		fields_encode(buffer, &route_type, &effect->route);
+		break;
 	case EFFECT_EVENT:
 		fields_encode(buffer, &event_type, &effect->event);
 		break;
@@ -153,6 +192,12 @@ static void effect_print(struct buffer *buffer, const struct effect *effect)
 	case EFFECT_START:
 	case EFFECT_STOP:
 		fields_print(buffer, &order_type, &effect->order);
+		break;
+	case EFFECT_LOAD:
+		fields_print(buffer, &load_type, &effect->load);
+		break;
+	case EFFECT_ROUTE:
+		fields_print(buffer, &route_type, &effect->route);
 		break;
 	case EFFECT_EVENT:
 		fields_print(buffer, &event_type, &effect->event);

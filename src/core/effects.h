@@ -11,7 +11,9 @@ enum effect_kind {
 	EFFECT_DELETE,  /* forget the record with this key */
 	EFFECT_ARCHIVE, /* keep it for readers; the core does not want it back */
 	EFFECT_START,   /* order: run this task */
-	EFFECT_STOP,    /* order: stop what runs under this reservation */
+	EFFECT_STOP,    /* order: stop what runs under this reservation, a task or a slot */
+	EFFECT_LOAD,    /* order: load a model into this slot */
+	EFFECT_ROUTE,   /* for the router: what becomes of a request. Volatile, never stored */
 	EFFECT_EVENT,   /* something that people watch for */
 	EFFECT_MORE,    /* the pass used up its units: there may be more to decide */
 };
@@ -32,6 +34,12 @@ enum event_kind {
 	EVENT_GPU_FREE_AGAIN,
 	EVENT_TENANT_CHANGED,
 	EVENT_RELEASE_LATE,
+	EVENT_MODEL_CHANGED, /* put, or removed */
+	EVENT_SLOT_LOADING,  /* of a slot: `value` is its id */
+	EVENT_SLOT_READY,
+	EVENT_SLOT_STOPPING, /* evicted, removed, or ended */
+	EVENT_SLOT_GONE,
+	EVENT_MODEL_FAILED, /* `value`: failures in a row */
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
@@ -44,9 +52,42 @@ struct task_order {
 	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
 };
 
+/* How to load a model, derived from the slot's reservation: see launch.h. */
+struct load_order {
+	int64_t term, reservation_id, model_id, node_id;
+	int32_t runtime;         /* enum runtime */
+	struct rows parts;       /* enum part_column */
+	struct rows utilisation; /* 1 wide: per part, thousandths of the GPU's capacity */
+	int64_t tensor_parallel; /* GPUs that it is split over */
+	int64_t context, parallel;
+	const char *kv_cache, *command;
+	int64_t cpu_milli, host_bytes;
+	int64_t load_timeout_ms;
+};
+
+/* What becomes of a request. GRANTED can follow QUEUED, and either can follow
+ * GRANTED where the slot was lost: the router then tries again as told. The
+ * others are the end of it. */
+enum route_outcome {
+	ROUTE_GRANTED, /* goes to this slot, which has a place for it until it is done */
+	ROUTE_QUEUED,  /* waits for a place; never forgotten */
+	ROUTE_REFUSED, /* could never be served */
+	ROUTE_EXPIRED, /* was in flight and not renewed */
+	ROUTE_ENDED,   /* its model was removed, or all routers started anew */
+};
+struct route_effect {
+	int32_t outcome; /* enum route_outcome */
+	int64_t request_id, model_id;
+	int64_t slot_id, node_id; /* GRANTED */
+	const char *address;      /* GRANTED: of the slot */
+	int64_t until_ms;         /* GRANTED: to be renewed before */
+	int64_t waiting;          /* QUEUED: requests of the model that wait, this one included */
+	const char *reason;       /* QUEUED again, REFUSED, ENDED: a sentence */
+};
+
 struct event {
 	enum event_kind kind;
-	int64_t number, time_ms, job_id, task, node_id, gpu_id, tenant_id, value;
+	int64_t number, time_ms, job_id, task, node_id, gpu_id, tenant_id, model_id, value;
 };
 
 struct effect {
@@ -56,6 +97,8 @@ struct effect {
 		const void *record;    /* PUT: a copy that lives with the effects */
 		struct record_key key; /* DELETE, ARCHIVE */
 		struct task_order order;
+		struct load_order load;
+		struct route_effect route;
 		struct event event;
 	};
 };
@@ -66,7 +109,8 @@ struct effects {
 	struct effect *at;
 	size_t count, capacity;
 	struct arena arena;
-	int64_t reply_id; /* what SUBMIT and PUT_TENANT gave out: the id, or the first of an array
+	int64_t reply_id; /* what SUBMIT, PUT_TENANT and PUT_MODEL gave out: the id, or the first of
+	                   * an array
 	                   */
 	int64_t reply_count; /* jobs that SUBMIT made */
 	bool repeated;       /* SUBMIT: the idempotency key was known, nothing was done */
@@ -77,6 +121,8 @@ void effects_delete(struct effects *effects, enum record_kind kind, int64_t firs
 void effects_archive(struct effects *effects, enum record_kind kind, int64_t first, int64_t second);
 /* The order's parts are copied. */
 void effects_order(struct effects *effects, enum effect_kind kind, const struct task_order *order);
+void effects_load(struct effects *effects, const struct load_order *order);
+void effects_route(struct effects *effects, const struct route_effect *route);
 void effects_event(struct effects *effects, const struct event *event);
 void effects_more(struct effects *effects);
 

@@ -57,7 +57,7 @@ static void copy_as_of(struct node_copy *copy, const struct node *node, int64_t 
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
 		bool runs = reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE;
-		if (runs && expected_end(reservation->job, now_ms) <= end_ms)
+		if (runs && reservation->job && expected_end(reservation->job, now_ms) <= end_ms)
 			take_out(copy, reservation);
 	}
 }

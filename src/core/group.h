@@ -30,7 +30,7 @@ struct job_group {
 		uint64_t state; /* in which there was no room for this job */
 		int64_t job_id;
 		int64_t retry_ms; /* when time alone may have changed that */
-	} failed[3];
+	} failed[4];
 	uint64_t hopeless_round; /* in which it was found hopeless up to a priority */
 	int64_t hopeless_priority;
 };

@@ -290,6 +290,7 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
 	index->changes += INDEX_CHANGES + 1; /* more than anyone can follow */
+	index->touches++;
 	index->views = memory_resize(index->views, cluster->node_count * sizeof(*index->views));
 	index->changed_at =
 	    memory_resize(index->changed_at, cluster->node_count * sizeof(*index->changed_at));
@@ -307,6 +308,7 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
 {
 	unsigned change = look(index, node, config);
 
+	index->touches++;
 	if ((change & CHANGE_SEEN) != 0 || config->policy != POLICY_FRAGMENT)
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
@@ -318,6 +320,7 @@ void index_restore(struct index *index, struct node *node, const struct config_r
 {
 	INVARIANT(version <= index->last_version && free_version <= index->last_version);
 	look(index, node, config);
+	index->touches++;
 	set_version(index, node, version);
 	index->free_version = free_version;
 }

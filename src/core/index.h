@@ -37,6 +37,7 @@ struct index {
 	uint64_t *changed_at; /* by slot */
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
+	uint64_t touches;      /* how often anything at all was said to have changed */
 };
 
 /* Level of an amount: all nodes with that much are in the set of that level. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/job.h"
+#include "core/slot.h"
 #include "core/state.h"
 #include "core/tenant.h"
 
@@ -74,26 +75,45 @@ struct amounts reservation_amounts(const struct reservation *reservation)
 	return amounts;
 }
 
-/* Adds or takes all that a reservation counts for, in its present phase. The
- * job itself counts once, with its first reservation that is not releasing. */
+struct tenant *reservation_tenant(const struct reservation *reservation)
+{
+	return reservation->job ? reservation->job->tenant : reservation->slot->model->tenant;
+}
+
+bool reservation_preemptible(const struct reservation *reservation)
+{
+	return reservation->job ? reservation->job->r.preemptible : !reservation->slot->r.fixed;
+}
+
+/* Counts it with its job, which itself counts once, with its first reservation
+ * that is not releasing: how many jobs that adds. */
+static int64_t count_job(struct job *job, enum phase phase, int sign)
+{
+	int32_t active = job_active(job);
+
+	*count_of(job, phase) += sign;
+	return (active == 0) != (job_active(job) == 0) ? 1 : 0;
+}
+
+/* Adds or takes all that a reservation counts for, in its present phase. */
 static void count(struct sched *sched, struct reservation *reservation, int sign)
 {
-	struct job *job = reservation->job;
 	struct node *node = reservation->node;
 	enum phase phase = reservation->phase;
-	int32_t active = job_active(job);
+	int64_t jobs = 0;
 
 	for (int i = 0; i < reservation->part_count; i++)
 		count_part(&reservation->parts[i], phase, reservation->late, sign);
 	count_host(&node->cpu, reservation->cpu_milli, phase, reservation->late, sign);
 	count_host(&node->host, reservation->host_bytes, phase, reservation->late, sign);
-	*count_of(job, phase) += sign;
+	if (reservation->job)
+		jobs = count_job(reservation->job, phase, sign);
 	if (phase == PHASE_RELEASING)
 		return;
 	struct amounts amounts = reservation_amounts(reservation);
-	if ((active == 0) != (job_active(job) == 0))
-		amounts.of[AMOUNT_JOBS] = 1;
-	tenant_charge(&sched->tenants, job->tenant, &amounts, job->r.preemptible, sign);
+	amounts.of[AMOUNT_JOBS] = jobs;
+	tenant_charge(&sched->tenants, reservation_tenant(reservation), &amounts,
+	              reservation_preemptible(reservation), sign);
 }
 
 static void tell_index(struct sched *sched, struct node *node)
@@ -309,14 +329,14 @@ static void check_tenants(const struct sched *sched)
 		const struct node *node = sched->cluster.nodes[i];
 		for (int j = 0; j < node->reservation_count; j++) {
 			const struct reservation *reservation = node->reservations[j];
-			const struct job *job = reservation->job;
 			if (reservation->phase == PHASE_RELEASING)
 				continue;
 			struct amounts amounts = reservation_amounts(reservation);
-			for (const struct tenant *t = job->tenant; t; t = t->parent) {
+			for (const struct tenant *t = reservation_tenant(reservation); t;
+			     t = t->parent) {
 				struct amounts *sum = map_get(&place, t->r.id);
 				amounts_add(sum, &amounts);
-				if (!job->r.preemptible)
+				if (!reservation_preemptible(reservation))
 					amounts_add(fixed + (sum - allocated), &amounts);
 			}
 		}

@@ -7,7 +7,10 @@
 #include "core/types.h"
 
 struct job;
+struct model;
 struct sched;
+struct slot;
+struct tenant;
 
 /* A share of one GPU. `whole`: nothing else may be on that GPU. */
 struct part {
@@ -17,11 +20,13 @@ struct part {
 };
 
 /* The only right to GPU memory. Fixed when it is made, but for its phase and
- * what is measured. Its parts are on distinct GPUs of one node. */
+ * what is measured. Its parts are on distinct GPUs of one node. Its owner is a
+ * task of a job or a slot of a model: exactly one of `job` and `slot` is set. */
 struct reservation {
 	int64_t id;
 	struct job *job;
 	int task;
+	struct slot *slot;
 	struct node *node;
 	enum phase phase;
 	bool late, requeue;
@@ -55,6 +60,9 @@ void ledger_measure(struct sched *sched, struct reservation *reservation, struct
 
 /* What the reservation counts for with its tenant. */
 struct amounts reservation_amounts(const struct reservation *reservation);
+/* Who pays for it, and whether it counts for what may be preempted. */
+struct tenant *reservation_tenant(const struct reservation *reservation);
+bool reservation_preemptible(const struct reservation *reservation);
 
 /* Availability. 'now': free at this moment; 'later': free once everything that
  * is releasing in time is back and all claims are served. A newcomer needs

@@ -95,24 +95,27 @@ bool pass_place(struct sched *sched, struct search *search)
 	return false;
 }
 
-/* The arithmetic of the law for each GPU of a reservation that was just made. */
+void pass_line(const struct part *part, enum phase phase, int64_t *line)
+{
+	const struct gpu *gpu = part->gpu;
+	bool claim = phase == PHASE_CLAIM;
+
+	line[LINE_GPU] = gpu->r.id;
+	line[LINE_CAPACITY] = gpu->r.capacity_mib;
+	line[LINE_OVERHEAD] = gpu->r.overhead_mib;
+	line[LINE_FOREIGN] = gpu->r.foreign_mib;
+	line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : part->mib);
+	line[LINE_RELEASING] = gpu->books.releasing_mib;
+	line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? part->mib : 0);
+	line[LINE_ASKED] = part->mib;
+	line[LINE_USED_AFTER] = gpu->books.used_mib;
+}
+
 static int add_lines(const struct reservation *reservation, int64_t *lines, int count)
 {
-	for (int i = 0; i < reservation->part_count && count < LINES_MAX; i++, count++) {
-		const struct part *part = &reservation->parts[i];
-		const struct gpu *gpu = part->gpu;
-		int64_t *line = lines + (size_t)count * LINE_WIDTH;
-		bool claim = reservation->phase == PHASE_CLAIM;
-		line[LINE_GPU] = gpu->r.id;
-		line[LINE_CAPACITY] = gpu->r.capacity_mib;
-		line[LINE_OVERHEAD] = gpu->r.overhead_mib;
-		line[LINE_FOREIGN] = gpu->r.foreign_mib;
-		line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : part->mib);
-		line[LINE_RELEASING] = gpu->books.releasing_mib;
-		line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? part->mib : 0);
-		line[LINE_ASKED] = part->mib;
-		line[LINE_USED_AFTER] = gpu->books.used_mib;
-	}
+	for (int i = 0; i < reservation->part_count && count < LINES_MAX; i++, count++)
+		pass_line(&reservation->parts[i], reservation->phase,
+		          lines + (size_t)count * LINE_WIDTH);
 	return count;
 }
 
@@ -269,6 +272,15 @@ static enum outcome foresee(struct sched *sched, const struct job_class *class)
 	return all ? OUTCOME_NONE : OUTCOME_TOO_LOW;
 }
 
+/* The model whose turn it is before all jobs of the tenant; NULL: there is none. */
+static const struct model *model_first(const struct tenant *tenant)
+{
+	const struct model *model = replica_first(tenant);
+	const struct job_class *class = heap_first(&tenant->open);
+
+	return model && (!class || replica_goes_before(model, class->pass_key)) ? model : NULL;
+}
+
 /* Tells the order what the tenant would do next, if anything. What is first there
  * may be out of date: others took its jobs, or its chance. */
 static void offer(struct sched *sched, struct tenant *tenant)
@@ -283,12 +295,14 @@ static void offer(struct sched *sched, struct tenant *tenant)
 			break;
 		go_on(sched, class, outcome);
 	}
-	if (!class) {
+	const struct model *model = model_first(tenant);
+	if (!class && !model) {
 		order_offer(&sched->pass.order, tenant, NULL);
 		return;
 	}
 	struct amounts amounts =
-	    job_amounts(sched, class_first(class, sched_now(sched)), class->shape->tasks);
+	    model ? replica_amounts(sched, model)
+		  : job_amounts(sched, class_first(class, sched_now(sched)), class->shape->tasks);
 	order_offer(&sched->pass.order, tenant, &amounts);
 }
 
@@ -296,6 +310,7 @@ static void close_all(struct sched *sched)
 {
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		heap_clear(&sched->tenants.all[i]->open);
+	replica_close(sched);
 }
 
 /* Serves the open groups in the order of fair share and priority; `serve` does
@@ -307,9 +322,15 @@ static void serve_in_order(struct sched *sched, enum outcome (*serve)(struct sch
 
 	order_begin(&pass->order, &sched->cluster.total, false);
 	for (size_t i = 0; i < sched->tenants.count; i++)
-		if (heap_first(&sched->tenants.all[i]->open))
+		if (heap_first(&sched->tenants.all[i]->open) ||
+		    replica_first(sched->tenants.all[i]))
 			offer(sched, sched->tenants.all[i]);
 	while (pass->units > 0 && (tenant = order_first(&pass->order))) {
+		if (model_first(tenant)) {
+			replica_serve(sched, tenant);
+			offer(sched, tenant);
+			continue;
+		}
 		struct job_class *class = heap_first(&tenant->open);
 		if (settle_group(sched, class->group)) /* others may have changed it */
 			go_on(sched, class, serve(sched, class_first(class, sched_now(sched))));
@@ -353,6 +374,7 @@ static void start_once(struct sched *sched)
 		for (size_t g = 0; g < shape->group_count; g++)
 			open_group(sched, shape->groups[g], INT64_MIN);
 	}
+	replica_open(sched, REPLICA_FIT);
 	serve_in_order(sched, pass_try);
 }
 
@@ -365,6 +387,11 @@ static void start_what_fits(struct sched *sched)
 		units = sched->pass.units;
 		start_once(sched);
 	} while (sched->pass.units > 0 && sched->pass.units < units);
+}
+
+static enum outcome serve_evict(struct sched *sched, struct job *job)
+{
+	return room_make(sched, job, ROOM_EVICT) ? OUTCOME_DONE : OUTCOME_NONE;
 }
 
 static enum outcome serve_move(struct sched *sched, struct job *job)
@@ -400,14 +427,15 @@ static void make_room(struct sched *sched, enum room_kind kind,
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		if (room_may_help_tenant(sched, sched->tenants.all[i], kind))
 			open_for_room(sched, sched->tenants.all[i], kind);
+	if (kind == ROOM_EVICT || kind == ROOM_PREEMPT)
+		replica_open(sched, kind == ROOM_EVICT ? REPLICA_EVICT : REPLICA_PREEMPT);
 	sched->pass.making_room = true;
 	sched->pass.room_kind = (int)kind;
 	serve_in_order(sched, serve);
 	sched->pass.making_room = false;
 }
 
-/* Whether what is releasing will still make room for the claim. */
-static bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
+bool pass_claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
 
@@ -434,7 +462,7 @@ static bool claims_are_sound(const struct sched *sched, const struct job *job)
 	if (job->r.split_gpus == 0 && job_active(job) + job->ended < job->r.min_available)
 		return false;
 	for (int i = 0; i < job->r.tasks; i++)
-		if (job->tasks[i].claim && !claim_is_sound(sched, job->tasks[i].claim))
+		if (job->tasks[i].claim && !pass_claim_is_sound(sched, job->tasks[i].claim))
 			return false;
 	return true;
 }
@@ -541,10 +569,12 @@ static void share_out(struct sched *sched)
 		pass->state++;
 }
 
-/* Moving costs less than stopping, but for a job that its tenant is not entitled
- * to it would only be undone by those who reclaim: so those go first. */
+/* What is idle costs least. Moving costs less than stopping, but for a job that
+ * its tenant is not entitled to it would only be undone by those who reclaim: so
+ * those go first. */
 static void make_room_for_all(struct sched *sched)
 {
+	make_room(sched, ROOM_EVICT, serve_evict);
 	sched->room.entitled = true;
 	make_room(sched, ROOM_CONSOLIDATE, serve_move);
 	make_room(sched, ROOM_RECLAIM, serve_reclaim);
@@ -567,6 +597,7 @@ void pass_run(struct sched *sched, int64_t units)
 		share_out(sched);
 		state = pass->state;
 		serve_claims(sched);
+		replica_claims(sched);
 		start_what_fits(sched);
 		make_room_for_all(sched);
 		if (pass->units > 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/job.h"
+#include "core/slot.h"
 #include "core/state.h"
 
 void plan_begin(struct sched *sched)
@@ -65,14 +66,17 @@ static bool may_claim(const struct sched *sched, const struct reservation *claim
 	return true;
 }
 
-static bool within_limits(const struct sched *sched, const struct job *job, struct amounts amounts,
+static bool within_limits(const struct sched *sched, const struct reservation *reservation,
                           struct error *error)
 {
+	const struct job *job = reservation->job;
+	struct amounts amounts = reservation_amounts(reservation);
 	struct bound bound;
 
-	amounts.of[AMOUNT_JOBS] = job_active(job) == 0 ? 1 : 0;
+	amounts.of[AMOUNT_JOBS] = job && job_active(job) == 0 ? 1 : 0;
 	if (sched->plan.unlimited ||
-	    tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound))
+	    tenant_may_hold(reservation_tenant(reservation), &amounts,
+	                    reservation_preemptible(reservation), sched_now(sched), &bound))
 		return true;
 	struct buffer sentence = { 0 };
 	bound_print(&sentence, &bound);
@@ -81,19 +85,15 @@ static bool within_limits(const struct sched *sched, const struct job *job, stru
 	return false;
 }
 
-static struct reservation *make(struct sched *sched, struct job *job, int task, struct node *node,
-                                enum phase phase, const struct part *parts, int part_count)
+static struct reservation *make(struct sched *sched, struct node *node, enum phase phase,
+                                const struct part *parts, int part_count)
 {
 	struct reservation *reservation =
 	    memory_zero(1, sizeof(*reservation) + (size_t)part_count * sizeof(*parts));
 
 	reservation->id = sched->meta.last_reservation_id + 1;
-	reservation->job = job;
-	reservation->task = task;
 	reservation->node = node;
 	reservation->phase = phase;
-	reservation->cpu_milli = job->request.cpu_milli;
-	reservation->host_bytes = job->request.host_bytes;
 	reservation->since_ms = sched_now(sched);
 	reservation->due_ms = INT64_MAX;
 	reservation->due_place = -1;
@@ -103,11 +103,31 @@ static struct reservation *make(struct sched *sched, struct job *job, int task, 
 	return reservation;
 }
 
-static struct reservation **slot_of(struct reservation *reservation)
+/* Where its task points to it. A slot has one reservation for life. */
+static struct reservation **holder_of(struct reservation *reservation)
 {
+	if (reservation->slot)
+		return &reservation->slot->reservation;
 	struct task *task = &reservation->job->tasks[reservation->task];
-
 	return reservation->phase == PHASE_CLAIM ? &task->claim : &task->reservation;
+}
+
+static bool may_enter(const struct sched *sched, const struct reservation *reservation,
+                      struct error *error)
+{
+	bool granted = reservation->phase == PHASE_HELD
+	                   ? ledger_may_grant(sched, reservation, error)
+	                   : may_claim(sched, reservation, error);
+
+	return granted && within_limits(sched, reservation, error);
+}
+
+static void enter(struct sched *sched, struct reservation *reservation)
+{
+	sched->meta.last_reservation_id++;
+	note(sched, STEP_ENTER, reservation);
+	ledger_enter(sched, reservation);
+	*holder_of(reservation) = reservation;
 }
 
 struct reservation *plan_reserve(struct sched *sched, struct job *job, int task, struct node *node,
@@ -115,20 +135,38 @@ struct reservation *plan_reserve(struct sched *sched, struct job *job, int task,
                                  struct error *error)
 {
 	INVARIANT(phase == PHASE_HELD || phase == PHASE_CLAIM);
-	struct reservation *reservation = make(sched, job, task, node, phase, parts, part_count);
-	bool granted = phase == PHASE_HELD ? ledger_may_grant(sched, reservation, error)
-	                                   : may_claim(sched, reservation, error);
+	struct reservation *reservation = make(sched, node, phase, parts, part_count);
 
-	INVARIANT(*slot_of(reservation) == NULL);
-	if (!granted || !within_limits(sched, job, reservation_amounts(reservation), error)) {
+	reservation->job = job;
+	reservation->task = task;
+	reservation->cpu_milli = job->request.cpu_milli;
+	reservation->host_bytes = job->request.host_bytes;
+	INVARIANT(*holder_of(reservation) == NULL);
+	if (!may_enter(sched, reservation, error)) {
 		free(reservation);
 		return NULL;
 	}
-	sched->meta.last_reservation_id++;
-	note(sched, STEP_ENTER, reservation);
-	ledger_enter(sched, reservation);
-	*slot_of(reservation) = reservation;
+	enter(sched, reservation);
 	return reservation;
+}
+
+struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct node *node,
+                               enum phase phase, const struct part *parts, int part_count,
+                               struct error *error)
+{
+	INVARIANT(phase == PHASE_HELD || phase == PHASE_CLAIM);
+	struct reservation *reservation = make(sched, node, phase, parts, part_count);
+
+	reservation->cpu_milli = model->r.cpu_milli;
+	reservation->host_bytes = model->r.host_bytes;
+	reservation->slot = slot_new(model, reservation);
+	if (!may_enter(sched, reservation, error)) {
+		slot_free(reservation->slot);
+		free(reservation);
+		return NULL;
+	}
+	enter(sched, reservation);
+	return reservation->slot;
 }
 
 /* A claim counts already; a limit may have been lowered since. */
@@ -136,7 +174,8 @@ static bool still_within_limits(const struct reservation *claim, struct error *e
 {
 	struct amounts amounts = reservation_amounts(claim);
 
-	for (const struct tenant *tenant = claim->job->tenant; tenant; tenant = tenant->parent)
+	for (const struct tenant *tenant = reservation_tenant(claim); tenant;
+	     tenant = tenant->parent)
 		for (enum amount_kind k = 0; k < AMOUNT_KINDS; k++)
 			if (amounts.of[k] > 0 && tenant->allocated.of[k] > tenant_limit(tenant, k))
 				return error_set(error, ERROR_NO_ROOM,
@@ -146,20 +185,21 @@ static bool still_within_limits(const struct reservation *claim, struct error *e
 
 bool plan_grant(struct sched *sched, struct reservation *claim, struct error *error)
 {
-	struct task *task = &claim->job->tasks[claim->task];
+	struct task *task = claim->job ? &claim->job->tasks[claim->task] : NULL;
 
 	INVARIANT(claim->phase == PHASE_CLAIM);
-	if (task->reservation)
+	if (task && task->reservation)
 		return error_set(error, ERROR_NO_ROOM, "the task's own memory is not back yet");
 	if (!ledger_may_grant(sched, claim, error))
 		return false;
 	if (!still_within_limits(claim, error))
 		return false;
 	note(sched, STEP_PHASE, claim);
-	task->claim = NULL;
+	if (task)
+		task->claim = NULL;
 	ledger_phase(sched, claim, PHASE_HELD, false);
 	claim->since_ms = sched_now(sched);
-	task->reservation = claim;
+	*holder_of(claim) = claim;
 	return true;
 }
 
@@ -192,7 +232,7 @@ static bool may_stay(const struct sched *sched, const struct reservation *reserv
 	if (node->host.claimed > 0 &&
 	    host_free_later(&node->host, node->r.host_bytes) < reservation->host_bytes)
 		return false;
-	return within_limits(sched, reservation->job, reservation_amounts(reservation), NULL);
+	return within_limits(sched, reservation, NULL);
 }
 
 bool plan_keep(struct sched *sched, struct reservation *reservation)
@@ -217,7 +257,7 @@ bool plan_keep(struct sched *sched, struct reservation *reservation)
 
 void plan_drop(struct sched *sched, struct reservation *claim)
 {
-	INVARIANT(claim->phase == PHASE_CLAIM);
+	INVARIANT(claim->phase == PHASE_CLAIM && claim->job);
 	note(sched, STEP_LEAVE, claim);
 	ledger_leave(sched, claim);
 	claim->job->tasks[claim->task].claim = NULL;
@@ -227,21 +267,23 @@ static void undo(struct sched *sched, const struct plan_step *step)
 {
 	struct reservation *reservation = step->reservation;
 	struct node *node = reservation->node;
-	struct task *task = &reservation->job->tasks[reservation->task];
 
 	switch (step->kind) {
 	case STEP_ENTER:
-		*slot_of(reservation) = NULL;
+		*holder_of(reservation) = NULL;
 		ledger_leave(sched, reservation);
 		sched->meta.last_reservation_id = reservation->id - 1;
+		if (reservation->slot)
+			slot_free(reservation->slot);
 		free(reservation);
 		break;
 	case STEP_LEAVE:
 		ledger_enter(sched, reservation);
-		*slot_of(reservation) = reservation;
+		*holder_of(reservation) = reservation;
 		break;
 	case STEP_PHASE:
-		if (step->phase == PHASE_CLAIM) {
+		if (step->phase == PHASE_CLAIM && reservation->job) {
+			struct task *task = &reservation->job->tasks[reservation->task];
 			task->reservation = NULL;
 			task->claim = reservation;
 		}

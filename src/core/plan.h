@@ -38,6 +38,10 @@ size_t plan_mark(const struct sched *sched);
 struct reservation *plan_reserve(struct sched *sched, struct job *job, int task, struct node *node,
                                  enum phase phase, const struct part *parts, int part_count,
                                  struct error *error);
+/* The same for a new slot of a model, which comes into being with it. */
+struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct node *node,
+                               enum phase phase, const struct part *parts, int part_count,
+                               struct error *error);
 /* A claim becomes a right, if the law permits. */
 bool plan_grant(struct sched *sched, struct reservation *claim, struct error *error);
 /* What is held or live is told to stop: it counts until its memory is back. */

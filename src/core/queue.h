@@ -76,6 +76,7 @@ bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads
                          int64_t now_ms);
 void queue_move_on(struct queue *queue, int64_t now_ms);
 
+#define PRIORITY_UNIT 60000
 /* Effective priority in 1/60000 of a point. */
 int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                         int64_t now_ms);

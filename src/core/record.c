@@ -12,15 +12,20 @@ const struct words job_state_words =
     WORDS("pending", "scheduled", "running", "preempted", "completed", "failed", "cancelled");
 const struct words task_state_words = WORDS("pending", "placed", "running", "stopping", "ended");
 const struct words phase_words = WORDS("claim", "held", "live", "releasing");
-const struct words decision_words = WORDS("start", "claim", "reclaim", "preempt", "move", "wait",
-                                          "promise", "evicted", "lapsed", "gang", "grow");
+const struct words decision_words =
+    WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
+          "gang", "grow", "evict", "load", "unload", "adopt", "fail");
+const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
+const struct words slot_policy_words = WORDS("spread", "pack");
+const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
+const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 /* The members of each struct in their order, keys first. */
 /* clang-format off */
 #define META_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
-	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_start)        \
-	F(T, last_event) F(T, timed_ms)
+	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
+	F(T, last_start) F(T, last_event) F(T, timed_ms)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -30,7 +35,7 @@ const struct words decision_words = WORDS("start", "claim", "reclaim", "preempt"
 	F(T, usage_half_life_ms) F(T, usage_influence) F(T, min_runtime_ms)                        \
 	F(T, release_timeout_ms) F(T, gang_grace_ms) F(T, refuse_backoff_ms) F(T, grace_ms)        \
 	F(T, retention_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
-	F(T, search_pause_us) F(T, search_width)
+	F(T, search_pause_us) F(T, search_width) F(T, lease_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, limit_gpu) F(T, limit_cpu) F(T, limit_host)       \
@@ -69,8 +74,21 @@ const struct words decision_words = WORDS("start", "claim", "reclaim", "preempt"
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
 	F(T, claim_id) F(T, started_ms) F(T, ended_ms) F(T, exit_code)
 
+#define MODEL_FIELDS(F, T)                                                                         \
+	F(T, id) F(T, tenant_id) F(T, name) F(T, runtime, .words = &runtime_words) F(T, command)   \
+	F(T, payload) F(T, memory_mib) F(T, splits, .width = MODEL_SPLIT_WIDTH) F(T, uneven)       \
+	F(T, cpu_milli) F(T, host_bytes) F(T, context) F(T, parallel) F(T, kv_cache)               \
+	F(T, concurrency) F(T, min_replicas) F(T, max_replicas) F(T, prewarm) F(T, pinned)         \
+	F(T, idle_ttl_ms) F(T, load_timeout_ms) F(T, priority) F(T, shared) F(T, users, .width = 1) \
+	F(T, policy, .words = &slot_policy_words) F(T, gpu_models) F(T, node_labels) F(T, removed)  \
+	F(T, load_ms) F(T, failures) F(T, failed_ms) F(T, not_before_ms) F(T, message)
+
+#define SLOT_FIELDS(F, T)                                                                          \
+	F(T, id) F(T, model_id) F(T, state, .words = &slot_state_words) F(T, address)              \
+	F(T, concurrency) F(T, fixed) F(T, adopted) F(T, ordered_ms) F(T, ready_ms) F(T, used_ms)
+
 #define RESERVATION_FIELDS(F, T)                                                                   \
-	F(T, id) F(T, job_id) F(T, task) F(T, node_id) F(T, phase, .words = &phase_words)          \
+	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
 	F(T, late) F(T, requeue) F(T, cpu_milli) F(T, host_bytes) F(T, since_ms)                   \
 	F(T, parts, .width = PART_WIDTH)
 
@@ -89,9 +107,10 @@ const struct words decision_words = WORDS("start", "claim", "reclaim", "preempt"
 
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
-	F(T, tasks) F(T, for_job_id) F(T, score) F(T, candidates) F(T, until_ms)                   \
+	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, candidates) F(T, until_ms)                   \
 	F(T, wait_gpu_ms) F(T, lost_gpu_ms) F(T, gpus, .width = LINE_WIDTH)                        \
-	F(T, victims, .width = VICTIM_WIDTH) F(T, refusals, .width = REFUSAL_WIDTH)
+	F(T, victims, .width = VICTIM_WIDTH) F(T, refusals, .width = REFUSAL_WIDTH)          \
+	F(T, evicted, .width = EVICTED_WIDTH) F(T, message)
 /* clang-format on */
 
 const struct record_type record_types[RECORD_KINDS] = {
@@ -103,6 +122,8 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_JOB] = RECORD_TYPE("job", 1, struct job_record, JOB_FIELDS),
 	[RECORD_JOB_STATE] = RECORD_TYPE("job_state", 1, struct job_state_record, JOB_STATE_FIELDS),
 	[RECORD_TASK] = RECORD_TYPE("task", 2, struct task_record, TASK_FIELDS),
+	[RECORD_MODEL] = RECORD_TYPE("model", 1, struct model_record, MODEL_FIELDS),
+	[RECORD_SLOT] = RECORD_TYPE("slot", 1, struct slot_record, SLOT_FIELDS),
 	[RECORD_RESERVATION] =
 	    RECORD_TYPE("reservation", 1, struct reservation_record, RESERVATION_FIELDS),
 	[RECORD_PROMISE] = RECORD_TYPE("promise", 1, struct promise_record, PROMISE_FIELDS),
@@ -192,6 +213,7 @@ struct config_record config_default(void)
 		.foreign_tolerance_mib = 0,
 		.search_pause_us = 1000,
 		.search_width = 256,
+		.lease_ms = 600 * SECOND_MS,
 	};
 }
 
@@ -243,6 +265,7 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(foreign_tolerance_mib, 0, UNLIMITED),
 		RANGE(search_pause_us, 0, 1000000),
 		RANGE(search_width, 1, 1000000000),
+		RANGE(lease_ms, 1, TEN_YEARS_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

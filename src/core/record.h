@@ -20,6 +20,8 @@ enum record_kind {
 	RECORD_JOB,       /* what was asked: written once */
 	RECORD_JOB_STATE, /* what became of it: the same row in a store's table of jobs */
 	RECORD_TASK,
+	RECORD_MODEL,
+	RECORD_SLOT,
 	RECORD_RESERVATION,
 	RECORD_PROMISE,
 	RECORD_LESSON,
@@ -35,7 +37,7 @@ struct meta_record {
 	int64_t now_ms; /* the time of the last command */
 	int64_t term;   /* grows with each start of a scheduler */
 	int64_t last_tenant_id, last_node_id, last_gpu_id, last_job_id, last_reservation_id,
-	    last_decision_id;
+	    last_decision_id, last_model_id;
 	int64_t last_start; /* numbers starts and checkpoints: the order of victims */
 	int64_t last_event; /* numbers events */
 	int64_t timed_ms;   /* what time alone changes about jobs is done up to here */
@@ -66,6 +68,7 @@ struct config_record {
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
 	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
 	int64_t search_width;    /* nodes scored for one task before the best is taken */
+	int64_t lease_ms;        /* a request in flight that is not renewed for so long is over */
 };
 
 struct tenant_record {
@@ -165,10 +168,60 @@ struct task_record {
 	int64_t started_ms, ended_ms, exit_code;
 };
 
+/* A model that can be served. Put by a person, but for the last five. */
+struct model_record {
+	int64_t id, tenant_id; /* tenant_id: whose limits, quota and bill its slots count for */
+	const char *name;
+	int32_t runtime;     /* enum runtime */
+	const char *command; /* RUNTIME_CUSTOM: what starts it; set by administrators alone */
+	const char *payload; /* what the core does not read: image, path, environment, ... */
+	int64_t memory_mib;  /* of one slot, over all its GPUs */
+	struct rows splits;  /* MODEL_SPLIT_WIDTH: GPU counts allowed, ascending, and the MiB on
+	                        each GPU then (0: memory_mib divided, rounded up). Empty: any
+	                        count, divided */
+	bool uneven;         /* parts need not be equal, as long as they add up */
+	int64_t cpu_milli, host_bytes; /* of one slot */
+	int64_t context, parallel; /* tokens, and requests that the runtime batches; 0: its own */
+	const char *kv_cache;      /* type of the KV cache: "f16", "q8_0", ...; empty: its own */
+	int64_t concurrency;       /* requests in flight in one slot; 0: by runtime */
+	int64_t min_replicas, max_replicas; /* max 0: the minimum, and at least 1 */
+	bool prewarm;            /* wanted loaded, where there is room, before anyone asks */
+	bool pinned;             /* never evicted; so bound by the tenant's quota */
+	int64_t idle_ttl_ms;     /* idle for so long, it may be evicted; 0: 10 s */
+	int64_t load_timeout_ms; /* 0: 10 min */
+	int64_t priority;
+	bool shared;       /* all tenants may use it */
+	struct rows users; /* 1 wide: ids of tenants that may, with all below them, beside its own
+	                    */
+	int32_t policy;    /* enum slot_policy */
+	const char *gpu_models, *node_labels; /* where it may be loaded; as for a job */
+	/* What became of it: kept by the core. */
+	bool removed;     /* no more requests; gone with its last slot */
+	int64_t load_ms;  /* what loading it takes, from the loads so far; 0: unknown */
+	int64_t failures; /* in a row: loads that failed, slots that died */
+	int64_t failed_ms, not_before_ms; /* the last one; no new slot before */
+	const char *message;              /* of the last one */
+};
+#define MODEL_SPLIT_WIDTH 2
+
+/* One loaded instance of a model. Its key is that of its reservation. */
+struct slot_record {
+	int64_t id, model_id;
+	int32_t state;       /* enum slot_state */
+	const char *address; /* where requests go; empty until it is ready */
+	int64_t concurrency; /* as it was loaded */
+	bool fixed;          /* its model was pinned then: counts for the quota */
+	bool adopted;        /* found running on its node */
+	int64_t ordered_ms;  /* when its node was told to load it; 0: not yet */
+	int64_t ready_ms;    /* 0: not yet */
+	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
+};
+
 enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
 
+/* The owner is a task of a job, or (job_id 0) the slot with the same id. */
 struct reservation_record {
-	int64_t id, job_id, task, node_id;
+	int64_t id, job_id, task, model_id, node_id;
 	int32_t phase; /* enum phase */
 	bool late;     /* releasing for longer than it should */
 	bool requeue;  /* releasing: its task is to be run again */
@@ -227,6 +280,11 @@ enum decision_kind {
 	DECISION_LAPSED,  /* a claim was given up: the release took too long */
 	DECISION_GANG,    /* a gang below its minimum was stopped */
 	DECISION_GROW,    /* an elastic job got another task */
+	DECISION_EVICT,   /* idle slots make room for a job or a slot */
+	DECISION_LOAD,    /* a slot was placed where it fits now, or its memory is back */
+	DECISION_UNLOAD,  /* this slot goes: for another, or because its model is removed */
+	DECISION_ADOPT,   /* a slot that a node had is known now */
+	DECISION_FAIL,    /* a load failed or took too long, or a slot died */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the law. */
@@ -252,7 +310,9 @@ struct decision_record {
 	int32_t kind; /* enum decision_kind */
 	int64_t job_id, tenant_id;
 	int64_t tasks;                    /* how many tasks it is about */
-	int64_t for_job_id;               /* DECISION_EVICTED: for whom */
+	int64_t for_job_id;               /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t model_id, slot_id;        /* about a slot: job_id is 0 */
+	int64_t for_model_id;             /* DECISION_EVICTED, UNLOAD: for whom */
 	int64_t score;                    /* of the policy, for the last task; lower is better */
 	int64_t candidates;               /* nodes that fit, for the last task */
 	int64_t until_ms;                 /* promised start, or when a claim lapses; 0: none */
@@ -260,12 +320,25 @@ struct decision_record {
 	struct rows gpus;                 /* enum gpu_line */
 	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
 	struct rows refusals;             /* enum refusal_column */
+	struct rows evicted;              /* enum evicted_column: idle slots that go */
+	const char *message;              /* DECISION_FAIL: what the node said */
 };
 #define VICTIM_WIDTH 4
 
+/* One row per slot that goes: what was compared. */
+enum evicted_column {
+	EVICTED_SLOT,
+	EVICTED_MODEL,
+	EVICTED_MIB,       /* over all its GPUs */
+	EVICTED_RELOAD_MS, /* what loading it again is expected to take */
+	EVICTED_IDLE_MS,
+	EVICTED_WIDTH,
+};
+
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
-    lease_loss_words, job_state_words, task_state_words, phase_words, decision_words;
+    lease_loss_words, job_state_words, task_state_words, phase_words, decision_words, runtime_words,
+    slot_policy_words, slot_state_words, request_end_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

@@ -35,6 +35,8 @@ bool room_begin(struct sched *sched, enum room_kind kind)
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->hopeless_count = 0;
+	if (kind == ROOM_EVICT)
+		return sched->cold_slots.by_cost.count > 0;
 	if (kind != ROOM_CONSOLIDATE)
 		return sched->config.enable_preemption && sched->victims > 0;
 	if (!sched->config.enable_consolidation ||
@@ -101,6 +103,8 @@ bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind 
 	if (kind == ROOM_CONSOLIDATE && !group->preemptible)
 		return false;
 	const struct amounts *asked = asked_by(sched, group);
+	if (kind == ROOM_EVICT)
+		return asked->of[AMOUNT_GPU] > 0;
 	if (kind == ROOM_CONSOLIDATE && asked->of[AMOUNT_GPU] > sched->room.free_gpu)
 		return false;
 	return (kind == ROOM_CONSOLIDATE && !sched->room.entitled) ||
@@ -514,11 +518,11 @@ static void note_failure(struct sched *sched, const struct job *job, enum room_k
                          uint64_t state)
 {
 	struct job_group *group = job->class->group;
+	size_t looked_at = kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
 
 	note_hopeless(sched, group, job->r.priority, kind);
-	if (backoff_begin(sched, search_id(group, kind), job->r.priority,
-	                  (int64_t)sched->room.count)) {
-		sched->pass.units -= 1 + (int64_t)sched->room.count / VICTIMS_PER_UNIT;
+	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
+		sched->pass.units -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
 		return;
 	}
 	group->failed[kind].state = state;
@@ -534,7 +538,9 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
 	    failed_before(sched, job, kind))
 		return false;
-	if (!room_find(sched, &search, kind)) {
+	if (kind == ROOM_EVICT && evict_for_job(sched, &search))
+		return true;
+	if (kind == ROOM_EVICT || !room_find(sched, &search, kind)) {
 		note_failure(sched, job, kind, state);
 		return false;
 	}

@@ -30,6 +30,15 @@ bool sched_load_end(struct sched *sched, struct error *error);
 /* Panics unless all books and indexes equal a recount from scratch. */
 void sched_check(const struct sched *sched);
 
+/* What is volatile, for those who watch: requests in flight and waiting, of a
+ * model and of one of its slots. False if there is no such thing. */
+struct model_load {
+	int64_t active, waiting, places; /* places: in all slots that can be used */
+	int64_t ready, coming, stopping; /* slots */
+};
+bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_load *load);
+bool sched_slot_active(const struct sched *sched, int64_t slot_id, int64_t *active);
+
 /* Reading. Pointers are valid until the next command. */
 const struct meta_record *sched_meta(const struct sched *sched);
 const struct config_record *sched_config(const struct sched *sched);
@@ -41,6 +50,9 @@ const struct config_record *sched_config(const struct sched *sched);
 /* What a job waits for and until when, or where it is. False if it is not known. */
 bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffer *buffer,
                struct error *error);
+/* What a model has, what it wants, and what it waits for. False if it is not known. */
+bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, struct buffer *buffer,
+                     struct error *error);
 /* The steps by which a waiting job would be decided about now, under the tags
  * that operators look for. */
 bool sched_trace(struct sched *sched, int64_t job_id, struct buffer *buffer, struct error *error);

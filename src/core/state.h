@@ -6,6 +6,7 @@
 #include "core/board.h"
 #include "core/cluster.h"
 #include "core/effects.h"
+#include "core/evict.h"
 #include "core/index.h"
 #include "core/job.h"
 #include "core/mix.h"
@@ -13,7 +14,9 @@
 #include "core/plan.h"
 #include "core/predict.h"
 #include "core/promise.h"
+#include "core/replica.h"
 #include "core/room.h"
+#include "core/route.h"
 #include "core/sched.h"
 #include "core/shape.h"
 #include "core/tenant.h"
@@ -41,6 +44,12 @@ struct sched {
 	bool indexed, counted; /* the index, and the cluster's totals, are right */
 	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;
+	struct models models;
+	struct routes routes;
+	struct cold_slots cold_slots;
+	enum replica_way replica_way; /* of the models that are open in a pass */
+	struct site_memo site_memo;
+	struct heap slot_timers;       /* slots, by timer_ms then id */
 	struct map jobs, reservations; /* by id */
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */
 	struct shapes shapes;

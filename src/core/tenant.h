@@ -10,6 +10,7 @@
 #include "core/record.h"
 
 struct job_group;
+struct model;
 
 /* What failed for a group failed for jobs up to this priority. */
 struct hopeless {
@@ -41,8 +42,10 @@ struct tenant {
 	int64_t surplus_victims;   /* of those, elastic jobs with tasks beyond their minimum */
 	struct hopeless *hopeless; /* for whom making room failed in this round; see room.c */
 	size_t hopeless_count, hopeless_capacity;
-	struct heap open; /* classes that a pass may still serve; see pass.c */
-	bool dirty;       /* to be written */
+	struct heap open;           /* classes that a pass may still serve; see pass.c */
+	struct model **open_models; /* the same for models, next one first; see replica.h */
+	size_t open_model_first, open_model_count, open_model_capacity;
+	bool dirty; /* to be written */
 };
 
 struct tenants {

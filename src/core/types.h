@@ -112,4 +112,26 @@ enum lease_loss { LEASE_KEEP, LEASE_STOP };
 
 enum dependency { AFTER_SUCCESS, AFTER_ANY };
 
+/* What serves a model. */
+enum runtime { RUNTIME_VLLM, RUNTIME_OLLAMA, RUNTIME_LLAMA_CPP, RUNTIME_CUSTOM };
+
+/* Where a model's slots go, of all places that cost the same. */
+enum slot_policy { SLOT_SPREAD, SLOT_PACK };
+
+/* The life of a slot. Its reservation's phase goes with it; see slot.h. */
+enum slot_state {
+	SLOT_WAITING,  /* has a claim: the memory is being freed */
+	SLOT_PLACED,   /* has its memory, and waits for another load on one of its GPUs */
+	SLOT_LOADING,  /* its node was told to load it */
+	SLOT_READY,    /* serves requests */
+	SLOT_STOPPING, /* told to stop, or ended; memory not confirmed as back */
+};
+
+/* How a request ended, as the router tells. */
+enum request_end {
+	REQUEST_SUCCEEDED,
+	REQUEST_FAILED, /* at the slot, or on the way there */
+	REQUEST_GONE,   /* the client went away */
+};
+
 #endif

@@ -20,6 +20,9 @@ static const struct device devices[] = {
 	  .healthy = true },
 	{ .uuid = "GPU-a", .model = "", .mig_parent = "GPU-b", .place = -1, .mig_mode = true },
 };
+static const int64_t splits[] = { 1, 0, 2, 40000 }, users[] = { 7 };
+static const struct slot_report slots[] = { { 9, "qwen3:8b", "10.0.0.1:8000", true },
+	                                    { 10, "", "", false } };
 static const struct measurement measurements[] = { { 5, "GPU-a", 7000 }, { 6, "", INT64_MIN } };
 
 static struct job_record sample_job(void)
@@ -37,6 +40,25 @@ static struct job_record sample_job(void)
 		.depends = { depends, 2 },
 		.idempotency_key = "k",
 		.deadline_ms = INT64_MAX,
+	};
+}
+
+static struct model_record sample_model(void)
+{
+	return (struct model_record){
+		.tenant_id = 3,
+		.name = "qwen3:30b",
+		.runtime = RUNTIME_LLAMA_CPP,
+		.command = "",
+		.payload = "{}",
+		.memory_mib = 76278,
+		.splits = { splits, 2 },
+		.kv_cache = "q8_0",
+		.users = { users, 1 },
+		.policy = SLOT_PACK,
+		.gpu_models = "H100",
+		.node_labels = "",
+		.message = "",
 	};
 }
 
@@ -71,6 +93,8 @@ static void fill(struct command *command)
 			.running = running,
 			.running_count = 2,
 			.snapshot = true,
+			.slots = slots,
+			.slot_count = 2,
 		};
 		break;
 	case COMMAND_GPU_REPORT:
@@ -101,11 +125,32 @@ static void fill(struct command *command)
 		command->task.released = true;
 		command->task.message = "killed";
 		break;
+	case COMMAND_PUT_MODEL:
+		command->model =
+		    (struct model_command){ .model = sample_model(), .administrator = true };
+		break;
+	case COMMAND_REQUEST:
+	case COMMAND_REQUEST_RENEW:
+		command->request = (struct request_command){ INT64_MAX, 2, 3, 60000 };
+		break;
+	case COMMAND_REQUEST_DONE:
+		command->done.request_id = 8;
+		command->done.end = REQUEST_GONE;
+		break;
+	case COMMAND_SLOT_LOADING:
+	case COMMAND_SLOT_READY:
+	case COMMAND_SLOT_EXITED:
+		command->slot.reservation_id = 5;
+		command->slot.address = "10.0.0.1:8000";
+		command->slot.message = "out of memory";
+		command->slot.released = true;
+		break;
 	case COMMAND_MIX:
 		command->mix = (struct rows){ mix, 2 };
 		break;
 	case COMMAND_START:
 	case COMMAND_TIME:
+	case COMMAND_RESET_REQUESTS:
 		break;
 	default:
 		command->id = 77;
@@ -273,8 +318,8 @@ static void assert_refused(const char *data, size_t size, const char *why)
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x30\x00", "command.kind is 24: there are only 24 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 24 kinds");
+	ASSERT_REFUSED("\x42\x00", "command.kind is 33: there are only 33 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 33 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");
@@ -322,7 +367,9 @@ static void print_is_one_line_that_people_can_read(void **state)
 	              "uuid=\"GPU-a\" mig_parent=\"GPU-b\" place=-1 mig_mode=true] "
 	              "measurements=[reservation_id=5 uuid=\"GPU-a\" memory_mib=7000; "
 	              "reservation_id=6 memory_mib=-9223372036854775808] "
-	              "running=[reservation_id=5; reservation_id=unlimited] snapshot=true");
+	              "running=[reservation_id=5; reservation_id=unlimited] snapshot=true "
+	              "slots=[reservation_id=9 model=\"qwen3:8b\" "
+	              "address=\"10.0.0.1:8000\" ready=true; reservation_id=10]");
 	command = (struct command){ .kind = COMMAND_TIME, .now_ms = 5 };
 	assert_prints(&command, "time now_ms=5");
 	command = (struct command){ .kind = COMMAND_PASS, .units = 100 };
