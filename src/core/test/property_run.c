@@ -2,6 +2,7 @@
 #include "core/test/property_run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ void run_free(struct run *run)
 		buffer_free(&run->past[i]);
 	sched_free(run->sched);
 	keeper_free(&run->keeper);
+	router_free(&run->router);
+	free(run->rights.at);
 	effects_free(&run->effects);
 	effects_free(&run->other_effects);
 	buffer_free(&run->bytes);
@@ -184,7 +187,8 @@ static bool is_sampled(const struct run *run)
 static void count_grants(struct run *run)
 {
 	for (size_t i = 0; i < run->effects.count; i++)
-		run->granted += run->effects.at[i].kind == EFFECT_START;
+		run->granted += run->effects.at[i].kind == EFFECT_START ||
+		                run->effects.at[i].kind == EFFECT_LOAD;
 }
 
 static int64_t last_reservation(const struct run *run)
@@ -205,15 +209,39 @@ static void check_submitted(const struct run *run)
 			panic("job-%lld was submitted, and is not kept", (long long)id);
 }
 
+/* Requests are not records: a core that is loaded knows none. */
+static void note_volatile(struct run *run, const struct command *command)
+{
+	switch (command->kind) {
+	case COMMAND_REQUEST:
+	case COMMAND_REQUEST_DONE:
+	case COMMAND_REQUEST_RENEW:
+		run->volatile_state = true;
+		break;
+	case COMMAND_RESET_REQUESTS:
+	case COMMAND_START:
+		run->volatile_state = false;
+		break;
+	default:
+		break;
+	}
+}
+
 static void keep(struct run *run, const struct command *command)
 {
 	bool pass = command->kind == COMMAND_PASS, sampled = is_sampled(run);
-	int64_t last_id = last_reservation(run);
+	int64_t last_id = last_reservation(run), now_ms = sched_meta(run->sched)->now_ms;
 
 	if (pass && sampled)
 		holdings_count(&run->before, &run->keeper);
 	check_effects(&run->keeper, command, &run->effects);
+	check_evictions(&run->keeper, &run->router, command, &run->effects, now_ms);
+	new_rights(&run->rights, &run->keeper, &run->effects);
 	keeper_apply(&run->keeper, &run->effects);
+	router_follow(&run->router, &run->keeper, command, &run->effects, now_ms);
+	note_volatile(run, command);
+	check_new_rights(&run->rights, &run->keeper, last_id);
+	check_replicas(&run->keeper, command, &run->effects, last_id);
 	check_grants(&run->keeper, command, &run->effects, last_id);
 	if (command->kind == COMMAND_SUBMIT)
 		check_submitted(run);
@@ -221,6 +249,8 @@ static void keep(struct run *run, const struct command *command)
 	if (!sampled)
 		return;
 	check_jobs(&run->keeper, pass);
+	check_slots(&run->keeper);
+	router_compare(&run->router, &run->keeper, run->sched);
 	sched_check(run->sched);
 	if (pass) {
 		holdings_count(&run->after, &run->keeper);
@@ -251,7 +281,8 @@ bool run_command(struct run *run, const struct command *command)
 		keep(run, command);
 	else if (is_sampled(run))
 		sched_check(run->sched);
-	if (is_time_to_load(run))
+	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START;
+	if (!run->volatile_state && (reset || is_time_to_load(run)))
 		load_shadow(run);
 	run->number++;
 	return applied;

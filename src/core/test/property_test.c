@@ -110,14 +110,18 @@ int main(int argc, char **argv)
 	}
 	signal(SIGABRT, stop_on_signal);
 	run_init(&run, verbose);
-	generator_init(&generator, seed, &run.keeper);
+	generator_init(&generator, seed, &run.keeper, &run.router);
 	current.run = &run;
 	current.seed = seed;
 	run_all(&run, &generator, commands);
 	current.run = NULL;
-	printf("%lld commands: %lld refused, %lld starts, %lld cores loaded, digest %016llx\n",
+	printf("%lld commands: %lld refused, %lld starts and loads, %lld requests served, %lld "
+	       "refused, %lld expired, %lld lost their slot, %lld cores loaded, %lld restarts, "
+	       "digest %016llx\n",
 	       (long long)run.number, (long long)run.refused, (long long)run.granted,
-	       (long long)run.loads, (unsigned long long)run.digest);
+	       (long long)run.router.granted, (long long)run.router.refused,
+	       (long long)run.router.expired, (long long)run.router.moved, (long long)run.loads,
+	       (long long)run.restarts, (unsigned long long)run.digest);
 	generator_free(&generator);
 	run_free(&run);
 	return 0;
