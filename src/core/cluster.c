@@ -480,6 +480,7 @@ static void gpu_free(struct gpu *gpu)
 static void node_free(struct node *node)
 {
 	node_record_free(&node->r);
+	free(node->rivals);
 	free(node->gpus);
 	free(node->reservations);
 	free(node->scores);

@@ -25,6 +25,14 @@ void evict_list_model(struct sched *sched, struct model *model);
 /* How many slots of the model may go at the same time. */
 int64_t evict_spare(const struct model *model);
 
+/* What loading the slot again is expected to take. */
+int64_t evict_reload_ms(const struct slot *slot);
+
+/* In an open plan: if a limit or a quota refuses the tenant these amounts,
+ * releases idle slots of those who count for it, the cheapest first, until it
+ * does not. False if that is not enough; the plan is then to be rolled back. */
+bool evict_within_limits(struct sched *sched, struct tenant *tenant, const struct amounts *amounts,
+                         bool preemptible, struct site *site);
 /* In an open plan: releases what the site evicts. */
 void evict_release(struct sched *sched, const struct site *site);
 /* After the plan is committed: stops them, and writes why. For a slot or a job. */
@@ -33,9 +41,10 @@ void evict_stop(struct sched *sched, const struct site *site, const struct slot 
 /* Rows of enum evicted_column; `rows` has room for SITE_VICTIMS_MAX. */
 int evict_rows(const struct sched *sched, const struct site *site, int64_t *rows);
 
-/* For a job that does not fit: an attempt in a plan that stays open if it
- * succeeds, with what goes in `site`. */
-bool evict_for_job(struct sched *sched, struct search *search, struct site *site);
+/* For a job that does not fit: the idle slots that lose least go, it gets a claim
+ * on their memory. Commits and writes the decision; false, and nothing changed
+ * but sched.room.retry_ms (when time alone may help), if there is no way. */
+bool evict_for_job(struct sched *sched, struct search *search);
 
 /* Panics unless the list is that of a recount. */
 void evict_check(const struct sched *sched);

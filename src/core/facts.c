@@ -184,12 +184,20 @@ static void drop_absent_gpus(struct sched *sched, struct node *node,
 	}
 }
 
+static bool is_slot(const struct node_report_command *report, int64_t id)
+{
+	for (int64_t i = 0; i < report->slot_count; i++)
+		if (report->slots[i].reservation_id == id)
+			return true;
+	return false;
+}
+
 static bool is_running(const struct node_report_command *report, int64_t id)
 {
 	for (int64_t i = 0; i < report->running_count; i++)
 		if (report->running[i] == id)
 			return true;
-	return false;
+	return is_slot(report, id);
 }
 
 static void resend(struct sched *sched, const struct reservation *reservation)
@@ -198,6 +206,33 @@ static void resend(struct sched *sched, const struct reservation *reservation)
 		order_start(sched, reservation);
 	else if (reservation->phase == PHASE_RELEASING)
 		order_stop(sched, reservation);
+}
+
+/* The same for a slot; what the node says about it was told before. */
+static void compare_slot(struct sched *sched, struct slot *slot, bool there)
+{
+	switch ((enum slot_state)slot->r.state) {
+	case SLOT_LOADING:
+		if (there)
+			slot_loading(sched, slot, NULL);
+		else if (slot->reservation->phase == PHASE_HELD)
+			slot_order_load(sched, slot);
+		else
+			slot_vanished(sched, slot);
+		break;
+	case SLOT_STOPPING:
+		if (there)
+			order_stop_unknown(sched, slot->reservation->node, slot->r.id);
+		else
+			slot_vanished(sched, slot);
+		break;
+	case SLOT_READY:
+		if (!there)
+			slot_vanished(sched, slot);
+		break;
+	default: /* the node was not told of it yet */
+		break;
+	}
 }
 
 /* What the node has and what it should have. */
@@ -214,7 +249,9 @@ static void compare_running(struct sched *sched, struct node *node,
 		if (!reservation || reservation->phase == PHASE_CLAIM)
 			continue;
 		bool there = is_running(report, ids[i]);
-		if (there && reservation->phase == PHASE_HELD)
+		if (reservation->slot)
+			compare_slot(sched, reservation->slot, there);
+		else if (there && reservation->phase == PHASE_HELD)
 			task_started(sched, reservation, NULL);
 		else if (there ? reservation->phase == PHASE_RELEASING
 		               : reservation->phase == PHASE_HELD)
@@ -224,8 +261,21 @@ static void compare_running(struct sched *sched, struct node *node,
 	}
 	free(ids);
 	for (int64_t i = 0; i < report->running_count; i++)
-		if (!map_get(&sched->reservations, report->running[i]))
+		if (!map_get(&sched->reservations, report->running[i]) &&
+		    !is_slot(report, report->running[i]))
 			order_stop_unknown(sched, node, report->running[i]);
+}
+
+/* Slots that the node has. True if one was adopted: its memory is foreign no more. */
+static bool take_slots(struct sched *sched, struct node *node,
+                       const struct node_report_command *report)
+{
+	size_t known = sched->models.slots.count;
+
+	for (int64_t i = 0; i < report->slot_count; i++)
+		if (!slot_reported(sched, node, &report->slots[i], report))
+			order_stop_unknown(sched, node, report->slots[i].reservation_id);
+	return sched->models.slots.count != known;
 }
 
 static struct node *report_node(struct sched *sched, const struct node_report_command *report)
@@ -280,13 +330,9 @@ static bool check_moved_gpus(const struct sched *sched, const struct node_report
 	return true;
 }
 
-bool facts_node_report(struct sched *sched, const struct node_report_command *report,
-                       struct error *error)
+static void report_gpus(struct sched *sched, struct node *node,
+                        const struct node_report_command *report)
 {
-	if (!cluster_check_report(&sched->cluster, report, error) ||
-	    !check_moved_gpus(sched, report, error))
-		return false;
-	struct node *node = report_node(sched, report);
 	for (int64_t i = 0; i < report->device_count; i++) {
 		int64_t aliases;
 		if (!is_first(report, i))
@@ -296,10 +342,23 @@ bool facts_node_report(struct sched *sched, const struct node_report_command *re
 		                                report->measurement_count);
 		report_gpu(sched, node, &device, aliases);
 	}
+}
+
+bool facts_node_report(struct sched *sched, const struct node_report_command *report,
+                       struct error *error)
+{
+	if (!cluster_check_report(&sched->cluster, report, error) ||
+	    !check_moved_gpus(sched, report, error))
+		return false;
+	struct node *node = report_node(sched, report);
+	report_gpus(sched, node, report);
+	if (take_slots(sched, node, report))
+		report_gpus(sched, node, report);
 	measure(sched, node, report->measurements, report->measurement_count);
 	if (report->snapshot)
 		compare_running(sched, node, report);
 	drop_absent_gpus(sched, node, report);
+	slot_node_changed(sched, node);
 	return true;
 }
 
@@ -350,6 +409,7 @@ static void node_changed(struct sched *sched, struct node *node)
 	sched_event(sched, (struct event){ .kind = EVENT_NODE_CHANGED,
 	                                   .node_id = node->r.id,
 	                                   .value = node->r.state });
+	slot_node_changed(sched, node);
 }
 
 /* Gives up what is on the node: all of it, or what said that it may be. */
@@ -362,8 +422,10 @@ static void give_up(struct sched *sched, struct node *node, bool all)
 		ids[i] = node->reservations[i]->id;
 	for (int i = 0; i < count; i++) {
 		struct reservation *reservation = map_get(&sched->reservations, ids[i]);
-		if (reservation && (all || reservation->phase == PHASE_CLAIM ||
-		                    reservation->job->r.lease_loss == LEASE_STOP))
+		if (reservation && reservation->slot) /* it can be loaded elsewhere meanwhile */
+			slot_vanished(sched, reservation->slot);
+		else if (reservation && (all || reservation->phase == PHASE_CLAIM ||
+		                         reservation->job->r.lease_loss == LEASE_STOP))
 			task_vanished(sched, reservation);
 	}
 	free(ids);

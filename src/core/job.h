@@ -129,7 +129,8 @@ void job_stop(struct sched *sched, struct job *job);
 /* Gives up all of its claims. */
 void job_drop_claims(struct sched *sched, struct job *job);
 
-/* Orders for the node. The last is for something that it has and nobody knows. */
+/* Orders for the node. The last is for what is no task: a slot, or something
+ * that it has and nobody knows. */
 void order_start(struct sched *sched, const struct reservation *reservation);
 void order_stop(struct sched *sched, const struct reservation *reservation);
 void order_stop_unknown(struct sched *sched, const struct node *node, int64_t reservation_id);
@@ -164,6 +165,9 @@ void job_link_dependencies(struct sched *sched, struct job *job);
 struct job *job_load(struct sched *sched, const struct job_record *record, struct error *error);
 bool job_load_state(struct sched *sched, const struct job_state_record *state, struct error *error);
 bool job_load_task(struct sched *sched, const struct task_record *record, struct error *error);
+/* A reservation as the record says, without an owner and not in the books yet;
+ * NULL if its node or its GPUs are not there. */
+struct reservation *reservation_from(struct sched *sched, const struct reservation_record *record);
 bool reservation_load(struct sched *sched, const struct reservation_record *record,
                       struct error *error);
 /* Watches one that is releasing, so that it is found when it is late. */

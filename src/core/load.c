@@ -158,22 +158,17 @@ bool job_load_task(struct sched *sched, const struct task_record *record, struct
 	return true;
 }
 
-static struct reservation *reservation_of(struct sched *sched,
-                                          const struct reservation_record *record)
+struct reservation *reservation_from(struct sched *sched, const struct reservation_record *record)
 {
-	struct job *job = map_get(&sched->jobs, record->job_id);
 	struct node *node = map_get(&sched->cluster.node_by_id, record->node_id);
 
-	if (!job || !node || record->task < 0 || record->task >= job->r.tasks ||
-	    record->parts.count > PARTS_MAX || record->phase < PHASE_CLAIM ||
+	if (!node || record->parts.count > PARTS_MAX || record->phase < PHASE_CLAIM ||
 	    record->phase > PHASE_RELEASING || map_get(&sched->reservations, record->id))
 		return NULL;
 	struct reservation *reservation = memory_zero(
 	    1, sizeof(*reservation) + (size_t)record->parts.count * sizeof(struct part));
 	*reservation = (struct reservation){
 		.id = record->id,
-		.job = job,
-		.task = (int)record->task,
 		.node = node,
 		.phase = (enum phase)record->phase,
 		.late = record->late,
@@ -202,10 +197,14 @@ static struct reservation *reservation_of(struct sched *sched,
 bool reservation_load(struct sched *sched, const struct reservation_record *record,
                       struct error *error)
 {
-	struct reservation *reservation = reservation_of(sched, record);
+	struct job *job = map_get(&sched->jobs, record->job_id);
+	bool known = job && record->task >= 0 && record->task < job->r.tasks;
+	struct reservation *reservation = known ? reservation_from(sched, record) : NULL;
 	struct reservation **place = NULL;
 
 	if (reservation) {
+		reservation->job = job;
+		reservation->task = (int)record->task;
 		struct task *task = &reservation->job->tasks[reservation->task];
 		place = reservation->phase == PHASE_CLAIM ? &task->claim : &task->reservation;
 	}

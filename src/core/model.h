@@ -21,6 +21,7 @@ struct request_entry;
  * loading; `routable` are ready on a node that can be reached. */
 struct model_counts {
 	int32_t coming, ready, stopping, routable;
+	int32_t leaving; /* of those that are coming or ready, on nodes that are drained */
 };
 
 /* Requests that wait for a place, oldest first. Volatile; see route.h. */
@@ -32,7 +33,8 @@ struct request_list {
 /* A model that is put, or removed and not yet gone. Names are unique. */
 struct model {
 	struct model_record r; /* completed: nothing in it stands for a default */
-	char *texts;           /* what the texts and rows of `r` point into, but for `message` */
+	struct arena texts;    /* what the texts and rows of `r` point into, but for `message` */
+	char *message;         /* what r.message points to */
 	struct tenant *tenant;
 	struct filter *filter;
 	struct slot **slots; /* all of them, by id */
@@ -44,9 +46,15 @@ struct model {
 	int64_t places; /* what its routable slots have in all */
 	bool listed;    /* in models.wanting, under these: */
 	int64_t list_key, list_number;
-	uint64_t failed_version; /* of the index: nothing came free since no place was found */
-	uint64_t failed_cold;    /* of the cold slots, then */
-	bool dirty;
+	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
+	struct {
+		uint64_t version, cold; /* of the index and of the cold slots, likewise */
+	} evict_failed;
+	struct {
+		uint64_t state;   /* of the pass: nothing changed since no victims were found */
+		int64_t retry_ms; /* when time alone may have changed that */
+	} preempt_failed;
+	bool dirty, gone;
 };
 
 struct models {
@@ -54,8 +62,9 @@ struct models {
 	struct text_map by_name;
 	struct model **all; /* by id */
 	size_t count, capacity;
-	struct ranktree wanting; /* models that may want another slot: see replica.h */
-	struct map slots;        /* struct slot *, by id */
+	struct ranktree wanting;   /* models that may want another slot: see replica.h */
+	struct ranktree claimants; /* slots that have a claim, by id */
+	struct map slots;          /* struct slot *, by id */
 };
 
 struct model *models_find(const struct models *models, int64_t id);
@@ -80,7 +89,7 @@ bool model_may_use(const struct sched *sched, const struct model *model, int64_t
 /* MiB on each GPU when split over `count` GPUs; 0: it cannot be. */
 int64_t model_part_mib(const struct model *model, int count);
 /* The GPU counts that it can be split over, ascending, up to PARTS_MAX. */
-int model_counts_of(const struct model *model, int *counts);
+int model_splits(const struct model *model, int *counts);
 
 /* Whether an empty cluster of the nodes that are known could take a slot of it.
  * False with the reason and the figures: it could never fit. */
@@ -98,10 +107,13 @@ void model_loaded(struct sched *sched, struct model *model, int64_t took_ms);
 void model_settle(struct sched *sched, struct model *model);
 
 void sched_dirty_model(struct sched *sched, struct model *model);
+/* Out of all lists already: its record is deleted and its memory freed at the end. */
+void sched_gone_model(struct sched *sched, struct model *model);
 
 /* For loading, before its slots and their reservations. */
 struct model *model_load(struct sched *sched, const struct model_record *record,
                          struct error *error);
 void models_free(struct models *models);
+void model_free(struct model *model);
 
 #endif

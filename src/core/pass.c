@@ -92,24 +92,27 @@ bool pass_place(struct sched *sched, struct search *search)
 	return false;
 }
 
-/* The arithmetic of the law for each GPU of a reservation that was just made. */
+void pass_line(const struct part *part, enum phase phase, int64_t *line)
+{
+	const struct gpu *gpu = part->gpu;
+	bool claim = phase == PHASE_CLAIM;
+
+	line[LINE_GPU] = gpu->r.id;
+	line[LINE_CAPACITY] = gpu->r.capacity_mib;
+	line[LINE_OVERHEAD] = gpu->r.overhead_mib;
+	line[LINE_FOREIGN] = gpu->r.foreign_mib;
+	line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : part->mib);
+	line[LINE_RELEASING] = gpu->books.releasing_mib;
+	line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? part->mib : 0);
+	line[LINE_ASKED] = part->mib;
+	line[LINE_USED_AFTER] = gpu->books.used_mib;
+}
+
 static int add_lines(const struct reservation *reservation, int64_t *lines, int count)
 {
-	for (int i = 0; i < reservation->part_count && count < LINES_MAX; i++, count++) {
-		const struct part *part = &reservation->parts[i];
-		const struct gpu *gpu = part->gpu;
-		int64_t *line = lines + (size_t)count * LINE_WIDTH;
-		bool claim = reservation->phase == PHASE_CLAIM;
-		line[LINE_GPU] = gpu->r.id;
-		line[LINE_CAPACITY] = gpu->r.capacity_mib;
-		line[LINE_OVERHEAD] = gpu->r.overhead_mib;
-		line[LINE_FOREIGN] = gpu->r.foreign_mib;
-		line[LINE_USED_BEFORE] = gpu->books.used_mib - (claim ? 0 : part->mib);
-		line[LINE_RELEASING] = gpu->books.releasing_mib;
-		line[LINE_CLAIMED] = gpu->books.claimed_mib - (claim ? part->mib : 0);
-		line[LINE_ASKED] = part->mib;
-		line[LINE_USED_AFTER] = gpu->books.used_mib;
-	}
+	for (int i = 0; i < reservation->part_count && count < LINES_MAX; i++, count++)
+		pass_line(&reservation->parts[i], reservation->phase,
+		          lines + (size_t)count * LINE_WIDTH);
 	return count;
 }
 
@@ -206,6 +209,15 @@ static bool has_a_chance(const struct sched *sched, const struct job_class *clas
 	return shape_may_fit(sched, class->shape);
 }
 
+/* The model whose turn it is before all jobs of the tenant; NULL: there is none. */
+static const struct model *model_first(const struct tenant *tenant)
+{
+	const struct model *model = replica_first(tenant);
+	const struct job_class *class = heap_first(&tenant->open);
+
+	return model && (!class || replica_goes_before(model, class->pass_key)) ? model : NULL;
+}
+
 /* Tells the order what the tenant would do next, if anything. */
 static void offer(struct sched *sched, struct tenant *tenant)
 {
@@ -218,11 +230,13 @@ static void offer(struct sched *sched, struct tenant *tenant)
 			break;
 		heap_remove(&tenant->open, class); /* others took its jobs, or its chance */
 	}
-	if (!class) {
+	const struct model *model = model_first(tenant);
+	if (!class && !model) {
 		order_offer(&sched->pass.order, tenant, NULL);
 		return;
 	}
-	struct amounts amounts = job_amounts(sched, job, class->shape->tasks);
+	struct amounts amounts =
+	    model ? replica_amounts(sched, model) : job_amounts(sched, job, class->shape->tasks);
 	order_offer(&sched->pass.order, tenant, &amounts);
 }
 
@@ -251,6 +265,7 @@ static void close_all(struct sched *sched)
 {
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		heap_clear(&sched->tenants.all[i]->open);
+	replica_close(sched);
 }
 
 /* Serves the open classes in the order of fair share and priority; `serve` does
@@ -262,9 +277,15 @@ static void serve_in_order(struct sched *sched, bool (*serve)(struct sched *, st
 
 	order_begin(&pass->order, &sched->cluster.total, false);
 	for (size_t i = 0; i < sched->tenants.count; i++)
-		if (heap_first(&sched->tenants.all[i]->open))
+		if (heap_first(&sched->tenants.all[i]->open) ||
+		    replica_first(sched->tenants.all[i]))
 			offer(sched, sched->tenants.all[i]);
 	while (pass->units > 0 && (tenant = order_first(&pass->order))) {
+		if (model_first(tenant)) {
+			replica_serve(sched, tenant);
+			offer(sched, tenant);
+			continue;
+		}
 		struct job_class *class = heap_first(&tenant->open);
 		struct job *job = class_first(sched, class);
 		bool done = job && serve(sched, job);
@@ -307,6 +328,7 @@ static void start_once(struct sched *sched)
 		for (size_t c = 0; c < shape->class_count; c++)
 			open_class(sched, shape->classes[c]);
 	}
+	replica_open(sched, REPLICA_FIT);
 	serve_in_order(sched, serve_start);
 }
 
@@ -319,6 +341,11 @@ static void start_what_fits(struct sched *sched)
 		units = sched->pass.units;
 		start_once(sched);
 	} while (sched->pass.units > 0 && sched->pass.units < units);
+}
+
+static bool serve_evict(struct sched *sched, struct job *job)
+{
+	return room_make(sched, job, ROOM_EVICT);
 }
 
 static bool serve_move(struct sched *sched, struct job *job)
@@ -380,14 +407,15 @@ static void make_room(struct sched *sched, enum room_kind kind,
 			    !room_is_hopeless(sched, tenant->classes[c], kind))
 				open_best(sched, tenant->classes[c], kind);
 	}
+	if (kind == ROOM_EVICT || kind == ROOM_PREEMPT)
+		replica_open(sched, kind == ROOM_EVICT ? REPLICA_EVICT : REPLICA_PREEMPT);
 	sched->pass.making_room = true;
 	sched->pass.room_kind = (int)kind;
 	serve_in_order(sched, serve);
 	sched->pass.making_room = false;
 }
 
-/* Whether what is releasing will still make room for the claim. */
-static bool claim_is_sound(const struct sched *sched, const struct reservation *claim)
+bool pass_claim_is_sound(const struct sched *sched, const struct reservation *claim)
 {
 	const struct node *node = claim->node;
 
@@ -410,7 +438,7 @@ static bool claim_is_sound(const struct sched *sched, const struct reservation *
 static bool claims_are_sound(const struct sched *sched, const struct job *job)
 {
 	for (int i = 0; i < job->r.tasks; i++)
-		if (job->tasks[i].claim && !claim_is_sound(sched, job->tasks[i].claim))
+		if (job->tasks[i].claim && !pass_claim_is_sound(sched, job->tasks[i].claim))
 			return false;
 	return true;
 }
@@ -517,10 +545,12 @@ static void share_out(struct sched *sched)
 		pass->state++;
 }
 
-/* Moving costs less than stopping, but for a job that its tenant is not entitled
- * to it would only be undone by those who reclaim: so those go first. */
+/* What is idle costs least. Moving costs less than stopping, but for a job that
+ * its tenant is not entitled to it would only be undone by those who reclaim: so
+ * those go first. */
 static void make_room_for_all(struct sched *sched)
 {
+	make_room(sched, ROOM_EVICT, serve_evict);
 	sched->room.entitled = true;
 	make_room(sched, ROOM_CONSOLIDATE, serve_move);
 	make_room(sched, ROOM_RECLAIM, serve_reclaim);
@@ -542,6 +572,7 @@ void pass_run(struct sched *sched, int64_t units)
 		share_out(sched);
 		state = pass->state;
 		serve_claims(sched);
+		replica_claims(sched);
 		start_what_fits(sched);
 		make_room_for_all(sched);
 		if (pass->units > 0)

@@ -37,6 +37,11 @@ bool pass_place(struct sched *sched, struct search *search);
 void pass_commit(struct sched *sched, const struct search *search,
                  struct decision_record *decision);
 
+/* The arithmetic of the law for a part that was just reserved: enum gpu_line. */
+void pass_line(const struct part *part, enum phase phase, int64_t *line);
+/* Whether what is releasing will still make room for the claim. */
+bool pass_claim_is_sound(const struct sched *sched, const struct reservation *claim);
+
 /* A search for the next tasks of a waiting job. */
 struct search pass_search(struct sched *sched, struct job *job);
 

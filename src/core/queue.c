@@ -7,7 +7,7 @@
  * waiting adds a whole number: `per_minute` of them. With priorities of 32
  * bits, times up to 2^45 ms and these bounds, no sum leaves 63 bits: the
  * largest, per_minute * now, is below 2^62. */
-#define POINT 60000
+#define POINT PRIORITY_UNIT
 #define PER_MINUTE_MAX 100000
 
 /* What it has when it is done with ageing. */

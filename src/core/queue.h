@@ -59,6 +59,7 @@ struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms);
  * another with the same rule. */
 size_t queue_position(struct queue *queue, const struct queue_entry *entry, int64_t now_ms);
 
+#define PRIORITY_UNIT 60000
 /* Effective priority in 1/60000 of a point. */
 int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                         int64_t now_ms);

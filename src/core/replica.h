@@ -4,6 +4,8 @@
 
 #include "core/slot.h"
 
+struct site;
+
 /* Why a model wants another slot, the most urgent first. */
 enum want {
 	WANT_NOTHING,
@@ -21,13 +23,36 @@ enum want replica_want(const struct sched *sched, const struct model *model);
 /* Lists the model among those that want something, or takes it out. */
 void replica_list(struct sched *sched, struct model *model);
 
-/* Gives the model its next slot: where it fits; on memory that is coming back;
- * by evicting idle slots, unless it is only to be prewarmed. Commits and writes
- * the decision. False, and nothing changed, if there is no way. */
-bool replica_place(struct sched *sched, struct model *model, bool evict);
-/* By preempting jobs of its tenant with a lower priority, for requests that
- * wait and no slot at all. */
+/* The ways to give a model another slot, in the order in which a pass tries them. */
+enum replica_way {
+	REPLICA_FIT,     /* where it fits now, or on memory that is coming back */
+	REPLICA_EVICT,   /* idle slots go; not for what is only to be prewarmed */
+	REPLICA_PREEMPT, /* jobs of its tenant with a lower priority go, if its tenant may do
+	                    that: for requests that wait where there is no slot at all */
+	REPLICA_WAYS,
+};
+
+/* Gives the model its next slot that way; commits and writes the decision. False,
+ * and nothing changed, if it wants none or there is no way. */
+bool replica_place(struct sched *sched, struct model *model, enum replica_way way);
 bool replica_preempt(struct sched *sched, struct model *model);
+/* Whether that is worth trying: cheap, and true wherever it could succeed. */
+bool replica_may_preempt(const struct sched *sched, const struct model *model);
+/* Writes the decision about a slot that was just placed, before it begins. */
+void replica_decide(struct sched *sched, const struct slot *slot, const struct site *site,
+                    struct decision_record *decision);
+
+/* In a pass, models take their turn with the jobs of their tenants: by priority,
+ * which does not age, and before a job of the same. Opens all that want a slot
+ * and could have one that way; the first of a tenant, or NULL; tries it, and
+ * leaves it open while it wants more. */
+void replica_open(struct sched *sched, enum replica_way way);
+struct model *replica_first(const struct tenant *tenant);
+bool replica_goes_before(const struct model *model, int64_t effective_priority);
+void replica_serve(struct sched *sched, struct tenant *tenant);
+void replica_close(struct sched *sched);
+/* What its next slot counts for with its tenant, before its GPUs are known. */
+struct amounts replica_amounts(const struct sched *sched, const struct model *model);
 
 /* In a pass: claims whose memory is back become loads; those that cannot be
  * served any more lapse and are planned anew. */

@@ -34,6 +34,8 @@ bool room_begin(struct sched *sched, enum room_kind kind)
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->hopeless_count = 0;
+	if (kind == ROOM_EVICT)
+		return sched->cold_slots.by_cost.count > 0;
 	if (kind != ROOM_CONSOLIDATE)
 		return sched->config.enable_preemption && sched->victims > 0;
 	if (!sched->config.enable_consolidation ||
@@ -95,6 +97,8 @@ bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind 
 	if (kind == ROOM_CONSOLIDATE && !class->preemptible)
 		return false;
 	const struct amounts *asked = asked_by(sched, class);
+	if (kind == ROOM_EVICT)
+		return asked->of[AMOUNT_GPU] > 0;
 	if (kind == ROOM_CONSOLIDATE && asked->of[AMOUNT_GPU] > sched->room.free_gpu)
 		return false;
 	return (kind == ROOM_CONSOLIDATE && !sched->room.entitled) ||
@@ -494,9 +498,13 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 	    failed_before(sched, class, kind))
 		return false;
 	search.ignore_promises = true;
-	if (!room_find(sched, &search, kind)) {
+	if (kind == ROOM_EVICT && evict_for_job(sched, &search))
+		return true;
+	if (kind == ROOM_EVICT || !room_find(sched, &search, kind)) {
+		size_t looked_at =
+		    kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
 		note_hopeless(sched, class, kind);
-		if (!backoff_begin(sched, search_id(class, kind), (int64_t)sched->room.count)) {
+		if (!backoff_begin(sched, search_id(class, kind), (int64_t)looked_at)) {
 			class->room_failed[kind] = state;
 			class->room_retry_ms[kind] = sched->room.retry_ms;
 		}

@@ -8,6 +8,7 @@ enum room_kind {
 	ROOM_CONSOLIDATE, /* others move, and all of them find a place */
 	ROOM_RECLAIM,     /* from tenants that have more than their share */
 	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
+	ROOM_EVICT,       /* idle slots go; see evict.h */
 };
 
 /* One thing that can be stopped by itself: a task that an elastic job can do

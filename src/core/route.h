@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "core/effects.h"
 #include "core/slot.h"
 
 /* A request is in flight (it holds a place in a slot: a lease) or it waits in

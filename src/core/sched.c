@@ -21,6 +21,13 @@ static bool due_before(const void *a, const void *b)
 	return x->due_ms != y->due_ms ? x->due_ms < y->due_ms : x->id < y->id;
 }
 
+static bool slot_timer_before(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->timer_ms != y->timer_ms ? x->timer_ms < y->timer_ms : x->r.id < y->r.id;
+}
+
 struct sched *sched_new(void)
 {
 	struct sched *sched = NEW(struct sched);
@@ -30,6 +37,8 @@ struct sched *sched_new(void)
 	sched->config_dirty = true;
 	sched->timers = HEAP(struct job, timer_place, timer_before);
 	sched->releases = HEAP(struct reservation, due_place, due_before);
+	sched->slot_timers = HEAP(struct slot, timer_place, slot_timer_before);
+	routes_init(&sched->routes);
 	mix_init(&sched->mix);
 	return sched;
 }
@@ -66,6 +75,10 @@ void sched_free(struct sched *sched)
 	if (!sched)
 		return;
 	free_jobs(sched);
+	routes_free(&sched->routes);
+	models_free(&sched->models);
+	ranktree_free(&sched->cold_slots.by_cost);
+	heap_free(&sched->slot_timers);
 	map_free(&sched->jobs);
 	map_free(&sched->reservations);
 	map_free(&sched->arrays);
@@ -165,11 +178,14 @@ static void late_releases(struct sched *sched)
 		sched->pass.state++;
 		ledger_phase(sched, reservation, PHASE_RELEASING, true);
 		sched_dirty_reservation(sched, reservation);
-		sched_event(sched, (struct event){ .kind = EVENT_RELEASE_LATE,
-		                                   .job_id = reservation->job->r.id,
-		                                   .task = reservation->task,
-		                                   .node_id = reservation->node->r.id,
-		                                   .tenant_id = reservation->job->r.tenant_id });
+		const struct slot *slot = reservation->slot;
+		sched_event(sched,
+		            (struct event){ .kind = EVENT_RELEASE_LATE,
+		                            .job_id = slot ? 0 : reservation->job->r.id,
+		                            .task = reservation->task,
+		                            .node_id = reservation->node->r.id,
+		                            .tenant_id = reservation_tenant(reservation)->r.id,
+		                            .model_id = slot ? slot->r.model_id : 0 });
 	}
 }
 
@@ -231,10 +247,24 @@ static void due_jobs(struct sched *sched)
 	free(later.at);
 }
 
+static void due_slots(struct sched *sched)
+{
+	struct slot *slot;
+
+	while ((slot = heap_first(&sched->slot_timers)) && slot->timer_ms <= sched_now(sched)) {
+		heap_pop(&sched->slot_timers);
+		slot->timer_ms = INT64_MAX;
+		slot_timer(sched, slot);
+		sched->pass.state++;
+	}
+}
+
 static void time_passed(struct sched *sched)
 {
 	late_releases(sched);
 	due_jobs(sched);
+	route_expire(sched);
+	due_slots(sched);
 }
 
 static bool put_tenant(struct sched *sched, const struct tenant_record *given, struct error *error)
@@ -280,6 +310,10 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 			                 "and forgotten",
 			                 tenant->r.name);
 	}
+	for (size_t i = 0; i < sched->models.count; i++)
+		if (sched->models.all[i]->tenant == tenant)
+			return error_set(error, ERROR_CONFLICT,
+			                 "tenant %s has models: remove them first", tenant->r.name);
 	shapes_forget_tenant(&sched->shapes, tenant);
 	if (!tenants_delete(&sched->tenants, tenant, error))
 		return false;
@@ -301,6 +335,12 @@ static void settle_all(struct sched *sched)
 				reservation_watch(sched, jobs[i]->tasks[t].reservation);
 	}
 	free(jobs);
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		for (int r = 0; r < node->reservation_count; r++)
+			if (node->reservations[r]->slot)
+				reservation_watch(sched, node->reservations[r]);
+	}
 }
 
 static bool configure(struct sched *sched, const struct config_record *config, struct error *error)
@@ -334,7 +374,9 @@ static void begin_term(struct sched *sched)
 		struct node *node = sched->cluster.nodes[i];
 		node->r.reported = false;
 		sched_dirty_node(sched, node);
+		slot_node_changed(sched, node);
 	}
+	route_reset(sched);
 	sched_cluster_changed(sched, true);
 }
 
@@ -379,12 +421,35 @@ static bool apply_to_job(struct sched *sched, const struct command *command, str
 	}
 }
 
+static bool apply_to_slot(struct sched *sched, const struct command *command, struct error *error)
+{
+	struct slot *slot = map_get(&sched->models.slots, command->slot.reservation_id);
+
+	if (!slot)
+		return error_set(error, ERROR_NOT_FOUND, "slot %lld is not known",
+		                 (long long)command->slot.reservation_id);
+	switch (command->kind) {
+	case COMMAND_SLOT_LOADING:
+		return slot_loading(sched, slot, error);
+	case COMMAND_SLOT_READY:
+		return slot_ready(sched, slot, command->slot.address, error);
+	default:
+		return slot_exited(sched, slot, command->slot.message, command->slot.released,
+		                   error);
+	}
+}
+
 static bool apply_to_task(struct sched *sched, const struct command *command, struct error *error)
 {
 	struct reservation *reservation = find_right(sched, command->task.reservation_id, error);
 
 	if (!reservation)
 		return false;
+	if (reservation->slot && command->kind == COMMAND_MEMORY_RELEASED)
+		return slot_released(sched, reservation->slot, error);
+	if (reservation->slot)
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is that of a slot",
+		                 (long long)reservation->id);
 	switch (command->kind) {
 	case COMMAND_TASK_STARTED:
 		return task_started(sched, reservation, error);
@@ -441,15 +506,23 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_MEMORY_RELEASED:
 		return apply_to_task(sched, command, error);
 	case COMMAND_PUT_MODEL:
+		return model_put(sched, &command->model, error);
 	case COMMAND_REMOVE_MODEL:
+		return model_remove(sched, command->id, error);
 	case COMMAND_REQUEST:
+		return route_request(sched, &command->request, error);
 	case COMMAND_REQUEST_DONE:
+		return route_done(sched, command->done.request_id, command->done.end, error);
 	case COMMAND_REQUEST_RENEW:
+		return route_renew(sched, command->request.request_id, command->request.lease_ms,
+		                   error);
 	case COMMAND_RESET_REQUESTS:
+		route_reset(sched);
+		return true;
 	case COMMAND_SLOT_LOADING:
 	case COMMAND_SLOT_READY:
 	case COMMAND_SLOT_EXITED:
-		return error_set(error, ERROR_INVALID, "models cannot be served yet");
+		return apply_to_slot(sched, command, error);
 	case COMMAND_MIX:
 		return mix_fix(&sched->mix, command->mix, error);
 	case COMMAND_TIME:
@@ -474,11 +547,14 @@ bool sched_apply(struct sched *sched, const struct command *command, struct effe
 	sched->effects = effects;
 	sched->meta.now_ms = max64(before_ms, command->now_ms);
 	bool applied = dispatch(sched, command, error);
-	if (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME)
+	bool is_volatile = command->kind == COMMAND_REQUEST ||
+	                   command->kind == COMMAND_REQUEST_DONE ||
+	                   command->kind == COMMAND_REQUEST_RENEW;
+	if (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME && !is_volatile)
 		sched->pass.state++;
 	if (!applied)
 		sched->meta.now_ms = before_ms;
-	else
+	else if (!is_volatile || sched->dirty.count > 0)
 		sched_flush(sched);
 	sched->effects = NULL;
 	return applied;
@@ -512,8 +588,14 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		return job_load_state(sched, record, error);
 	case RECORD_TASK:
 		return job_load_task(sched, record, error);
+	case RECORD_MODEL:
+		return model_load(sched, record, error) != NULL;
+	case RECORD_SLOT:
+		return slot_load(sched, record, error);
 	case RECORD_RESERVATION:
-		return reservation_load(sched, record, error);
+		return ((const struct reservation_record *)record)->job_id == 0
+		           ? slot_load_reservation(sched, record, error)
+		           : reservation_load(sched, record, error);
 	case RECORD_PROMISE:
 		return promise_load(sched, record, error);
 	case RECORD_LESSON:
@@ -539,6 +621,7 @@ bool sched_load_end(struct sched *sched, struct error *error)
 	cluster_order(&sched->cluster);
 	sched->asked_mib = sched_totals(sched)->smallest_mib;
 	jobs_loaded(sched);
+	slots_loaded(sched);
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
 		for (int g = 0; g < sched->cluster.nodes[i]->gpu_count; g++) {
 			struct gpu *gpu = sched->cluster.nodes[i]->gpus[g];
@@ -557,6 +640,9 @@ void sched_check(const struct sched *sched)
 {
 	ledger_check(sched);
 	tenants_check(&sched->tenants);
+	slots_check(sched);
+	routes_check(sched);
+	evict_check(sched);
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
 }

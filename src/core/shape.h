@@ -58,8 +58,8 @@ struct job_class {
 	int32_t pass_place;                /* in a pass's heap; -1 */
 	uint64_t key;                      /* the same for the same class in every run */
 	int64_t pass_key, pass_number; /* effective priority and number of its first job there */
-	uint64_t room_failed[3];  /* by enum room_kind: the state in which no room could be made */
-	int64_t room_retry_ms[3]; /* when time alone may have changed that */
+	uint64_t room_failed[4];  /* by enum room_kind: the state in which no room could be made */
+	int64_t room_retry_ms[4]; /* when time alone may have changed that */
 };
 #define LENGTH_UNKNOWN 63
 

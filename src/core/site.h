@@ -31,12 +31,16 @@ struct site {
 	int64_t score; /* lower is better */
 };
 
+/* Whether a is better than b; all is compared. Copies only what is used. */
+bool site_better(const struct site *a, const struct site *b);
+void site_copy(struct site *to, const struct site *from);
+
 /* The best way without evicting anything: at this moment, or else on memory
  * that is coming back. False if there is none. */
 bool site_find(struct sched *sched, const struct site_need *need, struct site *site);
 /* The best way that evicts idle slots. */
 bool site_find_evicting(struct sched *sched, const struct site_need *need, struct site *site);
-/* The best way on one node if `released` went from it: for preempting. */
+/* The best way on one node, once what is releasing is back: for preempting. */
 bool site_on_node(struct sched *sched, const struct site_need *need, struct node *node,
                   struct site *site);
 

@@ -13,7 +13,8 @@ struct request_entry;
  *     loading   held, or live once the node says that it has begun
  *     ready     live
  *     stopping  releasing
- * Of all slots on a GPU at most one is loading. `active` is the number of
+ * Of all slots on a GPU one at a time is told to load. A slot on a node that is
+ * drained takes no more requests, and stops when it has none. `active` is the number of
  * requests in flight there, at most `r.concurrency`, and 0 unless it is ready. */
 struct slot {
 	struct slot_record r;
@@ -26,7 +27,9 @@ struct slot {
 	int32_t timer_place;          /* in sched.slot_timers; -1 */
 	int64_t timer_ms;             /* loading: when that takes too long; ready: when it may be
 	                                 cold; INT64_MAX */
-	bool routable;                /* ready, on a node that is online and has reported */
+	bool routable;                /* ready, on a node that is online, has reported and is not
+	                                 drained */
+	bool leaving;                 /* counted in its model's `leaving` */
 	int32_t rival_place;          /* in its node's list of rivals; -1 */
 	bool cold;                    /* ready and idle beyond its time to live */
 	bool listed;                  /* among the slots that may be evicted; see evict.h */
@@ -40,13 +43,15 @@ struct slot {
 struct slot *slot_new(struct model *model, struct reservation *reservation);
 void slot_free(struct slot *slot);
 
+/* Puts it among its model's slots and those known by id. */
+void slot_link(struct sched *sched, struct slot *slot);
 /* After a committed plan: the slot is known, and loads as soon as it may. */
 void slot_begins(struct sched *sched, struct slot *slot);
 /* Its claim has become a right, in a committed plan. */
 void slot_granted(struct sched *sched, struct slot *slot);
 /* Tells its node to stop it; its requests are tried elsewhere; it counts until
- * the memory is back. `released`: its reservation is releasing already, by a
- * committed plan. */
+ * the memory is back. What no node was told of yet is gone at once. `released`:
+ * its reservation is releasing already, by a committed plan. */
 void slot_stop(struct sched *sched, struct slot *slot, bool released);
 /* A claim is given up. */
 void slot_drop(struct sched *sched, struct slot *slot);
@@ -68,6 +73,8 @@ void slot_load_next(struct sched *sched, struct node *node);
 void slot_order_load(struct sched *sched, const struct slot *slot);
 /* A node came, went silent or reported: which of its slots can be used. */
 void slot_node_changed(struct sched *sched, struct node *node);
+/* Stops those on a node that is drained which have no requests. */
+void slot_stop_drained(struct sched *sched, struct node *node);
 /* Brings its places in lists and its timer up to date, after everything that
  * may change these. */
 void slot_settle(struct sched *sched, struct slot *slot);

@@ -13,6 +13,7 @@
 #include "core/plan.h"
 #include "core/predict.h"
 #include "core/promise.h"
+#include "core/replica.h"
 #include "core/room.h"
 #include "core/route.h"
 #include "core/sched.h"
@@ -44,6 +45,7 @@ struct sched {
 	struct models models;
 	struct routes routes;
 	struct cold_slots cold_slots;
+	enum replica_way replica_way;  /* of the models that are open in a pass */
 	struct heap slot_timers;       /* slots, by timer_ms then id */
 	struct map jobs, reservations; /* by id */
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */

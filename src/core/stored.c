@@ -204,6 +204,80 @@ static bool check_parts(const struct sched *sched, const struct reservation_reco
 	return true;
 }
 
+/* What the slot of a reservation in that phase is doing. */
+static bool phase_suits_slot(enum phase phase, enum slot_state state)
+{
+	switch (phase) {
+	case PHASE_CLAIM:
+		return state == SLOT_WAITING;
+	case PHASE_HELD:
+		return state == SLOT_PLACED || state == SLOT_LOADING;
+	case PHASE_LIVE:
+		return state == SLOT_LOADING || state == SLOT_READY;
+	default:
+		return state == SLOT_STOPPING;
+	}
+}
+
+static bool check_numbers(const struct sched *sched, const struct reservation_record *reservation,
+                          struct error *error)
+{
+	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
+	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
+	    !is_time(reservation->since_ms) || reservation->parts.count > PARTS_MAX)
+		return corrupt(error, "reservation", reservation->id,
+		               "with a number that cannot be");
+	return check_parts(sched, reservation, error);
+}
+
+static bool check_slot_reservation(const struct sched *sched,
+                                   const struct reservation_record *reservation,
+                                   struct error *error)
+{
+	const struct slot *slot = map_get(&sched->models.slots, reservation->id);
+	bool releasing = reservation->phase == PHASE_RELEASING;
+
+	if (!slot || slot->r.model_id != reservation->model_id || slot->reservation ||
+	    !map_get(&sched->cluster.node_by_id, reservation->node_id))
+		return corrupt(error, "reservation", reservation->id,
+		               "with a slot or a node that is not there");
+	if (!phase_suits_slot((enum phase)reservation->phase, (enum slot_state)slot->r.state) ||
+	    (reservation->late && !releasing) || reservation->requeue ||
+	    reservation->parts.count < 1)
+		return corrupt(error, "reservation", reservation->id,
+		               "in a phase that its slot is not in");
+	return check_numbers(sched, reservation, error);
+}
+
+static bool check_model(const struct sched *sched, const struct model_record *model,
+                        struct error *error)
+{
+	if (!within(model->id, 1, sched->meta.last_model_id) ||
+	    models_find(&sched->models, model->id) || models_named(&sched->models, model->name))
+		return corrupt(error, "model", model->id,
+		               "under an id or a name that it cannot have");
+	if (!tenants_find(&sched->tenants, model->tenant_id))
+		return corrupt(error, "model", model->id, "with a tenant that is not there");
+	if (!within(model->load_ms, 0, TIME_MS_MAX) || !within(model->failures, 0, NUMBER_MAX) ||
+	    !is_time(model->failed_ms) || !within(model->not_before_ms, 0, 2 * TIME_MS_MAX))
+		return corrupt(error, "model", model->id, "with a number that cannot be");
+	return model_check(model, error);
+}
+
+static bool check_slot(const struct sched *sched, const struct slot_record *slot,
+                       struct error *error)
+{
+	if (!within(slot->id, 1, sched->meta.last_reservation_id) ||
+	    map_get(&sched->models.slots, slot->id))
+		return corrupt(error, "slot", slot->id, "under an id that it cannot have");
+	if (!models_find(&sched->models, slot->model_id))
+		return corrupt(error, "slot", slot->id, "with a model that is not there");
+	if (!within(slot->concurrency, 1, CONCURRENCY_MAX) || !is_time(slot->ordered_ms) ||
+	    !is_time(slot->ready_ms) || !is_time(slot->used_ms))
+		return corrupt(error, "slot", slot->id, "with a number that cannot be");
+	return true;
+}
+
 static bool check_reservation(const struct sched *sched,
                               const struct reservation_record *reservation, struct error *error)
 {
@@ -214,6 +288,8 @@ static bool check_reservation(const struct sched *sched,
 	    map_get(&sched->reservations, reservation->id))
 		return corrupt(error, "reservation", reservation->id,
 		               "under an id that it cannot have");
+	if (reservation->job_id == 0)
+		return check_slot_reservation(sched, reservation, error);
 	if (!job || !within(reservation->task, 0, job->r.tasks - 1) ||
 	    !map_get(&sched->cluster.node_by_id, reservation->node_id))
 		return corrupt(error, "reservation", reservation->id,
@@ -223,12 +299,7 @@ static bool check_reservation(const struct sched *sched,
 	    ((reservation->late || reservation->requeue) && !releasing))
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its task is not in");
-	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
-	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
-	    !is_time(reservation->since_ms) || reservation->parts.count > PARTS_MAX)
-		return corrupt(error, "reservation", reservation->id,
-		               "with a number that cannot be");
-	return check_parts(sched, reservation, error);
+	return check_numbers(sched, reservation, error);
 }
 
 bool stored_check(const struct sched *sched, enum record_kind kind, const void *record,
@@ -253,6 +324,10 @@ bool stored_check(const struct sched *sched, enum record_kind kind, const void *
 		return check_job_state(sched, record, error);
 	case RECORD_TASK:
 		return check_task(sched, record, error);
+	case RECORD_MODEL:
+		return check_model(sched, record, error);
+	case RECORD_SLOT:
+		return check_slot(sched, record, error);
 	case RECORD_RESERVATION:
 		return check_reservation(sched, record, error);
 	default:
@@ -284,6 +359,15 @@ bool stored_check_all(const struct sched *sched, struct error *error)
 		if (job && !check_loaded_job(job, error))
 			return false;
 	}
+	for (size_t i = 0; i < sched->models.slots.capacity; i++) {
+		const struct slot *slot = sched->models.slots.entries[i].value;
+		if (slot && !slot->reservation)
+			return corrupt(error, "slot", slot->r.id, "without its reservation");
+	}
+	for (size_t i = 0; i < sched->models.count; i++)
+		if (sched->models.all[i]->r.removed && sched->models.all[i]->slot_count == 0)
+			return corrupt(error, "model", sched->models.all[i]->r.id,
+			               "as removed, without a slot that it waits for");
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.nodes[i];
 		for (int g = 0; g < node->gpu_count; g++)

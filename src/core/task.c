@@ -33,6 +33,7 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 {
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
+	INVARIANT(reservation->job);
 	reservation_rows(reservation, rows);
 	effects_order(sched->effects, kind,
 	              &(struct task_order){ .term = sched->meta.term,

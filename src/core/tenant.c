@@ -353,6 +353,7 @@ static void tenant_free(struct tenant *tenant)
 {
 	ranktree_free(&tenant->victims);
 	heap_free(&tenant->open);
+	free(tenant->open_models);
 	free(tenant->hopeless);
 	free(tenant->classes);
 	free(tenant->children);

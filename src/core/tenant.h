@@ -10,6 +10,7 @@
 #include "core/record.h"
 
 struct job_class;
+struct model;
 
 /* Tenants form a tree. `allocated` is what held and live reservations and
  * claims of the tenant and all below it add up to (memory that is releasing
@@ -36,8 +37,10 @@ struct tenant {
 	struct job_class **hopeless; /* those for which making room failed in this round; see room.c
 	                              */
 	size_t hopeless_count, hopeless_capacity;
-	struct heap open; /* classes that a pass may still serve; see pass.c */
-	bool dirty;       /* to be written */
+	struct heap open;           /* classes that a pass may still serve; see pass.c */
+	struct model **open_models; /* the same for models, next one first; see replica.h */
+	size_t open_model_first, open_model_count, open_model_capacity;
+	bool dirty; /* to be written */
 };
 
 struct tenants {

@@ -192,7 +192,10 @@ static void print_releasing(const struct sched *sched, const struct gpu *gpu, in
 			             max64(part->mib, part->measured_mib));
 			text_gpu(buffer, sched, gpu->r.id);
 			buffer_text(buffer, " are being freed by ");
-			text_job(buffer, sched, reservation->job->r.id, 0, viewer);
+			if (reservation->slot)
+				text_slot(buffer, reservation->slot, viewer);
+			else
+				text_job(buffer, sched, reservation->job->r.id, 0, viewer);
 			buffer_text(buffer, " since ");
 			text_time(buffer, reservation->since_ms);
 			buffer_text(buffer, " (");

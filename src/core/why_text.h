@@ -6,6 +6,7 @@
 #include "core/shape.h"
 
 struct sched;
+struct slot;
 
 /* 2026-01-31T23:59:59Z, and 1h2m3s. */
 void text_time(struct buffer *buffer, int64_t time_ms);
@@ -23,6 +24,8 @@ void text_gpu(struct buffer *buffer, const struct sched *sched, int64_t gpu_id);
  * it is. `tenant_id` is whose it is if that is known; 0: to be looked up. */
 void text_job(struct buffer *buffer, const struct sched *sched, int64_t job_id, int64_t tenant_id,
               int64_t viewer);
+/* 'slot 12 of model qwen3:8b', or 'a slot of another tenant'. */
+void text_slot(struct buffer *buffer, const struct slot *slot, int64_t viewer);
 /* What a task of this shape lacks: 'no GPU has 8000 MiB free for it'. */
 void text_lack(struct buffer *buffer, const struct shape *shape);
 /* A line per row of enum refusal_column. `now`: the rows are of this moment, so

@@ -71,6 +71,26 @@ void sched_dirty_tenant(struct sched *sched, struct tenant *tenant)
 	tenant->dirty = true;
 }
 
+void sched_dirty_model(struct sched *sched, struct model *model)
+{
+	if (!model->dirty)
+		dirty_add(sched, RECORD_MODEL, model, 0);
+	model->dirty = true;
+}
+
+void sched_gone_model(struct sched *sched, struct model *model)
+{
+	model->gone = true;
+	sched_dirty_model(sched, model);
+}
+
+void sched_dirty_slot(struct sched *sched, struct slot *slot)
+{
+	if (!slot->dirty)
+		dirty_add(sched, RECORD_SLOT, slot, 0);
+	slot->dirty = true;
+}
+
 /* Something that is about to be freed must not be written any more. */
 static void dirty_forget(struct sched *sched, enum record_kind kind, const void *what)
 {
@@ -181,6 +201,39 @@ static void write_job(struct sched *sched, struct job *job)
 	job->dirty = job->spec_dirty = false;
 }
 
+/* What is gone is freed after all else is written, since others name it. */
+static void write_model(struct sched *sched, struct model *model)
+{
+	model->dirty = false;
+	if (!model->gone)
+		effects_put(sched->effects, RECORD_MODEL, &model->r);
+	else
+		effects_delete(sched->effects, RECORD_MODEL, model->r.id, 0);
+}
+
+static void write_slot(struct sched *sched, struct slot *slot)
+{
+	slot->dirty = false;
+	if (!slot->gone)
+		effects_put(sched->effects, RECORD_SLOT, &slot->r);
+	else if (slot->recorded)
+		effects_delete(sched->effects, RECORD_SLOT, slot->r.id, 0);
+	slot->recorded = true;
+}
+
+static void free_gone(struct sched *sched)
+{
+	for (size_t i = 0; i < sched->dirty.count; i++) {
+		const struct dirty_item *item = &sched->dirty.items[i];
+		struct model *model = item->what;
+		struct slot *slot = item->what;
+		if (item->kind == RECORD_MODEL && model->gone)
+			model_free(model);
+		else if (item->kind == RECORD_SLOT && slot->gone)
+			slot_free(slot);
+	}
+}
+
 static void write_item(struct sched *sched, const struct dirty_item *item)
 {
 	struct node *node = item->what;
@@ -196,6 +249,12 @@ static void write_item(struct sched *sched, const struct dirty_item *item)
 		break;
 	case RECORD_RESERVATION:
 		write_reservation(sched, item->what);
+		break;
+	case RECORD_MODEL:
+		write_model(sched, item->what);
+		break;
+	case RECORD_SLOT:
+		write_slot(sched, item->what);
 		break;
 	case RECORD_NODE:
 		node->dirty = false;
@@ -224,6 +283,7 @@ void sched_flush(struct sched *sched)
 	for (size_t i = 0; i < sched->dirty.count; i++)
 		if (sched->dirty.items[i].what)
 			write_item(sched, &sched->dirty.items[i]);
+	free_gone(sched);
 	sched->dirty.count = 0;
 	if (sched->config_dirty)
 		effects_put(sched->effects, RECORD_CONFIG, &sched->config);
