@@ -48,6 +48,8 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 /* Whether models that gained or lost a slot are within their replicas; after. */
 void check_replicas(const struct keeper *keeper, const struct command *command,
                     const struct effects *effects, int64_t last_id);
+/* MiB on each GPU of a split, by what people put; 0: not allowed. */
+int64_t model_each_mib(const struct model_record *model, int64_t count);
 /* Whether the slot has the parts that its model wants. */
 void check_slot_parts(const struct keeper *keeper, const struct reservation_record *right);
 /* Whether an order says what was decided. */

@@ -52,7 +52,7 @@ void generator_turn(struct generator *generator)
 		.step_ms =
 		    chance(random, 80) ? between(random, 10, 4000) : between(random, 10, 60000),
 	};
-	if (chance(random, 70)) {
+	if (chance(random, 75)) {
 		flavour->models = between(random, 1, 14);
 		flavour->serving = (int)between(random, 5, 60);
 	}

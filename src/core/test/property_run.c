@@ -170,6 +170,53 @@ static void load_shadow(struct run *run)
 	}
 }
 
+/* The effects but for those about requests, which are not stored. */
+static void encode_stored(struct buffer *bytes, const struct effects *effects)
+{
+	struct effects stored = *effects;
+
+	stored.at = memory_alloc((effects->count + 1) * sizeof(*stored.at));
+	stored.count = 0;
+	for (size_t i = 0; i < effects->count; i++)
+		if (effects->at[i].kind != EFFECT_ROUTE)
+			stored.at[stored.count++] = effects->at[i];
+	buffer_clear(bytes);
+	effects_encode(bytes, &stored);
+	free(stored.at);
+}
+
+/* A core that begins from what is stored, at whatever moment, does what the one
+ * does that never stopped, but for the requests that only that knows. The new
+ * core then follows for a while. */
+static void restart(struct run *run, struct sched *fresh, const struct command *start)
+{
+	struct error error;
+	struct buffer bytes = { 0 }, other = { 0 };
+
+	effects_clear(&run->other_effects);
+	if (!sched_apply(fresh, start, &run->other_effects, &error))
+		panic("a scheduler does not start: %s", error.text);
+	encode_stored(&bytes, &run->effects);
+	encode_stored(&other, &run->other_effects);
+	if (bytes.size != other.size || memcmp(bytes.data, other.data, bytes.size) != 0) {
+		print_difference(&run->effects, &run->other_effects);
+		panic("a scheduler that starts from what is stored does something else");
+	}
+	buffer_free(&bytes);
+	buffer_free(&other);
+	sched_check(fresh);
+	run->restarts++;
+	for (int i = 0; i < SHADOWS; i++) {
+		if (run->shadows[i].sched)
+			continue;
+		run->shadows[i] = (struct shadow){ .sched = fresh,
+			                           .since = run->number,
+			                           .until = run->number + 50 };
+		return;
+	}
+	sched_free(fresh);
+}
+
 static bool is_time_to_load(const struct run *run)
 {
 	if (run->number < 2000)
@@ -261,8 +308,12 @@ static void keep(struct run *run, const struct command *command)
 bool run_command(struct run *run, const struct command *command)
 {
 	struct error error;
+	struct sched *fresh = NULL;
 
 	remember(run, command);
+	if (command->kind == COMMAND_START && command->now_ms >= sched_meta(run->sched)->now_ms &&
+	    run->number > 0)
+		fresh = keeper_load(&run->keeper);
 	effects_clear(&run->effects);
 	bool applied = sched_apply(run->sched, command, &run->effects, &error);
 	buffer_clear(&run->bytes);
@@ -277,6 +328,8 @@ bool run_command(struct run *run, const struct command *command)
 	if (run->verbose > 1)
 		print_effects(&run->effects);
 	follow_all(run, command, applied, &error);
+	if (fresh)
+		restart(run, fresh, command);
 	if (applied)
 		keep(run, command);
 	else if (is_sampled(run))

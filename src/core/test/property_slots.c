@@ -72,6 +72,16 @@ void check_slots(const struct keeper *keeper)
 		      keeper_slot_count(keeper));
 }
 
+/* Those on nodes that are drained are on their way out. */
+static bool is_leaving(const struct keeper *keeper, int64_t slot_id)
+{
+	const struct reservation_record *right =
+	    keeper_find(keeper, RECORD_RESERVATION, slot_id, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, right->node_id, 0);
+
+	return node->draining;
+}
+
 /* A slot that a pass stops is idle beyond its time, and may be. `keeper` is as it
  * was before the command. */
 static void check_evicted(const struct keeper *keeper, const struct router *router,
@@ -101,7 +111,8 @@ static int64_t count_slots(const struct keeper *keeper, int64_t model_id)
 
 	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
 		const struct slot_record *slot = keeper_slot(keeper, i);
-		count += slot->model_id == model_id && slot->state != SLOT_STOPPING;
+		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
+		         !is_leaving(keeper, slot->id);
 	}
 	return count;
 }
@@ -118,9 +129,10 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 		const struct slot_record loading = { .state = SLOT_LOADING };
 		bool stopped = after->state == SLOT_STOPPING &&
 		               (before ? before : &loading)->state != SLOT_STOPPING;
-		/* A load that took too long is stopped when time is looked at. */
+		/* A load that took too long is stopped when time is looked at; what is on a
+		 * node that is drained goes with its last request. */
 		bool late = before && before->state == SLOT_LOADING;
-		if (stopped && !late)
+		if (stopped && !late && !(before && is_leaving(keeper, before->id)))
 			check_evicted(keeper, router, before ? before : after, now_ms);
 	}
 }
@@ -164,8 +176,7 @@ void check_replicas(const struct keeper *keeper, const struct command *command,
 	}
 }
 
-/* MiB on each GPU of a split, by what people put; 0: not allowed. */
-static int64_t part_of(const struct model_record *model, int64_t count)
+int64_t model_each_mib(const struct model_record *model, int64_t count)
 {
 	int64_t even = (model->memory_mib + count - 1) / count;
 
@@ -182,7 +193,8 @@ static int64_t part_of(const struct model_record *model, int64_t count)
 void check_slot_parts(const struct keeper *keeper, const struct reservation_record *right)
 {
 	const struct model_record *model = model_of(keeper, right->model_id);
-	int64_t count = right->parts.count, each = count > 0 ? part_of(model, count) : 0, sum = 0;
+	int64_t count = right->parts.count, each = count > 0 ? model_each_mib(model, count) : 0,
+		sum = 0;
 
 	if (each == 0)
 		panic("model-%lld is split over %lld GPUs, which it cannot be",

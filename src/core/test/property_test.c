@@ -79,6 +79,10 @@ static void populate(struct run *run, struct generator *generator)
 		command = generator_tenant(generator, keeper_tenant(&run->keeper, i));
 		run_command(run, &command);
 	}
+	for (int64_t i = 0; i < generator->flavour.models / 2; i++) {
+		command = generator_model(generator, NULL);
+		run_command(run, &command);
+	}
 }
 
 static void run_all(struct run *run, struct generator *generator, int64_t commands)
