@@ -15,6 +15,22 @@ static void print_job(const struct sched *sched, const struct decision_record *d
 		buffer_text(buffer, "'s job");
 }
 
+/* 'model qwen3:8b (slot 12)', or as much of it as is for the viewer to see. */
+static void print_model(const struct sched *sched, int64_t model_id, int64_t slot_id,
+                        int64_t viewer, struct buffer *buffer)
+{
+	const struct model *model = models_find(&sched->models, model_id);
+
+	if (viewer != 0 && (!model || model->r.tenant_id != viewer))
+		buffer_text(buffer, "a model of another tenant");
+	else if (model)
+		buffer_print(buffer, "model %s", model->r.name);
+	else
+		buffer_print(buffer, "model-%" PRId64, model_id);
+	if (slot_id)
+		buffer_print(buffer, " (slot %" PRId64 ")", slot_id);
+}
+
 static void print_headline(const struct sched *sched, const struct decision_record *decision,
                            int64_t viewer, struct buffer *buffer)
 {
@@ -31,14 +47,26 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		    " gives up its claim: what it was to get is not being freed in time",
 		[DECISION_GANG] = " is stopped: too few of its tasks were left for too long",
 		[DECISION_GROW] = " grows",
+		[DECISION_EVICT] = " gets room for which idle slots go",
+		[DECISION_LOAD] = " is loaded",
+		[DECISION_UNLOAD] = " is unloaded, being idle,",
+		[DECISION_ADOPT] = " was found on its node, and is known from now on",
+		[DECISION_FAIL] = " failed",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
 	text_time(buffer, decision->time_ms);
 	buffer_text(buffer, ": ");
-	print_job(sched, decision, viewer, buffer);
-	if (decision->kind >= 0 && decision->kind <= DECISION_GROW)
+	if (decision->model_id)
+		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
+	else
+		print_job(sched, decision, viewer, buffer);
+	if (decision->kind >= 0 && decision->kind <= DECISION_FAIL)
 		buffer_text(buffer, words[decision->kind]);
+	if (decision->for_model_id) {
+		buffer_text(buffer, " for ");
+		print_model(sched, decision->for_model_id, 0, viewer, buffer);
+	}
 	if (decision->for_job_id) {
 		buffer_text(buffer, " for ");
 		text_job(buffer, sched, decision->for_job_id, 0, viewer);
@@ -112,6 +140,22 @@ static void print_victims(const struct sched *sched, const struct decision_recor
 	}
 }
 
+/* What goes, and what was compared to find that it loses least. */
+static void print_evicted(const struct sched *sched, const struct decision_record *decision,
+                          int64_t viewer, struct buffer *buffer)
+{
+	for (int64_t i = 0; i < decision->evicted.count; i++) {
+		const int64_t *row = decision->evicted.at + i * EVICTED_WIDTH;
+		buffer_text(buffer, "evicts ");
+		print_model(sched, row[EVICTED_MODEL], row[EVICTED_SLOT], viewer, buffer);
+		buffer_print(buffer, ": %" PRId64 " MiB, idle for ", row[EVICTED_MIB]);
+		text_duration(buffer, row[EVICTED_IDLE_MS]);
+		buffer_text(buffer, ", loading it again takes about ");
+		text_duration(buffer, row[EVICTED_RELOAD_MS]);
+		buffer_text(buffer, "\n");
+	}
+}
+
 static void print_comparison(const struct decision_record *decision, struct buffer *buffer)
 {
 	if (decision->wait_gpu_ms == 0 && decision->lost_gpu_ms == 0)
@@ -139,6 +183,8 @@ static void print_until(const struct decision_record *decision, struct buffer *b
 		buffer_text(buffer, "expected start: ");
 	else if (decision->kind == DECISION_WAIT)
 		buffer_text(buffer, "they are expected to have ended by ");
+	else if (decision->kind == DECISION_FAIL)
+		buffer_text(buffer, "not tried again before ");
 	else
 		buffer_text(buffer, "the claim lapses at ");
 	text_time(buffer, decision->until_ms);
@@ -157,7 +203,10 @@ void why_print_decision(struct sched *sched, const struct decision_record *decis
 		             decision->score);
 	}
 	print_victims(sched, decision, viewer, buffer);
+	print_evicted(sched, decision, viewer, buffer);
 	print_comparison(decision, buffer);
+	if (decision->message && *decision->message)
+		buffer_print(buffer, "the reason: %s\n", decision->message);
 	print_until(decision, buffer);
 	text_refusals(buffer, sched, decision->refusals.at, decision->refusals.count, true, false);
 }

@@ -99,20 +99,26 @@ static void print_refusals(struct sched *sched, struct model *model, int count,
 	text_refusals(buffer, sched, &rows[0][0], found, true, true);
 }
 
-static void print_room(struct sched *sched, struct model *model, struct buffer *buffer)
+/* What its tenant may not hold, if that stands in the way. */
+static void print_bound(const struct sched *sched, const struct model *model, struct buffer *buffer)
 {
 	struct amounts amounts = replica_amounts(sched, model);
-	struct error error = { 0 };
 	struct bound bound;
+
+	if (tenant_may_hold(model->tenant, &amounts, !model->r.pinned, sched_now(sched), &bound))
+		return;
+	bound_print(buffer, &bound);
+	buffer_text(buffer, "\n");
+}
+
+static void print_room(struct sched *sched, struct model *model, struct buffer *buffer)
+{
+	struct error error = { 0 };
 	int counts[PARTS_MAX];
 
 	if (!model_possible(sched, model, &error)) {
 		buffer_print(buffer, "%s\n", error.text);
 		return;
-	}
-	if (!tenant_may_hold(model->tenant, &amounts, !model->r.pinned, sched_now(sched), &bound)) {
-		bound_print(buffer, &bound);
-		buffer_text(buffer, "\n");
 	}
 	sched_prepare(sched);
 	filter_refresh(model->filter, &sched->cluster, sched->cluster_version);
@@ -144,6 +150,7 @@ static void print_want(struct sched *sched, struct model *model, struct buffer *
 	buffer_print(buffer, "%s\n", words[want]);
 	if (want == WANT_NOTHING)
 		return;
+	print_bound(sched, model, buffer);
 	if (site_find(sched, &need, &site))
 		buffer_print(buffer, "there is room on node %s%s: the next pass decides\n",
 		             site.node->r.name,
