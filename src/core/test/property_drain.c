@@ -311,6 +311,19 @@ static bool model_fits(const struct keeper *keeper, const struct node_record *no
 	return false;
 }
 
+/* Whether a slot of the model is out of reach: it counts until its node is lost. */
+static bool is_out_of_reach(const struct keeper *keeper, int64_t model_id)
+{
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *right = keeper_reservation(keeper, i);
+		const struct node_record *node =
+		    keeper_find(keeper, RECORD_NODE, right->node_id, 0);
+		if (right->model_id == model_id && (node->state != NODE_ONLINE || !node->reported))
+			return true;
+	}
+	return false;
+}
+
 /* A request that still waits, and whose model would fit; NULL: there is none. */
 static const struct model_record *find_waiting(const struct run *run)
 {
@@ -319,6 +332,8 @@ static const struct model_record *find_waiting(const struct run *run)
 		    keeper_find(&run->keeper, RECORD_MODEL, run->router.at[i].model_id, 0);
 		if (run->router.at[i].slot_id)
 			return model;
+		if (is_out_of_reach(&run->keeper, model->id))
+			continue;
 		for (size_t n = 0; n < keeper_node_count(&run->keeper); n++)
 			if (model_fits(&run->keeper, keeper_node(&run->keeper, n), model))
 				return model;
@@ -343,7 +358,10 @@ static void serve_all(struct run *run, struct generator *generator)
 	}
 	if (waiting) {
 		struct buffer text = { 0 };
+		struct error error;
 		record_print(&text, RECORD_MODEL, waiting);
+		buffer_text(&text, "\n");
+		sched_why_model(run->sched, waiting->id, 0, &text, &error);
 		panic("a request waits for a model that would fit: %s", text.data);
 	}
 	while (keeper_model_count(&run->keeper) > 0) {

@@ -55,6 +55,7 @@ void generator_turn(struct generator *generator)
 	if (chance(random, 75)) {
 		flavour->models = between(random, 1, 14);
 		flavour->serving = (int)between(random, 5, 60);
+		flavour->requests = chance(random, 70);
 	}
 	for (int i = 0; i <= GPU_UNEVEN; i++)
 		flavour->kinds[i] = chance(random, 70) ? (int)between(random, 1, 20) : 1;

@@ -31,6 +31,7 @@ struct flavour {
 	int64_t step_ms;          /* how fast time goes */
 	int64_t models;           /* that are served, at the most; 0: none */
 	int serving;              /* percent of commands that are about them */
+	bool requests;            /* someone asks for them */
 	struct template templates[TEMPLATES];
 };
 

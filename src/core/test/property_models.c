@@ -100,7 +100,7 @@ static void draw_wishes(struct generator *generator, struct model_record *model)
 	model->concurrency = chance(random, 80) ? between(random, 1, 4) : 0;
 	model->min_replicas = chance(random, 75) ? 0 : between(random, 1, 2);
 	model->max_replicas = chance(random, 40) ? 0 : model->min_replicas + between(random, 0, 3);
-	model->prewarm = chance(random, 15);
+	model->prewarm = chance(random, generator->flavour.requests ? 15 : 60);
 	model->pinned = chance(random, 8);
 	model->priority = 100 * between(random, 0, 9);
 	model->policy = chance(random, 60) ? SLOT_SPREAD : SLOT_PACK;
@@ -235,6 +235,8 @@ bool generate_serving(struct generator *generator, struct command *command)
 {
 	int64_t at = between(&generator->random, 0, 999);
 
+	if (!generator->flavour.requests)
+		return at < 50 && generate_model(generator, command);
 	if (at < 420)
 		return generate_request(generator, command);
 	if (at < 960)
