@@ -22,7 +22,7 @@ static const struct step_type {
 	[STEP_BUSY] = { "busy", "model" },
 	[STEP_FINISH] = { "finish", "model" },
 	[STEP_IDLE] = { "idle_past_ttl", "model for_minutes" },
-	[STEP_DISPATCH] = { "dispatch", "model hold fail expect lease_seconds evicted" },
+	[STEP_DISPATCH] = { "dispatch", "model tenant hold fail expect lease_seconds evicted" },
 	[STEP_RELEASE] = { "release", "model" },
 	[STEP_PREWARM] = { "prewarm", "models" },
 	[STEP_FOREIGN] = { "foreign_memory", "runner gpu gib" },
@@ -40,7 +40,7 @@ static const struct step_type {
 	                  "job tenant gpus memory_gib priority preemptible expect evicted "
 	                  "preempted confirm_release" },
 	[STEP_END] = { "end", "job" },
-	[STEP_WAIT] = { "wait", "seconds" },
+	[STEP_WAIT] = { "wait", "seconds confirm_release" },
 	[STEP_LOADS] = { "loads", "model answer" },
 	[STEP_READY] = { "ready", "model" },
 	[STEP_DIE] = { "die", "model" },

@@ -29,7 +29,8 @@ static bool touch(struct models_run *run, size_t at)
 	int64_t ids[TOUCHED_MAX];
 	int64_t count = min64(count_idle(run, &run->models[at]), TOUCHED_MAX);
 	for (int64_t i = 0; i < count; i++) {
-		const struct sim_request *request = router_ask(run, &run->models[at], USE_HOLD, -1);
+		const struct sim_request *request =
+		    router_ask(run, &run->models[at], USE_HOLD, -1, 0);
 		if (!request)
 			return false;
 		ids[i] = request->id;
@@ -97,7 +98,7 @@ bool step_busy(struct models_run *run, const struct model_step *step)
 	size_t at = (size_t)(model - run->models);
 	int64_t count = count_idle(run, model);
 	for (int64_t i = 0; i < count; i++) {
-		if (!router_ask(run, &run->models[at], USE_HOLD, -1))
+		if (!router_ask(run, &run->models[at], USE_HOLD, -1, 0))
 			return false;
 	}
 	if (!router_oldest(run, &run->models[at], REQUEST_FLYING))

@@ -179,7 +179,7 @@ bool step_request(struct models_run *run, const struct model_step *step)
 	enum prospect prospect = prospect_of(run, model, step);
 	int64_t target = make_room(run, model, step);
 	struct sim_request *request;
-	if (!run_put_model(run, model) || !(request = router_ask(run, model, USE_ASK, -1)))
+	if (!run_put_model(run, model) || !(request = router_ask(run, model, USE_ASK, -1, 0)))
 		return false;
 	int64_t id = request->id;
 	if (!run_settle(run))
@@ -227,7 +227,8 @@ bool step_dispatch(struct models_run *run, const struct model_step *step)
 	if (!model || !model->record.id)
 		return run_fail(run, "%s is not a model of the case", step->model);
 	enum request_use use = step->fail ? USE_FAIL : step->hold ? USE_HOLD : USE_ASK;
-	const struct sim_request *request = router_ask(run, model, use, step->lease_ms);
+	int64_t tenant_id = step->tenant ? run_tenant(run, step->tenant) : 0;
+	const struct sim_request *request = router_ask(run, model, use, step->lease_ms, tenant_id);
 	model->idle_ms = 0;
 	if (!request)
 		return false;

@@ -16,7 +16,7 @@ struct sim_request *router_find(struct models_run *run, int64_t request_id)
 }
 
 struct sim_request *router_ask(struct models_run *run, struct sim_model *model,
-                               enum request_use use, int64_t lease_ms)
+                               enum request_use use, int64_t lease_ms, int64_t tenant_id)
 {
 	array_reserve(run->requests, run->request_capacity, run->request_count + 1);
 	struct sim_request *request = &run->requests[run->request_count++];
@@ -24,6 +24,7 @@ struct sim_request *router_ask(struct models_run *run, struct sim_model *model,
 		.id = ++run->last_request,
 		.model_id = model->record.id,
 		.use = use,
+		.tenant_id = tenant_id,
 		.lease_ms = lease_ms > 0 ? lease_ms : LEASE_MS,
 	};
 	int64_t id = request->id;
@@ -37,6 +38,7 @@ bool router_send(struct models_run *run, int64_t request_id)
 	command.request = (struct request_command){
 		.request_id = request->id,
 		.model_id = request->model_id,
+		.tenant_id = request->tenant_id,
 		.lease_ms = request->lease_ms,
 	};
 	if (!run_send(run, command))

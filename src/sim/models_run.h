@@ -53,7 +53,7 @@ struct sim_request {
 	enum request_state state;
 	enum route_outcome outcome; /* the last that was told */
 	bool told;                  /* something was */
-	int64_t slot_id, lease_ms;
+	int64_t slot_id, lease_ms, tenant_id;
 	char reason[256]; /* why it was refused, or ended */
 };
 
@@ -126,7 +126,7 @@ int64_t runner_used_mib(const struct models_run *run, int runner, int gpu);
 
 /* models_router.c: requests, as routers see them */
 struct sim_request *router_ask(struct models_run *run, struct sim_model *model,
-                               enum request_use use, int64_t lease_ms);
+                               enum request_use use, int64_t lease_ms, int64_t tenant_id);
 bool router_send(struct models_run *run, int64_t request_id);
 bool router_told(struct models_run *run, const struct route_effect *route);
 bool router_done(struct models_run *run, int64_t request_id, enum request_end end);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "core/test/property_random.h"
 
 #define SECOND_MS INT64_C(1000)
@@ -66,7 +67,8 @@ void generator_init(struct generator *generator, uint64_t seed, const struct kee
                     const struct router *router)
 {
 	*generator = (struct generator){
-		.random = seed * 0x9e3779b97f4a7c15U,
+		/* Not a multiple of the step: neighbours would draw the same, one later. */
+		.random = hash_number(seed),
 		.now_ms = START_MS,
 		.keeper = keeper,
 		.router = router,

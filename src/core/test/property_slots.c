@@ -137,18 +137,6 @@ void check_evictions(const struct keeper *keeper, const struct router *router,
 	}
 }
 
-static bool is_evicting(const struct effects *effects, int64_t model_id)
-{
-	for (size_t i = 0; i < effects->count; i++) {
-		const struct slot_record *slot = effects->at[i].record;
-		if (effects->at[i].kind == EFFECT_PUT &&
-		    effects->at[i].record_kind == RECORD_SLOT && slot->model_id == model_id &&
-		    slot->state == SLOT_STOPPING)
-			return true;
-	}
-	return false;
-}
-
 void check_replicas(const struct keeper *keeper, const struct command *command,
                     const struct effects *effects, int64_t last_id)
 {
@@ -168,8 +156,8 @@ void check_replicas(const struct keeper *keeper, const struct command *command,
 			      (long long)model->max_replicas);
 		if (slot->id > last_id && model->removed)
 			panic("model-%lld is removed, and gets a slot", (long long)model->id);
-		if (is_evicting(effects, model->id) && count < model->min_replicas &&
-		    slot->state == SLOT_STOPPING && slot->ready_ms > 0)
+		if (slot->state == SLOT_STOPPING && slot->ready_ms > 0 &&
+		    count < model->min_replicas && !is_leaving(keeper, slot->id))
 			panic("model-%lld has %lld slots left, less than its minimum of %lld",
 			      (long long)model->id, (long long)count,
 			      (long long)model->min_replicas);
