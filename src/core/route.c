@@ -110,6 +110,20 @@ static void tell(struct sched *sched, const struct request_entry *entry, enum ro
 			  .reason = reason });
 }
 
+/* The slot that the model's next request goes to; NULL: none has a place. */
+static struct slot *best_slot(const struct model *model)
+{
+	const struct heap *open = &model->open;
+
+	if (open->count < 2 || model->counts.routable > ROUTE_SCAN)
+		return heap_first(open);
+	struct slot *best = open->items[0];
+	for (size_t i = 1; i < open->count; i++)
+		if (route_before(open->items[i], best))
+			best = open->items[i];
+	return best;
+}
+
 /* After requests in flight in the slot came or went. */
 static void reorder(struct slot *slot)
 {
@@ -117,9 +131,9 @@ static void reorder(struct slot *slot)
 	struct heap *open = &slot->model->open;
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
 
-	if (heap_has(open, slot) != has_place)
+	if ((slot->open_place >= 0) != has_place)
 		(has_place ? heap_push : heap_remove)(open, slot);
-	else if (has_place)
+	else if (slot->rival_place >= 0 && has_place)
 		heap_update(open, slot);
 	for (int i = 0; i < node->rival_count; i++) {
 		struct slot *rival = node->rivals[i];
@@ -179,7 +193,7 @@ void route_serve(struct sched *sched, struct model *model)
 {
 	struct slot *slot;
 
-	while (model->waiting.first && (slot = heap_first(&model->open))) {
+	while (model->waiting.first && (slot = best_slot(model))) {
 		struct request_entry *entry = model->waiting.first;
 		queue_remove_entry(sched, entry);
 		grant(sched, entry, slot);
@@ -253,7 +267,7 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
 	entry->number = ++routes->last_number;
 	map_put(&routes->by_id, entry->id, entry);
-	struct slot *slot = heap_first(&model->open);
+	struct slot *slot = best_slot(model);
 	if (is_refused(sched, entry)) {
 		entry_end(routes, entry);
 	} else if (slot) {

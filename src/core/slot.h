@@ -34,6 +34,7 @@ struct slot {
 	bool cold;                    /* ready and idle beyond its time to live */
 	bool listed;                  /* among the slots that may be evicted; see evict.h */
 	int64_t cold_key;             /* its key there */
+	int64_t reload_ms;            /* what loading it again takes, while it is listed */
 	bool linked;                  /* known by id and by its model: not while it is planned */
 	bool dirty, recorded, gone;
 };
