@@ -151,7 +151,7 @@ static bool may_load(const struct slot *slot)
 /* Those that wait for a GPU are passed only by what does not touch it. */
 void slot_load_next(struct sched *sched, struct node *node)
 {
-	for (int i = 0; i < node->reservation_count; i++) {
+	for (int i = 0; i < node->reservation_count && node_is_open(node); i++) {
 		struct slot *slot = node->reservations[i]->slot;
 		if (!slot || slot->r.state != SLOT_PLACED || !slot->linked || !may_load(slot))
 			continue;
@@ -352,6 +352,7 @@ void slot_node_changed(struct sched *sched, struct node *node)
 		replica_list(sched, slot->model);
 	}
 	slot_stop_drained(sched, node);
+	slot_load_next(sched, node);
 }
 
 /* Stopping one may be the end of others' wait, so the list is gone through anew. */
