@@ -124,34 +124,43 @@ static struct slot *best_slot(const struct model *model)
 	return best;
 }
 
-/* After requests in flight in the slot came or went. */
-static void reorder(struct slot *slot)
+/* Slots whose order depends on the node's requests leave their heaps before these
+ * change and come back afterwards: several may be in one heap. */
+static void unlist_rivals(const struct node *node)
 {
-	const struct node *node = slot->reservation->node;
-	struct heap *open = &slot->model->open;
+	for (int i = 0; i < node->rival_count; i++)
+		if (node->rivals[i]->open_place >= 0)
+			heap_remove(&node->rivals[i]->model->open, node->rivals[i]);
+}
+
+static void list(struct slot *slot)
+{
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
 
 	if ((slot->open_place >= 0) != has_place)
-		(has_place ? heap_push : heap_remove)(open, slot);
-	else if (slot->rival_place >= 0 && has_place)
-		heap_update(open, slot);
-	for (int i = 0; i < node->rival_count; i++) {
-		struct slot *rival = node->rivals[i];
-		if (rival != slot && rival->open_place >= 0)
-			heap_update(&rival->model->open, rival);
-	}
+		(has_place ? heap_push : heap_remove)(&slot->model->open, slot);
+}
+
+static void list_rivals(const struct node *node)
+{
+	for (int i = 0; i < node->rival_count; i++)
+		list(node->rivals[i]);
 }
 
 static void count_active(struct sched *sched, struct slot *slot, int64_t change)
 {
+	struct node *node = slot->reservation->node;
+
+	unlist_rivals(node);
 	slot->active += change;
 	slot->model->active += change;
-	slot->reservation->node->active += change;
+	node->active += change;
 	INVARIANT(slot->active >= 0 && slot->active <= slot->r.concurrency);
 	slot->r.used_ms = sched_now(sched);
+	list(slot);
+	list_rivals(node);
 	if (slot->cold)
 		slot_settle(sched, slot);
-	reorder(slot);
 }
 
 static void grant(struct sched *sched, struct request_entry *entry, struct slot *slot)

@@ -261,6 +261,7 @@ static void due_slots(struct sched *sched)
 
 static void time_passed(struct sched *sched)
 {
+	sched->meta.timed_ms = sched_now(sched);
 	late_releases(sched);
 	due_jobs(sched);
 	route_expire(sched);

@@ -99,6 +99,25 @@ static void run_all(struct run *run, struct generator *generator, int64_t comman
 	}
 }
 
+static void print_summary(const struct run *run)
+{
+	const struct bustle *bustle = &run->bustle;
+	int64_t samples = max64(bustle->samples, 1);
+
+	printf("%lld commands: %lld refused, %lld starts and loads, %lld cores loaded, %lld "
+	       "restarts, digest %016llx\n",
+	       (long long)run->number, (long long)run->refused, (long long)run->granted,
+	       (long long)run->loads, (long long)run->restarts, (unsigned long long)run->digest);
+	printf("%lld requests served, %lld refused, %lld expired, %lld that lost their slot\n",
+	       (long long)run->router.granted, (long long)run->router.refused,
+	       (long long)run->router.expired, (long long)run->router.moved);
+	printf(
+	    "on average %lld jobs waiting, %lld rights, %lld claims, %lld%% of GPU memory given\n",
+	    (long long)(bustle->waiting / samples), (long long)(bustle->rights / samples),
+	    (long long)(bustle->claims / samples),
+	    (long long)(100 * bustle->used_mib / max64(bustle->capacity_mib, 1)));
+}
+
 int main(int argc, char **argv)
 {
 	int64_t commands = argc > 1 ? strtoll(argv[1], NULL, 10) : 1000000;
@@ -119,13 +138,7 @@ int main(int argc, char **argv)
 	current.seed = seed;
 	run_all(&run, &generator, commands);
 	current.run = NULL;
-	printf("%lld commands: %lld refused, %lld starts and loads, %lld requests served, %lld "
-	       "refused, %lld expired, %lld lost their slot, %lld cores loaded, %lld restarts, "
-	       "digest %016llx\n",
-	       (long long)run.number, (long long)run.refused, (long long)run.granted,
-	       (long long)run.router.granted, (long long)run.router.refused,
-	       (long long)run.router.expired, (long long)run.router.moved, (long long)run.loads,
-	       (long long)run.restarts, (unsigned long long)run.digest);
+	print_summary(&run);
 	generator_free(&generator);
 	run_free(&run);
 	return 0;
