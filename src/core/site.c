@@ -167,10 +167,8 @@ static int32_t least_on_node(const struct ask *ask, const struct node *node)
 	int64_t sum = 0;
 	int count = 0;
 
-	if (node->gpu_count < ask->count)
-		return INT32_MAX;
 	if (ask->task || ask->total)
-		return 1;
+		return node->gpu_count < ask->count ? INT32_MAX : 1;
 	for (int i = 0; i < node->gpu_count; i++) {
 		int32_t on_gpu = least_on_gpu(ask, node->gpus[i]);
 		int at = count++;
@@ -178,7 +176,7 @@ static int32_t least_on_node(const struct ask *ask, const struct node *node)
 			least[at] = least[at - 1];
 		least[at] = on_gpu;
 	}
-	if (least[ask->count - 1] == INT32_MAX)
+	if (count < ask->count || least[ask->count - 1] == INT32_MAX)
 		return INT32_MAX;
 	for (int i = 0; i < ask->count; i++)
 		sum += least[i];
