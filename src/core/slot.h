@@ -84,7 +84,8 @@ void slot_timer(struct sched *sched, struct slot *slot);
 
 /* A slot that a node reports. One that is known is what the node says it is;
  * one that is not is adopted if it matches a model that is not removed: the
- * node's GPUs that measurements name for it are a split that the model allows.
+ * node's GPUs that measurements name for it are a split that the model allows,
+ * nobody was given one of them whole, and it is ready or none is being loaded onto.
  * False if it is unknown and does not match: it is to be stopped, and counts as
  * foreign until it is gone. */
 bool slot_reported(struct sched *sched, struct node *node, const struct slot_report *slot,

@@ -104,6 +104,19 @@ static void adopt(struct sched *sched, struct model *model, struct node *node, i
 		facts_over(sched, reservation->parts[i].gpu);
 }
 
+/* Not on a GPU that someone was given whole; and while it loads, not on one that
+ * another is being loaded onto: nobody ordered that. */
+static bool may_stay(const struct found *found, bool ready)
+{
+	for (int i = 0; i < found->count; i++) {
+		const struct gpu *gpu = found->parts[i].gpu;
+		if (gpu->books.whole_owners > 0 || gpu->books.whole_claims > 0 ||
+		    (!ready && gpu->loading > 0))
+			return false;
+	}
+	return true;
+}
+
 bool slot_reported(struct sched *sched, struct node *node, const struct slot_report *report,
                    const struct node_report_command *all)
 {
@@ -115,7 +128,7 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 		struct found found = find_parts(sched, node, all, report->reservation_id);
 		if (!model || model->r.removed || found.count == 0 || found.too_many ||
 		    model_part_mib(model, found.count) == 0 || report->reservation_id <= 0 ||
-		    report->reservation_id > ID_MAX ||
+		    report->reservation_id > ID_MAX || !may_stay(&found, report->ready) ||
 		    map_get(&sched->reservations, report->reservation_id))
 			return false;
 		adopt(sched, model, node, report->reservation_id, &found);

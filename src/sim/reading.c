@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MIB_PER_GIB 1024
+#define GIB_MAX 1000000
+#define MIB_SLACK 0.001
+
 void reading_at(struct reading *reading, const char *format, ...)
 {
 	va_list arguments;
@@ -155,4 +159,66 @@ int64_t read_thousandths_or(struct reading *reading, const json_t *object, const
 	reading_refuse(reading, "%s is %g and should be from 0 to %lld", name, number,
 	               (long long)at_most);
 	return 0;
+}
+
+int64_t read_gib_value(struct reading *reading, const json_t *value, const char *name,
+                       enum rounding rounding)
+{
+	if (!json_is_number(value)) {
+		refuse_kind(reading, value, name, "a number");
+		return 0;
+	}
+	double gib = json_number_value(value);
+	if (gib < 0 || gib > GIB_MAX) {
+		reading_refuse(reading, "%s is %g and should be from 0 to %d", name, gib, GIB_MAX);
+		return 0;
+	}
+	/* 0.1 GiB is written as a number that is a little more: that is not a MiB more. */
+	double mib = gib * MIB_PER_GIB;
+	double rounded = rounding == ROUND_UP ? mib + 1 - MIB_SLACK : mib + MIB_SLACK;
+	return (int64_t)rounded;
+}
+
+int64_t read_gib(struct reading *reading, const json_t *object, const char *name,
+                 enum rounding rounding)
+{
+	return read_gib_value(reading, get(object, name), name, rounding);
+}
+
+int64_t read_gib_or(struct reading *reading, const json_t *object, const char *name,
+                    enum rounding rounding, int64_t otherwise)
+{
+	return read_has(object, name) ? read_gib(reading, object, name, rounding) : otherwise;
+}
+
+int read_word(struct reading *reading, const json_t *object, const char *name,
+              const struct words *words)
+{
+	const char *text = read_text(reading, object, name);
+	char wanted[256] = "";
+	size_t size = 0;
+	for (int i = 0; i < words->count; i++) {
+		const char *before = i == 0 ? "" : i == words->count - 1 ? " or " : ", ";
+		if (strcmp(text, words->at[i]) == 0)
+			return i;
+		int added =
+		    snprintf(wanted + size, sizeof(wanted) - size, "%s%s", before, words->at[i]);
+		size = (size_t)added < sizeof(wanted) - size ? size + (size_t)added
+		                                             : sizeof(wanted) - 1;
+	}
+	reading_refuse(reading, "%s is '%s' and should be %s", name, text, wanted);
+	return 0;
+}
+
+bool read_is_listed(const char *name, const char *list)
+{
+	size_t length = strlen(name);
+	while (*list) {
+		size_t word = strcspn(list, " ");
+		if (word == length && strncmp(list, name, length) == 0)
+			return true;
+		list += word;
+		list += strspn(list, " ");
+	}
+	return false;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "core/field.h"
 
 /* Readers give a harmless value when something is wrong and remember only the
  * first such thing, so that many fields can be read before one looks whether
@@ -47,5 +48,22 @@ bool read_flag_or(struct reading *reading, const json_t *object, const char *nam
 /* A number that need not be whole, in thousandths, to the nearest. */
 int64_t read_thousandths_or(struct reading *reading, const json_t *object, const char *name,
                             int64_t at_most, int64_t otherwise);
+
+/* GiB, which need not be whole, as MiB: rounded up for what is asked for, down
+ * for what there is. */
+enum rounding { ROUND_UP, ROUND_DOWN };
+int64_t read_gib(struct reading *reading, const json_t *object, const char *name,
+                 enum rounding rounding);
+int64_t read_gib_or(struct reading *reading, const json_t *object, const char *name,
+                    enum rounding rounding, int64_t otherwise);
+/* The same for a value that is not a field, such as one of a list. */
+int64_t read_gib_value(struct reading *reading, const json_t *value, const char *name,
+                       enum rounding rounding);
+/* One of the words, by its number. */
+int read_word(struct reading *reading, const json_t *object, const char *name,
+              const struct words *words);
+
+/* Whether `name` is one of the words in `list`, which a blank separates. */
+bool read_is_listed(const char *name, const char *list);
 
 #endif

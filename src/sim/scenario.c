@@ -6,17 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/models.h"
 #include "sim/queues.h"
 
 enum { EXIT_FAILED = 1, EXIT_UNREADABLE = 2 };
 
 /* A file does not say what its cases are: a field that only such cases have does. */
 static const struct scenario_kind {
-	const char *name, *field;
-	scenario_run *run; /* NULL: this build cannot */
+	const char *field;
+	scenario_run *run;
 } scenario_kinds[] = {
-	{ "queue", "tenants", queues_run },
-	{ "model", "runners", NULL },
+	{ "tenants", queues_run },
+	{ "runners", models_run_case },
 };
 enum { SCENARIO_KINDS = sizeof(scenario_kinds) / sizeof(scenario_kinds[0]) };
 
@@ -125,11 +126,6 @@ static void run_cases(struct runner *runner, const char *path, const json_t *cas
 		if (!kind) {
 			complain(runner, "%s: case %zu ('%s') has neither tenants nor runners",
 			         path, i + 1, text_field(scenario, "name", ""));
-		} else if (!kind->run) {
-			complain(runner,
-			         "%s: these are %s cases, which this build does not run yet", path,
-			         kind->name);
-			return;
 		} else {
 			run_case(runner, kind->run, scenario, i + 1);
 		}

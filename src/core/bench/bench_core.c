@@ -17,6 +17,8 @@ int main(int argc, char **argv)
 		queue_bench(&report, size);
 		placement_bench(&report, size, argc > 2 ? argv[2] : "../shared/traces/openb");
 		reclaim_bench(&report, size);
+		route_bench(&report, size);
+		evict_bench(&report, size);
 		big_bench(&report, size);
 	}
 	putchar('\n');

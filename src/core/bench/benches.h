@@ -16,5 +16,9 @@ void placement_bench(struct report *report, enum size size, const char *trace);
 void big_bench(struct report *report, enum size size);
 /* A full cluster of which most is reclaimed by others in one pass. */
 void reclaim_bench(struct report *report, enum size size);
+/* 1,000 warm models on 1,000 GPUs, and many requests. */
+void route_bench(struct report *report, enum size size);
+/* 1,000 GPUs full of idle slots, and requests for models that have none. */
+void evict_bench(struct report *report, enum size size);
 
 #endif

@@ -33,7 +33,8 @@ static bool may_step(enum phase from, enum phase to, enum command_kind kind)
 		return from == PHASE_CLAIM && kind == COMMAND_PASS;
 	case PHASE_LIVE:
 		return from == PHASE_HELD &&
-		       (kind == COMMAND_TASK_STARTED || kind == COMMAND_NODE_REPORT);
+		       (kind == COMMAND_TASK_STARTED || kind == COMMAND_NODE_REPORT ||
+		        kind == COMMAND_SLOT_LOADING || kind == COMMAND_SLOT_READY);
 	case PHASE_RELEASING:
 		return from != PHASE_CLAIM || kind == COMMAND_PASS;
 	default:
@@ -61,7 +62,9 @@ static void check_reservation_step(const struct keeper *keeper, const struct com
 	    keeper_find(keeper, RECORD_RESERVATION, after->id, 0);
 
 	if (!before) { /* one that was started and then made way in the same pass is releasing */
-		if (command->kind != COMMAND_PASS || after->phase == PHASE_LIVE)
+		bool adopted = after->job_id == 0 && command->kind == COMMAND_NODE_REPORT &&
+		               after->phase != PHASE_CLAIM && after->phase != PHASE_HELD;
+		if (!adopted && (command->kind != COMMAND_PASS || after->phase == PHASE_LIVE))
 			panic("reservation %lld begins in phase %d", (long long)after->id,
 			      after->phase);
 		return;
@@ -70,9 +73,18 @@ static void check_reservation_step(const struct keeper *keeper, const struct com
 		panic("reservation %lld goes from phase %d to %d", (long long)after->id,
 		      before->phase, after->phase);
 	if (before->job_id != after->job_id || before->task != after->task ||
-	    before->node_id != after->node_id || before->cpu_milli != after->cpu_milli ||
-	    before->host_bytes != after->host_bytes || !same_parts(&before->parts, &after->parts))
+	    before->model_id != after->model_id || before->node_id != after->node_id ||
+	    before->cpu_milli != after->cpu_milli || before->host_bytes != after->host_bytes ||
+	    !same_parts(&before->parts, &after->parts))
 		panic("reservation %lld is not what it was", (long long)after->id);
+}
+
+/* A slot that waits for another to be loaded: its node does not know of it. */
+static bool was_not_ordered(const struct keeper *keeper, int64_t id)
+{
+	const struct slot_record *slot = keeper_find(keeper, RECORD_SLOT, id, 0);
+
+	return slot && slot->state == SLOT_PLACED;
 }
 
 /* Memory counts until the node has said that it is back, or is given up. */
@@ -81,7 +93,7 @@ static void check_reservation_end(const struct keeper *keeper, const struct comm
 {
 	const struct reservation_record *before = keeper_find(keeper, RECORD_RESERVATION, id, 0);
 
-	if (!before || before->phase == PHASE_CLAIM)
+	if (!before || before->phase == PHASE_CLAIM || was_not_ordered(keeper, id))
 		return;
 	switch (command->kind) {
 	case COMMAND_NODE_REPORT:
@@ -95,6 +107,10 @@ static void check_reservation_end(const struct keeper *keeper, const struct comm
 		break;
 	case COMMAND_TASK_EXITED:
 		if (command->task.reservation_id == id && command->task.released)
+			return;
+		break;
+	case COMMAND_SLOT_EXITED:
+		if (command->slot.reservation_id == id && command->slot.released)
 			return;
 		break;
 	default:
@@ -278,7 +294,8 @@ void check_jobs(const struct keeper *keeper, bool after_pass)
 	if (count != keeper_job_count(keeper))
 		panic("%zu jobs are kept, and the states of %zu", keeper_job_count(keeper), count);
 	for (size_t i = 0; i < keeper_reservation_count(keeper); i++)
-		tally_reservation(keeper, tallies, keeper_reservation(keeper, i));
+		if (keeper_reservation(keeper, i)->job_id != 0)
+			tally_reservation(keeper, tallies, keeper_reservation(keeper, i));
 	for (size_t i = 0; i < keeper_task_count(keeper); i++)
 		tally_task(keeper, tallies, keeper_task(keeper, i));
 	for (size_t i = 0; i < count; i++)

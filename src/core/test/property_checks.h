@@ -5,6 +5,7 @@
 #include "core/command.h"
 #include "core/effects.h"
 #include "core/test/property_keeper.h"
+#include "core/test/property_router.h"
 
 /* All of these panic with what is wrong. They know nothing of the inside of the
  * core: what they compare is recounted from the records that it wrote. */
@@ -36,6 +37,33 @@ void check_effects(const struct keeper *keeper, const struct command *command,
  * gangs and splits are whole. Reservations up to `last_id` were there before. */
 void check_grants(const struct keeper *keeper, const struct command *command,
                   const struct effects *effects, int64_t last_id);
+
+/* property_slots.c. Whether slots, models and reservations fit together, and no
+ * GPU has two loads at once. */
+void check_slots(const struct keeper *keeper);
+/* Whether all that a pass evicts is idle beyond its time, not pinned, and without
+ * requests. With the records and requests as they were before the command. */
+void check_evictions(const struct keeper *keeper, const struct router *router,
+                     const struct command *command, const struct effects *effects, int64_t now_ms);
+/* Whether models that gained or lost a slot are within their replicas; after. */
+void check_replicas(const struct keeper *keeper, const struct command *command,
+                    const struct effects *effects, int64_t last_id);
+/* MiB on each GPU of a split, by what people put; 0: not allowed. */
+int64_t model_each_mib(const struct model_record *model, int64_t count);
+/* Whether the slot has the parts that its model wants. */
+void check_slot_parts(const struct keeper *keeper, const struct reservation_record *right);
+/* Whether an order says what was decided. */
+void check_load(const struct keeper *keeper, const struct load_order *order);
+
+/* Slots that have a right with this command, and had none: those that were not
+ * there, and claims. To be called before the keeper applies the effects. */
+struct id_set {
+	int64_t *at;
+	size_t count, capacity;
+};
+void new_rights(struct id_set *set, const struct keeper *keeper, const struct effects *effects);
+/* The law for these; after. */
+void check_new_rights(const struct id_set *set, const struct keeper *keeper, int64_t last_id);
 
 /* Whether jobs, tasks and reservations fit together. After a pass, also whether
  * every gang is whole, but for those in their time of grace. */

@@ -77,6 +77,60 @@ static void release_holds(struct run *run, struct generator *generator)
 	}
 }
 
+/* Nothing is kept loaded but for those who ask. */
+static void calm_models(struct run *run, struct generator *generator)
+{
+	for (size_t i = 0; i < keeper_model_count(&run->keeper); i++) {
+		const struct model_record *old = keeper_model(&run->keeper, i);
+		struct command command = at_once(generator, COMMAND_PUT_MODEL);
+		if (old->removed)
+			continue;
+		command.model.model = *old;
+		command.model.administrator = true;
+		command.model.model.pinned = command.model.model.prewarm = false;
+		command.model.model.min_replicas = 0;
+		run_command(run, &command);
+	}
+}
+
+/* A slot goes one step on: it is ready, or its memory is back. */
+static void go_on_with_slot(struct run *run, struct generator *generator, int64_t id)
+{
+	const struct slot_record *slot = keeper_find(&run->keeper, RECORD_SLOT, id, 0);
+	struct command command = at_once(generator, COMMAND_SLOT_READY);
+
+	if (!slot || (slot->state != SLOT_LOADING && slot->state != SLOT_STOPPING))
+		return;
+	if (slot->state == SLOT_STOPPING) {
+		command.kind = COMMAND_MEMORY_RELEASED;
+		command.task.reservation_id = id;
+		command.task.message = "";
+	} else {
+		command.slot.reservation_id = id;
+		command.slot.address = "http://node:1";
+		command.slot.message = "";
+	}
+	run_command(run, &command);
+}
+
+/* All requests in flight end; what waited may be in flight then. */
+static void end_flying(struct run *run, struct generator *generator)
+{
+	size_t count = run->router.count;
+	int64_t *ids = memory_alloc((count + 1) * sizeof(*ids));
+
+	for (size_t i = 0; i < count; i++)
+		ids[i] = run->router.at[i].slot_id ? run->router.at[i].id : 0;
+	for (size_t i = 0; i < count; i++) {
+		struct command command = at_once(generator, COMMAND_REQUEST_DONE);
+		if (!ids[i])
+			continue;
+		command.done.request_id = ids[i];
+		run_command(run, &command);
+	}
+	free(ids);
+}
+
 /* Each goes one step on: starts, ends, gives its memory back. */
 static void go_on(struct run *run, struct generator *generator)
 {
@@ -89,6 +143,10 @@ static void go_on(struct run *run, struct generator *generator)
 		struct command command = at_once(generator, COMMAND_MEMORY_RELEASED);
 		if (all[i].phase == PHASE_CLAIM)
 			continue;
+		if (all[i].job_id == 0) {
+			go_on_with_slot(run, generator, all[i].id);
+			continue;
+		}
 		if (all[i].phase == PHASE_HELD)
 			command.kind = COMMAND_TASK_STARTED;
 		if (all[i].phase == PHASE_LIVE)
@@ -225,6 +283,98 @@ static void check_drained(const struct keeper *keeper)
 	}
 }
 
+/* Whether a GPU of the node has the memory, the rest of it being empty. */
+static bool is_large(const struct gpu_record *gpu, const struct node_record *node,
+                     const struct model_record *model, int64_t mib)
+{
+	bool allowed = !*model->gpu_models || strcmp(model->gpu_models, gpu->model) == 0;
+
+	return gpu->node_id == node->id && gpu->present && gpu->healthy && !gpu->mig_mode &&
+	       allowed && gpu->capacity_mib - gpu->overhead_mib - gpu->foreign_mib >= mib;
+}
+
+/* Whether an empty node takes a slot of the model on one GPU, or divided. */
+static bool model_fits(const struct keeper *keeper, const struct node_record *node,
+                       const struct model_record *model)
+{
+	if (node->state != NODE_ONLINE || !node->reported || node->draining ||
+	    !has_labels(node, model->node_labels) || node->cpu_milli < model->cpu_milli ||
+	    node->host_bytes < model->host_bytes)
+		return false;
+	for (int64_t count = 1; count <= PARTS_MAX; count++) {
+		int64_t each = model_each_mib(model, count), found = 0;
+		for (size_t i = 0; each > 0 && i < keeper_gpu_count(keeper); i++)
+			found += is_large(keeper_gpu(keeper, i), node, model, each);
+		if (each > 0 && found >= count)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a slot of the model is out of reach: it counts until its node is lost. */
+static bool is_out_of_reach(const struct keeper *keeper, int64_t model_id)
+{
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *right = keeper_reservation(keeper, i);
+		const struct node_record *node =
+		    keeper_find(keeper, RECORD_NODE, right->node_id, 0);
+		if (right->model_id == model_id && (node->state != NODE_ONLINE || !node->reported))
+			return true;
+	}
+	return false;
+}
+
+/* A request that still waits, and whose model would fit; NULL: there is none. */
+static const struct model_record *find_waiting(const struct run *run)
+{
+	for (size_t i = 0; i < run->router.count; i++) {
+		const struct model_record *model =
+		    keeper_find(&run->keeper, RECORD_MODEL, run->router.at[i].model_id, 0);
+		if (run->router.at[i].slot_id)
+			return model;
+		if (is_out_of_reach(&run->keeper, model->id))
+			continue;
+		for (size_t n = 0; n < keeper_node_count(&run->keeper); n++)
+			if (model_fits(&run->keeper, keeper_node(&run->keeper, n), model))
+				return model;
+	}
+	return NULL;
+}
+
+/* Everyone who asks for something that fits is served; then all models go. */
+static void serve_all(struct run *run, struct generator *generator)
+{
+	const struct model_record *waiting = NULL;
+
+	calm_models(run, generator);
+	for (int round = 0; round < ROUNDS && (round == 0 || (waiting = find_waiting(run)));
+	     round++) {
+		struct command pass = at_once(generator, COMMAND_PASS);
+		pass.units = INT64_MAX;
+		run_command(run, &pass);
+		go_on(run, generator);
+		end_flying(run, generator);
+		generator->now_ms += 1000;
+	}
+	if (waiting) {
+		struct buffer text = { 0 };
+		struct error error;
+		record_print(&text, RECORD_MODEL, waiting);
+		buffer_text(&text, "\n");
+		sched_why_model(run->sched, waiting->id, 0, &text, &error);
+		panic("a request waits for a model that would fit: %s", text.data);
+	}
+	while (keeper_model_count(&run->keeper) > 0) {
+		struct command command = at_once(generator, COMMAND_REMOVE_MODEL);
+		command.id = keeper_model(&run->keeper, 0)->id;
+		if (!keeper_model(&run->keeper, 0)->removed)
+			run_command(run, &command);
+		go_on(run, generator);
+	}
+	if (run->router.count > 0)
+		panic("%zu requests are left, and no models", run->router.count);
+}
+
 void drain(struct run *run, struct generator *generator)
 {
 	int quiet = 0;
@@ -232,6 +382,7 @@ void drain(struct run *run, struct generator *generator)
 	lift_limits(run, generator);
 	heal_machines(run, generator);
 	release_holds(run, generator);
+	serve_all(run, generator);
 	for (int round = 0; round < ROUNDS && quiet < QUIET_ROUNDS; round++) {
 		struct command pass = at_once(generator, COMMAND_PASS);
 		pass.units = INT64_MAX;

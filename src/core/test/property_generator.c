@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "core/test/property_random.h"
 
 #define SECOND_MS INT64_C(1000)
@@ -52,17 +53,25 @@ void generator_turn(struct generator *generator)
 		.step_ms =
 		    chance(random, 80) ? between(random, 10, 4000) : between(random, 10, 60000),
 	};
+	if (chance(random, 75)) {
+		flavour->models = between(random, 1, 14);
+		flavour->serving = (int)between(random, 5, 60);
+		flavour->requests = chance(random, 70);
+	}
 	for (int i = 0; i <= GPU_UNEVEN; i++)
 		flavour->kinds[i] = chance(random, 70) ? (int)between(random, 1, 20) : 1;
 	generator_draw_templates(generator);
 }
 
-void generator_init(struct generator *generator, uint64_t seed, const struct keeper *keeper)
+void generator_init(struct generator *generator, uint64_t seed, const struct keeper *keeper,
+                    const struct router *router)
 {
 	*generator = (struct generator){
-		.random = seed * 0x9e3779b97f4a7c15U,
+		/* Not a multiple of the step: neighbours would draw the same, one later. */
+		.random = hash_number(seed),
 		.now_ms = START_MS,
 		.keeper = keeper,
+		.router = router,
 	};
 	world_init(&generator->world, &generator->random);
 	generator_turn(generator);
@@ -202,6 +211,7 @@ struct command generator_config(struct generator *generator)
 	config.promise_jobs = between(random, 0, 6);
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);
+	config.lease_ms = between(random, 1, 600) * SECOND_MS;
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	if (chance(random, 3))
@@ -395,6 +405,8 @@ static bool generate_progress(struct generator *generator, struct command *comma
 	}
 	if (is_silent(generator, reservation->node_id) && !rarely(random, 20))
 		return false;
+	if (reservation->job_id == 0)
+		return generate_slot_progress(generator, command, reservation->id);
 	switch (reservation->phase) {
 	case PHASE_HELD:
 		return tell_of_held(generator, command, reservation->id);
@@ -553,9 +565,13 @@ struct command generator_next(struct generator *generator)
 		size_t i = 0;
 		while ((at -= table[i].weight) >= 0)
 			i++;
+		bool serving = chance(&generator->random, generator->flavour.serving);
 		command = (struct command){ .now_ms = now_ms };
-		if (table[i].generate(generator, &command))
+		if (serving ? generate_serving(generator, &command)
+		            : table[i].generate(generator, &command)) {
+			command.now_ms = now_ms;
 			return command;
+		}
 	}
 	return (struct command){ .kind = COMMAND_PASS, .now_ms = now_ms, .units = 100000 };
 }

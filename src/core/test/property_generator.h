@@ -4,6 +4,7 @@
 
 #include "core/command.h"
 #include "core/test/property_keeper.h"
+#include "core/test/property_router.h"
 #include "core/test/property_world.h"
 
 #define TEMPLATES 24
@@ -28,6 +29,9 @@ struct flavour {
 	int faults;               /* thousandths of commands that report something bad */
 	int exits, releases;      /* percent: how soon tasks end, and memory is back */
 	int64_t step_ms;          /* how fast time goes */
+	int64_t models;           /* that are served, at the most; 0: none */
+	int serving;              /* percent of commands that are about them */
+	bool requests;            /* someone asks for them */
 	struct template templates[TEMPLATES];
 };
 
@@ -36,13 +40,16 @@ struct generator {
 	uint64_t random;
 	int64_t now_ms;
 	const struct keeper *keeper;
+	const struct router *router;
 	struct world world;
 	struct flavour flavour;
 	struct arena arena; /* what the last command points to */
 	int64_t number;     /* for names */
+	int64_t last_request;
 };
 
-void generator_init(struct generator *generator, uint64_t seed, const struct keeper *keeper);
+void generator_init(struct generator *generator, uint64_t seed, const struct keeper *keeper,
+                    const struct router *router);
 void generator_free(struct generator *generator);
 /* Another flavour from now on. */
 void generator_turn(struct generator *generator);
@@ -54,6 +61,11 @@ struct command generator_next(struct generator *generator);
 struct command generator_report(struct generator *generator, struct machine *machine, bool honest);
 struct command generator_tenant(struct generator *generator, const struct tenant_record *old);
 struct command generator_config(struct generator *generator);
+
+/* property_models.c: models, requests, and what nodes tell of a slot. */
+struct command generator_model(struct generator *generator, const struct model_record *old);
+bool generate_serving(struct generator *generator, struct command *command);
+bool generate_slot_progress(struct generator *generator, struct command *command, int64_t id);
 
 /* property_submit.c: kinds of jobs for the flavour, and a submission of one. */
 void generator_draw_templates(struct generator *generator);

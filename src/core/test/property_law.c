@@ -73,13 +73,13 @@ static bool has_word(const char *list, char separator, const char *word, size_t 
 	return false;
 }
 
-static void check_wanted_node(const struct job_record *job, const struct node_record *node)
+static void check_wanted_node(const char *labels, const struct node_record *node)
 {
-	for (const char *at = job->node_labels; *at;) {
+	for (const char *at = labels; *at;) {
 		size_t length = strcspn(at, "\n");
 		if (!has_word(node->labels, '\n', at, length))
-			panic("job-%lld is on node %s, which has not all labels",
-			      (long long)job->id, node->name);
+			panic("something is on node %s, which has not all labels: %s", node->name,
+			      labels);
 		at += length + (at[length] != '\0');
 	}
 }
@@ -184,7 +184,63 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 	}
 	if (!is_new)
 		return;
-	check_wanted_node(job, node);
+	check_wanted_node(job->node_labels, node);
+}
+
+/* The same for a slot. */
+static void check_slot_right(const struct keeper *keeper, const struct reservation_record *granted,
+                             bool is_new)
+{
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, granted->node_id, 0);
+	const struct model_record *model = keeper_find(keeper, RECORD_MODEL, granted->model_id, 0);
+
+	if (node->state != NODE_ONLINE || !node->reported || node->draining)
+		panic("node %s takes nothing new, and got a slot", node->name);
+	check_distinct(granted);
+	check_host(keeper, node, granted);
+	for (int64_t i = 0; i < granted->parts.count; i++) {
+		const int64_t *part = granted->parts.at + i * PART_WIDTH;
+		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, part[PART_GPU], 0);
+		check_open(keeper, node, gpu);
+		check_law(keeper, gpu);
+		if (is_new && *model->gpu_models &&
+		    !has_word(model->gpu_models, '|', gpu->model, strlen(gpu->model)))
+			panic("model-%lld is on a GPU of model %s", (long long)model->id,
+			      gpu->model);
+	}
+	if (!is_new)
+		return;
+	check_slot_parts(keeper, granted);
+	check_wanted_node(model->node_labels, node);
+}
+
+void new_rights(struct id_set *set, const struct keeper *keeper, const struct effects *effects)
+{
+	set->count = 0;
+	for (size_t i = 0; i < effects->count; i++) {
+		const struct reservation_record *after = effects->at[i].record;
+		if (effects->at[i].kind != EFFECT_PUT ||
+		    effects->at[i].record_kind != RECORD_RESERVATION || after->job_id != 0 ||
+		    after->phase == PHASE_CLAIM)
+			continue;
+		const struct reservation_record *before =
+		    keeper_find(keeper, RECORD_RESERVATION, after->id, 0);
+		if (before && before->phase != PHASE_CLAIM)
+			continue;
+		array_reserve(set->at, set->capacity, set->count + 1);
+		set->at[set->count++] = after->id;
+	}
+}
+
+void check_new_rights(const struct id_set *set, const struct keeper *keeper, int64_t last_id)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct reservation_record *right =
+		    keeper_find(keeper, RECORD_RESERVATION, set->at[i], 0);
+		/* What a node already has is a fact, and counts whether it fits or not. */
+		if (right && right->phase == PHASE_HELD)
+			check_slot_right(keeper, right, right->id > last_id);
+	}
 }
 
 /* What runs of a job, all together. Tasks that are being moved count. */
@@ -300,9 +356,12 @@ static void check_order(const struct keeper *keeper, const struct command *comma
 void check_grants(const struct keeper *keeper, const struct command *command,
                   const struct effects *effects, int64_t last_id)
 {
-	for (size_t i = 0; i < effects->count; i++)
+	for (size_t i = 0; i < effects->count; i++) {
 		if (effects->at[i].kind == EFFECT_START)
 			check_order(keeper, command, &effects->at[i].order, last_id);
+		if (effects->at[i].kind == EFFECT_LOAD)
+			check_load(keeper, &effects->at[i].load);
+	}
 }
 
 void holdings_free(struct holdings *holdings)
@@ -311,18 +370,28 @@ void holdings_free(struct holdings *holdings)
 	*holdings = (struct holdings){ 0 };
 }
 
-static void hold(struct holdings *holdings, const struct keeper *keeper,
-                 const struct job_record *job, const struct amounts *amounts)
+static void hold(struct holdings *holdings, const struct keeper *keeper, int64_t tenant_id,
+                 bool fixed, const struct amounts *amounts)
 {
-	for (int64_t id = job->tenant_id; id;) {
+	for (int64_t id = tenant_id; id;) {
 		int64_t place = keeper_place(keeper, RECORD_TENANT, id, 0);
 		if (place < 0)
-			panic("tenant-%lld is not kept, and has jobs", (long long)id);
+			panic("tenant-%lld is not kept, and has jobs or slots", (long long)id);
 		amounts_add(&holdings->at[place].held, amounts);
-		if (!job->preemptible)
+		if (fixed)
 			amounts_add(&holdings->at[place].fixed, amounts);
 		id = keeper_tenant(keeper, (size_t)place)->parent_id;
 	}
+}
+
+static void hold_slot(struct holdings *holdings, const struct keeper *keeper,
+                      const struct reservation_record *reservation, const struct amounts *amounts)
+{
+	const struct model_record *model =
+	    keeper_find(keeper, RECORD_MODEL, reservation->model_id, 0);
+	const struct slot_record *slot = keeper_find(keeper, RECORD_SLOT, reservation->id, 0);
+
+	hold(holdings, keeper, model->tenant_id, slot->fixed, amounts);
 }
 
 static struct amounts amounts_of(const struct reservation_record *reservation)
@@ -353,10 +422,15 @@ void holdings_count(struct holdings *holdings, const struct keeper *keeper)
 		if (reservation->phase == PHASE_RELEASING)
 			continue;
 		struct amounts amounts = amounts_of(reservation);
+		if (reservation->job_id == 0) {
+			hold_slot(holdings, keeper, reservation, &amounts);
+			continue;
+		}
 		int64_t place = keeper_place(keeper, RECORD_JOB, reservation->job_id, 0);
+		const struct job_record *job = keeper_job(keeper, (size_t)place);
 		amounts.of[AMOUNT_JOBS] = !counted[place];
 		counted[place] = true;
-		hold(holdings, keeper, keeper_job(keeper, (size_t)place), &amounts);
+		hold(holdings, keeper, job->tenant_id, !job->preemptible, &amounts);
 	}
 	free(counted);
 }

@@ -2,6 +2,7 @@
 #include "core/test/property_run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ void run_free(struct run *run)
 		buffer_free(&run->past[i]);
 	sched_free(run->sched);
 	keeper_free(&run->keeper);
+	router_free(&run->router);
+	free(run->rights.at);
 	effects_free(&run->effects);
 	effects_free(&run->other_effects);
 	buffer_free(&run->bytes);
@@ -167,6 +170,53 @@ static void load_shadow(struct run *run)
 	}
 }
 
+/* The effects but for those about requests, which are not stored. */
+static void encode_stored(struct buffer *bytes, const struct effects *effects)
+{
+	struct effects stored = *effects;
+
+	stored.at = memory_alloc((effects->count + 1) * sizeof(*stored.at));
+	stored.count = 0;
+	for (size_t i = 0; i < effects->count; i++)
+		if (effects->at[i].kind != EFFECT_ROUTE)
+			stored.at[stored.count++] = effects->at[i];
+	buffer_clear(bytes);
+	effects_encode(bytes, &stored);
+	free(stored.at);
+}
+
+/* A core that begins from what is stored, at whatever moment, does what the one
+ * does that never stopped, but for the requests that only that knows. The new
+ * core then follows for a while. */
+static void restart(struct run *run, struct sched *fresh, const struct command *start)
+{
+	struct error error;
+	struct buffer bytes = { 0 }, other = { 0 };
+
+	effects_clear(&run->other_effects);
+	if (!sched_apply(fresh, start, &run->other_effects, &error))
+		panic("a scheduler does not start: %s", error.text);
+	encode_stored(&bytes, &run->effects);
+	encode_stored(&other, &run->other_effects);
+	if (bytes.size != other.size || memcmp(bytes.data, other.data, bytes.size) != 0) {
+		print_difference(&run->effects, &run->other_effects);
+		panic("a scheduler that starts from what is stored does something else");
+	}
+	buffer_free(&bytes);
+	buffer_free(&other);
+	sched_check(fresh);
+	run->restarts++;
+	for (int i = 0; i < SHADOWS; i++) {
+		if (run->shadows[i].sched)
+			continue;
+		run->shadows[i] = (struct shadow){ .sched = fresh,
+			                           .since = run->number,
+			                           .until = run->number + 50 };
+		return;
+	}
+	sched_free(fresh);
+}
+
 static bool is_time_to_load(const struct run *run)
 {
 	if (run->number < 2000)
@@ -201,7 +251,8 @@ static void sample_bustle(struct bustle *bustle, const struct keeper *keeper)
 static void count_grants(struct run *run)
 {
 	for (size_t i = 0; i < run->effects.count; i++)
-		run->granted += run->effects.at[i].kind == EFFECT_START;
+		run->granted += run->effects.at[i].kind == EFFECT_START ||
+		                run->effects.at[i].kind == EFFECT_LOAD;
 }
 
 static int64_t last_reservation(const struct run *run)
@@ -222,15 +273,39 @@ static void check_submitted(const struct run *run)
 			panic("job-%lld was submitted, and is not kept", (long long)id);
 }
 
+/* Requests are not records: a core that is loaded knows none. */
+static void note_volatile(struct run *run, const struct command *command)
+{
+	switch (command->kind) {
+	case COMMAND_REQUEST:
+	case COMMAND_REQUEST_DONE:
+	case COMMAND_REQUEST_RENEW:
+		run->volatile_state = true;
+		break;
+	case COMMAND_RESET_REQUESTS:
+	case COMMAND_START:
+		run->volatile_state = false;
+		break;
+	default:
+		break;
+	}
+}
+
 static void keep(struct run *run, const struct command *command)
 {
 	bool pass = command->kind == COMMAND_PASS, sampled = is_sampled(run);
-	int64_t last_id = last_reservation(run);
+	int64_t last_id = last_reservation(run), now_ms = sched_meta(run->sched)->now_ms;
 
 	if (pass && sampled)
 		holdings_count(&run->before, &run->keeper);
 	check_effects(&run->keeper, command, &run->effects);
+	check_evictions(&run->keeper, &run->router, command, &run->effects, now_ms);
+	new_rights(&run->rights, &run->keeper, &run->effects);
 	keeper_apply(&run->keeper, &run->effects);
+	router_follow(&run->router, &run->keeper, command, &run->effects, now_ms);
+	note_volatile(run, command);
+	check_new_rights(&run->rights, &run->keeper, last_id);
+	check_replicas(&run->keeper, command, &run->effects, last_id);
 	check_grants(&run->keeper, command, &run->effects, last_id);
 	if (command->kind == COMMAND_SUBMIT)
 		check_submitted(run);
@@ -238,6 +313,8 @@ static void keep(struct run *run, const struct command *command)
 	if (!sampled)
 		return;
 	check_jobs(&run->keeper, pass);
+	check_slots(&run->keeper);
+	router_compare(&run->router, &run->keeper, run->sched);
 	sched_check(run->sched);
 	if (pass) {
 		holdings_count(&run->after, &run->keeper);
@@ -248,8 +325,12 @@ static void keep(struct run *run, const struct command *command)
 bool run_command(struct run *run, const struct command *command)
 {
 	struct error error;
+	struct sched *fresh = NULL;
 
 	remember(run, command);
+	if (command->kind == COMMAND_START && command->now_ms >= sched_meta(run->sched)->now_ms &&
+	    run->number > 0)
+		fresh = keeper_load(&run->keeper);
 	effects_clear(&run->effects);
 	bool applied = sched_apply(run->sched, command, &run->effects, &error);
 	buffer_clear(&run->bytes);
@@ -264,13 +345,16 @@ bool run_command(struct run *run, const struct command *command)
 	if (run->verbose > 1)
 		print_effects(&run->effects);
 	follow_all(run, command, applied, &error);
+	if (fresh)
+		restart(run, fresh, command);
 	if (applied)
 		keep(run, command);
 	else if (is_sampled(run))
 		sched_check(run->sched);
 	if (run->number % 101 == 0)
 		sample_bustle(&run->bustle, &run->keeper);
-	if (is_time_to_load(run))
+	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START;
+	if (!run->volatile_state && (reset || is_time_to_load(run)))
 		load_shadow(run);
 	run->number++;
 	return applied;

@@ -26,6 +26,9 @@ struct bustle {
 struct run {
 	struct sched *sched;
 	struct keeper keeper;
+	struct router router;
+	bool volatile_state; /* requests came or went since all routers started anew */
+	struct id_set rights;
 	struct shadow shadows[SHADOWS];
 	struct effects effects, other_effects;
 	struct buffer bytes, other_bytes;
@@ -33,7 +36,7 @@ struct run {
 	struct buffer past[PAST]; /* encoded */
 	struct arena arena;
 	int64_t number; /* of commands so far */
-	int64_t refused, granted, loads;
+	int64_t refused, granted, loads, restarts;
 	int64_t last_refused; /* number of the last command that was refused */
 	struct bustle bustle;
 	uint64_t digest; /* of all effects */

@@ -79,6 +79,10 @@ static void populate(struct run *run, struct generator *generator)
 		command = generator_tenant(generator, keeper_tenant(&run->keeper, i));
 		run_command(run, &command);
 	}
+	for (int64_t i = 0; i < generator->flavour.models / 2; i++) {
+		command = generator_model(generator, NULL);
+		run_command(run, &command);
+	}
 }
 
 static void run_all(struct run *run, struct generator *generator, int64_t commands)
@@ -100,9 +104,13 @@ static void print_summary(const struct run *run)
 	const struct bustle *bustle = &run->bustle;
 	int64_t samples = max64(bustle->samples, 1);
 
-	printf("%lld commands: %lld refused, %lld starts, %lld cores loaded, digest %016llx\n",
+	printf("%lld commands: %lld refused, %lld starts and loads, %lld cores loaded, %lld "
+	       "restarts, digest %016llx\n",
 	       (long long)run->number, (long long)run->refused, (long long)run->granted,
-	       (long long)run->loads, (unsigned long long)run->digest);
+	       (long long)run->loads, (long long)run->restarts, (unsigned long long)run->digest);
+	printf("%lld requests served, %lld refused, %lld expired, %lld that lost their slot\n",
+	       (long long)run->router.granted, (long long)run->router.refused,
+	       (long long)run->router.expired, (long long)run->router.moved);
 	printf(
 	    "on average %lld jobs waiting, %lld rights, %lld claims, %lld%% of GPU memory given\n",
 	    (long long)(bustle->waiting / samples), (long long)(bustle->rights / samples),
@@ -125,7 +133,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGABRT, stop_on_signal);
 	run_init(&run, verbose);
-	generator_init(&generator, seed, &run.keeper);
+	generator_init(&generator, seed, &run.keeper, &run.router);
 	current.run = &run;
 	current.seed = seed;
 	run_all(&run, &generator, commands);

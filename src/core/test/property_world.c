@@ -237,23 +237,94 @@ static bool is_running(struct world *world, const struct reservation_record *res
 	return reservation->phase == PHASE_LIVE || chance(world->random, 70);
 }
 
-static void list_running(struct world *world, const struct node_record *node,
-                         const struct keeper *keeper, bool honest,
+/* What the machine says about a slot: it loads, or it is ready. Now and then it is
+ * ahead of what it told before, or behind. */
+static struct slot_report report_slot(struct world *world, const struct keeper *keeper,
+                                      const struct slot_record *slot, struct arena *arena)
+{
+	const struct model_record *model = keeper_find(keeper, RECORD_MODEL, slot->model_id, 0);
+	bool ready =
+	    slot->state == SLOT_READY ? chance(world->random, 95) : chance(world->random, 25);
+
+	return (struct slot_report){
+		.reservation_id = slot->id,
+		.model = arena_string(arena, model->name),
+		.address = ready ? "http://node:1" : "",
+		.ready = ready,
+	};
+}
+
+/* A slot that the core does not know, of a model that it may know. */
+static struct slot_report report_orphan(struct world *world, const struct keeper *keeper,
+                                        struct arena *arena)
+{
+	size_t models = keeper_model_count(keeper);
+	const char *name = "nobody";
+
+	if (models > 0 && chance(world->random, 80))
+		name = keeper_model(keeper, random_below(world->random, models))->name;
+	return (struct slot_report){
+		.reservation_id = between(world->random, 1, 200000),
+		.model = arena_string(arena, name),
+		.address = "http://node:3",
+		.ready = chance(world->random, 70),
+	};
+}
+
+/* The orphan is on one or two GPUs of the machine. */
+static size_t measure_orphan(struct world *world, const struct machine *machine, int64_t id,
+                             struct measurement *measurements, struct arena *arena)
+{
+	int count = (int)min64(between(world->random, 1, 2), machine->chip_count);
+
+	for (int i = 0; i < count; i++)
+		measurements[i] = (struct measurement){
+			.reservation_id = id,
+			.uuid = uuid_of(&machine->chips[i], 0, arena),
+			.memory_mib =
+			    machine->chips[i].capacity_mib / between(world->random, 2, 20),
+		};
+	return (size_t)count;
+}
+
+/* Whether the machine knows of it: not of a slot that it was not told to load. */
+static bool was_ordered(const struct keeper *keeper, const struct reservation_record *reservation)
+{
+	const struct slot_record *slot =
+	    reservation->job_id == 0 ? keeper_find(keeper, RECORD_SLOT, reservation->id, 0) : NULL;
+
+	return reservation->phase != PHASE_CLAIM && !(slot && slot->state == SLOT_PLACED);
+}
+
+static void list_running(struct world *world, const struct machine *machine,
+                         const struct node_record *node, const struct keeper *keeper, bool honest,
                          struct node_report_command *report, struct arena *arena)
 {
 	size_t most = keeper_reservation_count(keeper), count = 0, measured = 0;
 	int64_t *running = arena_alloc(arena, (most + 1) * sizeof(*running));
 	struct measurement *measurements =
-	    arena_alloc(arena, (most * PARTS_MAX + 1) * sizeof(*measurements));
+	    arena_alloc(arena, (most * PARTS_MAX + PARTS_MAX) * sizeof(*measurements));
+	struct slot_report *slots = arena_alloc(arena, (most + 1) * sizeof(*slots));
+	int64_t slot_count = 0;
 
 	for (size_t i = 0; node && i < most; i++) {
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
-		if (reservation->node_id != node->id || reservation->phase == PHASE_CLAIM)
+		if (reservation->node_id != node->id || !was_ordered(keeper, reservation))
 			continue;
 		measured +=
 		    measure(world, keeper, reservation, honest, measurements + measured, arena);
-		if (is_running(world, reservation, honest))
-			running[count++] = reservation->id;
+		if (!is_running(world, reservation, honest))
+			continue;
+		running[count++] = reservation->id;
+		const struct slot_record *slot =
+		    keeper_find(keeper, RECORD_SLOT, reservation->id, 0);
+		if (reservation->job_id == 0 && chance(world->random, 80))
+			slots[slot_count++] = report_slot(world, keeper, slot, arena);
+	}
+	if (!honest && keeper_model_count(keeper) > 0 && chance(world->random, 8)) {
+		slots[slot_count] = report_orphan(world, keeper, arena);
+		measured += measure_orphan(world, machine, slots[slot_count++].reservation_id,
+		                           measurements + measured, arena);
 	}
 	if (!honest && chance(world->random, 10)) /* one that nobody knows */
 		running[count++] = between(world->random, 1, 100000);
@@ -261,6 +332,8 @@ static void list_running(struct world *world, const struct node_record *node,
 	report->running_count = (int64_t)count;
 	report->measurements = measurements;
 	report->measurement_count = (int64_t)measured;
+	report->slots = slots;
+	report->slot_count = slot_count;
 }
 
 struct node_report_command machine_report(struct world *world, const struct machine *machine,
@@ -280,7 +353,8 @@ struct node_report_command machine_report(struct world *world, const struct mach
 	snprintf(boot, sizeof(boot), "boot-%lld", (long long)machine->boots);
 	report.boot = arena_string(arena, boot);
 	list_devices(machine, &report, arena);
-	list_running(world, machine_record(machine, keeper), keeper, honest, &report, arena);
+	list_running(world, machine, machine_record(machine, keeper), keeper, honest, &report,
+	             arena);
 	report.snapshot = chance(world->random, 50);
 	return report;
 }

@@ -191,6 +191,38 @@ static void what_a_slot_measures_beyond_its_size_counts(void **unused)
 	harness_free(lab.h);
 }
 
+static void an_unknown_slot_on_a_gpu_that_a_job_was_given_whole_is_stopped(void **unused)
+{
+	struct lab lab = lab_new();
+	int64_t id = model_named(&lab, "m", 30000), loads[8];
+	const struct slot_report slot = { 77, "m", "a", true };
+
+	(void)unused;
+	submit(lab.h, whole(lab.tenant, 2));
+	pass_only(lab.h, loads);
+	measured(&lab, 77, "g0", 30000);
+	snapshot(&lab, &slot, 1);
+	assert_int_equal(ready_slots(lab.h, id), 0);
+	assert_int_equal(gpu(lab.h, "g0")->r.foreign_mib, 30000);
+	harness_free(lab.h);
+}
+
+static void an_unknown_slot_that_loads_where_another_does_is_stopped(void **unused)
+{
+	struct lab lab = lab_new();
+	int64_t id = model_named(&lab, "m", 30000), loads[8];
+	const struct slot_report slot = { 77, "m", "", false };
+
+	(void)unused;
+	request(lab.h, id);
+	assert_int_equal(pass_only(lab.h, loads), 1);
+	measured(&lab, 77, slot_gpu(lab.h, id), 30000);
+	snapshot(&lab, &slot, 1);
+	assert_int_equal(model(lab.h, id)->slot_count, 1);
+	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 1);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +236,8 @@ int main(void)
 		cmocka_unit_test(an_order_to_stop_that_a_node_missed_is_sent_again),
 		cmocka_unit_test(a_report_tells_that_a_slot_is_ready),
 		cmocka_unit_test(what_a_slot_measures_beyond_its_size_counts),
+		cmocka_unit_test(an_unknown_slot_on_a_gpu_that_a_job_was_given_whole_is_stopped),
+		cmocka_unit_test(an_unknown_slot_that_loads_where_another_does_is_stopped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,232 @@
+/* property_slots.c - slots, recounted from records: the law, the model's wishes, eviction */
+#include <string.h>
+
+#include "base/error.h"
+#include "core/test/property_checks.h"
+
+static const struct model_record *model_of(const struct keeper *keeper, int64_t model_id)
+{
+	const struct model_record *model = keeper_find(keeper, RECORD_MODEL, model_id, 0);
+
+	if (!model)
+		panic("model-%lld is not kept, and has a slot", (long long)model_id);
+	return model;
+}
+
+static bool state_fits(enum slot_state state, enum phase phase)
+{
+	switch (state) {
+	case SLOT_WAITING:
+		return phase == PHASE_CLAIM;
+	case SLOT_PLACED:
+		return phase == PHASE_HELD;
+	case SLOT_LOADING:
+		return phase == PHASE_HELD || phase == PHASE_LIVE;
+	case SLOT_READY:
+		return phase == PHASE_LIVE;
+	case SLOT_STOPPING:
+		return phase == PHASE_RELEASING;
+	}
+	return false;
+}
+
+/* Of all slots on a GPU one is being loaded at the most. */
+static void check_one_load(const struct keeper *keeper, const struct reservation_record *right)
+{
+	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
+		const struct slot_record *other = keeper_slot(keeper, i);
+		if (other->id == right->id || other->state != SLOT_LOADING)
+			continue;
+		const struct reservation_record *its =
+		    keeper_find(keeper, RECORD_RESERVATION, other->id, 0);
+		for (int64_t p = 0; p < right->parts.count; p++)
+			for (int64_t q = 0; q < its->parts.count; q++)
+				if (right->parts.at[p * PART_WIDTH + PART_GPU] ==
+				    its->parts.at[q * PART_WIDTH + PART_GPU])
+					panic("slots %lld and %lld are loaded onto one GPU at once",
+					      (long long)right->id, (long long)other->id);
+	}
+}
+
+void check_slots(const struct keeper *keeper)
+{
+	size_t owned = 0;
+
+	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
+		const struct slot_record *slot = keeper_slot(keeper, i);
+		const struct reservation_record *right =
+		    keeper_find(keeper, RECORD_RESERVATION, slot->id, 0);
+		if (!right || right->job_id != 0 || right->model_id != slot->model_id)
+			panic("slot %lld has no reservation", (long long)slot->id);
+		if (!state_fits((enum slot_state)slot->state, (enum phase)right->phase))
+			panic("slot %lld is in state %d and its reservation in phase %d",
+			      (long long)slot->id, slot->state, right->phase);
+		model_of(keeper, slot->model_id);
+		if (slot->state == SLOT_LOADING)
+			check_one_load(keeper, right);
+	}
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++)
+		owned += keeper_reservation(keeper, i)->job_id == 0;
+	if (owned != keeper_slot_count(keeper))
+		panic("%zu reservations are of slots, and there are %zu slots", owned,
+		      keeper_slot_count(keeper));
+}
+
+/* Those on nodes that are drained are on their way out. */
+static bool is_leaving(const struct keeper *keeper, int64_t slot_id)
+{
+	const struct reservation_record *right =
+	    keeper_find(keeper, RECORD_RESERVATION, slot_id, 0);
+	const struct node_record *node = keeper_find(keeper, RECORD_NODE, right->node_id, 0);
+
+	return node->draining;
+}
+
+/* A slot that a pass stops is idle beyond its time, and may be. `keeper` is as it
+ * was before the command. */
+static void check_evicted(const struct keeper *keeper, const struct router *router,
+                          const struct slot_record *before, int64_t now_ms)
+{
+	const struct model_record *model = model_of(keeper, before->model_id);
+	struct slot_use use = router_slot(router, before->id);
+
+	if (before->state != SLOT_READY)
+		panic("slot %lld is stopped by a pass in state %d", (long long)before->id,
+		      before->state);
+	if (use.active > 0)
+		panic("slot %lld is evicted with %lld requests in flight", (long long)before->id,
+		      (long long)use.active);
+	if (now_ms - use.used_ms < model->idle_ttl_ms)
+		panic("slot %lld is evicted after %lld ms, before its time of %lld ms",
+		      (long long)before->id, (long long)(now_ms - use.used_ms),
+		      (long long)model->idle_ttl_ms);
+	if (model->pinned)
+		panic("slot %lld is evicted, and model-%lld is pinned", (long long)before->id,
+		      (long long)model->id);
+}
+
+static int64_t count_slots(const struct keeper *keeper, int64_t model_id)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < keeper_slot_count(keeper); i++) {
+		const struct slot_record *slot = keeper_slot(keeper, i);
+		count += slot->model_id == model_id && slot->state != SLOT_STOPPING &&
+		         !is_leaving(keeper, slot->id);
+	}
+	return count;
+}
+
+void check_evictions(const struct keeper *keeper, const struct router *router,
+                     const struct command *command, const struct effects *effects, int64_t now_ms)
+{
+	for (size_t i = 0; i < effects->count && command->kind == COMMAND_PASS; i++) {
+		const struct effect *effect = &effects->at[i];
+		if (effect->kind != EFFECT_PUT || effect->record_kind != RECORD_SLOT)
+			continue;
+		const struct slot_record *after = effect->record;
+		const struct slot_record *before = keeper_find(keeper, RECORD_SLOT, after->id, 0);
+		const struct slot_record loading = { .state = SLOT_LOADING };
+		bool stopped = after->state == SLOT_STOPPING &&
+		               (before ? before : &loading)->state != SLOT_STOPPING;
+		/* A load that took too long is stopped when time is looked at; what is on a
+		 * node that is drained goes with its last request. */
+		bool late = before && before->state == SLOT_LOADING;
+		if (stopped && !late && !(before && is_leaving(keeper, before->id)))
+			check_evicted(keeper, router, before ? before : after, now_ms);
+	}
+}
+
+void check_replicas(const struct keeper *keeper, const struct command *command,
+                    const struct effects *effects, int64_t last_id)
+{
+	for (size_t i = 0; i < effects->count && command->kind == COMMAND_PASS; i++) {
+		const struct effect *effect = &effects->at[i];
+		if (effect->kind != EFFECT_PUT || effect->record_kind != RECORD_SLOT)
+			continue;
+		const struct slot_record *slot = effect->record;
+		const struct model_record *model =
+		    keeper_find(keeper, RECORD_MODEL, slot->model_id, 0);
+		if (!model)
+			continue;
+		int64_t count = count_slots(keeper, model->id);
+		if (slot->id > last_id && count > model->max_replicas)
+			panic("model-%lld has %lld slots and %lld at the most",
+			      (long long)model->id, (long long)count,
+			      (long long)model->max_replicas);
+		if (slot->id > last_id && model->removed)
+			panic("model-%lld is removed, and gets a slot", (long long)model->id);
+		if (slot->state == SLOT_STOPPING && slot->ready_ms > 0 &&
+		    count < model->min_replicas && !is_leaving(keeper, slot->id))
+			panic("model-%lld has %lld slots left, less than its minimum of %lld",
+			      (long long)model->id, (long long)count,
+			      (long long)model->min_replicas);
+	}
+}
+
+int64_t model_each_mib(const struct model_record *model, int64_t count)
+{
+	int64_t even = (model->memory_mib + count - 1) / count;
+
+	if (model->splits.count == 0)
+		return even;
+	for (int64_t i = 0; i < model->splits.count; i++) {
+		const int64_t *row = model->splits.at + i * MODEL_SPLIT_WIDTH;
+		if (row[0] == count)
+			return row[1] ? row[1] : even;
+	}
+	return 0;
+}
+
+void check_slot_parts(const struct keeper *keeper, const struct reservation_record *right)
+{
+	const struct model_record *model = model_of(keeper, right->model_id);
+	int64_t count = right->parts.count, each = count > 0 ? model_each_mib(model, count) : 0,
+		sum = 0;
+
+	if (each == 0)
+		panic("model-%lld is split over %lld GPUs, which it cannot be",
+		      (long long)model->id, (long long)count);
+	for (int64_t p = 0; p < count; p++) {
+		const int64_t *part = right->parts.at + p * PART_WIDTH;
+		sum += part[PART_MIB];
+		if (part[PART_WHOLE] || part[PART_MIB] <= 0 ||
+		    (!model->uneven && part[PART_MIB] != each))
+			panic("model-%lld gets %lld MiB of a GPU, and should have %lld",
+			      (long long)model->id, (long long)part[PART_MIB], (long long)each);
+	}
+	if (sum < each * count)
+		panic("model-%lld gets %lld MiB and needs %lld", (long long)model->id,
+		      (long long)sum, (long long)(each * count));
+}
+
+void check_load(const struct keeper *keeper, const struct load_order *order)
+{
+	const struct meta_record *meta = keeper_find(keeper, RECORD_META, 1, 0);
+	const struct slot_record *slot = keeper_find(keeper, RECORD_SLOT, order->reservation_id, 0);
+	const struct reservation_record *right =
+	    keeper_find(keeper, RECORD_RESERVATION, order->reservation_id, 0);
+
+	/* One may have been placed, ordered and given up again by the same command. */
+	if (!right || !slot || slot->state == SLOT_STOPPING)
+		return;
+	if (slot->state != SLOT_LOADING || order->term != meta->term ||
+	    order->model_id != slot->model_id || order->node_id != right->node_id ||
+	    order->parts.count != right->parts.count ||
+	    order->tensor_parallel != right->parts.count)
+		panic("a load of slot %lld is ordered that is not decided", (long long)slot->id);
+	for (int64_t p = 0; p < right->parts.count; p++) {
+		const int64_t *told = order->parts.at + p * PART_WIDTH;
+		const int64_t *kept = right->parts.at + p * PART_WIDTH;
+		const struct gpu_record *gpu = keeper_find(keeper, RECORD_GPU, kept[PART_GPU], 0);
+		if (told[PART_GPU] != kept[PART_GPU] || told[PART_MIB] != kept[PART_MIB])
+			panic("slot %lld is loaded with other parts than it has",
+			      (long long)slot->id);
+		if (gpu->capacity_mib > 0 &&
+		    order->utilisation.at[p] * gpu->capacity_mib > kept[PART_MIB] * 1000)
+			panic("slot %lld may use %lld thousandths of a GPU of %lld MiB, and has "
+			      "%lld MiB",
+			      (long long)slot->id, (long long)order->utilisation.at[p],
+			      (long long)gpu->capacity_mib, (long long)kept[PART_MIB]);
+	}
+}
