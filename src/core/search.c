@@ -148,14 +148,14 @@ static void order_by_place(struct choice *choice)
 
 /* Fills in the GPUs of the best node. Where only the shape and the node decide,
  * they go by place. */
-static bool choose_best(struct sched *sched, struct search *search, const struct finding *finding,
+static void choose_best(struct sched *sched, struct search *search, const struct finding *finding,
                         struct choice *choice)
 {
 	bool fits = place_on_node(sched, search, finding->best, choice);
+
 	INVARIANT(fits && choice->score == finding->score);
 	if (choice->part_count > 1 && board_serves(search) && finding->best->promised == 0)
 		order_by_place(choice);
-	return true;
 }
 
 /* Looks wherever the task may go. In a large cluster the tightest nodes are
@@ -189,7 +189,9 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 	struct finding finding = look(sched, search);
 
 	search->candidates = finding.fitted;
-	return finding.best && choose_best(sched, search, &finding, choice);
+	if (finding.best)
+		choose_best(sched, search, &finding, choice);
+	return finding.best != NULL;
 }
 
 bool place_fits(struct sched *sched, struct search *search)
