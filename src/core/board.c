@@ -131,7 +131,7 @@ static void follow(struct scorer *scorer)
 	board->seen = index->changes;
 }
 
-struct scorer scorer_begin(struct sched *sched, const struct search *search)
+static struct scorer find_board(struct sched *sched, const struct search *search)
 {
 	struct boards *boards = &sched->boards;
 	const struct shape *shape = search->shape;
@@ -152,9 +152,43 @@ struct scorer scorer_begin(struct sched *sched, const struct search *search)
 		.by_view =
 		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
 	};
+	return scorer;
+}
+
+struct scorer scorer_begin(struct sched *sched, const struct search *search)
+{
+	struct scorer scorer = find_board(sched, search);
+
 	if (scorer.follows)
 		follow(&scorer);
 	return scorer;
+}
+
+static bool is_out_of_date(const struct scorer *scorer, size_t slot)
+{
+	const struct index *index = &scorer->sched->index;
+	const struct board *board = scorer->board;
+
+	return index->changed_at[slot] >= board->seen ||
+	       bitset_has(&index->promised, slot) != bitset_has(&board->promised, slot);
+}
+
+bool board_has_fit(struct sched *sched, const struct search *search)
+{
+	struct scorer scorer = find_board(sched, search);
+	struct board *board = scorer.board;
+	size_t slot;
+
+	if (!scorer.follows || board->seen == 0)
+		return false;
+	while (tournament_best(&board->scores, &slot) != TOURNAMENT_NONE) {
+		if (!is_out_of_date(&scorer, slot))
+			return true;
+		renew(&scorer, slot);
+		if (board->scores.score[slot] != TOURNAMENT_NONE)
+			return true;
+	}
+	return false;
 }
 
 int64_t scorer_score(struct scorer *scorer, const struct node *node)

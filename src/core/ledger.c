@@ -181,7 +181,7 @@ void ledger_phase(struct sched *sched, struct reservation *reservation, enum pha
 	reservation->phase = phase;
 	reservation->late = late;
 	count(sched, reservation, 1);
-	if (!runs_on) /* otherwise the node has as much as before */
+	if (!runs_on && !reservation->leaving) /* otherwise the node has as much as before */
 		tell_index(sched, reservation->node);
 }
 

@@ -32,6 +32,7 @@ struct reservation {
 	bool late, requeue;
 	bool dirty, gone;       /* to be written; to be deleted at the end of the command */
 	bool entered, recorded; /* in the books; in the store */
+	bool leaving; /* leaves the books with this very command: nobody looks until then */
 	int64_t cpu_milli, host_bytes, since_ms;
 	int64_t due_ms;    /* PHASE_RELEASING: when it is late; INT64_MAX */
 	int32_t due_place; /* in the heap of those */

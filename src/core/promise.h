@@ -20,7 +20,8 @@ struct promise {
 /* Gives promises to the first waiting jobs that are large enough, renews those
  * that time or the books have overtaken or that can be had much sooner, and
  * takes away those whose job does not wait any more. Where that takes marks off
- * GPUs the index gets a new free_version. */
+ * GPUs the index gets a new free_version. Where very much runs, the next look is
+ * some milliseconds later, so that passes in quick succession need not all do it. */
 void promise_pass(struct sched *sched);
 /* Gives the waiting job a promise with the record's start, parts and comparison,
  * in place of the one that it has; keeps it and writes the decision. No plan may

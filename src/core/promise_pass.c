@@ -11,10 +11,11 @@
 #define INSTEAD_SLACK_MS INT64_C(30000) /* how late an awaited end may be, at the least */
 #define CANDIDATES_MAX 64               /* jobs of one tenant that may get a promise */
 #define VISITS_MAX 128                  /* jobs of one class that are looked at */
-#define FAILURES_MAX 4 /* shapes without a start that can be told, until a pass gives up */
-#define ROUNDS_MAX 8   /* of renewing, after each of which others may have to be renewed */
-#define CLASS_COST 16  /* of looking at a class of large jobs; at a group of others, 1 */
-#define COST_MAX 8192  /* once that is spent no more tenants are looked at */
+#define FAILURES_MAX 4      /* shapes without a start that can be told, until a pass gives up */
+#define ROUNDS_MAX 8        /* of renewing, after each of which others may have to be renewed */
+#define CLASS_COST 16       /* of looking at a class of large jobs; at a group of others, 1 */
+#define COST_MAX 8192       /* once that is spent no more tenants are looked at */
+#define ENDINGS_PER_MS 1024 /* looking at so many is worth a pause of a millisecond */
 
 /* Whether it asks for so much that it would hardly ever fit without a promise. */
 static bool is_large(const struct sched *sched, const struct shape *shape)
@@ -358,11 +359,13 @@ void promise_pass(struct sched *sched)
 	struct forecast forecast;
 
 	drop_some(sched);
-	if (!sched->config.enable_backfill)
+	if (!sched->config.enable_backfill || sched_now(sched) < sched->meta.promise_after_ms)
 		return;
 	bool give = sched->ends.count > 0 && any_is_large(sched);
 	if (!give && count_promises(sched) == 0)
 		return;
+	sched->meta.promise_after_ms =
+	    sched_now(sched) + (int64_t)(sched->ends.count / ENDINGS_PER_MS);
 	forecast_make(&forecast, sched);
 	renew_all(sched, &forecast);
 	if (give && count_promises(sched) < sched->config.promise_jobs)

@@ -25,7 +25,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 #define META_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
 	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
-	F(T, last_start) F(T, last_event) F(T, timed_ms)
+	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \

@@ -197,5 +197,6 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 bool place_fits(struct sched *sched, struct search *search)
 {
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	return look(sched, search).best != NULL;
+	return (board_serves(search) && board_has_fit(sched, search)) ||
+	       look(sched, search).best != NULL;
 }

@@ -34,8 +34,8 @@ struct site {
 /* The last site that was found, as long as nothing has changed since: opening a
  * model in a pass and serving it look for the same. */
 struct site_memo {
-	struct model *model; /* NULL: none is kept */
-	int way;             /* enum replica_way */
+	struct model *model;            /* NULL: none is kept */
+	int way;                        /* enum replica_way */
 	uint64_t touches, cold_version; /* of the index and of the cold slots */
 	struct site site;
 };

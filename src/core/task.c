@@ -492,6 +492,7 @@ bool task_exited(struct sched *sched, struct reservation *reservation, int64_t e
 	if (reservation->phase == PHASE_CLAIM)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld was never started",
 		                 (long long)reservation->id);
+	reservation->leaving = released;
 	if (reservation->phase != PHASE_RELEASING)
 		ended(sched, reservation, exit_code);
 	if (released)
