@@ -215,8 +215,7 @@ static void note_lacks(const struct ask *asks, int count, struct node *node)
 	for (int i = 0; i < count; i++) {
 		const struct ask *ask = &asks[i];
 		bool known = !ask->task && !ask->total && node->gpu_count >= ask->count;
-		node->lacks[i] =
-		    (int8_t)(known ? ask->count - roomy_gpus(ask, node, false) : 0);
+		node->lacks[i] = (int8_t)(known ? ask->count - roomy_gpus(ask, node, false) : 0);
 	}
 }
 
@@ -414,6 +413,38 @@ bool site_find_evicting(struct sched *sched, const struct site_need *need, struc
 	site->node = NULL;
 	return find_single(sched, need, asks, count, site) ||
 	       find_several(sched, need, asks, count, site);
+}
+
+/* Any slot that makes room by going alone: nodes by name, not slots by cost. */
+static bool find_any(struct sched *sched, const struct site_need *need, const struct ask *asks,
+                     int count, struct site *site)
+{
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		struct node *node = sched->cluster.by_slot[i];
+		if (node->cold == 0 || !bitset_has(&need->filter->nodes, i) ||
+		    least_of_all(sched, asks, count, node) > 1)
+			continue;
+		for (int r = 0; r < node->reservation_count; r++) {
+			struct slot *slot = node->reservations[r]->slot;
+			if (slot && slot->listed && evict_one(sched, need, asks, count, slot, site))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool site_can_evict(struct sched *sched, const struct site_need *need)
+{
+	struct ask asks[PARTS_MAX];
+	struct site site = { .node = NULL };
+	int count = asks_of(need, asks);
+
+	if (sched->cold_slots.by_cost.count == 0)
+		return false;
+	prepare(sched, need);
+	sched->cold_slots.search++;
+	return find_any(sched, need, asks, count, &site) ||
+	       find_several(sched, need, asks, count, &site);
 }
 
 bool site_on_node(struct sched *sched, const struct site_need *need, struct node *node,
