@@ -450,7 +450,7 @@ bool models_case_read(struct models_case *models_case, const json_t *json, struc
 	if (read_has(json, "policy"))
 		models_case->policy =
 		    (enum slot_policy)read_word(&reading, json, "policy", &policy_case_words);
-	json_object_foreach((json_t *)(uintptr_t)json, key, value)
+	json_object_foreach((json_t *)json, key, value)
 	{
 		if (!read_is_listed(key, "name origin note policy runners steps"))
 			reading_refuse(&reading, "a case has no field '%s'", key);
