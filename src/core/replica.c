@@ -166,6 +166,16 @@ static bool recall(const struct sched *sched, const struct model *model, enum re
 	return true;
 }
 
+static void note_failure(const struct sched *sched, struct model *model, enum replica_way way)
+{
+	if (way == REPLICA_FIT) {
+		model->failed_version = sched->index.free_version;
+	} else {
+		model->evict_failed.version = sched->index.free_version;
+		model->evict_failed.cold = sched->cold_slots.version;
+	}
+}
+
 static bool find(struct sched *sched, struct model *model, enum replica_way way, struct site *site)
 {
 	struct site_need need = site_need_of(model);
@@ -180,12 +190,21 @@ static bool find(struct sched *sched, struct model *model, enum replica_way way,
 		remember(sched, model, way, site);
 		return true;
 	}
-	if (way == REPLICA_FIT) {
-		model->failed_version = sched->index.free_version;
-	} else {
-		model->evict_failed.version = sched->index.free_version;
-		model->evict_failed.cold = sched->cold_slots.version;
-	}
+	note_failure(sched, model, way);
+	return false;
+}
+
+/* The same, without saying what: sooner found. */
+static bool could_evict(struct sched *sched, struct model *model)
+{
+	struct site_need need = site_need_of(model);
+
+	sched_prepare(sched);
+	if (found_nothing_before(sched, model, REPLICA_EVICT))
+		return false;
+	if (site_can_evict(sched, &need))
+		return true;
+	note_failure(sched, model, REPLICA_EVICT);
 	return false;
 }
 
@@ -293,7 +312,7 @@ static bool could_have(struct sched *sched, struct model *model, enum replica_wa
 		return want != WANT_NOTHING && find(sched, model, way, &site);
 	case REPLICA_EVICT:
 		return want != WANT_NOTHING && want != WANT_PREWARM &&
-		       (find_limited(sched, model, &site) || find(sched, model, way, &site));
+		       (find_limited(sched, model, &site) || could_evict(sched, model));
 	default:
 		return want == WANT_SERVE && replica_may_preempt(sched, model);
 	}

@@ -55,6 +55,29 @@ static int asks_of(const struct site_need *need, struct ask *asks)
 	return count;
 }
 
+/* How many of the node's GPUs have the memory of a part; up to as many as are asked
+ * for. Cheap, and never too few: what else is asked of a GPU does not count. */
+static int roomy_gpus(const struct ask *ask, const struct node *node, bool now)
+{
+	int found = 0;
+
+	for (int i = 0; i < node->gpu_count && found < ask->count; i++) {
+		const struct gpu *gpu = node->gpus[i];
+		int64_t free_mib = gpu_free_later(gpu);
+		if (now)
+			free_mib = min64(free_mib, gpu_free_now(gpu));
+		found += free_mib >= ask->mib;
+	}
+	return found;
+}
+
+/* Whether it is worth looking at closely. */
+static bool may_fit(const struct ask *ask, const struct node *node, bool now)
+{
+	return node->gpu_count >= ask->count &&
+	       (ask->task || ask->total || roomy_gpus(ask, node, now) == ask->count);
+}
+
 /* Looks at a node as it is; keeps it if it is better. */
 static bool look_at(struct sched *sched, const struct site_need *need, const struct ask *ask,
                     struct node *node, bool now, struct site *best)
@@ -62,7 +85,8 @@ static bool look_at(struct sched *sched, const struct site_need *need, const str
 	struct plot plot;
 	struct site site;
 
-	if (!plot_begin(&plot, sched, need, node, now) || !plot_fit(&plot, ask, &site))
+	if (!may_fit(ask, node, now) || !plot_begin(&plot, sched, need, node, now) ||
+	    !plot_fit(&plot, ask, &site))
 		return false;
 	if (best->node && !site_better(&site, best))
 		return true;
@@ -184,6 +208,17 @@ static int32_t least_on_node(const struct ask *ask, const struct node *node)
 }
 
 /* The least over all asks, counted once in a search. */
+/* For each ask, how many GPUs of the node lack the memory for it; 0 where that is
+ * not what is in the way, or not all. */
+static void note_lacks(const struct ask *asks, int count, struct node *node)
+{
+	for (int i = 0; i < count; i++) {
+		const struct ask *ask = &asks[i];
+		bool known = !ask->task && !ask->total && node->gpu_count >= ask->count;
+		node->lacks[i] = (int8_t)(known ? ask->count - roomy_gpus(ask, node, false) : 0);
+	}
+}
+
 static int32_t least_of_all(const struct sched *sched, const struct ask *asks, int count,
                             struct node *node)
 {
@@ -194,23 +229,26 @@ static int32_t least_of_all(const struct sched *sched, const struct ask *asks, i
 		int32_t least = least_on_node(&asks[i], node);
 		node->least = least < node->least ? least : node->least;
 	}
+	note_lacks(asks, count, node);
 	node->least_search = sched->cold_slots.search;
 	return node->least;
 }
 
-/* Whether one of its GPUs would have enough for the smallest part. */
-static bool may_suffice(const struct slot *slot, const struct ask *asks, int count)
+/* Whether the ask may fit once the slot has gone: cheap, and true wherever it does. */
+static bool may_suffice(const struct slot *slot, const struct ask *ask, int lacks)
 {
-	int64_t least = asks[0].mib;
+	const struct reservation *reservation = slot->reservation;
+	int gained = 0;
 
-	for (int i = 1; i < count; i++)
-		least = min64(least, asks[i].mib);
-	for (int i = 0; i < slot->reservation->part_count; i++) {
-		const struct part *part = &slot->reservation->parts[i];
-		if (gpu_free_later(part->gpu) + max64(part->mib, part->measured_mib) >= least)
-			return true;
+	if (reservation->node->gpu_count < ask->count || lacks > reservation->part_count)
+		return false;
+	for (int i = 0; i < reservation->part_count && lacks > 0; i++) {
+		const struct part *part = &reservation->parts[i];
+		int64_t free_mib = gpu_free_later(part->gpu);
+		gained += free_mib < ask->mib &&
+		          free_mib + max64(part->mib, part->measured_mib) >= ask->mib;
 	}
-	return false;
+	return gained >= lacks;
 }
 
 /* The best way in which this slot alone goes. */
@@ -220,15 +258,20 @@ static bool evict_one(struct sched *sched, const struct site_need *need, const s
 	struct node *node = slot->reservation->node;
 	struct plot plot;
 	struct site site;
+	int first = 0;
 
 	if ((need->only && need->only != node) || slot->model == need->model ||
-	    slot->reservation->phase != PHASE_LIVE || least_of_all(sched, asks, count, node) > 1 ||
-	    !may_suffice(slot, asks, count) || !plot_begin(&plot, sched, need, node, false))
+	    slot->reservation->phase != PHASE_LIVE || least_of_all(sched, asks, count, node) > 1)
+		return false;
+	while (first < count && !may_suffice(slot, &asks[first], node->lacks[first]))
+		first++;
+	if (first == count || !plot_begin(&plot, sched, need, node, false))
 		return false;
 	plot_offer(&plot, slot);
 	plot_go(&plot, 0);
-	for (int i = 0; i < count; i++) {
-		if (!plot_fit(&plot, &asks[i], &site))
+	for (int i = first; i < count; i++) {
+		if (!may_suffice(slot, &asks[i], node->lacks[i]) ||
+		    !plot_fit(&plot, &asks[i], &site))
 			continue;
 		plot_evicted(&plot, &site);
 		if (!best->node || site_better(&site, best))
@@ -370,6 +413,38 @@ bool site_find_evicting(struct sched *sched, const struct site_need *need, struc
 	site->node = NULL;
 	return find_single(sched, need, asks, count, site) ||
 	       find_several(sched, need, asks, count, site);
+}
+
+/* Any slot that makes room by going alone: nodes by name, not slots by cost. */
+static bool find_any(struct sched *sched, const struct site_need *need, const struct ask *asks,
+                     int count, struct site *site)
+{
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		struct node *node = sched->cluster.by_slot[i];
+		if (node->cold == 0 || !bitset_has(&need->filter->nodes, i) ||
+		    least_of_all(sched, asks, count, node) > 1)
+			continue;
+		for (int r = 0; r < node->reservation_count; r++) {
+			struct slot *slot = node->reservations[r]->slot;
+			if (slot && slot->listed && evict_one(sched, need, asks, count, slot, site))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool site_can_evict(struct sched *sched, const struct site_need *need)
+{
+	struct ask asks[PARTS_MAX];
+	struct site site = { .node = NULL };
+	int count = asks_of(need, asks);
+
+	if (sched->cold_slots.by_cost.count == 0)
+		return false;
+	prepare(sched, need);
+	sched->cold_slots.search++;
+	return find_any(sched, need, asks, count, &site) ||
+	       find_several(sched, need, asks, count, &site);
 }
 
 bool site_on_node(struct sched *sched, const struct site_need *need, struct node *node,

@@ -49,6 +49,8 @@ void site_copy(struct site *to, const struct site *from);
 bool site_find(struct sched *sched, const struct site_need *need, struct site *site);
 /* The best way that evicts idle slots. */
 bool site_find_evicting(struct sched *sched, const struct site_need *need, struct site *site);
+/* Whether there is such a way, which is found sooner than the best one. */
+bool site_can_evict(struct sched *sched, const struct site_need *need);
 /* The best way on one node, once what is releasing is back: for preempting. */
 bool site_on_node(struct sched *sched, const struct site_need *need, struct node *node,
                   struct site *site);

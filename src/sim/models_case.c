@@ -387,32 +387,17 @@ static struct case_runner read_runner(struct reading *reading, json_t *json)
 		if (!read_is_listed(key, "name gpus_gib"))
 			reading_refuse(reading, "a runner has no field '%s'", key);
 	}
-	if (json_array_size(gpus) > GPUS_PER_NODE_MAX) {
-		reading_refuse(reading, "gpus_gib has %zu entries and should have %d at the most",
-		               json_array_size(gpus), GPUS_PER_NODE_MAX);
-		return runner;
-	}
-	for (size_t i = 0; i < json_array_size(gpus); i++)
-		runner.gpu_mib[runner.gpu_count++] =
-		    read_gib_value(reading, json_array_get(gpus, i), "gpus_gib", ROUND_DOWN);
+	int64_t count = read_size(reading, gpus, "gpus_gib", GPUS_PER_NODE_MAX);
+	for (int64_t i = 0; i < count; i++)
+		runner.gpu_mib[runner.gpu_count++] = read_gib_value(
+		    reading, json_array_get(gpus, (size_t)i), "gpus_gib", ROUND_DOWN);
 	return runner;
-}
-
-static int64_t list_size(struct reading *reading, const json_t *list, const char *name,
-                         int64_t most)
-{
-	int64_t count = (int64_t)json_array_size(list);
-	if (count <= most)
-		return count;
-	reading_refuse(reading, "%s has %lld entries and should have %lld at the most", name,
-	               (long long)count, (long long)most);
-	return 0;
 }
 
 static void read_runners(struct reading *reading, struct models_case *to, const json_t *json)
 {
 	const json_t *list = read_list(reading, json, "runners");
-	int64_t count = list_size(reading, list, "runners", RUNNERS_MAX);
+	int64_t count = read_size(reading, list, "runners", RUNNERS_MAX);
 	to->runners = arena_alloc(&to->arena, (size_t)(count + 1) * sizeof(*to->runners));
 	for (int64_t i = 0; i < count; i++) {
 		reading_at(reading, "runners[%lld]", (long long)i);
@@ -429,7 +414,7 @@ static void read_runners(struct reading *reading, struct models_case *to, const 
 static void read_steps(struct reading *reading, struct models_case *to, const json_t *json)
 {
 	const json_t *list = read_list(reading, json, "steps");
-	int64_t count = list_size(reading, list, "steps", STEPS_MAX);
+	int64_t count = read_size(reading, list, "steps", STEPS_MAX);
 	to->steps = arena_alloc(&to->arena, (size_t)(count + 1) * sizeof(*to->steps));
 	for (int64_t i = 0; i < count; i++) {
 		json_t *step = json_array_get(list, (size_t)i);
@@ -450,7 +435,7 @@ bool models_case_read(struct models_case *models_case, const json_t *json, struc
 	if (read_has(json, "policy"))
 		models_case->policy =
 		    (enum slot_policy)read_word(&reading, json, "policy", &policy_case_words);
-	json_object_foreach((json_t *)(uintptr_t)json, key, value)
+	json_object_foreach((json_t *)json, key, value)
 	{
 		if (!read_is_listed(key, "name origin note policy runners steps"))
 			reading_refuse(&reading, "a case has no field '%s'", key);

@@ -144,9 +144,9 @@ static bool check_flags(struct models_run *run, const json_t *json)
 static bool check_alone(struct models_run *run, const struct model_step *step)
 {
 	struct buffer text = { 0 };
-	void *at = json_object_iter((json_t *)(uintptr_t)step->json);
+	void *at = json_object_iter((json_t *)step->json);
 	bool fine = true;
-	for (; at; at = json_object_iter_next((json_t *)(uintptr_t)step->json, at)) {
+	for (; at; at = json_object_iter_next((json_t *)step->json, at)) {
 		char name[NAME_SIZE];
 		const char *key = json_object_iter_key(at);
 		if (!alone_model(key, name, sizeof(name)))

@@ -58,10 +58,9 @@ static void pin_gpus(struct sim_model *model, const struct model_step *step)
 {
 	size_t size = 0;
 	model->gpu_models[0] = '\0';
-	for (int64_t i = 0; step->gpu >= 0 && i < max64(step->gpus, 1); i++)
-		size +=
-		    (size_t)snprintf(model->gpu_models + size, sizeof(model->gpu_models) - size,
-		                     "%sgpu-%lld", i > 0 ? "|" : "", (long long)(step->gpu + i));
+	for (int i = 0; step->gpu >= 0 && i < max64(step->gpus, 1); i++)
+		size += (size_t)snprintf(model->gpu_models + size, sizeof(model->gpu_models) - size,
+		                         "%sgpu-%d", i > 0 ? "|" : "", (int)step->gpu + i);
 }
 
 /* The model as the step wants it: what it does not say stays as it was. */

@@ -26,17 +26,6 @@ static void *new_list(struct queue_case *queue_case, int64_t count, size_t size)
 	return list;
 }
 
-static int64_t list_size(struct reading *reading, const json_t *list, const char *name,
-                         int64_t most)
-{
-	int64_t count = (int64_t)json_array_size(list);
-	if (count <= most)
-		return count;
-	reading_refuse(reading, "%s has %lld entries and should have %lld at the most", name,
-	               (long long)count, (long long)most);
-	return 0;
-}
-
 static int64_t find_tenant(const struct queue_case *queue_case, const char *name)
 {
 	for (int64_t i = 0; i < queue_case->tenant_count; i++) {
@@ -93,7 +82,7 @@ static struct tenant_record read_tenant(struct reading *reading, const json_t *j
 static void read_tenants(struct reading *reading, struct queue_case *to, const json_t *json)
 {
 	const json_t *list = read_list(reading, json, "tenants");
-	int64_t count = list_size(reading, list, "tenants", COUNT_MAX);
+	int64_t count = read_size(reading, list, "tenants", COUNT_MAX);
 	to->tenants = new_list(to, count, sizeof(*to->tenants));
 	for (int64_t i = 0; i < count; i++) {
 		reading_at(reading, "tenants[%lld]", (long long)i);
@@ -137,7 +126,7 @@ static void read_nodes(struct reading *reading, struct queue_case *to, const jso
 {
 	reading_at(reading, "%s", "");
 	const json_t *list = read_list(reading, json, "nodes");
-	int64_t count = list_size(reading, list, "nodes", COUNT_MAX);
+	int64_t count = read_size(reading, list, "nodes", COUNT_MAX);
 	to->nodes = new_list(to, count, sizeof(*to->nodes));
 	for (int64_t i = 0; i < count; i++) {
 		reading_at(reading, "nodes[%lld]", (long long)i);
@@ -168,7 +157,7 @@ static void read_groups(struct reading *reading, const json_t *json, struct stan
 	if (!read_has(json, "gpu_groups"))
 		return;
 	const json_t *list = read_list(reading, json, "gpu_groups");
-	int64_t count = list_size(reading, list, "gpu_groups", PARTS_MAX);
+	int64_t count = read_size(reading, list, "gpu_groups", PARTS_MAX);
 	for (int64_t i = 0; i < count; i++) {
 		const char *group = json_string_value(json_array_get(list, (size_t)i));
 		if (!group)
@@ -257,7 +246,7 @@ static void check_given(struct reading *reading, const struct case_job *job,
 static void read_tasks(struct reading *reading, struct queue_case *queue_case, struct case_job *job,
                        const json_t *list)
 {
-	job->record.tasks = list_size(reading, list, "tasks", TASKS_MAX);
+	job->record.tasks = read_size(reading, list, "tasks", TASKS_MAX);
 	job->tasks = new_list(queue_case, job->record.tasks, sizeof(*job->tasks));
 	for (int64_t i = 0; i < job->record.tasks; i++) {
 		const json_t *json = json_array_get(list, (size_t)i);
@@ -279,7 +268,7 @@ static void read_job(struct reading *reading, struct queue_case *queue_case, str
 {
 	const char *tenant = read_text(reading, json, "tenant");
 	const json_t *tasks = read_list(reading, json, "tasks");
-	int64_t task_count = list_size(reading, tasks, "tasks", TASKS_MAX);
+	int64_t task_count = read_size(reading, tasks, "tasks", TASKS_MAX);
 	if (tasks && task_count == 0)
 		reading_refuse(reading, "tasks is empty");
 	job->being_deleted = read_flag_or(reading, json, "being_deleted", false);
@@ -300,7 +289,7 @@ static void read_jobs(struct reading *reading, struct queue_case *to, const json
 {
 	reading_at(reading, "%s", "");
 	const json_t *list = read_list(reading, json, "jobs");
-	int64_t count = list_size(reading, list, "jobs", COUNT_MAX);
+	int64_t count = read_size(reading, list, "jobs", COUNT_MAX);
 	to->jobs = new_list(to, count, sizeof(*to->jobs));
 	for (int64_t i = 0; i < count; i++) {
 		reading_at(reading, "jobs[%lld]", (long long)i);

@@ -119,6 +119,16 @@ json_t *read_object(struct reading *reading, const json_t *object, const char *n
 	return NULL;
 }
 
+int64_t read_size(struct reading *reading, const json_t *list, const char *name, int64_t most)
+{
+	int64_t count = (int64_t)json_array_size(list);
+	if (count <= most)
+		return count;
+	reading_refuse(reading, "%s has %lld entries and should have %lld at the most", name,
+	               (long long)count, (long long)most);
+	return 0;
+}
+
 const char *read_text_or(struct reading *reading, const json_t *object, const char *name,
                          const char *otherwise)
 {

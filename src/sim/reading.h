@@ -38,6 +38,8 @@ int64_t read_number(struct reading *reading, const json_t *object, const char *n
 /* Lists and objects; NULL, which jansson takes for an empty one, if wrong. */
 json_t *read_list(struct reading *reading, const json_t *object, const char *name);
 json_t *read_object(struct reading *reading, const json_t *object, const char *name);
+/* How many entries a list has; 0 if there are more than `most`, which is wrong. */
+int64_t read_size(struct reading *reading, const json_t *list, const char *name, int64_t most);
 
 /* Fields that may be missing, and what they are then. */
 const char *read_text_or(struct reading *reading, const json_t *object, const char *name,

@@ -29,8 +29,8 @@ static int64_t draw_memory(struct generator *generator)
 {
 	uint64_t *random = &generator->random;
 	int64_t capacity = generator->world.hardware.capacity_mib[chance(random, 80) ? 0 : 1];
-	int64_t percent = chance(random, 60)   ? between(random, 5, 50)
-	                  : chance(random, 80) ? between(random, 50, 180)
+	int64_t percent = chance(random, 70)   ? between(random, 5, 50)
+	                  : chance(random, 85) ? between(random, 50, 180)
 	                                       : between(random, 180, 900);
 
 	return max64(capacity * percent / 100, 1);
@@ -180,13 +180,18 @@ static bool generate_request(struct generator *generator, struct command *comman
 
 	if (models == 0 || (int64_t)generator->router->count > WAITING_MOST)
 		return false;
+	const struct model_record *model =
+	    keeper_model(generator->keeper, random_below(random, models));
+	if (model->removed && !rarely(random, 50))
+		return false;
 	command->kind = COMMAND_REQUEST;
 	command->request = (struct request_command){
 		.request_id = ++generator->last_request,
-		.model_id = keeper_model(generator->keeper, random_below(random, models))->id,
+		.model_id = model->id,
+		.tenant_id = chance(random, 80) ? model->tenant_id : 0,
 		.lease_ms = chance(random, 70) ? 0 : between(random, 1, 120) * SECOND_MS,
 	};
-	if (tenants > 0 && chance(random, 50))
+	if (tenants > 0 && chance(random, 15))
 		command->request.tenant_id =
 		    keeper_tenant(generator->keeper, random_below(random, tenants))->id;
 	if (rarely(random, 10))
