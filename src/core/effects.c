@@ -3,7 +3,7 @@
 
 static const struct words effect_words =
     WORDS("put", "delete", "archive", "start", "stop", "event", "more");
-static const struct words event_words =
+const struct words event_words =
     WORDS("job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued",
           "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
           "gpu_over", "gpu_free_again", "tenant_changed", "release_late");
@@ -22,7 +22,7 @@ static const struct words event_words =
 
 static const struct record_type order_type =
     RECORD_TYPE("order", 0, struct task_order, ORDER_FIELDS);
-static const struct record_type event_type = RECORD_TYPE("event", 1, struct event, EVENT_FIELDS);
+const struct record_type event_type = RECORD_TYPE("event", 1, struct event, EVENT_FIELDS);
 static const struct record_type reply_type = RECORD_TYPE("reply", 0, struct effects, REPLY_FIELDS);
 
 static struct effect *effects_add(struct effects *effects, enum effect_kind kind)
