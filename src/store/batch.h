@@ -15,6 +15,15 @@ struct batch_row {
 	bool archived;                        /* kept for readers and not loaded again */
 };
 
+/* Whether the batch has all of the row, not only a part that changes. */
+static inline bool batch_row_is_whole(const struct table *table, const struct batch_row *row)
+{
+	for (int of = 0; of < table->type_count; of++)
+		if (!row->records[of])
+			return false;
+	return true;
+}
+
 /* The rows of one table that change, each key once, in the order of first change. */
 struct batch_table {
 	struct batch_row *rows;

@@ -7,25 +7,18 @@
 static const char escape[] = "\xee\x80\x80";
 #define ESCAPE_SIZE (sizeof(escape) - 1)
 
-/* Writes the decimal form to the end of `digits`, and says where it begins. */
-static char *number_text(int64_t number, char *end)
+void number_put(struct buffer *buffer, int64_t number)
 {
+	char digits[24];
+	char *end = digits + sizeof(digits), *at = end;
 	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
 	do {
-		*--end = (char)('0' + left % 10);
+		*--at = (char)('0' + left % 10);
 		left /= 10;
 	} while (left);
 	if (number < 0)
-		*--end = '-';
-	return end;
-}
-
-static void print_number(struct buffer *buffer, int64_t number)
-{
-	char digits[24];
-	char *end = digits + sizeof(digits);
-	char *begin = number_text(number, end);
-	buffer_bytes(buffer, begin, (size_t)(end - begin));
+		*--at = '-';
+	buffer_bytes(buffer, at, (size_t)(end - at));
 }
 
 static struct cell cell_text(const char *text, size_t length)
@@ -43,7 +36,7 @@ static struct cell cell_rows(const struct rows *rows, int width, struct buffer *
 		for (int j = 0; j < width; j++) {
 			if (width > 1)
 				buffer_bytes(scratch, j == 0 ? "[" : ",", 1);
-			print_number(scratch, rows->at[i * width + j]);
+			number_put(scratch, rows->at[i * width + j]);
 		}
 		if (width > 1)
 			buffer_bytes(scratch, "]", 1);
@@ -144,7 +137,7 @@ struct cell cell_of(const struct record_field *field, const void *record, struct
 	if (word)
 		return cell_text(word, strlen(word));
 	buffer_clear(scratch);
-	print_number(scratch, number);
+	number_put(scratch, number);
 	buffer_text(scratch, "");
 	return cell_text(scratch->data, scratch->size);
 }

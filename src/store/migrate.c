@@ -159,16 +159,20 @@ bool migrate_run(struct backend *backend, struct error *error)
 	return done;
 }
 
-static bool has_version_table(struct backend *backend, bool *has, struct error *error)
+bool migrate_exists(struct backend *backend, const char *table, bool *exists, struct error *error)
 {
 	int64_t count = 0;
-	const char *sql = backend->dialect == DIALECT_SQLITE
-	                      ? "SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'"
-	                      : "SELECT count(*) FROM information_schema.tables WHERE "
-	                        "table_schema = current_schema() AND table_name = "
-	                        "'schema_version'";
-	bool done = backend->query(backend, sql, take_number, &count, error);
-	*has = count > 0;
+	struct buffer sql = { 0 };
+	if (backend->dialect == DIALECT_SQLITE)
+		buffer_print(&sql, "SELECT count(*) FROM sqlite_master WHERE name = '%s'", table);
+	else
+		buffer_print(&sql,
+		             "SELECT count(*) FROM information_schema.tables WHERE "
+		             "table_schema = current_schema() AND table_name = '%s'",
+		             table);
+	bool done = backend->query(backend, sql.data, take_number, &count, error);
+	buffer_free(&sql);
+	*exists = count > 0;
 	return done;
 }
 
@@ -176,7 +180,7 @@ bool migrate_check(struct backend *backend, struct error *error)
 {
 	int64_t version = 0;
 	bool has = false;
-	if (!has_version_table(backend, &has, error) ||
+	if (!migrate_exists(backend, "schema_version", &has, error) ||
 	    (has && !read_version(backend, &version, error)))
 		return false;
 	if (version == 0)

@@ -11,6 +11,8 @@
 
 /* Makes the two tables that everything else hangs on: schema_version, leader. */
 bool migrate_bootstrap(struct backend *backend, struct error *error);
+/* Whether there is a table of this name. */
+bool migrate_exists(struct backend *backend, const char *table, bool *exists, struct error *error);
 /* Brings the tables to this program's form. To be called in a transaction, so
  * that all of it happens or nothing. ERROR_CONFLICT where the database is newer:
  * its version is, or it has columns that this program does not know. */

@@ -205,13 +205,15 @@ static bool begin_taking(struct store *store, struct error *error)
 static bool clear_way(struct store *store, struct error *error)
 {
 	struct leader leader;
-	struct error nothing;
+	bool exists = false;
 	if (store->backend->dialect == DIALECT_SQLITE)
 		return true;
-	/* A new database has no such table yet. */
-	if (!read_leader(store, false, &leader, &nothing))
-		return nothing.code != ERROR_UNAVAILABLE ||
-		       error_set(error, nothing.code, "%s", nothing.text);
+	if (!migrate_exists(store->backend, "leader", &exists, error))
+		return false;
+	if (!exists)
+		return true;
+	if (!read_leader(store, false, &leader, error))
+		return false;
 	return may_replace(store, &leader, error) &&
 	       (leader.holder[0] == '\0' ||
 	        store->backend->evict(store->backend, leader.holder, error));

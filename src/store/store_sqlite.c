@@ -342,20 +342,12 @@ static int write_key(const struct table *table, sqlite3_stmt *statement,
 	return code == SQLITE_OK ? run(statement) : code;
 }
 
-static bool is_whole(const struct table *table, const struct batch_row *row)
-{
-	for (int of = 0; of < table->type_count; of++)
-		if (!row->records[of])
-			return false;
-	return true;
-}
-
 static int write_row(struct sqlite_backend *self, const struct table *table,
                      const struct statements *statements, const struct batch_row *row)
 {
 	if (row->deleted)
 		return write_key(table, statements->delete, row);
-	if (is_whole(table, row))
+	if (batch_row_is_whole(table, row))
 		return write_whole(self, table, statements->replace, row);
 	int code = SQLITE_OK;
 	for (int of = 0; of < table->type_count && code == SQLITE_OK; of++) {

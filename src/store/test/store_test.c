@@ -1,4 +1,4 @@
-/* sqlite_test.c - the store in SQLite */
+/* store_test.c - the store, in SQLite or, with STORE_TEST_POSTGRES, in PostgreSQL */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
 #include "store/backend.h"
 #include "store/migrate.h"
@@ -18,7 +17,7 @@
 
 static struct store *open_store(const struct scratch *scratch, const char *name)
 {
-	return store_new(&(struct store_options){ .database = scratch->path, .name = name });
+	return store_new(&(struct store_options){ .database = scratch->database, .name = name });
 }
 
 static struct store *lead(const struct scratch *scratch)
@@ -130,7 +129,7 @@ static void a_loaded_core_goes_on_as_if_it_had_never_stopped(void **state)
 	scratch_end(&scratch);
 }
 
-static void one_scheduler_at_a_time_has_the_file(void **state)
+static void one_scheduler_at_a_time_has_the_database(void **state)
 {
 	struct scratch scratch;
 	struct error error;
@@ -138,7 +137,7 @@ static void one_scheduler_at_a_time_has_the_file(void **state)
 	scratch_begin(&scratch);
 	struct store *first = lead(&scratch), *second = open_store(&scratch, "b");
 	assert_int_equal(store_lead(second, &error), STORE_AGAIN);
-	assert_non_null(strstr(error.text, "another scheduler has"));
+	assert_non_null(strstr(error.text, "another scheduler"));
 	store_free(first);
 	assert_int_equal(store_lead(second, &error), STORE_DONE);
 	store_free(second);
@@ -170,17 +169,6 @@ static void each_start_takes_the_next_term_and_batch(void **state)
 	scratch_end(&scratch);
 }
 
-/* Runs statements on the file from outside, as a person could. */
-static void outside(const struct scratch *scratch, const char *sql)
-{
-	sqlite3 *database;
-	char *text = NULL;
-	assert_int_equal(sqlite3_open(scratch->path, &database), SQLITE_OK);
-	if (sqlite3_exec(database, sql, NULL, NULL, &text) != SQLITE_OK)
-		fail_msg("%s: %s", sql, text);
-	sqlite3_close(database);
-}
-
 static void a_leader_whose_row_was_moved_writes_nothing(void **state)
 {
 	struct scratch scratch;
@@ -190,13 +178,14 @@ static void a_leader_whose_row_was_moved_writes_nothing(void **state)
 	scratch_begin(&scratch);
 	struct store *store = lead(&scratch);
 	load(store, &workload, 4);
-	outside(&scratch, "UPDATE leader SET holder = 'other#1', batch = batch + 1");
+	scratch_execute(&scratch, "UPDATE leader SET holder = 'other#1', batch = batch + 1");
 	struct batch *batch = batch_new(store_schema(store));
 	workload_step(&workload);
 	batch_add(batch, &workload.command, &workload.effects, NULL);
 	assert_int_equal(store_commit(store, batch, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "another scheduler has taken over"));
 	store_free(store);
+	scratch_execute(&scratch, "UPDATE leader SET holder = ''");
 	store = lead(&scratch);
 	assert_int_equal(store_position(store).commands, 0);
 	store_free(store);
@@ -212,18 +201,18 @@ static void a_newer_database_is_refused_and_left_as_it_is(void **state)
 	(void)state;
 	scratch_begin(&scratch);
 	store_free(lead(&scratch));
-	outside(&scratch, "UPDATE schema_version SET version = version + 1");
+	scratch_execute(&scratch, "UPDATE schema_version SET version = version + 1");
 	struct store *store = open_store(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "install a newer one"));
 	store_free(store);
-	outside(&scratch, "UPDATE schema_version SET version = version - 1;"
-	                  "ALTER TABLE jobs ADD COLUMN colour TEXT NOT NULL DEFAULT ''");
+	scratch_execute(&scratch, "UPDATE schema_version SET version = version - 1;"
+	                          "ALTER TABLE jobs ADD COLUMN colour TEXT NOT NULL DEFAULT ''");
 	store = open_store(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "colour"));
 	store_free(store);
-	outside(&scratch, "ALTER TABLE jobs DROP COLUMN colour");
+	scratch_execute(&scratch, "ALTER TABLE jobs DROP COLUMN colour");
 	store_free(lead(&scratch));
 	scratch_end(&scratch);
 }
@@ -241,8 +230,8 @@ static void an_older_database_gets_the_columns_and_tables_that_are_new(void **st
 	drive(store, &workload, mirror, 5);
 	store_free(store);
 	workload_free(&workload);
-	outside(&scratch, "ALTER TABLE tenants DROP COLUMN queue_max; DROP TABLE lessons;"
-	                  "ALTER TABLE jobs DROP COLUMN message");
+	scratch_execute(&scratch, "ALTER TABLE tenants DROP COLUMN queue_max; DROP TABLE lessons;"
+	                          "ALTER TABLE jobs DROP COLUMN message");
 	store = open_store(&scratch, "reader");
 	assert_int_equal(store_read_only(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "bring"));
@@ -268,7 +257,7 @@ static void records_that_contradict_each_other_are_not_loaded(void **state)
 	load(store, &workload, 6);
 	drive(store, &workload, mirror, 500);
 	store_free(store);
-	outside(&scratch, "UPDATE reservations SET phase = 'held' WHERE phase = 'live'");
+	scratch_execute(&scratch, "UPDATE reservations SET phase = 'held' WHERE phase = 'live'");
 	store = lead(&scratch);
 	struct sched *sched = sched_new();
 	assert_false(store_load(store, sched, &error));
@@ -286,7 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_committed_is_what_is_stored),
 		cmocka_unit_test(a_loaded_core_goes_on_as_if_it_had_never_stopped),
-		cmocka_unit_test(one_scheduler_at_a_time_has_the_file),
+		cmocka_unit_test(one_scheduler_at_a_time_has_the_database),
 		cmocka_unit_test(each_start_takes_the_next_term_and_batch),
 		cmocka_unit_test(a_leader_whose_row_was_moved_writes_nothing),
 		cmocka_unit_test(a_newer_database_is_refused_and_left_as_it_is),
