@@ -213,9 +213,12 @@ static bool sqlite_query(struct backend *backend, const char *sql, text_row row,
 	while (done && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		int count = sqlite3_column_count(statement);
 		INVARIANT(count <= VALUES_MAX);
-		for (int i = 0; i < count; i++)
+		for (int i = 0; i < count && done; i++) {
 			values[i] = (const char *)sqlite3_column_text(statement, i);
-		done = row(context, values, error);
+			if (!values[i] && sqlite3_errcode(self->database) == SQLITE_NOMEM)
+				done = report(self, error);
+		}
+		done = done && row(context, values, error);
 	}
 	if (done && code != SQLITE_DONE)
 		done = report(self, error);

@@ -53,83 +53,101 @@ class Process:
         self.reader.join()
 
 
-class Peer(threading.Thread):
-    """Connects to the first of the sockets that answers, again and again."""
+class Link(threading.Thread):
+    """A peer's connection to one scheduler, made again whenever it ends."""
+
+    def __init__(self, peer, path):
+        super().__init__(daemon=True)
+        self.peer, self.path = peer, path
+        self.connection = None
+        self.greeted = False
+
+    def run(self):
+        while not self.peer.world.over:
+            try:
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(2)
+                    connection.connect(self.path)
+                    self.connection = connection
+                    self.serve()
+            except OSError:
+                pass
+            except Exception as problem:  # pylint: disable=broad-except
+                self.peer.world.complain(f"{type(self.peer).__name__} failed: {problem!r}")
+            with self.peer.lock:
+                self.greeted = False
+            time.sleep(0.005)
+
+    def serve(self):
+        """Talks until the connection ends. One that nobody greets is left."""
+        rest = b""
+        while not self.peer.world.over:
+            try:
+                data = self.connection.recv(65536)
+                if not data:
+                    return
+            except socket.timeout:
+                if not self.greeted:
+                    return
+                data = b""
+            *lines, rest = (rest + data).split(b"\n")
+            with self.peer.lock:
+                for line in lines:
+                    words = line.decode().split(" ", 2)
+                    if words[0] == "hello":
+                        self.greeted = True
+                        self.connection.settimeout(0.01)
+                        self.peer.hello(self, int(words[1]))
+                    else:
+                        self.peer.heard(self, words)
+                if self.greeted:
+                    self.peer.act()
+
+    def send(self, text):
+        """A line that cannot be sent at once ends the connection."""
+        try:
+            if self.greeted:
+                self.connection.sendall(text.encode() + b"\n")
+        except OSError:
+            self.greeted = False
+            self.connection.close()
+
+
+class Peer:
+    """Has a link to each scheduler, and says everything to all of them."""
 
     def __init__(self, world):
-        super().__init__(daemon=True)
         self.world = world
         self.random = random.Random(world.random.random())
         self.number = 0
-        self.connection = None
-        self.rest = b""
+        self.lock = threading.Lock()
+        self.links = [Link(self, path) for path in world.sockets]
+        for link in self.links:
+            link.start()
 
     def request(self, text):
         """A number for a request, which replaces the {} in its line."""
         self.number += 1
         return self.number, text.format(self.number)
 
-    def run(self):
-        try:
-            while not self.world.over:
-                self.connect()
-        except Exception as problem:  # pylint: disable=broad-except
-            self.world.complain(f"{type(self).__name__} failed: {problem!r}")
-
-    def connect(self):
-        for path in self.world.sockets():
-            try:
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(0.5)
-                    connection.connect(path)
-                    self.connection, self.rest = connection, b""
-                    self.serve()
-            except OSError:
-                pass
-        time.sleep(0.005)
-
-    def serve(self):
-        """Talks until the connection ends. A connection that nobody greets is left."""
-        greeted = False
-        until = time.monotonic() + 2
-        while not self.world.over:
-            try:
-                data = self.connection.recv(65536)
-                if not data:
-                    return
-            except socket.timeout:
-                data = b""
-            if not greeted and not data and time.monotonic() > until:
-                return
-            *lines, self.rest = (self.rest + data).split(b"\n")
-            for line in lines:
-                words = line.decode().split(" ", 2)
-                if words[0] == "hello":
-                    greeted = True
-                    self.connection.settimeout(0.01)
-                    self.hello(int(words[1]))
-                else:
-                    self.heard(words)
-            if greeted:
-                self.act()
-
     def send(self, text):
-        self.connection.sendall(text.encode() + b"\n")
+        for link in self.links:
+            link.send(text)
 
 
 class Client(Peer):
     """Submits jobs, cancels some, and remembers what was acknowledged."""
 
     def __init__(self, world, name):
-        super().__init__(world)
         self.name = name
         self.waiting = {}
         self.keys = 0
+        super().__init__(world)
 
-    def hello(self, term):
+    def hello(self, link, term):
         del term
-        for line in self.waiting.values():
-            self.send(line[1])
+        for _, line in self.waiting.values():
+            link.send(line)
 
     def act(self):
         while len(self.waiting) < 8:
@@ -146,8 +164,11 @@ class Client(Peer):
                 self.waiting[number] = (("submit", key), line)
             self.send(line)
 
-    def heard(self, words):
-        (verb, what), _ = self.waiting.pop(int(words[1]))
+    def heard(self, link, words):
+        del link
+        (verb, what), _ = self.waiting.pop(int(words[1]), ((None, None), None))
+        if verb is None:  # another scheduler has answered
+            return
         if verb == "cancel":
             if words[0] == "ok":
                 self.world.cancelled.add(what)
@@ -161,27 +182,27 @@ class Agent(Peer):
     """A node: starts what it is told once, under the highest term it has heard of."""
 
     def __init__(self, world, name, gpus):
-        super().__init__(world)
         self.name, self.gpus = name, gpus
         self.term = 0
         self.running = {}  # reservation: (job, task), when it ends
         self.facts = {}  # number: reservation, line; until they are acknowledged
         self.seen = set()
+        super().__init__(world)
 
-    def hello(self, term):
+    def hello(self, link, term):
         self.term = max(self.term, term)
         here = set(self.running) | {reservation for reservation, _ in self.facts.values()}
         listed = ",".join(map(str, sorted(here))) or "-"
-        self.send(f"node 0 {self.name} {self.gpus} {listed}")
+        link.send(f"node 0 {self.name} {self.gpus} {listed}")
         for _, line in self.facts.values():
-            self.send(line)
+            link.send(line)
 
     def tell(self, verb, reservation, rest=""):
         number, line = self.request(f"{verb} {{}} {reservation}{rest}")
         self.facts[number] = (reservation, line)
         self.send(line)
 
-    def heard(self, words):
+    def heard(self, link, words):
         if words[0] in ("ok", "no"):
             self.facts.pop(int(words[1]), None)
             return
@@ -191,7 +212,7 @@ class Agent(Peer):
             self.world.refused += 1
             return
         self.term = term
-        self.world.ordered(term)
+        self.world.ordered(term, link.path)
         if words[0] == "start":
             self.start_task(reservation, (job, task))
         else:
@@ -235,11 +256,9 @@ class World:
         self.running = set()  # (job, task)
         self.done = set()  # that ended with 0
         self.starts = self.refused = 0
-        self.terms = []  # of accepted orders, as they grew
+        self.terms = {}  # of accepted orders: which scheduler gave them
         self.peers = [Client(self, f"client{i}") for i in range(3)]
         self.peers += [Agent(self, f"node{i}", 4) for i in range(2)]
-        for peer in self.peers:
-            peer.start()
 
     def complain(self, text):
         with self.lock:
@@ -260,25 +279,27 @@ class World:
             if code == 0:
                 self.done.add(task)
 
-    def ordered(self, term):
+    def ordered(self, term, path):
         with self.lock:
-            if not self.terms or term > self.terms[-1]:
-                self.terms.append(term)
+            if self.terms.setdefault(term, path) != path:
+                self.problems.append(f"two schedulers gave orders in term {term}")
 
     def stop(self):
         self.over = True
         for peer in self.peers:
-            peer.join(5)
+            for link in peer.links:
+                link.join(5)
 
-    def check(self, jobs):
-        """`jobs` is what is stored: (id, key, state) each."""
-        stored = {int(job): (key, state) for job, key, state in jobs}
-        for key, job in list(self.acknowledged.items()):
+    def check(self, fetch):
+        """What was acknowledged until now is in fetch(): (id, key, state) each."""
+        acknowledged, cancelled = dict(self.acknowledged), set(self.cancelled)
+        stored = {int(job): (key, state) for job, key, state in fetch()}
+        for key, job in acknowledged.items():
             if job not in stored:
                 self.complain(f"job {job} ({key}) was acknowledged and is not there")
             elif stored[job][0] != key:
                 self.complain(f"job {job} was acknowledged for {key}: {stored[job]}")
-        for job in list(self.cancelled):
+        for job in cancelled:
             if stored[job][1] not in ("cancelled", "completed", "failed"):
                 self.complain(f"job {job} was cancelled and is {stored[job][1]}")
         keys = [key for key, _ in stored.values()]
