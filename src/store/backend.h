@@ -33,6 +33,7 @@ typedef bool (*record_row)(void *context, const void *record, struct error *erro
 struct backend {
 	enum dialect dialect;
 	const struct schema *schema;
+	bool restores; /* a restore that did not finish is no hindrance */
 	bool (*connect)(struct backend *backend, bool read_only, struct error *error);
 	void (*disconnect)(struct backend *backend);
 	bool (*is_connected)(const struct backend *backend);

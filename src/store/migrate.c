@@ -117,6 +117,10 @@ static bool read_version(struct backend *backend, int64_t *version, struct error
 	if (!backend->query(backend, "SELECT version FROM schema_version WHERE id = 1", take_number,
 	                    version, error))
 		return false;
+	if (*version == SCHEMA_RESTORING && !backend->restores)
+		return error_set(error, ERROR_CONFLICT,
+		                 "a backup was being restored here and that did not finish: "
+		                 "restore it again");
 	if (*version > SCHEMA_VERSION)
 		return error_set(
 		    error, ERROR_CONFLICT,

@@ -8,6 +8,8 @@
  * by new columns and tables, which come by themselves; the step that does it is
  * in migrate.c. */
 #define SCHEMA_VERSION 1
+/* Written while a backup is being restored: nobody starts on half of it. */
+#define SCHEMA_RESTORING (-1)
 
 /* Makes the two tables that everything else hangs on: schema_version, leader. */
 bool migrate_bootstrap(struct backend *backend, struct error *error);

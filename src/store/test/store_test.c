@@ -12,61 +12,7 @@
 
 #include "store/backend.h"
 #include "store/migrate.h"
-#include "store/test/scratch.h"
-#include "store/test/workload.h"
-
-static struct store *open_store(const struct scratch *scratch, const char *name)
-{
-	return store_new(&(struct store_options){ .database = scratch->database, .name = name });
-}
-
-static struct store *lead(const struct scratch *scratch)
-{
-	struct store *store = open_store(scratch, "a");
-	struct error error;
-	if (store_lead(store, &error) != STORE_DONE)
-		fail_msg("%s", error.text);
-	return store;
-}
-
-static void load(struct store *store, struct workload *workload, uint64_t seed)
-{
-	struct error error;
-	struct sched *sched = sched_new();
-	if (!store_load(store, sched, &error))
-		fail_msg("%s", error.text);
-	workload_init(workload, sched, seed);
-}
-
-static void commit(struct store *store, struct batch *batch)
-{
-	struct error error;
-	if (store_commit(store, batch, &error) != STORE_DONE)
-		fail_msg("%s", error.text);
-	batch_clear(batch);
-}
-
-/* Runs so many commands, some to a batch, and keeps a mirror of what is stored. */
-static void drive(struct store *store, struct workload *workload, struct mirror *mirror, int steps)
-{
-	struct batch *batch = batch_new(store_schema(store));
-	for (int i = 0; i < steps; i++) {
-		workload_step(workload);
-		batch_add(batch, &workload->command, &workload->effects, NULL);
-		mirror_apply(mirror, &workload->effects);
-		if (i % 17 == 16)
-			commit(store, batch);
-	}
-	commit(store, batch);
-	batch_free(batch);
-}
-
-static void assert_same(struct mirror *mirror, struct store *store)
-{
-	const char *difference = mirror_differs(mirror, store);
-	if (difference)
-		fail_msg("%s", difference);
-}
+#include "store/test/drive.h"
 
 static void what_is_committed_is_what_is_stored(void **state)
 {
@@ -75,16 +21,16 @@ static void what_is_committed_is_what_is_stored(void **state)
 	struct mirror *mirror = mirror_new();
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
-	load(store, &workload, 1);
-	drive(store, &workload, mirror, 3000);
-	assert_same(mirror, store);
+	struct store *store = drive_lead(&scratch);
+	drive_load(store, &workload, 1);
+	drive_steps(store, &workload, mirror, 3000);
+	drive_compare(mirror, store);
 	store_free(store);
 
-	store = open_store(&scratch, "reader");
+	store = drive_open(&scratch, "reader");
 	struct error error;
 	assert_int_equal(store_read_only(store, &error), STORE_DONE);
-	assert_same(mirror, store);
+	drive_compare(mirror, store);
 	store_free(store);
 	mirror_free(mirror);
 	workload_free(&workload);
@@ -99,13 +45,13 @@ static void a_loaded_core_goes_on_as_if_it_had_never_stopped(void **state)
 	struct buffer left = { 0 }, right = { 0 };
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
-	load(store, &first, 2);
-	drive(store, &first, mirror, 2000);
+	struct store *store = drive_lead(&scratch);
+	drive_load(store, &first, 2);
+	drive_steps(store, &first, mirror, 2000);
 	store_free(store);
 
-	store = lead(&scratch);
-	load(store, &second, 2);
+	store = drive_lead(&scratch);
+	drive_load(store, &second, 2);
 	struct sched *loaded = second.sched;
 	second = first;
 	second.sched = loaded;
@@ -135,7 +81,7 @@ static void one_scheduler_at_a_time_has_the_database(void **state)
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *first = lead(&scratch), *second = open_store(&scratch, "b");
+	struct store *first = drive_lead(&scratch), *second = drive_open(&scratch, "b");
 	assert_int_equal(store_lead(second, &error), STORE_AGAIN);
 	assert_non_null(strstr(error.text, "another scheduler"));
 	store_free(first);
@@ -151,15 +97,15 @@ static void each_start_takes_the_next_term_and_batch(void **state)
 	struct mirror *mirror = mirror_new();
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
+	struct store *store = drive_lead(&scratch);
 	assert_int_equal(store_position(store).term, 1);
-	load(store, &workload, 3);
-	drive(store, &workload, mirror, 10);
+	drive_load(store, &workload, 3);
+	drive_steps(store, &workload, mirror, 10);
 	assert_int_equal(sched_meta(workload.sched)->term, store_position(store).term);
 	struct store_position before = store_position(store);
 	assert_int_equal(before.commands, 10);
 	store_free(store);
-	store = lead(&scratch);
+	store = drive_lead(&scratch);
 	assert_int_equal(store_position(store).term, 2);
 	assert_true(store_position(store).batch > before.batch);
 	assert_int_equal(store_position(store).commands, 10);
@@ -176,8 +122,8 @@ static void a_leader_whose_row_was_moved_writes_nothing(void **state)
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
-	load(store, &workload, 4);
+	struct store *store = drive_lead(&scratch);
+	drive_load(store, &workload, 4);
 	scratch_execute(&scratch, "UPDATE leader SET holder = 'other#1', batch = batch + 1");
 	struct batch *batch = batch_new(store_schema(store));
 	workload_step(&workload);
@@ -186,7 +132,7 @@ static void a_leader_whose_row_was_moved_writes_nothing(void **state)
 	assert_non_null(strstr(error.text, "another scheduler has taken over"));
 	store_free(store);
 	scratch_execute(&scratch, "UPDATE leader SET holder = ''");
-	store = lead(&scratch);
+	store = drive_lead(&scratch);
 	assert_int_equal(store_position(store).commands, 0);
 	store_free(store);
 	batch_free(batch);
@@ -200,20 +146,20 @@ static void a_newer_database_is_refused_and_left_as_it_is(void **state)
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	store_free(lead(&scratch));
+	store_free(drive_lead(&scratch));
 	scratch_execute(&scratch, "UPDATE schema_version SET version = version + 1");
-	struct store *store = open_store(&scratch, "a");
+	struct store *store = drive_open(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "install a newer one"));
 	store_free(store);
 	scratch_execute(&scratch, "UPDATE schema_version SET version = version - 1;"
 	                          "ALTER TABLE jobs ADD COLUMN colour TEXT NOT NULL DEFAULT ''");
-	store = open_store(&scratch, "a");
+	store = drive_open(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "colour"));
 	store_free(store);
 	scratch_execute(&scratch, "ALTER TABLE jobs DROP COLUMN colour");
-	store_free(lead(&scratch));
+	store_free(drive_lead(&scratch));
 	scratch_end(&scratch);
 }
 
@@ -225,20 +171,20 @@ static void an_older_database_gets_the_columns_and_tables_that_are_new(void **st
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
-	load(store, &workload, 5);
-	drive(store, &workload, mirror, 5);
+	struct store *store = drive_lead(&scratch);
+	drive_load(store, &workload, 5);
+	drive_steps(store, &workload, mirror, 5);
 	store_free(store);
 	workload_free(&workload);
 	scratch_execute(&scratch, "ALTER TABLE tenants DROP COLUMN queue_max; DROP TABLE lessons;"
 	                          "ALTER TABLE jobs DROP COLUMN message");
-	store = open_store(&scratch, "reader");
+	store = drive_open(&scratch, "reader");
 	assert_int_equal(store_read_only(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "bring"));
 	store_free(store);
-	store = lead(&scratch);
-	load(store, &workload, 5);
-	drive(store, &workload, mirror, 50);
+	store = drive_lead(&scratch);
+	drive_load(store, &workload, 5);
+	drive_steps(store, &workload, mirror, 50);
 	store_free(store);
 	workload_free(&workload);
 	mirror_free(mirror);
@@ -253,12 +199,12 @@ static void records_that_contradict_each_other_are_not_loaded(void **state)
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	struct store *store = lead(&scratch);
-	load(store, &workload, 6);
-	drive(store, &workload, mirror, 500);
+	struct store *store = drive_lead(&scratch);
+	drive_load(store, &workload, 6);
+	drive_steps(store, &workload, mirror, 500);
 	store_free(store);
 	scratch_execute(&scratch, "UPDATE reservations SET phase = 'held' WHERE phase = 'live'");
-	store = lead(&scratch);
+	store = drive_lead(&scratch);
 	struct sched *sched = sched_new();
 	assert_false(store_load(store, sched, &error));
 	assert_int_equal(error.code, ERROR_CORRUPT);
