@@ -151,7 +151,8 @@ static bool next_result(struct link *link, int64_t timeout_ms, PGresult **result
 static bool is_fine(const PGresult *result)
 {
 	ExecStatusType status = PQresultStatus(result);
-	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ||
+	       status == PGRES_EMPTY_QUERY;
 }
 
 PGresult *link_query(struct link *link, const char *sql, int64_t timeout_ms, struct error *error)

@@ -133,8 +133,8 @@ static bool read_version(struct backend *backend, int64_t *version, struct error
 static bool run_steps(struct backend *backend, int64_t version, struct error *error)
 {
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		/* A database without a version is new: there is nothing to convert. */
-		if (version == 0 || steps[i].version <= version)
+		/* One without a version is new, or is being restored: nothing to convert. */
+		if (version <= 0 || steps[i].version <= version)
 			continue;
 		if (!backend->execute(backend, steps[i].sql[backend->dialect], error))
 			return false;

@@ -225,7 +225,10 @@ static bool postgres_prepare(struct backend *backend, struct error *error)
 	struct postgres_backend *self = self_of(backend);
 	if (!link_pipeline_begin(&self->link, error))
 		return false;
-	if (!PQsendPrepare(self->link.connection, "move", move_sql, 0, NULL))
+	/* What is deleted and filled again, by a restore, is prepared for twice. */
+	if (!PQsendQueryParams(self->link.connection, "DEALLOCATE ALL", 0, NULL, NULL, NULL, NULL,
+	                       0) ||
+	    !PQsendPrepare(self->link.connection, "move", move_sql, 0, NULL))
 		return link_refused(&self->link, NULL, error);
 	for (int i = 0; i < backend->schema->count; i++)
 		if (!prepare_table(self, i, error))
