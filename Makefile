@@ -32,10 +32,12 @@ TIMES ?= 100
 takeover:
 	@TAKEOVER_TIMES=$(TIMES) scripts/process-tests tests/store/test_takeover.py
 
-# Every single allocation under SQLite fails once; ./test lets one in so many.
+# Every single allocation under SQLite and every row in PostgreSQL fails once;
+# ./test lets one in so many.
 faults:
 	@scripts/build release tests
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test
+	@FAULTS_ALL=1 scripts/process-tests tests/store/test_postgres.py
 
 lint:
 	@scripts/lint

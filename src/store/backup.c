@@ -264,6 +264,7 @@ static bool restore_rows(struct store *from, struct store *to, struct error *err
 	struct buffer sql = { 0 };
 	buffer_print(&sql,
 	             "BEGIN; UPDATE schema_version SET version = %d;"
+	             "UPDATE leader SET jobs_from = 0;"
 	             "CREATE TABLE IF NOT EXISTS restore_floor AS SELECT * FROM meta;",
 	             SCHEMA_RESTORING);
 	for (int i = 0; i < store_schema(to)->count; i++)

@@ -25,6 +25,7 @@ void batch_clear(struct batch *batch)
 	}
 	batch->outgoing_count = batch->reply_count = 0;
 	batch->command_count = 0;
+	batch->archives = false;
 	batch->rows = batch->bytes = 0;
 	buffer_clear(&batch->commands);
 	buffer_clear(&batch->sql);
@@ -130,7 +131,7 @@ static void batch_end_row(struct batch *batch, const struct effect *effect)
 		return;
 	struct batch_row *row = row_of(batch, table_in(batch, table), effect->key);
 	if (effect->kind == EFFECT_ARCHIVE) {
-		row->archived = true;
+		row->archived = batch->archives = true;
 		return;
 	}
 	row->deleted = true;
@@ -159,7 +160,9 @@ static void batch_take(struct batch *batch, const struct effect *effect)
 		batch_end_row(batch, effect);
 		break;
 	case EFFECT_EVENT:
-		batch_event(batch, &effect->event);
+		/* A submission is one row: the job's, which says when it came. */
+		if (effect->event.kind != EVENT_JOB_SUBMITTED)
+			batch_event(batch, &effect->event);
 		batch_send(batch, effect);
 		break;
 	default:
@@ -201,4 +204,14 @@ void batch_add(struct batch *batch, const struct command *command, const struct 
 		.reply_count = effects ? effects->reply_count : 0,
 		.repeated = effects && effects->repeated,
 	};
+}
+
+void batch_note_highest(const struct batch *batch, int64_t highest[TABLES_MAX])
+{
+	for (int i = 0; i < batch->schema->count; i++) {
+		const struct batch_table *rows = &batch->tables[i];
+		for (size_t j = 0; j < rows->count; j++)
+			if (!rows->rows[j].deleted && rows->rows[j].key.first > highest[i])
+				highest[i] = rows->rows[j].key.first;
+	}
 }

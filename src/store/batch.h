@@ -51,6 +51,7 @@ struct batch {
 	size_t reply_count, reply_capacity;
 	struct buffer commands; /* each as its size (varint) and command_encode's bytes */
 	int64_t command_count;
+	bool archives;      /* some rows are put aside */
 	struct buffer sql;  /* more statements for this transaction, each with a semicolon */
 	size_t rows, bytes; /* how much there is, about */
 	struct arena arena;
@@ -66,6 +67,9 @@ void batch_free(struct batch *batch);
  * NULL too). `cookie` comes back in the reply; NULL: nobody waits. */
 void batch_add(struct batch *batch, const struct command *command, const struct effects *effects,
                void *cookie);
+
+/* Raises, by table, the largest first key that was ever written. */
+void batch_note_highest(const struct batch *batch, int64_t highest[TABLES_MAX]);
 
 /* Keeps a record, or a record that is put aside for readers, as it is: for
  * copying a database. */

@@ -213,7 +213,12 @@ static bool end_results(struct link *link, struct error *error)
 	return false;
 }
 
-static bool put_all(struct link *link, const char *data, size_t size, struct error *error)
+bool link_copy_begin(struct link *link, const char *sql, struct error *error)
+{
+	return begin_copy(link, sql, PGRES_COPY_IN, error);
+}
+
+bool link_copy_put(struct link *link, const char *data, size_t size, struct error *error)
 {
 	enum { PIECE = 65536 };
 	while (size > 0) {
@@ -229,15 +234,11 @@ static bool put_all(struct link *link, const char *data, size_t size, struct err
 		data += piece;
 		size -= (size_t)piece;
 	}
-	return true;
+	return link_push(link, error);
 }
 
-bool link_copy_in(struct link *link, const char *sql, const struct buffer *rows,
-                  struct error *error)
+bool link_copy_end(struct link *link, struct error *error)
 {
-	if (!begin_copy(link, sql, PGRES_COPY_IN, error) ||
-	    !put_all(link, rows->data, rows->size, error))
-		return false;
 	int ended;
 	while ((ended = PQputCopyEnd(link->connection, NULL)) == 0)
 		if (!send_all(link, link->timeout_ms, error))

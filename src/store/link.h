@@ -26,9 +26,10 @@ void link_close(struct link *link);
 PGresult *link_query(struct link *link, const char *sql, int64_t timeout_ms, struct error *error);
 bool link_execute(struct link *link, const char *sql, int64_t timeout_ms, struct error *error);
 
-/* COPY ... FROM STDIN: the statement, then all rows in text form. */
-bool link_copy_in(struct link *link, const char *sql, const struct buffer *rows,
-                  struct error *error);
+/* COPY ... FROM STDIN: the statement, then rows in text form in any pieces. */
+bool link_copy_begin(struct link *link, const char *sql, struct error *error);
+bool link_copy_put(struct link *link, const char *data, size_t size, struct error *error);
+bool link_copy_end(struct link *link, struct error *error);
 /* COPY ... TO STDOUT: each row in text form, with its newline. */
 typedef bool (*copy_row)(void *context, char *row, size_t size, struct error *error);
 bool link_copy_out(struct link *link, const char *sql, copy_row each, void *context,

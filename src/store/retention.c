@@ -31,3 +31,13 @@ void retention_sql(const struct retention *retention, int64_t now_ms, struct buf
 	if (retention->jobs_ms > 0)
 		delete_jobs(sql, now_ms - retention->jobs_ms);
 }
+
+void retention_advance_sql(struct buffer *sql)
+{
+	buffer_print(sql,
+	             "UPDATE leader SET jobs_from = (SELECT coalesce(min(CASE WHEN archived THEN "
+	             "NULL ELSE oldest.id END), max(oldest.id) + 1, leader.jobs_from) FROM "
+	             "(SELECT id, archived FROM jobs WHERE id >= (SELECT jobs_from FROM leader "
+	             "WHERE id = 1) ORDER BY id LIMIT %d) AS oldest) WHERE id = 1;",
+	             RETENTION_ROWS);
+}

@@ -17,4 +17,8 @@ struct retention {
  * older than it should be. */
 void retention_sql(const struct retention *retention, int64_t now_ms, struct buffer *sql);
 
+/* Appends a statement that moves `jobs_from` in leader on, over jobs that have
+ * all been archived: from there on jobs are loaded. */
+void retention_advance_sql(struct buffer *sql);
+
 #endif

@@ -71,10 +71,10 @@ static void put_archived(struct buffer *sql, const struct table *table)
 		buffer_text(sql, ", archived");
 }
 
-void sql_replace_row(struct buffer *sql, const struct table *table)
+void sql_insert_row(struct buffer *sql, const struct table *table, bool replace)
 {
 	int count = table->column_count + (table->is_log ? 0 : 1);
-	buffer_print(sql, "INSERT OR REPLACE INTO \"%s\" (", table->name);
+	buffer_print(sql, "INSERT%s INTO \"%s\" (", replace ? " OR REPLACE" : "", table->name);
 	sql_columns(sql, table, 0, table->column_count, "");
 	put_archived(sql, table);
 	buffer_text(sql, ") VALUES (");

@@ -18,7 +18,7 @@ void sql_columns(struct buffer *sql, const struct table *table, int first, int l
 /* SQLite: one row per statement. Parameters are the columns in their order, then
  * archived; for an update, the keys, then that type's columns; for an archiving
  * or a deletion, the keys. */
-void sql_replace_row(struct buffer *sql, const struct table *table);
+void sql_insert_row(struct buffer *sql, const struct table *table, bool replace);
 void sql_update_row(struct buffer *sql, const struct table *table, int of);
 void sql_archive_row(struct buffer *sql, const struct table *table);
 void sql_delete_row(struct buffer *sql, const struct table *table);

@@ -271,19 +271,25 @@ static bool load_record(void *context, const void *record, struct error *error)
 	return sched_load(loading->sched, loading->kind, record, error);
 }
 
+/* Jobs before `jobs_from` are all archived: they are not even looked at. */
 static bool load_kind(struct store *store, struct sched *sched, enum record_kind kind,
                       struct error *error)
 {
 	const struct table *table = store->schema.kinds[kind].table;
 	struct loading loading = { sched, kind };
-	const char *keys = table->keys == 1 ? "1" : "1, 2";
-	char rest[64];
+	struct buffer rest = { 0 };
 
 	if (table->is_log)
 		return true;
-	snprintf(rest, sizeof(rest), "WHERE NOT archived ORDER BY %s", keys);
-	return store->backend->scan(store->backend, table, store->schema.kinds[kind].of, rest,
-	                            load_record, &loading, error);
+	buffer_text(&rest, "WHERE NOT archived");
+	if (strcmp(table->name, "jobs") == 0 || strcmp(table->name, "tasks") == 0)
+		buffer_print(&rest, " AND %s >= (SELECT jobs_from FROM leader WHERE leader.id = 1)",
+		             table->columns[0].name);
+	buffer_print(&rest, " ORDER BY %s", table->keys == 1 ? "1" : "1, 2");
+	bool done = store->backend->scan(store->backend, table, store->schema.kinds[kind].of,
+	                                 rest.data, load_record, &loading, error);
+	buffer_free(&rest);
+	return done;
 }
 
 bool store_load(struct store *store, struct sched *sched, struct error *error)

@@ -9,7 +9,7 @@
 #include "store/sql.h"
 
 /* Fewer new rows than this go into one statement, which needs no turn of its own. */
-enum { COPY_ROWS = 64, PATIENCE = 12 };
+enum { COPY_ROWS = 64, COPY_BYTES = 32768, PATIENCE = 12 };
 
 /* `highest` is the largest first key that a table ever held, so that a row with
  * a larger one is new and can be copied. `arrays` are the parameters of the
@@ -424,33 +424,53 @@ static bool check_result(void *context, int number, const PGresult *result, stru
 	return true;
 }
 
-static bool copy_table(struct postgres_backend *self, const struct batch *batch, int place,
-                       struct error *error)
+static void put_copy_row(struct postgres_backend *self, const struct table *table,
+                         const struct batch_row *row)
+{
+	for (int i = 0; i < table->column_count; i++) {
+		const struct column *column = &table->columns[i];
+		if (i > 0)
+			buffer_bytes(&self->rows, "\t", 1);
+		copy_put(&self->rows, column->field,
+		         cell_of(column->field, row->records[column->of], &self->scratch));
+	}
+	if (!table->is_log)
+		buffer_bytes(&self->rows, row->archived ? "\tt" : "\tf", 2);
+	buffer_bytes(&self->rows, "\n", 1);
+}
+
+/* Rows leave as they are put together, so that the server works meanwhile. */
+static bool copy_rows(struct postgres_backend *self, const struct batch *batch, int place,
+                      struct error *error)
 {
 	const struct table *table = &self->base.schema->tables[place];
 	const struct batch_table *rows = &batch->tables[place];
-	struct buffer sql = { 0 };
-
-	buffer_clear(&self->rows);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct batch_row *row = &rows->rows[i];
 		if (!batch_row_is_whole(table, row) || row->key.first <= self->highest[place])
 			continue;
-		for (int j = 0; j < table->column_count; j++) {
-			const struct column *column = &table->columns[j];
-			if (j > 0)
-				buffer_bytes(&self->rows, "\t", 1);
-			copy_put(&self->rows, column->field,
-			         cell_of(column->field, row->records[column->of], &self->scratch));
-		}
-		if (!table->is_log)
-			buffer_bytes(&self->rows, row->archived ? "\tt" : "\tf", 2);
-		buffer_bytes(&self->rows, "\n", 1);
+		put_copy_row(self, table, row);
+		if (self->rows.size < COPY_BYTES)
+			continue;
+		if (!link_copy_put(&self->link, self->rows.data, self->rows.size, error))
+			return false;
+		buffer_clear(&self->rows);
 	}
+	return link_copy_put(&self->link, self->rows.data, self->rows.size, error);
+}
+
+static bool copy_table(struct postgres_backend *self, const struct batch *batch, int place,
+                       struct error *error)
+{
+	const struct table *table = &self->base.schema->tables[place];
+	struct buffer sql = { 0 };
+
+	buffer_clear(&self->rows);
 	buffer_print(&sql, "COPY \"%s\" (", table->name);
 	sql_columns(&sql, table, 0, table->column_count, "");
 	buffer_print(&sql, "%s) FROM STDIN", table->is_log ? "" : ", archived");
-	bool done = link_copy_in(&self->link, sql.data, &self->rows, error);
+	bool done = link_copy_begin(&self->link, sql.data, error) &&
+	            copy_rows(self, batch, place, error) && link_copy_end(&self->link, error);
 	buffer_free(&sql);
 	return done;
 }
@@ -493,16 +513,6 @@ static bool send_transaction(struct sending *sending, const struct leader *from)
 	        link_execute(&self->link, "COMMIT", self->link.timeout_ms, sending->error));
 }
 
-static void note_highest(struct postgres_backend *self, const struct batch *batch)
-{
-	for (int i = 0; i < batch->schema->count; i++) {
-		const struct batch_table *rows = &batch->tables[i];
-		for (size_t j = 0; j < rows->count; j++)
-			if (!rows->rows[j].deleted && rows->rows[j].key.first > self->highest[i])
-				self->highest[i] = rows->rows[j].key.first;
-	}
-}
-
 static enum write_outcome postgres_write(struct backend *backend, const struct batch *batch,
                                          const struct leader *from, struct error *error)
 {
@@ -510,7 +520,7 @@ static enum write_outcome postgres_write(struct backend *backend, const struct b
 	struct sending sending = { .self = self, .batch = batch, .error = error };
 
 	if (send_transaction(&sending, from)) {
-		note_highest(self, batch);
+		batch_note_highest(batch, self->highest);
 		return WRITE_DONE;
 	}
 	postgres_disconnect(backend);

@@ -14,12 +14,14 @@
 
 /* The statements of one table. */
 struct statements {
-	sqlite3_stmt *replace, *archive, *delete;
+	sqlite3_stmt *insert, *replace, *archive, *delete;
 	sqlite3_stmt *update[TABLE_TYPES_MAX];
 };
 
 /* `lock` is an open file beside the database that only one scheduler can have
- * locked; it is kept while the connection comes and goes. */
+ * locked; it is kept while the connection comes and goes. `highest` is the
+ * largest first key that a table ever held: a row with a larger one is new, and
+ * inserting costs less than replacing. */
 struct sqlite_backend {
 	struct backend base;
 	char *path, *vfs;
@@ -27,6 +29,7 @@ struct sqlite_backend {
 	sqlite3 *database;
 	sqlite3_stmt *move;
 	struct statements statements[TABLES_MAX];
+	int64_t highest[TABLES_MAX];
 	struct buffer scratch;
 	struct arena arena;
 };
@@ -75,6 +78,7 @@ static void sqlite_disconnect(struct backend *backend)
 	finalize(&self->move);
 	for (int i = 0; i < TABLES_MAX; i++) {
 		struct statements *statements = &self->statements[i];
+		finalize(&statements->insert);
 		finalize(&statements->replace);
 		finalize(&statements->archive);
 		finalize(&statements->delete);
@@ -167,8 +171,12 @@ static bool prepare_table(struct sqlite_backend *self, const struct table *table
                           struct statements *statements, struct error *error)
 {
 	struct buffer sql = { 0 };
-	sql_replace_row(&sql, table);
-	bool done = prepare_buffer(self, &sql, &statements->replace, error);
+	sql_insert_row(&sql, table, false);
+	bool done = prepare_buffer(self, &sql, &statements->insert, error);
+	if (done) {
+		sql_insert_row(&sql, table, true);
+		done = prepare_buffer(self, &sql, &statements->replace, error);
+	}
 	if (done) {
 		sql_delete_row(&sql, table);
 		done = prepare_buffer(self, &sql, &statements->delete, error);
@@ -185,6 +193,26 @@ static bool prepare_table(struct sqlite_backend *self, const struct table *table
 	return done;
 }
 
+static bool sqlite_query(struct backend *backend, const char *sql, text_row row, void *context,
+                         struct error *error);
+
+static bool take_highest(void *context, const char *const *values, struct error *error)
+{
+	int64_t *highest = context;
+	*highest = INT64_MIN;
+	return !values[0] || number_read(values[0], strlen(values[0]), highest) ||
+	       error_set(error, ERROR_CORRUPT, "a key is '%s'", values[0]);
+}
+
+static bool find_highest(struct sqlite_backend *self, int place, struct error *error)
+{
+	const struct table *table = &self->base.schema->tables[place];
+	char sql[160];
+	snprintf(sql, sizeof(sql), "SELECT max(\"%s\") FROM \"%s\"", table->columns[0].name,
+	         table->name);
+	return sqlite_query(&self->base, sql, take_highest, &self->highest[place], error);
+}
+
 static bool sqlite_prepare(struct backend *backend, struct error *error)
 {
 	struct sqlite_backend *self = self_of(backend);
@@ -195,7 +223,9 @@ static bool sqlite_prepare(struct backend *backend, struct error *error)
 	                 &self->move, error))
 		return false;
 	for (int i = 0; i < backend->schema->count; i++)
-		if (!prepare_table(self, &backend->schema->tables[i], &self->statements[i], error))
+		if (!prepare_table(self, &backend->schema->tables[i], &self->statements[i],
+		                   error) ||
+		    !find_highest(self, i, error))
 			return false;
 	return true;
 }
@@ -345,13 +375,16 @@ static int write_key(const struct table *table, sqlite3_stmt *statement,
 	return code == SQLITE_OK ? run(statement) : code;
 }
 
-static int write_row(struct sqlite_backend *self, const struct table *table,
-                     const struct statements *statements, const struct batch_row *row)
+static int write_row(struct sqlite_backend *self, int place, const struct batch_row *row)
 {
+	const struct table *table = &self->base.schema->tables[place];
+	const struct statements *statements = &self->statements[place];
+	bool is_new = row->key.first > self->highest[place];
 	if (row->deleted)
 		return write_key(table, statements->delete, row);
 	if (batch_row_is_whole(table, row))
-		return write_whole(self, table, statements->replace, row);
+		return write_whole(self, table, is_new ? statements->insert : statements->replace,
+		                   row);
 	int code = SQLITE_OK;
 	for (int of = 0; of < table->type_count && code == SQLITE_OK; of++) {
 		if (!row->records[of])
@@ -371,8 +404,7 @@ static int write_rows(struct sqlite_backend *self, const struct batch *batch)
 	for (int i = 0; i < batch->schema->count; i++) {
 		const struct batch_table *rows = &batch->tables[i];
 		for (size_t j = 0; j < rows->count; j++) {
-			int code = write_row(self, &batch->schema->tables[i], &self->statements[i],
-			                     &rows->rows[j]);
+			int code = write_row(self, i, &rows->rows[j]);
 			if (code != SQLITE_OK)
 				return code;
 		}
@@ -426,7 +458,10 @@ static enum write_outcome sqlite_write(struct backend *backend, const struct bat
 		code = sqlite3_exec(self->database, batch->sql.data, NULL, NULL, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_exec(self->database, "COMMIT", NULL, NULL, NULL);
-	return code == SQLITE_OK ? WRITE_DONE : write_failed(self, code, error);
+	if (code != SQLITE_OK)
+		return write_failed(self, code, error);
+	batch_note_highest(batch, self->highest);
+	return WRITE_DONE;
 }
 
 /* The lock on the file already says that nobody else has anything open. */

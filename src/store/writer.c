@@ -20,7 +20,9 @@ struct writer {
 	bool stopping;
 	struct writer_health health;
 	int64_t failing_since_ms;
-	int64_t renewed_ms, tidied_ms; /* the thread's own */
+	/* The thread's own. */
+	int64_t renewed_ms, tidied_ms;
+	bool advances; /* jobs were archived since it last tidied up */
 };
 
 static int64_t clock_ms(clockid_t clock)

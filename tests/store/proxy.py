@@ -1,4 +1,4 @@
-"""A socket in front of PostgreSQL's that can be cut."""
+"""A socket in front of PostgreSQL's that can be cut, or breaks by itself."""
 
 import pathlib
 import select
@@ -17,6 +17,7 @@ class Proxy:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gs-proxy-"))
         self.open = threading.Event()
         self.open.set()
+        self.budget = self.most = None  # pieces that a connection lasts for
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(self.folder / SOCKET))
         self.listener.listen(16)
@@ -37,9 +38,10 @@ class Proxy:
     def forward(self, client):
         with client, socket.socket(socket.AF_UNIX) as server:
             self.open.wait()
+            left = self.next_budget()
             try:
                 server.connect(self.target)
-                while True:
+                while left > 0:
                     ready, _, _ = select.select([client, server], [], [])
                     for source in ready:
                         data = source.recv(65536)
@@ -47,8 +49,20 @@ class Proxy:
                         if not data:
                             return
                         (server if source is client else client).sendall(data)
+                        left -= 1
             except OSError:
                 pass
+
+    def break_after(self, first, most):
+        """Connections break after first, first + 1, ... pieces, and from most on again."""
+        self.budget, self.most = first, most
+
+    def next_budget(self):
+        if self.budget is None:
+            return float("inf")
+        budget = self.budget
+        self.budget = self.budget + 1 if self.budget < self.most else self.most // 3
+        return budget
 
     def cut(self):
         self.open.clear()

@@ -98,7 +98,9 @@ static void people_read_words_and_json(void **state)
 {
 	struct buffer scratch = { 0 };
 	const int64_t numbers[] = { 1, -2, 3, 4 };
-	struct sample sample = { .state = JOB_RUNNING, .rows = { numbers, 2 }, .list = { numbers, 2 } };
+	struct sample sample = { .state = JOB_RUNNING,
+		                 .rows = { numbers, 2 },
+		                 .list = { numbers, 2 } };
 	(void)state;
 	assert_string_equal(cell_of(&sample_type.fields[2], &sample, &scratch).text, "running");
 	assert_string_equal(cell_of(&sample_type.fields[4], &sample, &scratch).text,
@@ -127,9 +129,18 @@ static struct cell text_cell(const char *text)
 
 static void what_cannot_have_been_written_is_refused(void **state)
 {
-	static const char *const rows[] = { "", "[", "[[1,2]", "[[1]]", "[[1,2],]", "[[1,2]]x",
-		                            "[[1,2,3]]", "[1,2]", "[[1,x]]", "[[1,2]",
-		                            "[[99999999999999999999,1]]", "[[-,1]]" };
+	static const char *const rows[] = { "",
+		                            "[",
+		                            "[[1,2]",
+		                            "[[1]]",
+		                            "[[1,2],]",
+		                            "[[1,2]]x",
+		                            "[[1,2,3]]",
+		                            "[1,2]",
+		                            "[[1,x]]",
+		                            "[[1,2]",
+		                            "[[99999999999999999999,1]]",
+		                            "[[-,1]]" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_refused(4, text_cell(rows[i]));
@@ -139,7 +150,8 @@ static void what_cannot_have_been_written_is_refused(void **state)
 	assert_refused(3, (struct cell){ .number = 2 });
 	assert_refused(0, text_cell("1"));
 	assert_refused(1, text_cell("\xee\x80\x80zz"));
-	assert_refused(1, text_cell("\xee\x80\x80" "00"));
+	assert_refused(1, text_cell("\xee\x80\x80"
+	                            "00"));
 	assert_refused(1, (struct cell){ .is_text = true, .text = "a\0b", .length = 3 });
 }
 

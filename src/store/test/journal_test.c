@@ -148,8 +148,8 @@ static void a_full_disk_is_told_and_the_next_append_tries_again(void **state)
 	struct error error;
 	(void)state;
 	scratch_begin(&scratch);
-	struct journal *journal = journal_new(
-	    &(struct journal_options){ .directory = "/dev/null/nothing" });
+	struct journal *journal =
+	    journal_new(&(struct journal_options){ .directory = "/dev/null/nothing" });
 	struct buffer commands = { 0 };
 	buffer_text(&commands, "x");
 	assert_false(journal_append(journal, 1, 1, &commands, &error));

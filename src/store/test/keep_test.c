@@ -284,6 +284,35 @@ static void what_is_too_old_is_deleted_and_nothing_else(void **state)
 	world_end(&world);
 }
 
+static void jobs_are_loaded_from_the_first_that_is_not_archived(void **state)
+{
+	struct world world;
+	struct workload loaded;
+	struct error error;
+	(void)state;
+	world_begin(&world, 3000);
+	struct batch *batch = batch_new(store_schema(world.store));
+	for (int i = 0; i < 2; i++) {
+		batch_clear(batch);
+		retention_advance_sql(&batch->sql);
+		if (store_commit(world.store, batch, &error) != STORE_DONE)
+			fail_msg("%s", error.text);
+		int64_t from = scratch_number(&world.scratch, "SELECT jobs_from FROM leader");
+		assert_int_equal(
+		    from,
+		    scratch_number(&world.scratch, "SELECT min(id) FROM jobs WHERE NOT archived"));
+		assert_true(from > 1);
+	}
+	drive_load(world.store, &loaded, 1);
+	workload_free(&loaded);
+	scratch_execute(&world.scratch, "UPDATE jobs SET archived = (1 = 1)");
+	assert_int_equal(store_commit(world.store, batch, &error), STORE_DONE);
+	assert_int_equal(scratch_number(&world.scratch, "SELECT jobs_from FROM leader"),
+	                 scratch_number(&world.scratch, "SELECT max(id) + 1 FROM jobs"));
+	batch_free(batch);
+	world_end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +325,7 @@ int main(void)
 		cmocka_unit_test(a_job_in_a_state_that_its_tasks_are_not_in_is_found),
 		cmocka_unit_test(finished_jobs_are_found_listed_and_counted),
 		cmocka_unit_test(what_is_too_old_is_deleted_and_nothing_else),
+		cmocka_unit_test(jobs_are_loaded_from_the_first_that_is_not_archived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

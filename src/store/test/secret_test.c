@@ -32,7 +32,8 @@ static void seal(const struct secret_keys *keys, const char *context, const char
 
 static void what_is_sealed_opens_and_does_not_show(void **state)
 {
-	static const char *const secrets[] = { "", "x", "TOKEN=hunter2", "a\nb\nc with more to it" };
+	static const char *const secrets[] = { "", "x", "TOKEN=hunter2",
+		                               "a\nb\nc with more to it" };
 	struct buffer sealed = { 0 }, again = { 0 }, plain = { 0 };
 	struct error error;
 	struct secret_keys *keys = keys_of(KEY_A);
@@ -84,7 +85,7 @@ static void a_new_key_is_put_in_front_of_the_old_one(void **state)
 	struct buffer sealed = { 0 }, plain = { 0 };
 	struct error error;
 	struct secret_keys *old = keys_of(KEY_A), *both = keys_of(KEY_B ", " KEY_A),
-	                   *new = keys_of(KEY_B "\n");
+			   *new = keys_of(KEY_B "\n");
 	(void)state;
 	seal(old, "", "secret", &sealed);
 	assert_true(secret_open(both, "", sealed.data, &plain, &error));

@@ -142,7 +142,8 @@ static void replies_leave_in_order_when_their_batch_is_durable(void **state)
 	assert_int_equal(bed.heard.failed, 0);
 	/* Commands that came while others were written share a transaction. */
 	assert_true(bed.heard.batches < 3000);
-	assert_true(journal_read(bed.scratch.directory, 0, count_command, &journalled, NULL, &error));
+	assert_true(
+	    journal_read(bed.scratch.directory, 0, count_command, &journalled, NULL, &error));
 	assert_int_equal(journalled, 3000);
 	scratch_end(&bed.scratch);
 }
@@ -235,7 +236,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_leave_in_order_when_their_batch_is_durable),
-		cmocka_unit_test(a_store_that_fails_acknowledges_nothing_and_goes_on_when_it_is_back),
+		cmocka_unit_test(
+		    a_store_that_fails_acknowledges_nothing_and_goes_on_when_it_is_back),
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),
 		cmocka_unit_test(an_idle_leader_is_heard_of),
 	};
