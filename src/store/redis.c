@@ -3,6 +3,7 @@
 
 #include <hiredis.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +312,11 @@ static void *run(void *context)
 {
 	struct redis *redis = context;
 	int64_t count, generation;
+	sigset_t broken;
+	/* A server that is gone is an error here, not the end of the process. */
+	sigemptyset(&broken);
+	sigaddset(&broken, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &broken, NULL);
 	while ((count = take(redis, &generation)) >= 0) {
 		if (!deliver(redis, count, generation)) {
 			lose(redis, count);

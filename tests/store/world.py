@@ -12,13 +12,11 @@ import time
 class Process:
     """One store_driver. Its lines are read by a thread."""
 
-    def __init__(self, program, database, name, socket_path, journal=None):
+    def __init__(self, program, database, name, socket_path, *more):
         self.socket_path = str(socket_path)
         if os.path.exists(self.socket_path):
             os.unlink(self.socket_path)
-        arguments = [str(program), str(database), name, self.socket_path]
-        if journal:
-            arguments.append(str(journal))
+        arguments = [str(program), str(database), name, self.socket_path, *map(str, more)]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
         self.lines = []
         self.changed = threading.Condition()

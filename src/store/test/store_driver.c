@@ -1,6 +1,6 @@
 /* store_driver.c - a process with a real core and a real store, for tests that kill it
  *
- *     store_driver DATABASE NAME SOCKET [JOURNAL-DIRECTORY]
+ *     store_driver DATABASE NAME SOCKET [JOURNAL-DIRECTORY [REDIS-SOCKET]]
  *
  * It waits until it leads, loads, and serves clients on a socket, line by line:
  *     submit REQUEST KEY GPUS            cancel REQUEST JOB
@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/redis.h"
 #include "store/store.h"
 #include "store/writer.h"
 
@@ -53,6 +54,7 @@ struct outbox {
 struct driver {
 	struct store *store;
 	struct writer *writer;
+	struct redis *redis; /* NULL: none */
 	struct sched *sched;
 	struct effects effects;
 	struct outbox outbox;
@@ -109,6 +111,8 @@ static void on_durable(void *context, const struct batch *batch)
 		free(request);
 	}
 	pthread_mutex_unlock(&outbox->mutex);
+	if (driver->redis)
+		redis_publish(driver->redis, batch, store_position(driver->store).batch);
 	uint64_t one = 1;
 	if (write(outbox->wake, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		panic("the main thread cannot be woken");
@@ -253,8 +257,13 @@ static void submit(struct driver *driver, struct question *request, const char *
 static void tell_health(struct driver *driver, struct client *client, const char *id)
 {
 	struct writer_health health;
+	struct redis_health redis = { .ok = true };
 	writer_health(driver->writer, &health);
-	buffer_print(&client->out, "ok %s %s\n", id, health.ok ? "healthy" : health.reason);
+	if (driver->redis)
+		redis_health(driver->redis, &redis);
+	buffer_print(&client->out, "ok %s %s, redis %s, %lld dropped\n", id,
+	             health.ok ? "healthy" : health.reason, redis.ok ? "healthy" : redis.reason,
+	             (long long)redis.dropped);
 }
 
 static void handle(struct driver *driver, struct client *client, char *line)
@@ -463,7 +472,8 @@ int main(int argc, char **argv)
 	static struct driver driver;
 	char term[24];
 	if (argc < 4) {
-		fprintf(stderr, "usage: store_driver DATABASE NAME SOCKET [JOURNAL-DIRECTORY]\n");
+		fprintf(stderr, "usage: store_driver DATABASE NAME SOCKET [JOURNAL-DIRECTORY "
+		                "[REDIS-SOCKET]]\n");
 		return 2;
 	}
 	pthread_mutex_init(&driver.outbox.mutex, NULL);
@@ -480,6 +490,10 @@ int main(int argc, char **argv)
 	                                                       .failed = on_failed,
 	                                                       .changed = on_changed,
 	                                                       .context = &driver });
+	if (argc > 5)
+		driver.redis =
+		    redis_start(&(struct redis_options){ .host = argv[5], .timeout_ms = 300 },
+		                sched_meta(driver.sched)->term + 1);
 	begin(&driver);
 	wait_durable(&driver);
 	driver.listener = listen_at(argv[3]);
