@@ -61,6 +61,12 @@ struct backend *backend_sqlite(const struct store_options *options, const struct
 struct backend *backend_postgres(const struct store_options *options, const struct schema *schema,
                                  const char *holder);
 
+/* The number that is the first value of a query; where there is none, or a NULL,
+ * `*number` stays as it is. */
+bool backend_number(struct backend *backend, const char *sql, int64_t *number, struct error *error);
+/* By table, the largest first key in it; INT64_MIN where it is empty. */
+bool backend_highest(struct backend *backend, int64_t highest[TABLES_MAX], struct error *error);
+
 /* The store's backend and schema, for the modules that read beside it. */
 struct backend *store_backend(struct store *store);
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "store/backend.h"
-#include "store/cell.h"
 #include "store/migrate.h"
 #include "store/sql.h"
 
@@ -105,15 +104,6 @@ static bool copy_range(struct store *from, struct copying *copying, const struct
 	return true;
 }
 
-static bool take_bound(void *context, const char *const *values, struct error *error)
-{
-	int64_t *bound = context;
-	if (!values[0])
-		return true;
-	return number_read(values[0], strlen(values[0]), bound) ||
-	       error_set(error, ERROR_CORRUPT, "a key is '%s'", values[0]);
-}
-
 /* Rows that are several records are read in ranges of their ids, so that all of
  * a row is in one batch. */
 static bool copy_table(struct store *from, struct copying *copying, const struct table *table,
@@ -128,7 +118,7 @@ static bool copy_table(struct store *from, struct copying *copying, const struct
 		return copy_range(from, copying, table, INT64_MIN, INT64_MAX, error);
 	snprintf(sql, sizeof(sql), "SELECT max(\"%s\") FROM \"%s\"", table->columns[0].name,
 	         table->name);
-	if (!backend->query(backend, sql, take_bound, &highest, error))
+	if (!backend_number(backend, sql, &highest, error))
 		return false;
 	for (int64_t first = 0; first <= highest; first += COPY_ROWS_MAX)
 		if (!copy_range(from, copying, table, first, first + COPY_ROWS_MAX, error) ||
@@ -242,18 +232,13 @@ static bool is_loadable(struct store *store, struct error *error)
 	return loaded;
 }
 
-static bool take_jobs(void *context, const char *const *values, struct error *error)
-{
-	(void)error;
-	*(bool *)context = values[0] && strcmp(values[0], "0") != 0;
-	return true;
-}
-
 /* Whether a scheduler ever wrote here. */
 static bool is_used(struct store *to, bool *used, struct error *error)
 {
-	struct backend *backend = store_backend(to);
-	return backend->query(backend, "SELECT count(*) FROM meta", take_jobs, used, error);
+	int64_t count = 0;
+	bool done = backend_number(store_backend(to), "SELECT count(*) FROM meta", &count, error);
+	*used = count > 0;
+	return done;
 }
 
 /* No scheduler starts on a version that is not complete. What was given out before

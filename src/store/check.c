@@ -7,7 +7,6 @@
 
 #include "base/map.h"
 #include "store/backend.h"
-#include "store/cell.h"
 #include "store/sql.h"
 
 /* A trial: a core is loaded with everything but what is left out. Jobs below
@@ -156,19 +155,6 @@ static bool leave_out(struct trial *trial, bool *fits, struct error *error)
 	return true;
 }
 
-static bool take_highest(void *context, const char *const *values, struct error *error)
-{
-	return !values[0] || number_read(values[0], strlen(values[0]), context) ||
-	       error_set(error, ERROR_CORRUPT, "a job has the id '%s'", values[0]);
-}
-
-static bool find_highest(struct store *store, int64_t *highest, struct error *error)
-{
-	struct backend *backend = store_backend(store);
-	return backend->query(backend, "SELECT max(id) FROM jobs WHERE NOT archived", take_highest,
-	                      highest, error);
-}
-
 bool check_run(struct store *store, struct check *check, struct error *error)
 {
 	struct trial trial = { .store = store, .check = check };
@@ -177,7 +163,9 @@ bool check_run(struct store *store, struct check *check, struct error *error)
 	if (done && !fits) {
 		size_t before = check->count;
 		int64_t highest = 0;
-		done = find_highest(store, &highest, error) &&
+		done = backend_number(store_backend(store),
+		                      "SELECT max(id) FROM jobs WHERE NOT archived", &highest,
+		                      error) &&
 		       find_jobs(&trial, 1, highest + 1, error);
 		if (done && check->count > before)
 			done = leave_out(&trial, &fits, error);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "store/cell.h"
 #include "store/sql.h"
 
 /* What is done to come from the version before to this one, in each dialect,
@@ -36,14 +35,6 @@ bool migrate_bootstrap(struct backend *backend, struct error *error)
 	    "renewed_ms BIGINT NOT NULL, jobs_from BIGINT NOT NULL);"
 	    "INSERT INTO leader VALUES (1, '', 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING",
 	    error);
-}
-
-static bool take_number(void *context, const char *const *values, struct error *error)
-{
-	if (values[0] && number_read(values[0], strlen(values[0]), context))
-		return true;
-	return error_set(error, ERROR_CORRUPT, "a number is stored as '%s'",
-	                 values[0] ? values[0] : "NULL");
 }
 
 /* Which of a table's columns there are. */
@@ -113,8 +104,8 @@ static bool bring_table(struct backend *backend, const struct table *table, stru
 static bool read_version(struct backend *backend, int64_t *version, struct error *error)
 {
 	*version = 0;
-	if (!backend->query(backend, "SELECT version FROM schema_version WHERE id = 1", take_number,
-	                    version, error))
+	if (!backend_number(backend, "SELECT version FROM schema_version WHERE id = 1", version,
+	                    error))
 		return false;
 	if (*version == SCHEMA_RESTORING && !backend->restores)
 		return error_set(error, ERROR_CONFLICT,
@@ -173,7 +164,7 @@ bool migrate_exists(struct backend *backend, const char *table, bool *exists, st
 		             "SELECT count(*) FROM information_schema.tables WHERE "
 		             "table_schema = current_schema() AND table_name = '%s'",
 		             table);
-	bool done = backend->query(backend, sql.data, take_number, &count, error);
+	bool done = backend_number(backend, sql.data, &count, error);
 	buffer_free(&sql);
 	*exists = count > 0;
 	return done;

@@ -157,13 +157,6 @@ static bool may_replace(const struct store *store, const struct leader *leader, 
 	return error_set(error, ERROR_UNAVAILABLE, "another scheduler leads: %s", leader->holder);
 }
 
-static bool take_term(void *context, const char *const *values, struct error *error)
-{
-	if (values[0] && number_read(values[0], strlen(values[0]), context))
-		return true;
-	return error_set(error, ERROR_CORRUPT, "the row in meta is unreadable");
-}
-
 /* In a transaction: the tables are brought up to date and the row is taken. The
  * term is the one that the core will begin (COMMAND_START adds one). Starts
  * that never wrote have the same term; the batch always differs. */
@@ -176,8 +169,8 @@ static bool take_row(struct store *store, struct leader *leader, struct error *e
 	    !may_replace(store, leader, error) || !migrate_run(backend, error))
 		return false;
 	leader->position.term = 0;
-	if (!backend->query(backend, "SELECT term FROM meta WHERE id = 1", take_term,
-	                    &leader->position.term, error))
+	if (!backend_number(backend, "SELECT term FROM meta WHERE id = 1", &leader->position.term,
+	                    error))
 		return false;
 	leader->position.term++;
 	leader->position.batch++;

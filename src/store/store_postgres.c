@@ -77,7 +77,7 @@ static bool postgres_query(struct backend *backend, const char *sql, text_row ro
 {
 	enum { VALUES_MAX = 16 };
 	struct link *link = &self_of(backend)->link;
-	const char *values[VALUES_MAX];
+	const char *values[VALUES_MAX] = { NULL };
 	PGresult *result = link_query(link, sql, link->timeout_ms, error);
 	bool done = result != NULL;
 
@@ -199,27 +199,6 @@ static bool check_fine(void *context, int number, const PGresult *result, struct
 	       link_refused(context, result, error);
 }
 
-static bool take_highest(void *context, const char *const *values, struct error *error)
-{
-	int64_t *highest = context;
-	*highest = INT64_MIN;
-	return !values[0] || number_read(values[0], strlen(values[0]), highest) ||
-	       error_set(error, ERROR_CORRUPT, "a key is '%s'", values[0]);
-}
-
-static bool find_highest(struct postgres_backend *self, struct error *error)
-{
-	for (int i = 0; i < self->base.schema->count; i++) {
-		const struct table *table = &self->base.schema->tables[i];
-		char sql[160];
-		snprintf(sql, sizeof(sql), "SELECT max(\"%s\") FROM \"%s\"", table->columns[0].name,
-		         table->name);
-		if (!postgres_query(&self->base, sql, take_highest, &self->highest[i], error))
-			return false;
-	}
-	return true;
-}
-
 static bool postgres_prepare(struct backend *backend, struct error *error)
 {
 	struct postgres_backend *self = self_of(backend);
@@ -234,7 +213,7 @@ static bool postgres_prepare(struct backend *backend, struct error *error)
 		if (!prepare_table(self, i, error))
 			return false;
 	return link_pipeline_end(&self->link, check_fine, &self->link, error) &&
-	       find_highest(self, error);
+	       backend_highest(backend, self->highest, error);
 }
 
 /* What each statement of a pipeline should have done. */
@@ -327,7 +306,7 @@ static void add_to_arrays(struct postgres_backend *self, const struct table *tab
 	int count = 0, first = 0, last = 0;
 	const int64_t keys[] = { row->key.first, row->key.second };
 	if (statement != UPSERT) {
-		for (; count < table->keys; count++)
+		for (; count < table->keys && count < 2; count++)
 			array_put(&self->arrays[count], table->columns[count].field,
 			          (struct cell){ .number = keys[count] });
 	}

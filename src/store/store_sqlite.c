@@ -193,26 +193,6 @@ static bool prepare_table(struct sqlite_backend *self, const struct table *table
 	return done;
 }
 
-static bool sqlite_query(struct backend *backend, const char *sql, text_row row, void *context,
-                         struct error *error);
-
-static bool take_highest(void *context, const char *const *values, struct error *error)
-{
-	int64_t *highest = context;
-	*highest = INT64_MIN;
-	return !values[0] || number_read(values[0], strlen(values[0]), highest) ||
-	       error_set(error, ERROR_CORRUPT, "a key is '%s'", values[0]);
-}
-
-static bool find_highest(struct sqlite_backend *self, int place, struct error *error)
-{
-	const struct table *table = &self->base.schema->tables[place];
-	char sql[160];
-	snprintf(sql, sizeof(sql), "SELECT max(\"%s\") FROM \"%s\"", table->columns[0].name,
-	         table->name);
-	return sqlite_query(&self->base, sql, take_highest, &self->highest[place], error);
-}
-
 static bool sqlite_prepare(struct backend *backend, struct error *error)
 {
 	struct sqlite_backend *self = self_of(backend);
@@ -223,11 +203,9 @@ static bool sqlite_prepare(struct backend *backend, struct error *error)
 	                 &self->move, error))
 		return false;
 	for (int i = 0; i < backend->schema->count; i++)
-		if (!prepare_table(self, &backend->schema->tables[i], &self->statements[i],
-		                   error) ||
-		    !find_highest(self, i, error))
+		if (!prepare_table(self, &backend->schema->tables[i], &self->statements[i], error))
 			return false;
-	return true;
+	return backend_highest(backend, self->highest, error);
 }
 
 static bool sqlite_query(struct backend *backend, const char *sql, text_row row, void *context,
@@ -236,7 +214,7 @@ static bool sqlite_query(struct backend *backend, const char *sql, text_row row,
 	enum { VALUES_MAX = 16 };
 	struct sqlite_backend *self = self_of(backend);
 	sqlite3_stmt *statement = NULL;
-	const char *values[VALUES_MAX];
+	const char *values[VALUES_MAX] = { NULL };
 	bool done = prepare_one(self, sql, &statement, error);
 	int code = SQLITE_DONE;
 
