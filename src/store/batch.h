@@ -57,6 +57,7 @@ struct batch {
 	struct arena arena;
 };
 
+/* The schema, which is a store's, must last as long as the batch. */
 struct batch *batch_new(const struct schema *schema);
 /* Empties it and keeps its memory. */
 void batch_clear(struct batch *batch);

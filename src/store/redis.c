@@ -336,6 +336,7 @@ struct redis *redis_start(const struct redis_options *options, int64_t term)
 	redis->options = *options;
 	redis->term = term;
 	redis->announced = -1;
+	snprintf(redis->health.reason, sizeof(redis->health.reason), "not connected yet");
 	redis->options.host = memory_text(options->host);
 	redis->options.password = options->password ? memory_text(options->password) : NULL;
 	redis->options.prefix = memory_text(options->prefix ? options->prefix : "gpu-scheduler");

@@ -130,12 +130,12 @@ static void a_leader_whose_row_was_moved_writes_nothing(void **state)
 	batch_add(batch, &workload.command, &workload.effects, NULL);
 	assert_int_equal(store_commit(store, batch, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "another scheduler has taken over"));
+	batch_free(batch);
 	store_free(store);
 	scratch_execute(&scratch, "UPDATE leader SET holder = ''");
 	store = drive_lead(&scratch);
 	assert_int_equal(store_position(store).commands, 0);
 	store_free(store);
-	batch_free(batch);
 	workload_free(&workload);
 	scratch_end(&scratch);
 }
