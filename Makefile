@@ -25,19 +25,19 @@ bench-store:
 # make crash KILLS=number: kills of a scheduler, on each database
 KILLS ?= 1000
 crash:
-	@CRASH_KILLS=$(KILLS) scripts/process-tests tests/store/test_crash.py
+	@CRASH_KILLS=$(KILLS) scripts/system-tests -s -k test_crash
 
 # make takeover TIMES=number: take-overs by a second scheduler
 TIMES ?= 100
 takeover:
-	@TAKEOVER_TIMES=$(TIMES) scripts/process-tests tests/store/test_takeover.py
+	@TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
 
 # Every single allocation under SQLite and every row in PostgreSQL fails once;
 # ./test lets one in so many.
 faults:
 	@scripts/build release tests
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test
-	@FAULTS_ALL=1 scripts/process-tests tests/store/test_postgres.py
+	@FAULTS_ALL=1 scripts/system-tests -k test_postgres
 
 lint:
 	@scripts/lint
