@@ -142,10 +142,14 @@ static bool complete_batch(struct writer *writer)
 	bool postgres = store_is_postgres(writer->options.store);
 	bool renew =
 	    postgres && now_ms - writer->renewed_ms >= store_renew_ms(writer->options.store);
-	bool tidy =
-	    has_retention(&writer->options.retention) && now_ms - writer->tidied_ms >= RETENTION_MS;
+	writer->advances = writer->advances || writer->writing->archives;
+	bool tidy = (writer->advances || has_retention(&writer->options.retention)) &&
+	            now_ms - writer->tidied_ms >= RETENTION_MS;
 	if (tidy) {
 		writer->tidied_ms = now_ms;
+		if (writer->advances)
+			retention_advance_sql(&writer->writing->sql);
+		writer->advances = false;
 		retention_sql(&writer->options.retention, clock_ms(CLOCK_REALTIME),
 		              &writer->writing->sql);
 	}

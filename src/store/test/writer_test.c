@@ -215,6 +215,19 @@ static void a_leader_that_was_replaced_is_told_so_once(void **state)
 	scratch_end(&bed.scratch);
 }
 
+static void where_jobs_are_loaded_from_moves_on_as_they_are_archived(void **state)
+{
+	struct bed bed;
+	(void)state;
+	bed_begin(&bed, 0);
+	while (scratch_number(&bed.scratch, "SELECT jobs_from FROM leader") == 0)
+		for (int i = 0; i < 100 && writer_has_room(bed.writer, 1000); i++)
+			bed_add(&bed);
+	bed_stop(&bed);
+	assert_int_equal(bed.heard.replies, bed.added);
+	scratch_end(&bed.scratch);
+}
+
 static void an_idle_leader_is_heard_of(void **state)
 {
 	struct bed bed;
@@ -239,6 +252,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_store_that_fails_acknowledges_nothing_and_goes_on_when_it_is_back),
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),
+		cmocka_unit_test(where_jobs_are_loaded_from_moves_on_as_they_are_archived),
 		cmocka_unit_test(an_idle_leader_is_heard_of),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
