@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store crash takeover faults lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -18,6 +18,26 @@ bench:
 
 bench-core:
 	@scripts/bench core
+
+bench-store:
+	@scripts/bench store
+
+# make crash KILLS=number: kills of a scheduler, on each database
+KILLS ?= 1000
+crash:
+	@CRASH_KILLS=$(KILLS) scripts/system-tests -s -k test_crash
+
+# make takeover TIMES=number: take-overs by a second scheduler
+TIMES ?= 100
+takeover:
+	@TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
+
+# Every single allocation under SQLite and every row in PostgreSQL fails once;
+# ./test lets one in so many.
+faults:
+	@scripts/build release tests
+	@STORE_TEST_ALL=1 build/release/src/store_faults_test
+	@FAULTS_ALL=1 scripts/system-tests -k test_postgres
 
 lint:
 	@scripts/lint

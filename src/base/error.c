@@ -61,6 +61,8 @@ const char *error_code_name(enum error_code code)
 		return "no_room";
 	case ERROR_CORRUPT:
 		return "corrupt";
+	case ERROR_UNAVAILABLE:
+		return "unavailable";
 	}
 	return "unknown";
 }

@@ -6,14 +6,15 @@
 
 enum error_code {
 	ERROR_NONE = 0,
-	ERROR_INVALID,    /* malformed: a field is missing, of the wrong kind or out of range */
-	ERROR_FORBIDDEN,  /* more than a limit could ever allow, or not the caller's to touch */
-	ERROR_NOT_FOUND,  /* names something that is not there */
-	ERROR_CONFLICT,   /* the thing is in a state that does not permit this */
-	ERROR_IMPOSSIBLE, /* could never run on this cluster's hardware */
-	ERROR_FULL,       /* a queue or a table is full: try again later */
-	ERROR_NO_ROOM,    /* does not fit now; nothing was changed */
-	ERROR_CORRUPT,    /* stored data contradicts itself */
+	ERROR_INVALID,     /* malformed: a field is missing, of the wrong kind or out of range */
+	ERROR_FORBIDDEN,   /* more than a limit could ever allow, or not the caller's to touch */
+	ERROR_NOT_FOUND,   /* names something that is not there */
+	ERROR_CONFLICT,    /* the thing is in a state that does not permit this */
+	ERROR_IMPOSSIBLE,  /* could never run on this cluster's hardware */
+	ERROR_FULL,        /* a queue or a table is full: try again later */
+	ERROR_NO_ROOM,     /* does not fit now; nothing was changed */
+	ERROR_CORRUPT,     /* stored data contradicts itself */
+	ERROR_UNAVAILABLE, /* something outside does not answer: it may later */
 };
 
 #define ERROR_TEXT_MAX 256

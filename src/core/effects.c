@@ -4,7 +4,7 @@
 static const struct words effect_words =
     WORDS("put", "delete", "archive", "start", "stop", "load", "route", "event", "more");
 static const struct words route_words = WORDS("granted", "queued", "refused", "expired", "ended");
-static const struct words event_words =
+const struct words event_words =
     WORDS("job_submitted", "job_scheduled", "job_started", "job_preempted", "job_requeued",
           "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
           "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
@@ -37,7 +37,7 @@ static const struct record_type order_type =
 static const struct record_type load_type = RECORD_TYPE("load", 0, struct load_order, LOAD_FIELDS);
 static const struct record_type route_type =
     RECORD_TYPE("route", 0, struct route_effect, ROUTE_FIELDS);
-static const struct record_type event_type = RECORD_TYPE("event", 1, struct event, EVENT_FIELDS);
+const struct record_type event_type = RECORD_TYPE("event", 1, struct event, EVENT_FIELDS);
 static const struct record_type reply_type = RECORD_TYPE("reply", 0, struct effects, REPLY_FIELDS);
 
 static struct effect *effects_add(struct effects *effects, enum effect_kind kind)

@@ -103,6 +103,10 @@ struct effect {
 	};
 };
 
+/* The description of an event, by its number, and the names of the kinds. */
+extern const struct record_type event_type;
+extern const struct words event_words;
+
 /* Effects in the order in which they came about. Kept and cleared by the
  * caller, used again for the next command. Zero-initialised is empty. */
 struct effects {

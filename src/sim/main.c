@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/demo.h"
+#include "sim/replay.h"
 #include "sim/scenario.h"
 
 enum { EXIT_USAGE = 2 };
@@ -19,6 +20,8 @@ struct subcommand {
 static const struct subcommand subcommands[] = {
 	{ "scenario", "[-v] [--json] [--case WHICH] FILE...", "run the cases of scenario files",
 	  scenario_main },
+	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
+	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };

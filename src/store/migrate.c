@@ -1,0 +1,196 @@
+/* migrate.c - tables that are made, and brought from any older form to this one */
+#include "store/migrate.h"
+
+#include <string.h>
+
+#include "store/sql.h"
+
+/* What is done to come from the version before to this one, in each dialect,
+ * before new tables and columns are added. */
+struct step {
+	int64_t version;
+	const char *sql[2];
+};
+
+static const struct step steps[] = {
+	{ 1, { "", "" } },
+};
+
+/* For finished jobs, which are asked for by tenant and deleted by age, and for the
+ * decisions about a job. A new job is in none of them, so submitting costs nothing. */
+static const char *const indexes[] = {
+	"CREATE INDEX IF NOT EXISTS jobs_archived ON jobs (tenant_id, id) WHERE archived",
+	"CREATE INDEX IF NOT EXISTS jobs_completed ON jobs (completed_ms) WHERE archived",
+	"CREATE INDEX IF NOT EXISTS decisions_job ON decisions (job_id, id)",
+};
+
+bool migrate_bootstrap(struct backend *backend, struct error *error)
+{
+	return backend->execute(
+	    backend,
+	    "CREATE TABLE IF NOT EXISTS schema_version (id INTEGER PRIMARY KEY, "
+	    "version INTEGER NOT NULL);"
+	    "CREATE TABLE IF NOT EXISTS leader (id INTEGER PRIMARY KEY, holder TEXT NOT NULL, "
+	    "term BIGINT NOT NULL, batch BIGINT NOT NULL, commands BIGINT NOT NULL, "
+	    "renewed_ms BIGINT NOT NULL, jobs_from BIGINT NOT NULL);"
+	    "INSERT INTO leader VALUES (1, '', 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING",
+	    error);
+}
+
+/* Which of a table's columns there are. */
+struct found {
+	const struct table *table;
+	bool is_there[TABLE_COLUMNS_MAX];
+	int count;
+};
+
+static bool take_column(void *context, const char *const *values, struct error *error)
+{
+	struct found *found = context;
+	const char *name = values[0] ? values[0] : "";
+	found->count++;
+	for (int i = 0; i < found->table->column_count; i++) {
+		if (strcmp(found->table->columns[i].name, name) == 0) {
+			found->is_there[i] = true;
+			return true;
+		}
+	}
+	if (strcmp(name, "archived") == 0)
+		return true;
+	return error_set(error, ERROR_CONFLICT,
+	                 "the table %s has a column %s that this program does not know: the "
+	                 "database was written by a newer one, install that",
+	                 found->table->name, name);
+}
+
+static bool find_columns(struct backend *backend, const struct table *table, struct found *found,
+                         struct error *error)
+{
+	struct buffer sql = { 0 };
+	*found = (struct found){ .table = table };
+	if (backend->dialect == DIALECT_SQLITE)
+		buffer_print(&sql, "SELECT name FROM pragma_table_info('%s')", table->name);
+	else
+		buffer_print(&sql,
+		             "SELECT column_name FROM information_schema.columns "
+		             "WHERE table_schema = current_schema() AND table_name = '%s'",
+		             table->name);
+	bool done = backend->query(backend, sql.data, take_column, found, error);
+	buffer_free(&sql);
+	return done;
+}
+
+static bool bring_table(struct backend *backend, const struct table *table, struct error *error)
+{
+	struct found found;
+	struct buffer sql = { 0 };
+
+	if (!find_columns(backend, table, &found, error))
+		return false;
+	if (found.count == 0)
+		sql_create(&sql, table, backend->dialect);
+	for (int i = 0; found.count > 0 && i < table->column_count; i++) {
+		if (found.is_there[i])
+			continue;
+		buffer_print(&sql, "ALTER TABLE \"%s\" ADD COLUMN ", table->name);
+		sql_column(&sql, &table->columns[i], backend->dialect);
+		buffer_text(&sql, ";");
+	}
+	bool done = sql.size == 0 || backend->execute(backend, sql.data, error);
+	buffer_free(&sql);
+	return done;
+}
+
+static bool read_version(struct backend *backend, int64_t *version, struct error *error)
+{
+	*version = 0;
+	if (!backend_number(backend, "SELECT version FROM schema_version WHERE id = 1", version,
+	                    error))
+		return false;
+	if (*version == SCHEMA_RESTORING && !backend->restores)
+		return error_set(error, ERROR_CONFLICT,
+		                 "a backup was being restored here and that did not finish: "
+		                 "restore it again");
+	if (*version > SCHEMA_VERSION)
+		return error_set(
+		    error, ERROR_CONFLICT,
+		    "the database has version %lld and this program writes version %d: "
+		    "install a newer one",
+		    (long long)*version, SCHEMA_VERSION);
+	return true;
+}
+
+static bool run_steps(struct backend *backend, int64_t version, struct error *error)
+{
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		/* One without a version is new, or is being restored: nothing to convert. */
+		if (version <= 0 || steps[i].version <= version)
+			continue;
+		if (!backend->execute(backend, steps[i].sql[backend->dialect], error))
+			return false;
+	}
+	return true;
+}
+
+bool migrate_run(struct backend *backend, struct error *error)
+{
+	int64_t version;
+	struct buffer sql = { 0 };
+
+	if (!read_version(backend, &version, error) || !run_steps(backend, version, error))
+		return false;
+	for (int i = 0; i < backend->schema->count; i++)
+		if (!bring_table(backend, &backend->schema->tables[i], error))
+			return false;
+	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++)
+		buffer_print(&sql, "%s;", indexes[i]);
+	buffer_print(&sql,
+	             "INSERT INTO schema_version VALUES (1, %d) "
+	             "ON CONFLICT (id) DO UPDATE SET version = excluded.version",
+	             SCHEMA_VERSION);
+	bool done = backend->execute(backend, sql.data, error);
+	buffer_free(&sql);
+	return done;
+}
+
+bool migrate_exists(struct backend *backend, const char *table, bool *exists, struct error *error)
+{
+	int64_t count = 0;
+	struct buffer sql = { 0 };
+	if (backend->dialect == DIALECT_SQLITE)
+		buffer_print(&sql, "SELECT count(*) FROM sqlite_master WHERE name = '%s'", table);
+	else
+		buffer_print(&sql,
+		             "SELECT count(*) FROM information_schema.tables WHERE "
+		             "table_schema = current_schema() AND table_name = '%s'",
+		             table);
+	bool done = backend_number(backend, sql.data, &count, error);
+	buffer_free(&sql);
+	*exists = count > 0;
+	return done;
+}
+
+bool migrate_check(struct backend *backend, struct error *error)
+{
+	int64_t version = 0;
+	bool has = false;
+	if (!migrate_exists(backend, "schema_version", &has, error) ||
+	    (has && !read_version(backend, &version, error)))
+		return false;
+	if (version == 0)
+		return error_set(error, ERROR_NOT_FOUND,
+		                 "the database has no tables of a scheduler in it");
+	for (int i = 0; i < backend->schema->count; i++) {
+		const struct table *table = &backend->schema->tables[i];
+		struct found found;
+		if (!find_columns(backend, table, &found, error))
+			return false;
+		for (int j = 0; j < table->column_count; j++)
+			if (!found.is_there[j])
+				return error_set(error, ERROR_CONFLICT,
+				                 "the table %s has no column %s: start a scheduler "
+				                 "on the database once, that brings it up to date",
+				                 table->name, table->columns[j].name);
+	}
+	return true;
+}

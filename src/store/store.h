@@ -1,0 +1,65 @@
+/* store.h - the scheduler's records in a database: opened, led, loaded, written */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "core/sched.h"
+#include "store/batch.h"
+#include "store/schema.h"
+
+/* A database with our tables, and the right to write to it. Every write moves a
+ * row, `leader`, on by one batch, and is refused if another scheduler has moved
+ * it meanwhile; so the row also says, after a connection or a disk failed in the
+ * middle of a commit, whether that commit happened. One thread uses a store. */
+struct store;
+
+struct store_options {
+	/* A file for SQLite; or a connection of libpq: postgresql://host/name, or
+	 * 'host=... dbname=...'. */
+	const char *database;
+	const char *name;   /* of this scheduler: another one on the same database has another */
+	int64_t lease_ms;   /* silent for longer, a leader may be replaced; 0: 3 s */
+	int64_t timeout_ms; /* an answer that takes longer is none; 0: 5 s */
+	const char *vfs;    /* of SQLite, for tests; NULL: its default */
+};
+
+enum store_outcome {
+	STORE_DONE,
+	STORE_AGAIN,  /* it did not happen now: the disk is full, nobody answers. Try again */
+	STORE_FAILED, /* it cannot happen: another scheduler leads, or the database is not ours */
+};
+
+/* Where the leader is. `commands` counts all that were ever written. */
+struct store_position {
+	int64_t term, batch, commands;
+};
+
+/* Never NULL, touches nothing yet, keeps copies of the options. */
+struct store *store_new(const struct store_options *options);
+/* Gives the leadership back if it can, and frees. */
+void store_free(struct store *store);
+const struct schema *store_schema(const struct store *store);
+bool store_is_postgres(const struct store *store);
+
+/* Connects; takes the leadership with the next term, and in the same transaction
+ * makes or migrates the tables. STORE_AGAIN while another scheduler leads, or
+ * nothing can be reached. STORE_FAILED where the database is newer than this
+ * program. */
+enum store_outcome store_lead(struct store *store, struct error *error);
+
+/* Connects for reading only: to look at a database that may have a leader. */
+enum store_outcome store_read_only(struct store *store, struct error *error);
+
+/* Gives a new core everything that is stored and not archived, and recounts its
+ * books. False with a reason if what is stored contradicts itself. */
+bool store_load(struct store *store, struct sched *sched, struct error *error);
+
+/* Writes all of the batch, or nothing. After STORE_AGAIN the same batch must be
+ * given again: if the commit had happened after all, that is found and the
+ * answer is STORE_DONE. An empty batch renews the leadership. */
+enum store_outcome store_commit(struct store *store, const struct batch *batch,
+                                struct error *error);
+struct store_position store_position(const struct store *store);
+/* When to renew at the latest if nothing is written. */
+int64_t store_renew_ms(const struct store *store);
+
+#endif

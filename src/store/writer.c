@@ -1,0 +1,286 @@
+/* writer.c - the store's thread: group commit, and what leaves only when it is durable */
+#include "store/writer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROWS_MAX = 20000, RETRY_MS = 200, RETENTION_MS = 1000 };
+#define BYTES_MAX ((size_t)64 << 20)
+
+/* The mutex guards `filling`, the flags and `health`. `writing` belongs to the
+ * writer's thread. */
+struct writer {
+	struct writer_options options;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t added, room;
+	struct batch *filling, *writing;
+	bool stopping;
+	struct writer_health health;
+	int64_t failing_since_ms;
+	/* The thread's own. */
+	int64_t renewed_ms, tidied_ms;
+	bool advances; /* jobs were archived since it last tidied up */
+};
+
+static int64_t clock_ms(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t clock_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static struct timespec time_after(int64_t wait_ms)
+{
+	int64_t at_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
+	return (struct timespec){ .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 };
+}
+
+static void init_locks(struct writer *writer)
+{
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&writer->mutex, NULL);
+	pthread_cond_init(&writer->added, &monotonic);
+	pthread_cond_init(&writer->room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+static bool is_full(const struct writer *writer)
+{
+	return writer->filling->rows >= writer->options.rows_max ||
+	       writer->filling->bytes + writer->filling->commands.size >=
+	           writer->options.bytes_max ||
+	       writer->filling->reply_count >= writer->options.rows_max;
+}
+
+static bool is_empty(const struct batch *batch)
+{
+	return batch->reply_count == 0 && batch->rows == 0;
+}
+
+bool writer_has_room(struct writer *writer, int64_t wait_ms)
+{
+	struct timespec until = time_after(wait_ms);
+	int waited = 0;
+	pthread_mutex_lock(&writer->mutex);
+	while (is_full(writer) && waited == 0)
+		waited = pthread_cond_timedwait(&writer->room, &writer->mutex, &until);
+	bool has_room = !is_full(writer);
+	pthread_mutex_unlock(&writer->mutex);
+	return has_room;
+}
+
+void writer_add(struct writer *writer, const struct command *command, const struct effects *effects,
+                void *cookie)
+{
+	pthread_mutex_lock(&writer->mutex);
+	bool was_empty = is_empty(writer->filling);
+	batch_add(writer->filling, command, effects, cookie);
+	if (was_empty)
+		pthread_cond_signal(&writer->added);
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void writer_health(struct writer *writer, struct writer_health *health)
+{
+	pthread_mutex_lock(&writer->mutex);
+	*health = writer->health;
+	health->waiting_rows = writer->filling->rows;
+	if (!health->ok)
+		health->failing_ms = clock_ms(CLOCK_MONOTONIC) - writer->failing_since_ms;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+/* How long the thread may sleep: a leader must be heard of. SQLite's lock needs
+ * no renewing. */
+static int64_t sleep_ms(const struct writer *writer)
+{
+	int64_t renew_ms = store_renew_ms(writer->options.store);
+	if (!store_is_postgres(writer->options.store))
+		return RETENTION_MS;
+	int64_t left_ms = writer->renewed_ms + renew_ms - clock_ms(CLOCK_MONOTONIC);
+	return left_ms > 0 ? left_ms : 0;
+}
+
+/* Waits for something to write, and takes it. False when it is time to end. */
+static bool take_batch(struct writer *writer)
+{
+	struct timespec until = time_after(sleep_ms(writer));
+	int waited = 0;
+	pthread_mutex_lock(&writer->mutex);
+	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
+		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
+	bool ends = writer->stopping && is_empty(writer->filling);
+	struct batch *taken = writer->filling;
+	writer->filling = writer->writing;
+	writer->writing = taken;
+	pthread_cond_broadcast(&writer->room);
+	pthread_mutex_unlock(&writer->mutex);
+	return !ends;
+}
+
+static bool has_retention(const struct retention *retention)
+{
+	return retention->decisions_ms || retention->events_ms || retention->jobs_ms;
+}
+
+/* Adds what is too old to the batch, now and then. False if there is nothing to write. */
+static bool complete_batch(struct writer *writer)
+{
+	int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+	bool postgres = store_is_postgres(writer->options.store);
+	bool renew =
+	    postgres && now_ms - writer->renewed_ms >= store_renew_ms(writer->options.store);
+	writer->advances = writer->advances || writer->writing->archives;
+	bool tidy = (writer->advances || has_retention(&writer->options.retention)) &&
+	            now_ms - writer->tidied_ms >= RETENTION_MS;
+	if (tidy) {
+		writer->tidied_ms = now_ms;
+		if (writer->advances)
+			retention_advance_sql(&writer->writing->sql);
+		writer->advances = false;
+		retention_sql(&writer->options.retention, clock_ms(CLOCK_REALTIME),
+		              &writer->writing->sql);
+	}
+	return renew || tidy || !is_empty(writer->writing);
+}
+
+/* Notes that it works, or why it does not. */
+static void note(struct writer *writer, bool ok, const struct error *error)
+{
+	pthread_mutex_lock(&writer->mutex);
+	bool changed = writer->health.ok != ok;
+	if (changed && !ok)
+		writer->failing_since_ms = clock_ms(CLOCK_MONOTONIC);
+	writer->health.ok = ok;
+	memcpy(writer->health.reason, ok ? "" : error->text, ok ? 1 : ERROR_TEXT_MAX);
+	pthread_mutex_unlock(&writer->mutex);
+	if (changed && writer->options.changed)
+		writer->options.changed(writer->options.context);
+}
+
+/* Sleeps before the next try; true if it is time to give up instead. */
+static bool pause_failing(struct writer *writer)
+{
+	struct timespec until = time_after(writer->options.retry_ms);
+	int waited = 0;
+	pthread_mutex_lock(&writer->mutex);
+	while (!writer->stopping && waited == 0)
+		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
+	bool stopping = writer->stopping;
+	pthread_mutex_unlock(&writer->mutex);
+	return stopping;
+}
+
+static bool commit(struct writer *writer)
+{
+	struct error error;
+	for (;;) {
+		enum store_outcome outcome =
+		    store_commit(writer->options.store, writer->writing, &error);
+		if (outcome == STORE_DONE) {
+			note(writer, true, NULL);
+			return true;
+		}
+		note(writer, false, &error);
+		if (outcome == STORE_FAILED) {
+			writer->options.failed(writer->options.context, &error);
+			return false;
+		}
+		if (pause_failing(writer))
+			return false;
+	}
+}
+
+static void keep_journal(struct writer *writer)
+{
+	const struct batch *batch = writer->writing;
+	struct error error = { 0 };
+	if (!writer->options.journal)
+		return;
+	int64_t last = store_position(writer->options.store).commands;
+	bool ok = journal_append(writer->options.journal, last - batch->command_count + 1,
+	                         batch->command_count, &batch->commands, &error);
+	if (ok)
+		return;
+	pthread_mutex_lock(&writer->mutex);
+	writer->health.journal_ok = false;
+	memcpy(writer->health.journal_reason, error.text, sizeof(error.text));
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+static void count_batch(struct writer *writer, int64_t took_us)
+{
+	pthread_mutex_lock(&writer->mutex);
+	writer->health.batches++;
+	writer->health.commands += writer->writing->command_count;
+	writer->health.rows += (int64_t)writer->writing->rows;
+	writer->health.last_batch_us = took_us;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+static void *run(void *context)
+{
+	struct writer *writer = context;
+	while (take_batch(writer)) {
+		if (complete_batch(writer)) {
+			int64_t began_us = clock_us();
+			writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
+			if (!commit(writer))
+				break;
+			count_batch(writer, clock_us() - began_us);
+			writer->options.durable(writer->options.context, writer->writing);
+			keep_journal(writer);
+		}
+		batch_clear(writer->writing);
+	}
+	return NULL;
+}
+
+struct writer *writer_start(const struct writer_options *options)
+{
+	struct writer *writer = NEW(struct writer);
+	writer->options = *options;
+	if (options->rows_max == 0)
+		writer->options.rows_max = ROWS_MAX;
+	if (options->bytes_max == 0)
+		writer->options.bytes_max = BYTES_MAX;
+	if (options->retry_ms == 0)
+		writer->options.retry_ms = RETRY_MS;
+	writer->filling = batch_new(store_schema(options->store));
+	writer->writing = batch_new(store_schema(options->store));
+	writer->health.ok = writer->health.journal_ok = true;
+	writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
+	init_locks(writer);
+	if (pthread_create(&writer->thread, NULL, run, writer) != 0)
+		panic("a thread for the store could not be started");
+	return writer;
+}
+
+void writer_stop(struct writer *writer)
+{
+	if (!writer)
+		return;
+	pthread_mutex_lock(&writer->mutex);
+	writer->stopping = true;
+	pthread_cond_broadcast(&writer->added);
+	pthread_mutex_unlock(&writer->mutex);
+	pthread_join(writer->thread, NULL);
+	batch_free(writer->filling);
+	batch_free(writer->writing);
+	pthread_cond_destroy(&writer->added);
+	pthread_cond_destroy(&writer->room);
+	pthread_mutex_destroy(&writer->mutex);
+	free(writer);
+}

@@ -1,0 +1,57 @@
+/* writer.h - the store's thread: group commit, and what leaves only when it is durable */
+#ifndef STORE_WRITER_H
+#define STORE_WRITER_H
+
+#include "store/journal.h"
+#include "store/retention.h"
+#include "store/store.h"
+
+/* Between the core's thread, which adds the effects of commands, and the store.
+ * Two batches exist: one is being written, one is being filled. When the first
+ * is durable its replies, orders and events leave, and the second is written;
+ * so a batch is as large as what came in while the one before was written, and
+ * never larger than the limits: then the core's thread has to wait. */
+struct writer;
+
+struct writer_options {
+	struct store *store;     /* leading; used by the writer's thread alone from now on */
+	struct journal *journal; /* NULL: none; the same */
+	struct retention retention;
+	size_t rows_max, bytes_max; /* of a batch; 0: 20,000 rows, 64 MiB */
+	int64_t retry_ms;           /* between tries when the store fails; 0: 200 */
+	/* On the writer's thread: all of the batch is durable. */
+	void (*durable)(void *context, const struct batch *batch);
+	/* On the writer's thread, once: the store cannot go on, and nothing that was
+	 * added and not durable will ever be. The process starts again from what is
+	 * stored. */
+	void (*failed)(void *context, const struct error *error);
+	/* On the writer's thread: `ok` of its health has changed. May be NULL. */
+	void (*changed)(void *context);
+	void *context;
+};
+
+/* How the store does, for /health. */
+struct writer_health {
+	bool ok;         /* false: nothing can be acknowledged now, and `reason` says why */
+	bool journal_ok; /* false: the journal has a gap; `journal_reason` says why */
+	char reason[ERROR_TEXT_MAX], journal_reason[ERROR_TEXT_MAX];
+	int64_t failing_ms;              /* for how long it is not ok */
+	int64_t batches, commands, rows; /* written since the start */
+	int64_t last_batch_us;           /* how long the last one took */
+	size_t waiting_rows;             /* in the batch that is being filled */
+};
+
+struct writer *writer_start(const struct writer_options *options);
+/* Writes what was added, unless the store fails, and ends the thread. The store
+ * and the journal are the caller's again. */
+void writer_stop(struct writer *writer);
+
+/* Whether there is room for more, waiting up to `wait_ms` for it. To be asked
+ * before the core is given a command: what it answers must be added. */
+bool writer_has_room(struct writer *writer, int64_t wait_ms);
+/* Adds what followed from a command; batch_add says what the arguments are. */
+void writer_add(struct writer *writer, const struct command *command, const struct effects *effects,
+                void *cookie);
+void writer_health(struct writer *writer, struct writer_health *health);
+
+#endif
