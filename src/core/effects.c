@@ -49,6 +49,39 @@ static struct effect *effects_add(struct effects *effects, enum effect_kind kind
 	return effect;
 }
 
+struct effect effect_copy(struct arena *arena, const struct effect *effect)
+{
+	struct effect copy = *effect;
+
+	switch (effect->kind) {
+	case EFFECT_PUT:
+		copy.record = record_copy(arena, effect->record_kind, effect->record);
+		break;
+	case EFFECT_START:
+	case EFFECT_STOP:
+		copy.order.parts = rows_copy(arena, effect->order.parts, PART_WIDTH);
+		break;
+	case EFFECT_LOAD:
+		copy.load.parts = rows_copy(arena, effect->load.parts, PART_WIDTH);
+		copy.load.utilisation = rows_copy(arena, effect->load.utilisation, 1);
+		copy.load.kv_cache = arena_string(arena, effect->load.kv_cache);
+		copy.load.command = arena_string(arena, effect->load.command);
+		break;
+	case EFFECT_ROUTE:
+		copy.route.address = arena_string(arena, effect->route.address);
+		copy.route.reason = arena_string(arena, effect->route.reason);
+		break;
+	default:
+		break;
+	}
+	return copy;
+}
+
+static void effects_add_copy(struct effects *effects, const struct effect *effect)
+{
+	*effects_add(effects, effect->kind) = effect_copy(&effects->arena, effect);
+}
+
 void effects_put(struct effects *effects, enum record_kind kind, const void *record)
 {
 	struct effect *effect = effects_add(effects, EFFECT_PUT);
@@ -73,27 +106,17 @@ void effects_archive(struct effects *effects, enum record_kind kind, int64_t fir
 void effects_order(struct effects *effects, enum effect_kind kind, const struct task_order *order)
 {
 	INVARIANT(kind == EFFECT_START || kind == EFFECT_STOP);
-	struct effect *effect = effects_add(effects, kind);
-	effect->order = *order;
-	effect->order.parts = rows_copy(&effects->arena, order->parts, PART_WIDTH);
+	effects_add_copy(effects, &(struct effect){ .kind = kind, .order = *order });
 }
 
 void effects_load(struct effects *effects, const struct load_order *order)
 {
-	struct effect *effect = effects_add(effects, EFFECT_LOAD);
-	effect->load = *order;
-	effect->load.parts = rows_copy(&effects->arena, order->parts, PART_WIDTH);
-	effect->load.utilisation = rows_copy(&effects->arena, order->utilisation, 1);
-	effect->load.kv_cache = arena_string(&effects->arena, order->kv_cache);
-	effect->load.command = arena_string(&effects->arena, order->command);
+	effects_add_copy(effects, &(struct effect){ .kind = EFFECT_LOAD, .load = *order });
 }
 
 void effects_route(struct effects *effects, const struct route_effect *route)
 {
-	struct effect *effect = effects_add(effects, EFFECT_ROUTE);
-	effect->route = *route;
-	effect->route.address = arena_string(&effects->arena, route->address);
-	effect->route.reason = arena_string(&effects->arena, route->reason);
+	effects_add_copy(effects, &(struct effect){ .kind = EFFECT_ROUTE, .route = *route });
 }
 
 void effects_event(struct effects *effects, const struct event *event)

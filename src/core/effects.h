@@ -130,6 +130,9 @@ void effects_route(struct effects *effects, const struct route_effect *route);
 void effects_event(struct effects *effects, const struct event *event);
 void effects_more(struct effects *effects);
 
+/* A copy of one effect whose texts, rows and record live in the arena. */
+struct effect effect_copy(struct arena *arena, const struct effect *effect);
+
 /* Empties it; keeps the memory. */
 void effects_clear(struct effects *effects);
 void effects_free(struct effects *effects);

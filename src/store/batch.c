@@ -142,10 +142,7 @@ static void batch_end_row(struct batch *batch, const struct effect *effect)
 static void batch_send(struct batch *batch, const struct effect *effect)
 {
 	array_reserve(batch->outgoing, batch->outgoing_capacity, batch->outgoing_count + 1);
-	struct effect *copy = &batch->outgoing[batch->outgoing_count++];
-	*copy = *effect;
-	if (effect->kind == EFFECT_START || effect->kind == EFFECT_STOP)
-		copy->order.parts = rows_copy(&batch->arena, effect->order.parts, PART_WIDTH);
+	batch->outgoing[batch->outgoing_count++] = effect_copy(&batch->arena, effect);
 	batch->bytes += sizeof(*effect);
 }
 

@@ -45,7 +45,7 @@ struct batch_reply {
 struct batch {
 	const struct schema *schema;
 	struct batch_table tables[TABLES_MAX];
-	struct effect *outgoing; /* START, STOP, EVENT and MORE, in their order */
+	struct effect *outgoing; /* all but PUT, DELETE and ARCHIVE, in their order */
 	size_t outgoing_count, outgoing_capacity;
 	struct batch_reply *replies;
 	size_t reply_count, reply_capacity;

@@ -79,6 +79,29 @@ static void the_parts_of_an_order_are_copies(void **state)
 	effects_free(&effects);
 }
 
+static void a_copied_effect_outlives_what_it_was_copied_from(void **state)
+{
+	struct effects effects = { 0 };
+	struct arena arena = { 0 };
+	const int64_t utilisation[] = { 900 };
+	char command[] = "serve", reason[] = "no room";
+
+	(void)state;
+	effects_load(&effects, &(struct load_order){ .utilisation = { utilisation, 1 },
+	                                             .kv_cache = "",
+	                                             .command = command });
+	effects_route(&effects,
+	              &(struct route_effect){ .outcome = ROUTE_REFUSED, .reason = reason });
+	struct effect load = effect_copy(&arena, &effects.at[0]);
+	struct effect route = effect_copy(&arena, &effects.at[1]);
+	effects_free(&effects);
+	assert_int_equal(load.kind, EFFECT_LOAD);
+	assert_int_equal(load.load.utilisation.at[0], 900);
+	assert_string_equal(load.load.command, "serve");
+	assert_string_equal(route.route.reason, "no room");
+	arena_free(&arena);
+}
+
 static void clear_empties_everything(void **state)
 {
 	(void)state;
@@ -279,6 +302,7 @@ int main(void)
 		cmocka_unit_test(effects_come_out_in_the_order_in_which_they_went_in),
 		cmocka_unit_test(a_record_that_was_put_is_a_copy),
 		cmocka_unit_test(the_parts_of_an_order_are_copies),
+		cmocka_unit_test(a_copied_effect_outlives_what_it_was_copied_from),
 		cmocka_unit_test(clear_empties_everything),
 		cmocka_unit_test(used_again_it_does_not_grow),
 		cmocka_unit_test(it_can_be_used_after_free),

@@ -190,16 +190,18 @@ static void a_reservation_that_cannot_be_is_taken_out_with_its_job(void **state)
 static void a_task_without_its_job_is_taken_out(void **state)
 {
 	(void)state;
-	damage_and_repair("DELETE FROM jobs WHERE id = (SELECT min(job_id) FROM reservations)",
+	damage_and_repair("DELETE FROM jobs WHERE id = (SELECT min(job_id) FROM reservations "
+	                  "WHERE job_id > 0)",
 	                  "task");
 }
 
 static void a_job_in_a_state_that_its_tasks_are_not_in_is_found(void **state)
 {
 	(void)state;
-	damage_and_repair("UPDATE jobs SET state = 'pending' WHERE id = "
-	                  "(SELECT min(job_id) FROM reservations WHERE phase = 'live')",
-	                  "states that their tasks are not in");
+	damage_and_repair(
+	    "UPDATE jobs SET state = 'pending' WHERE id = "
+	    "(SELECT min(job_id) FROM reservations WHERE job_id > 0 AND phase = 'live')",
+	    "states that their tasks are not in");
 }
 
 static void finished_jobs_are_found_listed_and_counted(void **state)

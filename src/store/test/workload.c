@@ -148,8 +148,35 @@ static struct command task_command(enum command_kind kind, int64_t id)
 	return command;
 }
 
+/* A model of which one slot is always wanted. */
+static struct command model_command(struct workload *workload)
+{
+	return (
+	    struct command){ .kind = COMMAND_PUT_MODEL,
+		             .model = { .model = { .id = sched_meta(workload->sched)->last_model_id,
+		                                   .tenant_id = 1,
+		                                   .name = "it's a model",
+		                                   .runtime = RUNTIME_VLLM,
+		                                   .memory_mib = 10000 + pick(workload, 3),
+		                                   .min_replicas = 1,
+		                                   .gpu_models = "",
+		                                   .node_labels = "",
+		                                   .kv_cache = "",
+		                                   .command = "",
+		                                   .message = "",
+		                                   .payload = "" } } };
+}
+
 static struct command nodes_do(struct workload *workload)
 {
+	if (workload->loading) {
+		struct command command = { .kind = COMMAND_SLOT_READY };
+		command.slot.reservation_id = workload->loading;
+		command.slot.address = "node:8000";
+		command.slot.message = "";
+		workload->loading = 0;
+		return command;
+	}
 	int64_t id = take(workload, workload->held, &workload->held_count);
 	if (id) {
 		put(workload->running, &workload->running_count, id);
@@ -185,6 +212,8 @@ static struct command choose(struct workload *workload)
 {
 	if (sched_meta(workload->sched)->last_node_id < NODES)
 		return set_up(workload);
+	if (pick(workload, 64) == 0)
+		return model_command(workload);
 	switch (pick(workload, 12)) {
 	case 0:
 	case 1:
@@ -225,6 +254,8 @@ static void saw(struct workload *workload)
 	for (size_t i = 0; i < workload->effects.count; i++) {
 		const struct effect *effect = &workload->effects.at[i];
 		int64_t id = effect->order.reservation_id;
+		if (effect->kind == EFFECT_LOAD)
+			workload->loading = effect->load.reservation_id;
 		if (effect->kind == EFFECT_START)
 			put(workload->held, &workload->held_count, id);
 		if (effect->kind != EFFECT_STOP)

@@ -16,6 +16,7 @@ struct workload {
 	int64_t held[WORKLOAD_RUNNING_MAX], running[WORKLOAD_RUNNING_MAX],
 	    stopping[WORKLOAD_RUNNING_MAX];
 	int held_count, running_count, stopping_count;
+	int64_t loading; /* the slot that a node was told to load last; 0: none */
 	int64_t last_job_id;
 	char name[64], key[64];
 };
