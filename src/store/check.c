@@ -9,15 +9,21 @@
 #include "store/backend.h"
 #include "store/sql.h"
 
-/* A trial: a core is loaded with everything but what is left out. Jobs below
- * `first` and from `last` on are left out, too, with all that is theirs. */
+/* Those with an id from `first` to `last` - 1. */
+struct range {
+	int64_t first, last;
+};
+static const struct range everything = { 0, INT64_MAX };
+
+/* A trial: a core is loaded with everything but what is left out. Jobs and slots
+ * that are not in their range are left out, too, with all that is theirs. */
 struct trial {
 	struct store *store;
 	struct check *check;
 	struct sched *sched;
 	struct text_map left_out; /* "kind/first/second" of each finding */
 	enum record_kind kind;
-	int64_t first, last;
+	struct range jobs, slots;
 	bool notes; /* refused records become findings */
 };
 
@@ -71,26 +77,48 @@ static bool try_record(void *context, const void *record, struct error *error)
 	return true;
 }
 
-/* The column that says which job a row is part of; NULL if none does. */
-static const char *job_column(const struct table *table)
+static void put_range(struct buffer *sql, const char *column, struct range range)
 {
-	if (strcmp(table->name, "jobs") == 0)
-		return "id";
+	buffer_print(sql, "%s >= %lld AND %s < %lld", column, (long long)range.first, column,
+	             (long long)range.last);
+}
+
+static bool has_column(const struct table *table, const char *name)
+{
 	for (int i = 0; i < table->column_count; i++)
-		if (strcmp(table->columns[i].name, "job_id") == 0)
-			return "job_id";
-	return NULL;
+		if (strcmp(table->columns[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Which of the table's rows are part of a job or a slot that is in its range. A
+ * reservation has the id of its slot if it has no job. */
+static void put_ranges(struct buffer *sql, const struct trial *trial, const struct table *table)
+{
+	if (strcmp(table->name, "jobs") == 0) {
+		buffer_text(sql, " AND ");
+		put_range(sql, "id", trial->jobs);
+	} else if (strcmp(table->name, "slots") == 0) {
+		buffer_text(sql, " AND ");
+		put_range(sql, "id", trial->slots);
+	} else if (strcmp(table->name, "reservations") == 0) {
+		buffer_text(sql, " AND (job_id > 0 AND ");
+		put_range(sql, "job_id", trial->jobs);
+		buffer_text(sql, " OR job_id = 0 AND ");
+		put_range(sql, "id", trial->slots);
+		buffer_text(sql, ")");
+	} else if (has_column(table, "job_id")) {
+		buffer_text(sql, " AND ");
+		put_range(sql, "job_id", trial->jobs);
+	}
 }
 
 static bool try_table(struct trial *trial, const struct table *table, int of, struct error *error)
 {
 	struct backend *backend = store_backend(trial->store);
-	const char *column = job_column(table);
 	struct buffer rest = { 0 };
 	buffer_text(&rest, "WHERE NOT archived");
-	if (column)
-		buffer_print(&rest, " AND %s >= %lld AND %s < %lld", column,
-		             (long long)trial->first, column, (long long)trial->last);
+	put_ranges(&rest, trial, table);
 	buffer_print(&rest, " ORDER BY %s", table->keys == 1 ? "1" : "1, 2");
 	bool done = backend->scan(backend, table, of, rest.data, try_record, trial, error);
 	buffer_free(&rest);
@@ -117,26 +145,59 @@ static bool try_load(struct trial *trial, bool *fits, struct error *error)
 	return done;
 }
 
-/* Finds the jobs from first to last - 1 that a core cannot go on with, by halves. */
-static bool find_jobs(struct trial *trial, int64_t first, int64_t last, struct error *error)
+static void note_culprit(struct trial *trial, bool job, int64_t id)
+{
+	char reason[ERROR_TEXT_MAX];
+
+	memcpy(reason, trial->check->last.text, sizeof(reason));
+	note(trial, job ? RECORD_JOB : RECORD_SLOT, (struct record_key){ .first = id }, reason);
+	if (job)
+		note(trial, RECORD_JOB_STATE, (struct record_key){ .first = id }, reason);
+}
+
+/* Finds those in the range, jobs or slots, that a core cannot go on with, by halves. */
+static bool find_among(struct trial *trial, struct range *which, struct range range,
+                       struct error *error)
 {
 	bool fits = false;
-	trial->first = first;
-	trial->last = last;
+	*which = range;
 	if (!try_load(trial, &fits, error))
 		return false;
-	if (fits)
+	if (fits || range.first == range.last)
 		return true;
-	if (last - first > 1) {
-		int64_t middle = first + (last - first) / 2;
-		return find_jobs(trial, first, middle, error) &&
-		       find_jobs(trial, middle, last, error);
+	if (range.last - range.first > 1) {
+		int64_t middle = range.first + (range.last - range.first) / 2;
+		return find_among(trial, which, (struct range){ range.first, middle }, error) &&
+		       find_among(trial, which, (struct range){ middle, range.last }, error);
 	}
-	char reason[ERROR_TEXT_MAX];
-	memcpy(reason, trial->check->last.text, sizeof(reason));
-	note(trial, RECORD_JOB, (struct record_key){ .first = first }, reason);
-	note(trial, RECORD_JOB_STATE, (struct record_key){ .first = first }, reason);
+	note_culprit(trial, which == &trial->jobs, range.first);
 	return true;
+}
+
+static bool find_in_table(struct trial *trial, struct range *which, const char *table,
+                          struct error *error)
+{
+	struct buffer sql = { 0 };
+	int64_t highest = 0;
+
+	buffer_print(&sql, "SELECT max(id) FROM %s WHERE NOT archived", table);
+	bool done = backend_number(store_backend(trial->store), sql.data, &highest, error) &&
+	            find_among(trial, which, (struct range){ 1, highest + 1 }, error);
+	*which = everything;
+	buffer_free(&sql);
+	return done;
+}
+
+/* Each refused by itself is known by now. Slots are looked at without any jobs, so
+ * that no job is blamed for a slot; then jobs, unless it is none of their doing. */
+static bool find_culprits(struct trial *trial, struct error *error)
+{
+	bool fits = false;
+
+	trial->jobs = (struct range){ 1, 1 };
+	if (!find_in_table(trial, &trial->slots, "slots", error) || !try_load(trial, &fits, error))
+		return false;
+	return !fits || find_in_table(trial, &trial->jobs, "jobs", error);
 }
 
 /* Leaves out what is refused until nothing is: what depends on it is refused next. */
@@ -144,8 +205,7 @@ static bool leave_out(struct trial *trial, bool *fits, struct error *error)
 {
 	size_t before;
 	trial->notes = true;
-	trial->first = 0;
-	trial->last = INT64_MAX;
+	trial->jobs = trial->slots = everything;
 	do {
 		before = trial->check->count;
 		if (!try_load(trial, fits, error))
@@ -162,11 +222,7 @@ bool check_run(struct store *store, struct check *check, struct error *error)
 	bool done = leave_out(&trial, &fits, error);
 	if (done && !fits) {
 		size_t before = check->count;
-		int64_t highest = 0;
-		done = backend_number(store_backend(store),
-		                      "SELECT max(id) FROM jobs WHERE NOT archived", &highest,
-		                      error) &&
-		       find_jobs(&trial, 1, highest + 1, error);
+		done = find_culprits(&trial, error);
 		if (done && check->count > before)
 			done = leave_out(&trial, &fits, error);
 	}

@@ -204,6 +204,15 @@ static void a_job_in_a_state_that_its_tasks_are_not_in_is_found(void **state)
 	    "states that their tasks are not in");
 }
 
+static void a_slot_without_its_reservation_is_taken_out_and_no_job(void **state)
+{
+	(void)state;
+	assert_int_equal(damage_and_repair("DELETE FROM reservations WHERE id = "
+	                                   "(SELECT max(id) FROM slots)",
+	                                   "is stored without its reservation"),
+	                 1);
+}
+
 static void finished_jobs_are_found_listed_and_counted(void **state)
 {
 	struct world world;
@@ -325,6 +334,7 @@ int main(void)
 		cmocka_unit_test(a_reservation_that_cannot_be_is_taken_out_with_its_job),
 		cmocka_unit_test(a_task_without_its_job_is_taken_out),
 		cmocka_unit_test(a_job_in_a_state_that_its_tasks_are_not_in_is_found),
+		cmocka_unit_test(a_slot_without_its_reservation_is_taken_out_and_no_job),
 		cmocka_unit_test(finished_jobs_are_found_listed_and_counted),
 		cmocka_unit_test(what_is_too_old_is_deleted_and_nothing_else),
 		cmocka_unit_test(jobs_are_loaded_from_the_first_that_is_not_archived),
