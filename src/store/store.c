@@ -10,7 +10,7 @@
 #include "store/cell.h"
 #include "store/migrate.h"
 
-enum { LEASE_MS = 3000, TIMEOUT_MS = 5000, RENEWALS_PER_LEASE = 4 };
+enum { LEASE_MS = 2000, TIMEOUT_MS = 5000, RENEWALS_PER_LEASE = 4 };
 
 /* `at` is where the leader's row is as far as we know. It is not known (`lost`)
  * from a failed write until the row has been read again. */

@@ -17,7 +17,7 @@ struct store_options {
 	 * 'host=... dbname=...'. */
 	const char *database;
 	const char *name;   /* of this scheduler: another one on the same database has another */
-	int64_t lease_ms;   /* silent for longer, a leader may be replaced; 0: 3 s */
+	int64_t lease_ms;   /* silent for longer, a leader may be replaced; 0: 2 s */
 	int64_t timeout_ms; /* an answer that takes longer is none; 0: 5 s */
 	const char *vfs;    /* of SQLite, for tests; NULL: its default */
 };
