@@ -184,6 +184,8 @@ static void kinds_of(struct kinds *kinds, const struct job_record *job)
 	*digits = '\0';
 }
 
+_Static_assert(LEVELS == LESSON_LEVELS, "a lesson for each level");
+
 static int64_t kind_tenant(const struct kinds *kinds, enum level level)
 {
 	return level == TENANT_NAME || level == TENANT_SIZE ? kinds->tenant_id : 0;
@@ -202,11 +204,16 @@ static int64_t lesson_id(int64_t tenant_id, const char *pattern)
 	return (int64_t)(hash >> 1 | 1);
 }
 
-static struct lesson *lesson_find(const struct predictor *predictor, const struct kinds *kinds,
-                                  enum level level)
+static void find_likeness(struct likeness *likeness, const struct job_record *job)
 {
-	int64_t id = lesson_id(kind_tenant(kinds, level), kind_pattern(kinds, level));
-	return map_get(&predictor->lessons, id);
+	struct kinds kinds;
+
+	if (likeness->lessons[0] != 0)
+		return;
+	kinds_of(&kinds, job);
+	for (enum level level = 0; level < LEVELS; level++)
+		likeness->lessons[level] =
+		    lesson_id(kind_tenant(&kinds, level), kind_pattern(&kinds, level));
 }
 
 static struct lesson *lesson_new(struct predictor *predictor, int64_t tenant_id,
@@ -287,19 +294,29 @@ static void lesson_add(struct lesson *lesson, int32_t log)
 	lesson->spread += divide_nearest((off < 0 ? -off : off) - lesson->spread, weight);
 }
 
-void predict_learn(struct predictor *predictor, const struct job_record *job, int64_t took_ms,
-                   int64_t now_ms,
+/* The job's lesson of this level; a new one if there is none yet. */
+static struct lesson *lesson_of(struct predictor *predictor, const struct job_record *job,
+                                const struct likeness *likeness, enum level level)
+{
+	struct lesson *lesson = map_get(&predictor->lessons, likeness->lessons[level]);
+	struct kinds kinds;
+
+	if (lesson)
+		return lesson;
+	kinds_of(&kinds, job);
+	return lesson_new(predictor, kind_tenant(&kinds, level), kind_pattern(&kinds, level));
+}
+
+void predict_learn(struct predictor *predictor, const struct job_record *job,
+                   struct likeness *likeness, int64_t took_ms, int64_t now_ms,
                    void (*changed)(void *context, const struct lesson_record *lesson),
                    void *context)
 {
-	struct kinds kinds;
-	kinds_of(&kinds, job);
 	int32_t log = log_of(max64(took_ms, 1));
+
+	find_likeness(likeness, job);
 	for (enum level level = 0; level < LEVELS; level++) {
-		struct lesson *lesson = lesson_find(predictor, &kinds, level);
-		if (!lesson)
-			lesson = lesson_new(predictor, kind_tenant(&kinds, level),
-			                    kind_pattern(&kinds, level));
+		struct lesson *lesson = lesson_of(predictor, job, likeness, level);
 		lesson_add(lesson, log);
 		lesson->last_ms = now_ms;
 		struct lesson_record row = lesson_row(lesson);
@@ -336,13 +353,14 @@ static struct prediction without_lessons(const struct job_record *job)
 }
 
 /* The narrowest level with enough samples, else the narrowest with any. */
-struct prediction predict_job(const struct predictor *predictor, const struct job_record *job)
+struct prediction predict_job(const struct predictor *predictor, const struct job_record *job,
+                              struct likeness *likeness)
 {
-	struct kinds kinds;
 	struct prediction best = without_lessons(job);
-	kinds_of(&kinds, job);
+	find_likeness(likeness, job);
 	for (enum level level = 0; level < LEVELS && best.samples < SAMPLES_ENOUGH; level++) {
-		const struct lesson *lesson = lesson_find(predictor, &kinds, level);
+		const struct lesson *lesson =
+		    map_get(&predictor->lessons, likeness->lessons[level]);
 		if (lesson && (best.samples == 0 || lesson->samples >= SAMPLES_ENOUGH))
 			best = from_lesson(lesson, level_names[level]);
 	}

@@ -20,14 +20,22 @@ struct prediction {
 	const char *basis;   /* "tenant and name", ...: for people */
 };
 
+/* Which lessons a job is part of, found when they are first needed: reading its
+ * name costs more than all the rest. Zero-initialised is not found yet. */
+#define LESSON_LEVELS 4
+struct likeness {
+	int64_t lessons[LESSON_LEVELS];
+};
+
 /* From the narrowest kind with enough lessons; without any, the job's
  * max_runtime_ms at a low confidence; never above max_runtime_ms. */
-struct prediction predict_job(const struct predictor *predictor, const struct job_record *job);
+struct prediction predict_job(const struct predictor *predictor, const struct job_record *job,
+                              struct likeness *likeness);
 
 /* Learns that the job took `took_ms` (> 0), and calls `changed` for every
  * lesson that this alters, in a fixed order. */
-void predict_learn(struct predictor *predictor, const struct job_record *job, int64_t took_ms,
-                   int64_t now_ms,
+void predict_learn(struct predictor *predictor, const struct job_record *job,
+                   struct likeness *likeness, int64_t took_ms, int64_t now_ms,
                    void (*changed)(void *context, const struct lesson_record *lesson),
                    void *context);
 

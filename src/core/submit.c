@@ -263,7 +263,7 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	struct job *job = job_load(sched, record, &error);
 	if (!job)
 		panic("a checked job was refused: %s", error.text);
-	struct prediction prediction = predict_job(&sched->predictor, &job->r);
+	struct prediction prediction = predict_job(&sched->predictor, &job->r, &job->likeness);
 	job->s.expected_ms = prediction.expected_ms;
 	job->s.confidence = prediction.confidence;
 	job->s.queued_ms = sched_now(sched);

@@ -225,8 +225,9 @@ static void count_end(struct sched *sched, struct job *job)
 	sched_dirty_tenant(sched, job->tenant);
 	if (job->s.state == JOB_COMPLETED && job->s.started_ms > 0 &&
 	    sched_now(sched) > job->s.started_ms)
-		predict_learn(&sched->predictor, &job->r, sched_now(sched) - job->s.started_ms,
-		              sched_now(sched), lesson_changed, sched);
+		predict_learn(&sched->predictor, &job->r, &job->likeness,
+		              sched_now(sched) - job->s.started_ms, sched_now(sched),
+		              lesson_changed, sched);
 }
 
 /* Ends this job alone: those that wait for it are to be told. */
@@ -393,7 +394,8 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 	if (job->s.started_ms == 0) {
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
-		struct prediction prediction = predict_job(&sched->predictor, &job->r);
+		struct prediction prediction =
+		    predict_job(&sched->predictor, &job->r, &job->likeness);
 		job->s.expected_ms = prediction.expected_ms;
 		job->s.confidence = prediction.confidence;
 		sched_dirty_job(sched, job);

@@ -31,12 +31,12 @@ static void ignore(void *context, const struct lesson_record *lesson)
 
 static void learn(struct predictor *predictor, struct job_record job, int64_t took_ms)
 {
-	predict_learn(predictor, &job, took_ms, NOW, ignore, NULL);
+	predict_learn(predictor, &job, &(struct likeness){ 0 }, took_ms, NOW, ignore, NULL);
 }
 
 static struct prediction expect(const struct predictor *predictor, struct job_record job)
 {
-	return predict_job(predictor, &job);
+	return predict_job(predictor, &job, &(struct likeness){ 0 });
 }
 
 /* Durations are kept as logarithms: a thousandth is lost. */
@@ -63,7 +63,7 @@ static void without_lessons_the_maximum_runtime_is_expected(void **state)
 	struct predictor predictor = { 0 };
 	struct job_record job = job_of(1, "train-1", 1);
 	job.max_runtime_ms = 30 * MINUTE;
-	struct prediction prediction = predict_job(&predictor, &job);
+	struct prediction prediction = predict_job(&predictor, &job, &(struct likeness){ 0 });
 	assert_int_equal(prediction.expected_ms, 30 * MINUTE);
 	assert_int_equal(prediction.confidence, 100);
 	assert_string_equal(prediction.basis, "maximum runtime");
@@ -151,8 +151,10 @@ static void no_more_than_the_maximum_runtime_is_expected(void **state)
 	for (int i = 0; i < 4; i++)
 		learn(&predictor, job, 60 * MINUTE);
 	job.max_runtime_ms = 10 * MINUTE;
-	assert_int_equal(predict_job(&predictor, &job).expected_ms, 10 * MINUTE);
-	assert_string_equal(predict_job(&predictor, &job).basis, "tenant and name");
+	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).expected_ms,
+	                 10 * MINUTE);
+	assert_string_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).basis,
+	                    "tenant and name");
 	predict_free(&predictor);
 }
 
@@ -376,7 +378,8 @@ static void learn_many(struct predictor *predictor, struct store *store, uint64_
 	for (int i = 0; i < count; i++) {
 		struct job_record job = any_job(&seed);
 		int64_t took_ms = 1 + (int64_t)random_below(&seed, 100 * MINUTE);
-		predict_learn(predictor, &job, took_ms, NOW + i, keep, store);
+		predict_learn(predictor, &job, &(struct likeness){ 0 }, took_ms, NOW + i, keep,
+		              store);
 	}
 }
 
@@ -402,8 +405,8 @@ static void a_loaded_predictor_goes_on_as_if_it_had_never_stopped(void **state)
 	uint64_t seed = 7;
 	for (int i = 0; i < 200; i++) {
 		struct job_record job = any_job(&seed);
-		struct prediction one = predict_job(&predictor, &job);
-		struct prediction other = predict_job(&loaded, &job);
+		struct prediction one = predict_job(&predictor, &job, &(struct likeness){ 0 });
+		struct prediction other = predict_job(&loaded, &job, &(struct likeness){ 0 });
 		assert_int_equal(one.expected_ms, other.expected_ms);
 		assert_int_equal(one.confidence, other.confidence);
 		assert_int_equal(one.samples, other.samples);
@@ -422,11 +425,13 @@ static void the_same_jobs_teach_the_same_everywhere(void **state)
 	const int64_t took_ms[] = { 60000, 90000, 45000, 600000 };
 	struct job_record job = job_of(1, "train", 1);
 	for (int i = 0; i < 4; i++)
-		predict_learn(&predictor, &job, took_ms[i], NOW, keep, &store);
+		predict_learn(&predictor, &job, &(struct likeness){ 0 }, took_ms[i], NOW, keep,
+		              &store);
 	assert_int_equal(store.rows[0].mean, 17148);
 	assert_int_equal(store.rows[0].spread, 1167);
-	assert_int_equal(predict_job(&predictor, &job).expected_ms, 109920);
-	assert_int_equal(predict_job(&predictor, &job).confidence, 203);
+	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).expected_ms,
+	                 109920);
+	assert_int_equal(predict_job(&predictor, &job, &(struct likeness){ 0 }).confidence, 203);
 	predict_free(&predictor);
 }
 
@@ -436,7 +441,7 @@ static void a_job_changes_its_four_kinds_from_narrow_to_wide(void **state)
 	static struct store store;
 	struct predictor predictor = { 0 };
 	struct job_record job = job_of(7, "Train-12", 4);
-	predict_learn(&predictor, &job, MINUTE, NOW, keep, &store);
+	predict_learn(&predictor, &job, &(struct likeness){ 0 }, MINUTE, NOW, keep, &store);
 	const char *const patterns[] = { "name:train-#", "name:train-#", "size:12", "size:12" };
 	const int64_t tenants[] = { 7, 0, 7, 0 };
 	assert_int_equal(store.count, 4);
