@@ -16,7 +16,7 @@ static const struct words end_words = WORDS("itself", "ordered", "runtime", "ove
 #define HEAD_FIELDS(F, T)                                                                          \
 	F(T, kind) F(T, boot) F(T, connection) F(T, term) F(T, number) F(T, acknowledged)          \
 	F(T, issued)
-#define HELLO_FIELDS(F, T) F(T, name) F(T, protocol)
+#define HELLO_FIELDS(F, T) F(T, name) F(T, protocol) F(T, sent_ms)
 #define PART_FIELDS(F, T) F(T, uuid) F(T, memory_mib) F(T, share) F(T, whole)
 #define ORDER_FIELDS(F, T)                                                                         \
 	F(T, kind, .words = &order_words) F(T, reservation_id)                                     \
@@ -29,6 +29,7 @@ static const struct words end_words = WORDS("itself", "ordered", "runtime", "ove
 #define SAMPLE_FIELDS(F, T)                                                                        \
 	F(T, uuid) F(T, foreign_mib) F(T, used_mib) F(T, temperature_c) F(T, power_mw)             \
 	F(T, utilisation) F(T, healthy)
+#define USE_FIELDS(F, T) F(T, reservation_id) F(T, uuid) F(T, memory_mib) F(T, reserved_mib)
 #define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, active)
 #define CHANGE_FIELDS(F, T)                                                                        \
 	F(T, kind, .words = &change_words) F(T, reservation_id) F(T, slot) F(T, exit_code)         \
@@ -37,8 +38,7 @@ static const struct words end_words = WORDS("itself", "ordered", "runtime", "ove
 	F(T, measurements, LIST(T, measurement_count, measurement_type))
 #define BEAT_FIELDS(F, T)                                                                          \
 	F(T, sent_ms) F(T, samples, LIST(T, sample_count, sample_type))                            \
-	F(T, measurements, LIST(T, measurement_count, measurement_type))                           \
-	F(T, slots, LIST(T, slot_count, slot_type))
+	F(T, uses, LIST(T, use_count, use_type)) F(T, slots, LIST(T, slot_count, slot_type))
 #define RENEWAL_FIELDS(F, T) F(T, sent_ms) F(T, lease_ms)
 #define REFUSAL_FIELDS(F, T) F(T, connection) F(T, message)
 /* clang-format on */
@@ -49,6 +49,7 @@ TYPE hello_type = RECORD_TYPE("hello", 0, struct hello, HELLO_FIELDS);
 TYPE part_type = RECORD_TYPE("part", 0, struct order_part, PART_FIELDS);
 const struct record_type node_order_type = RECORD_TYPE("order", 0, struct node_order, ORDER_FIELDS);
 TYPE sample_type = RECORD_TYPE("sample", 0, struct gpu_sample, SAMPLE_FIELDS);
+TYPE use_type = RECORD_TYPE("use", 0, struct use_sample, USE_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 1, struct slot_sample, SLOT_FIELDS);
 TYPE change_type = RECORD_TYPE("change", 0, struct change, CHANGE_FIELDS);
 TYPE beat_type = RECORD_TYPE("beat", 0, struct beat, BEAT_FIELDS);
@@ -166,6 +167,18 @@ bool node_order_check(const struct node_order *order, struct error *error)
 	       check_time(order->load_timeout_ms, "load timeout", error);
 }
 
+struct node_order *node_order_copy(struct arena *arena, const struct node_order *order)
+{
+	struct node_order *copy = fields_copy(arena, &node_order_type, order);
+	size_t size = (size_t)order->part_count * sizeof(*order->parts);
+	struct order_part *parts = arena_copy(arena, order->parts, size);
+
+	for (int64_t i = 0; i < order->part_count; i++)
+		parts[i].uuid = arena_string(arena, parts[i].uuid);
+	copy->parts = parts;
+	return copy;
+}
+
 static bool check_change(const struct change *change, struct error *error)
 {
 	if (change->kind < 0 || change->kind >= CHANGE_KINDS)
@@ -180,6 +193,8 @@ static bool check_member(const struct message *message, struct error *error)
 	switch (message->kind) {
 	case MESSAGE_ORDER:
 		return node_order_check(&message->order, error);
+	case MESSAGE_HELLO:
+		return check_time(message->hello.sent_ms, "time", error);
 	case MESSAGE_CHANGE:
 		return check_change(&message->change, error);
 	case MESSAGE_BEAT:

@@ -106,6 +106,13 @@ struct gpu_sample {
 	bool healthy;
 };
 
+/* What a work was measured to use of one GPU, and may use of it. */
+struct use_sample {
+	int64_t reservation_id;
+	const char *uuid;
+	int64_t memory_mib, reserved_mib;
+};
+
 /* A slot's requests in flight, where its runtime tells. */
 struct slot_sample {
 	int64_t reservation_id, active;
@@ -114,6 +121,7 @@ struct slot_sample {
 struct hello {
 	const char *name;
 	int64_t protocol;
+	int64_t sent_ms; /* as in a beat */
 };
 #define NODE_PROTOCOL 1
 
@@ -138,8 +146,8 @@ struct beat {
 	int64_t sent_ms;
 	const struct gpu_sample *samples; /* none: nothing was measured since the last beat */
 	int64_t sample_count;
-	const struct measurement *measurements;
-	int64_t measurement_count;
+	const struct use_sample *uses;
+	int64_t use_count;
 	const struct slot_sample *slots;
 	int64_t slot_count;
 };
@@ -184,6 +192,8 @@ const char *end_reason_name(int32_t reason);
 extern const struct record_type node_order_type;
 /* Whether an order is in range; false with a reason. */
 bool node_order_check(const struct node_order *order, struct error *error);
+/* All of it, in the arena. */
+struct node_order *node_order_copy(struct arena *arena, const struct node_order *order);
 
 /* Encode appends. Decode reads one message, which must be all of the data, into
  * the arena; or returns NULL with a reason. What it returns is in range: kinds

@@ -86,7 +86,7 @@ enum input_kind {
 };
 
 struct measured {
-	int64_t began_ms; /* when it began: what was decided before is seen by it */
+	int64_t number; /* the last that OUTPUT_MEASURE had asked for when it began */
 	const struct gpu_reading *gpus;
 	int64_t gpu_count;
 	const struct process_reading *processes;
@@ -129,7 +129,7 @@ enum output_kind {
 	OUTPUT_FREEZE,  /* stop it from doing anything, before it is killed */
 	OUTPUT_KILL,    /* kill all of its cgroup */
 	OUTPUT_WARN,    /* tell it that it uses more than it reserved */
-	OUTPUT_MEASURE, /* as soon as it can be */
+	OUTPUT_MEASURE, /* begin one now, after all that has happened; `key` is its number */
 	/* Tasks whose order says stop on lease loss must be dead at `until_ms` and
 	 * their order's grace later, whether or not the agent lives: their keeper
 	 * is told here, before it counts, and again whenever it moves. */
@@ -139,8 +139,9 @@ enum output_kind {
 };
 
 struct output {
-	int32_t kind;     /* enum output_kind */
-	int64_t key;      /* WRITE, ERASE: 0, or a reservation; START .. WARN: the reservation */
+	int32_t kind; /* enum output_kind */
+	int64_t key;  /* WRITE, ERASE: 0, or a reservation; START .. WARN: the reservation; MEASURE
+	               */
 	const void *data; /* WRITE, SEND */
 	size_t size;
 	const struct node_order *order; /* START */

@@ -1,0 +1,42 @@
+/* told.h - what the core was told about a node's GPUs, so that only news is told */
+#ifndef NODE_TOLD_H
+#define NODE_TOLD_H
+
+#include "node/session.h"
+
+struct told_gpu {
+	char *uuid;
+	int64_t foreign_mib;
+	bool hot, healthy;
+};
+
+/* Something that uses more than it reserved, which the core counts. */
+struct told_use {
+	int64_t reservation_id;
+	int gpu;
+	int64_t memory_mib;
+	bool seen; /* by the beat that is being looked at */
+};
+
+struct told {
+	struct told_gpu *gpus;
+	int gpu_count;
+	size_t gpu_capacity;
+	struct told_use *uses;
+	size_t use_count, use_capacity;
+};
+
+/* All of the node was told. */
+void told_snapshot(struct told *told, const struct node_report_command *report,
+                   const struct session_policy *policy);
+/* Whether a sample says something about its GPU that the core does not know: it is
+ * to be told, and counts as told. The uses are all of the same beat. */
+bool told_is_news(struct told *told, const struct gpu_sample *sample, const struct use_sample *uses,
+                  int64_t use_count, const struct session_policy *policy);
+/* A sample was told, news or not. */
+void told_sample(struct told *told, const struct gpu_sample *sample,
+                 const struct session_policy *policy);
+void told_clear(struct told *told);
+void told_free(struct told *told);
+
+#endif
