@@ -94,31 +94,63 @@ static void check_idle(struct local_node *node, struct work *work)
 		          "it held GPUs and did not use them");
 }
 
-static bool is_back_on(const struct local_node *node, const char *uuid)
+/* How a GPU speaks against the release of a work that has no processes left. */
+enum doubt {
+	DOUBT_NONE,
+	DOUBT_OTHERS, /* memory is left, and charged to what ended before: it may still be its */
+	DOUBT_OWN,    /* memory is left that is charged to it */
+};
+
+static enum doubt doubt_of(const struct local_node *node, const struct work *work, const char *uuid)
 {
 	const struct gpu_view *gpu = measure_gpu(node, uuid);
+	int64_t tolerance_mib = node->policy.release_tolerance_mib;
 
-	if (gpu && !gpu->present)
-		return node->now_ms - gpu->absent_ms >= node->policy.absent_ms;
-	return gpu != NULL;
+	if (!gpu)
+		return DOUBT_OWN;
+	if (!gpu->present)
+		return node->now_ms - gpu->absent_ms >= node->policy.absent_ms ? DOUBT_NONE
+		                                                               : DOUBT_OWN;
+	const struct use *use = measure_use(node, work, gpu);
+	if (use && (use->owned_mib > 0 || use->charged_mib > tolerance_mib))
+		return DOUBT_OWN;
+	return gpu->unexplained_mib - gpu->standing_mib > tolerance_mib ? DOUBT_OTHERS : DOUBT_NONE;
 }
 
-/* Whether a measurement that was begun after its last process was gone shows none of
- * its memory, on any GPU. */
-static bool is_back(const struct local_node *node, const struct work *work)
+static enum doubt worst_doubt(const struct local_node *node, const struct work *work)
+{
+	enum doubt worst = DOUBT_NONE;
+
+	for (int i = 0; i < node->measure.gpu_count; i++) {
+		const struct gpu_view *gpu = &node->measure.gpus[i];
+		bool concerned = work_part(work, gpu) >= 0 || measure_use(node, work, gpu);
+		enum doubt doubt = concerned ? doubt_of(node, work, gpu->reading.uuid) : DOUBT_NONE;
+		worst = doubt > worst ? doubt : worst;
+	}
+	for (int64_t i = 0; i < work->order.part_count; i++)
+		if (!measure_gpu(node, work->order.parts[i].uuid))
+			worst = DOUBT_OWN;
+	return worst;
+}
+
+/* Whether a measurement that was begun after its last process was gone shows that
+ * its memory is back. What could be its, but is charged to others that ended
+ * before, must have been so for a while. */
+static bool is_back(const struct local_node *node, struct work *work)
 {
 	if (!node->measure.any || node->measure.number < work->asked_gone)
 		return false;
-	for (size_t i = 0; i < node->measure.use_count; i++) {
-		const struct use *use = &node->measure.uses[i];
-		if (use->work == work &&
-		    (use->owned_mib > 0 || use->charged_mib > node->policy.release_tolerance_mib))
-			return false;
+	switch (worst_doubt(node, work)) {
+	case DOUBT_NONE:
+		return true;
+	case DOUBT_OTHERS:
+		if (work->clear_ms == 0)
+			work->clear_ms = max64(node->now_ms, 1);
+		return node->now_ms - work->clear_ms >= node->policy.release_settle_ms;
+	default:
+		work->clear_ms = 0;
+		return false;
 	}
-	for (int64_t i = 0; i < work->order.part_count; i++)
-		if (!is_back_on(node, work->order.parts[i].uuid))
-			return false;
-	return true;
 }
 
 void enforce_measured(struct local_node *node)

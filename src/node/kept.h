@@ -36,8 +36,8 @@ struct kept_work {
 	int64_t kill_ms; /* WORK_STOPPING: killed from here on */
 	int64_t exit_code;
 	const char *message, *address;
-	struct rows standing; /* 1 wide, per part: MiB on its GPU that no process explained
-	                         before it began, so not its own */
+	struct rows standing; /* 1 wide, per part: MiB on its GPU that no process explains
+	                         and that were there before anything of ours was */
 };
 
 extern const struct record_type kept_node_type, kept_work_type;

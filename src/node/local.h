@@ -18,6 +18,7 @@ struct work {
 	int64_t release_change; /* the change that told of its release; 0: not told */
 	/* Of this life of the agent. */
 	int64_t asked_gone; /* kept.gone: the measurement that can show its memory as back */
+	int64_t clear_ms;   /* nothing of what is left is charged to it, since then; 0: it is */
 	int64_t back_ms;    /* WORK_BACK: since when */
 	int64_t next_kill_ms, next_late_ms; /* INT64_MAX: never */
 	int64_t over_ms;                    /* uses too much since then; 0: it does not */
@@ -27,13 +28,15 @@ struct work {
 	int64_t unhealthy; /* checks that failed in a row */
 };
 
-/* A GPU as last measured. `foreign_mib` = strangers' processes + what no process
- * explains and nothing that is being released is charged with. */
+/* A GPU as last measured. Of what no process explains, `standing_mib` was there
+ * before anything of ours was; the rest is charged to what is being released
+ * there, each with no more than its part. What is left of it is foreign, with
+ * what stands and what strangers' processes use. */
 struct gpu_view {
 	struct gpu_reading reading;
 	bool present;
 	int64_t absent_ms; /* !present: since then */
-	int64_t explained_mib, strangers_mib, unexplained_mib, foreign_mib;
+	int64_t explained_mib, strangers_mib, unexplained_mib, standing_mib, foreign_mib;
 };
 
 /* What a work was measured to use on a GPU: by its processes, and what is

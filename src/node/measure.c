@@ -81,6 +81,23 @@ static struct gpu_view view_of(struct arena *arena, const struct gpu_reading *re
 	return view;
 }
 
+/* As before; of a GPU that was not seen before, what the works on it kept. */
+static int64_t standing_before(const struct local_node *node, const struct gpu_view *gpu,
+                               const struct gpu_view *before, int before_count)
+{
+	int64_t standing_mib = MIB_MAX;
+
+	for (int i = 0; i < before_count; i++)
+		if (strcmp(before[i].reading.uuid, gpu->reading.uuid) == 0)
+			return before[i].standing_mib;
+	for (size_t i = 0; i < node->work_count; i++) {
+		int64_t part = work_part(node->works[i], gpu);
+		if (part >= 0 && work_counts(node->works[i]))
+			standing_mib = min64(standing_mib, node->works[i]->kept.standing.at[part]);
+	}
+	return standing_mib;
+}
+
 static struct gpu_view absent_view(struct arena *arena, const struct gpu_view *before,
                                    int64_t now_ms)
 {
@@ -132,6 +149,9 @@ static bool take_gpus(struct local_node *node, const struct measured *measured)
 		if (!measure_gpu(node, before[i].reading.uuid) && is_wanted(node, &before[i]))
 			measure->gpus[measure->gpu_count++] =
 			    absent_view(&arena, &before[i], node->now_ms);
+	for (int i = 0; i < measure->gpu_count; i++)
+		measure->gpus[i].standing_mib =
+		    standing_before(node, &measure->gpus[i], before, before_count);
 	qsort(measure->gpus, (size_t)measure->gpu_count, sizeof(*measure->gpus), compare_views);
 	changed = before_count != measure->gpu_count;
 	for (int i = 0; !changed && i < before_count; i++)
@@ -195,14 +215,13 @@ static struct work *next_released(const struct local_node *node, const struct gp
 	return next;
 }
 
-/* What was there before it began is not its own, nor what goes beyond its part. */
+/* No more than its part. */
 static int64_t charge(struct local_node *node, struct work *work, struct gpu_view *gpu,
                       int64_t left_mib)
 {
-	int64_t part = work_part(work, gpu);
 	const struct use *use = measure_use(node, work, gpu);
-	int64_t room_mib = work->order.parts[part].memory_mib - (use ? use->owned_mib : 0);
-	int64_t charged_mib = min64(left_mib - work->kept.standing.at[part], room_mib);
+	int64_t reserved_mib = work->order.parts[work_part(work, gpu)].memory_mib;
+	int64_t charged_mib = min64(left_mib, reserved_mib - (use ? use->owned_mib : 0));
 
 	if (charged_mib <= 0)
 		return 0;
@@ -218,26 +237,47 @@ void measure_charge(struct local_node *node)
 		measure->uses[i].charged_mib = 0;
 	for (int i = 0; i < measure->gpu_count; i++) {
 		struct gpu_view *gpu = &measure->gpus[i];
-		int64_t left_mib = max64(gpu->reading.used_mib - gpu->explained_mib, 0);
-		gpu->unexplained_mib = left_mib;
+		int64_t left_mib = gpu->unexplained_mib - gpu->standing_mib;
 		for (struct work *work = NULL; (work = next_released(node, gpu, work));)
 			left_mib -= charge(node, work, gpu, left_mib);
-		gpu->foreign_mib = in_range(gpu->strangers_mib + left_mib);
+		gpu->foreign_mib = in_range(gpu->strangers_mib + gpu->standing_mib + left_mib);
 	}
 }
 
-/* What was there before a work began and has gone since cannot hide what the work
- * leaves behind. */
-static void lower_standing(struct local_node *node, struct work *work)
+static bool is_in_use(const struct local_node *node, const struct gpu_view *gpu)
+{
+	for (size_t i = 0; i < node->work_count; i++) {
+		const struct work *work = node->works[i];
+		if (work_counts(work) && (work->kept.unordered || work_part(work, gpu) >= 0 ||
+		                          measure_use(node, work, gpu)))
+			return true;
+	}
+	return false;
+}
+
+/* What stands on a GPU that nothing of ours is on is not ours, and stays not ours
+ * for as long as it stays. */
+static void settle_standing(const struct local_node *node, struct gpu_view *gpu)
+{
+	gpu->unexplained_mib = max64(gpu->reading.used_mib - gpu->explained_mib, 0);
+	if (!is_in_use(node, gpu))
+		gpu->standing_mib = gpu->unexplained_mib;
+	else if (gpu->present)
+		gpu->standing_mib = min64(gpu->standing_mib, gpu->unexplained_mib);
+}
+
+/* Works keep what stands on their GPUs, for the case that the agent starts anew
+ * while they are there. */
+static void keep_standing(struct local_node *node, struct work *work)
 {
 	bool lowered = false;
 
 	for (int64_t i = 0; i < work->kept.standing.count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
 		int64_t *standing_mib = (int64_t *)&work->kept.standing.at[i];
-		if (!gpu || !gpu->present || gpu->unexplained_mib >= *standing_mib)
+		if (!gpu || gpu->standing_mib >= *standing_mib)
 			continue;
-		*standing_mib = gpu->unexplained_mib;
+		*standing_mib = gpu->standing_mib;
 		lowered = true;
 	}
 	if (lowered)
@@ -252,10 +292,11 @@ void measure_take(struct local_node *node, const struct measured *measured)
 	node->measure.any = true;
 	node->measure.number = measured->number;
 	take_processes(node, measured);
-	measure_charge(node);
+	for (int i = 0; i < node->measure.gpu_count; i++)
+		settle_standing(node, &node->measure.gpus[i]);
 	for (size_t i = 0; i < node->work_count; i++)
 		if (work_counts(node->works[i]))
-			lower_standing(node, node->works[i]);
+			keep_standing(node, node->works[i]);
 	measure_charge(node);
 	if (changed && !first)
 		link_want_snapshot(node);

@@ -16,6 +16,7 @@ struct node_policy node_policy_default(void)
 		.kill_repeat_ms = 1000,
 		.late_repeat_ms = 10000,
 		.absent_ms = 60000,
+		.release_settle_ms = 60000,
 		.release_tolerance_mib = 32,
 		.overuse = OVERUSE_WARN,
 		.overuse_stop_ms = 1000,

@@ -15,13 +15,15 @@
 enum overuse { OVERUSE_WARN, OVERUSE_STOP };
 
 struct node_policy {
-	int64_t beat_ms;               /* between beats, and between measurements */
-	int64_t silence_ms;            /* of the scheduler, after which to connect anew */
-	int64_t resend_ms;             /* what is not acknowledged for so long is sent again */
-	int64_t measure_timeout_ms;    /* an order that cannot be checked for so long is refused */
-	int64_t kill_repeat_ms;        /* between kills of what is not gone */
-	int64_t late_repeat_ms;        /* between reports that something is not back yet */
-	int64_t absent_ms;             /* a GPU not seen for so long has no memory to give back */
+	int64_t beat_ms;            /* between beats, and between measurements */
+	int64_t silence_ms;         /* of the scheduler, after which to connect anew */
+	int64_t resend_ms;          /* what is not acknowledged for so long is sent again */
+	int64_t measure_timeout_ms; /* an order that cannot be checked for so long is refused */
+	int64_t kill_repeat_ms;     /* between kills of what is not gone */
+	int64_t late_repeat_ms;     /* between reports that something is not back yet */
+	int64_t absent_ms;          /* a GPU not seen for so long has no memory to give back */
+	int64_t release_settle_ms;  /* memory that is charged to an earlier release holds up a later
+	                               one no longer than that */
 	int64_t release_tolerance_mib; /* unexplained memory that does not hold up a release */
 	int32_t overuse;               /* enum overuse */
 	int64_t overuse_tolerance_mib; /* more than reserved by so much is no overuse yet */

@@ -16,8 +16,8 @@ struct session_policy session_policy_default(void)
 		.standing_ms = 10000,
 		.resend_ms = 3000,
 		.foreign_step_mib = 64,
-		.hot_c = 85,
-		.cool_c = 75,
+		.hot_c = 75,
+		.cool_c = 70,
 	};
 }
 

@@ -103,7 +103,7 @@ static void set_standing(const struct local_node *node, struct work *work)
 
 	for (int64_t i = 0; i < count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
-		standing[i] = gpu ? gpu->foreign_mib - gpu->strangers_mib : 0;
+		standing[i] = gpu ? gpu->standing_mib : 0;
 	}
 	work->kept.standing = (struct rows){ standing, count };
 }
