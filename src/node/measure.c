@@ -190,9 +190,11 @@ static void take_processes(struct local_node *node, const struct measured *measu
 	}
 }
 
+/* One that was told to stop and still runs may yet use all of its part, so nothing
+ * of what others left behind fits into it. */
 static bool is_released(const struct work *work)
 {
-	return work->kept.phase == WORK_STOPPING || work->kept.phase == WORK_OVER;
+	return work->kept.phase == WORK_OVER;
 }
 
 /* Of those that are being released on the GPU, the next after `last` by the time

@@ -45,6 +45,7 @@ static void tell_gpu(struct session *session, const struct gpu_sample *sample,
 		                                   .healthy = sample->healthy,
 		                                   .measurements = measurements,
 		                                   .measurement_count = count };
+	told_sample(&session->told, sample, measurements, count, &session->policy);
 	session_command(session, &command, 0, outputs);
 }
 
@@ -92,7 +93,6 @@ static void tell_figures(struct session *session, const struct change *change,
 		for (int64_t m = 0; m < change->measurement_count; m++)
 			if (strcmp(change->measurements[m].uuid, sample->uuid) == 0)
 				on[count++] = change->measurements[m];
-		told_sample(&session->told, sample, &session->policy);
 		tell_gpu(session, sample, on, count, outputs);
 	}
 }

@@ -33,6 +33,13 @@ static void set(struct told_gpu *gpu, int64_t foreign_mib, int64_t temperature_c
 	gpu->healthy = healthy;
 }
 
+static void add_use(struct told *told, int gpu, const struct measurement *measurement)
+{
+	array_reserve(told->uses, told->use_capacity, told->use_count + 1);
+	told->uses[told->use_count++] =
+	    (struct told_use){ measurement->reservation_id, gpu, measurement->memory_mib };
+}
+
 void told_snapshot(struct told *told, const struct node_report_command *report,
                    const struct session_policy *policy)
 {
@@ -43,23 +50,36 @@ void told_snapshot(struct told *told, const struct node_report_command *report,
 		set(gpu ? gpu : add(told, device->uuid), device->foreign_mib, device->temperature_c,
 		    device->healthy, policy);
 	}
+	for (int64_t i = 0; i < report->measurement_count; i++) {
+		struct told_gpu *gpu = find(told, report->measurements[i].uuid);
+		if (gpu)
+			add_use(told, (int)(gpu - told->gpus), &report->measurements[i]);
+	}
+}
+
+static void drop_uses(struct told *told, int gpu)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu != gpu)
+			told->uses[left++] = told->uses[i];
+	told->use_count = left;
 }
 
 void told_sample(struct told *told, const struct gpu_sample *sample,
+                 const struct measurement *measurements, int64_t count,
                  const struct session_policy *policy)
 {
 	struct told_gpu *gpu = find(told, sample->uuid);
 
-	if (gpu)
-		set(gpu, sample->foreign_mib, sample->temperature_c, sample->healthy, policy);
-}
-
-static struct told_use *find_use(struct told *told, int gpu, int64_t reservation_id)
-{
-	for (size_t i = 0; i < told->use_count; i++)
-		if (told->uses[i].gpu == gpu && told->uses[i].reservation_id == reservation_id)
-			return &told->uses[i];
-	return NULL;
+	if (!gpu)
+		return;
+	int at = (int)(gpu - told->gpus);
+	set(gpu, sample->foreign_mib, sample->temperature_c, sample->healthy, policy);
+	drop_uses(told, at);
+	for (int64_t i = 0; i < count; i++)
+		add_use(told, at, &measurements[i]);
 }
 
 static bool differs(int64_t now_mib, int64_t told_mib, const struct session_policy *policy)
@@ -69,40 +89,32 @@ static bool differs(int64_t now_mib, int64_t told_mib, const struct session_poli
 	return difference > policy->foreign_step_mib || (now_mib == 0) != (told_mib == 0);
 }
 
-/* One that uses no more than it reserved counts as reserved, whatever it uses. */
-static bool note_use(struct told *told, int gpu, const struct use_sample *use,
-                     const struct session_policy *policy)
+static const struct told_use *find_use(const struct told *told, int gpu, int64_t reservation_id)
 {
-	struct told_use *before = find_use(told, gpu, use->reservation_id);
-
-	if (use->memory_mib <= use->reserved_mib)
-		return false; /* one that was told is dropped, and that is news */
-	if (before) {
-		bool news = differs(use->memory_mib, before->memory_mib, policy);
-		before->seen = true;
-		before->memory_mib = news ? use->memory_mib : before->memory_mib;
-		return news;
-	}
-	array_reserve(told->uses, told->use_capacity, told->use_count + 1);
-	told->uses[told->use_count++] =
-	    (struct told_use){ use->reservation_id, gpu, use->memory_mib, true };
-	return true;
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu == gpu && told->uses[i].reservation_id == reservation_id)
+			return &told->uses[i];
+	return NULL;
 }
 
-static bool drop_unseen(struct told *told, int gpu)
+/* One that uses no more than it reserved counts as reserved, whatever it uses. */
+static bool is_use_news(const struct told *told, int gpu, const struct use_sample *use,
+                        const struct session_policy *policy)
 {
-	size_t left = 0, before = told->use_count;
+	const struct told_use *before = find_use(told, gpu, use->reservation_id);
 
-	for (size_t i = 0; i < before; i++) {
-		struct told_use use = told->uses[i];
-		bool keep = use.gpu != gpu || use.seen;
-		if (use.gpu == gpu)
-			use.seen = false;
-		if (keep)
-			told->uses[left++] = use;
-	}
-	told->use_count = left;
-	return left != before;
+	if (use->memory_mib <= use->reserved_mib)
+		return before && before->memory_mib > use->reserved_mib;
+	return !before || differs(use->memory_mib, before->memory_mib, policy);
+}
+
+static bool is_used(const struct use_sample *uses, int64_t count, const char *uuid,
+                    int64_t reservation_id)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (uses[i].reservation_id == reservation_id && strcmp(uses[i].uuid, uuid) == 0)
+			return true;
+	return false;
 }
 
 bool told_is_news(struct told *told, const struct gpu_sample *sample, const struct use_sample *uses,
@@ -113,17 +125,19 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 	if (!gpu)
 		return false; /* a snapshot will tell */
 	int at = (int)(gpu - told->gpus);
-	bool news = sample->healthy != gpu->healthy ||
-	            is_hot(gpu->hot, sample->temperature_c, policy) != gpu->hot ||
-	            differs(sample->foreign_mib, gpu->foreign_mib, policy);
+	if (sample->healthy != gpu->healthy ||
+	    is_hot(gpu->hot, sample->temperature_c, policy) != gpu->hot ||
+	    differs(sample->foreign_mib, gpu->foreign_mib, policy))
+		return true;
 	for (int64_t i = 0; i < use_count; i++)
-		if (strcmp(uses[i].uuid, sample->uuid) == 0 && note_use(told, at, &uses[i], policy))
-			news = true;
-	if (drop_unseen(told, at))
-		news = true;
-	if (news)
-		told_sample(told, sample, policy);
-	return news;
+		if (strcmp(uses[i].uuid, sample->uuid) == 0 &&
+		    is_use_news(told, at, &uses[i], policy))
+			return true;
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu == at && told->uses[i].memory_mib > 0 &&
+		    !is_used(uses, use_count, sample->uuid, told->uses[i].reservation_id))
+			return true;
+	return false;
 }
 
 void told_clear(struct told *told)

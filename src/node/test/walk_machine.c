@@ -51,7 +51,8 @@ static int64_t in_use_mib(const struct walk *walk, int at, int gpu)
 	return sum;
 }
 
-/* What all that runs there may use and uses, strangers included. */
+/* What all that runs there uses or may use, and what is left of what ran, which
+ * cannot grow; strangers included. */
 static int64_t counted_mib(const struct walk *walk, int at, int gpu)
 {
 	const struct walk_node *node = &walk->nodes[at];
@@ -60,7 +61,7 @@ static int64_t counted_mib(const struct walk *walk, int at, int gpu)
 	for (size_t i = 0; i < walk->run_count; i++) {
 		const struct run *run = walk->runs[i];
 		if (run->node == at && run->holds_memory)
-			sum += max64(run->reserved_mib[gpu], run->used_mib[gpu]);
+			sum += max64(run->alive ? run->reserved_mib[gpu] : 0, run->used_mib[gpu]);
 	}
 	return sum;
 }
@@ -108,9 +109,7 @@ static void start(struct walk *walk, int at, const struct node_order *order)
 		int gpu = gpu_of(&walk->nodes[at], order->parts[i].uuid);
 		int64_t mib = order->parts[i].memory_mib;
 		run->reserved_mib[gpu] = mib;
-		run->used_mib[gpu] = between(&walk->random, 1, mib);
-		if (walk_fails(walk, 20)) /* more than it reserved */
-			run->used_mib[gpu] = mib + 300;
+		run->used_mib[gpu] = 1; /* until it has begun */
 	}
 	array_reserve(walk->runs, walk->run_capacity, walk->run_count + 1);
 	walk->runs[walk->run_count++] = run;
@@ -494,6 +493,16 @@ void machine_guard(struct walk *walk)
 	}
 }
 
+/* Most use no more than they reserved. */
+static void grow(struct walk *walk, struct run *run)
+{
+	for (int g = 0; g < WALK_GPUS; g++)
+		if (run->reserved_mib[g] > 0)
+			run->used_mib[g] = walk_fails(walk, 20)
+			                       ? run->reserved_mib[g] + 300
+			                       : between(&walk->random, 1, run->reserved_mib[g]);
+}
+
 static void run_event(struct walk *walk, const struct walk_event *event)
 {
 	struct run *run = run_of(walk, event->node, event->id);
@@ -505,8 +514,10 @@ static void run_event(struct walk *walk, const struct walk_event *event)
 	case WALK_RUN_BEGUN:
 		input.kind = INPUT_STARTED;
 		input.event.pid = 100 + event->id;
-		if (run->alive && !run->exited)
+		if (run->alive && !run->exited) {
+			grow(walk, run);
 			apply(walk, event->node, input);
+		}
 		break;
 	case WALK_RUN_ENDS:
 		if (!run->exited && !run->told) {
@@ -566,7 +577,9 @@ void machine_event(struct walk *walk, const struct walk_event *event)
 			measure(walk, event->node, event->id);
 		break;
 	case WALK_CONNECT:
-		if (same_life)
+		if (same_life && node->hangs)
+			walk_later(walk, 1000, *event);
+		else if (same_life)
 			apply(walk, event->node, (struct input){ .kind = INPUT_CONNECTED });
 		break;
 	case WALK_AGENT_TICK:
