@@ -131,8 +131,8 @@ static void welcomed(struct local_node *node, const struct message *message)
 
 void link_want_snapshot(struct local_node *node)
 {
-	if (node->link.state < LINK_WELCOME)
-		return;
+	if (node->link.state < LINK_WELCOME || node->link.snapshot_wanted)
+		return; /* the one that is wanted already will tell this too */
 	node->link.snapshot_wanted = true;
 	node->link.snapshot_asked = node_ask_measure(node);
 }

@@ -128,6 +128,21 @@ static bool is_same_hardware(const struct gpu_view *a, const struct gpu_view *b)
 	       a->reading.mig_mode == b->reading.mig_mode;
 }
 
+/* A GPU that works count on, and that was never seen since the agent started. */
+static void add_missing(struct local_node *node, const struct work *work, struct arena *arena)
+{
+	struct measure *measure = &node->measure;
+
+	for (int64_t i = 0; i < work->order.part_count && work_counts(work); i++) {
+		struct gpu_reading reading = { .uuid = work->order.parts[i].uuid };
+		struct gpu_view seen = view_of(arena, &reading);
+		if (measure_gpu(node, reading.uuid))
+			continue;
+		array_reserve(measure->gpus, measure->gpu_capacity, (size_t)measure->gpu_count + 1);
+		measure->gpus[measure->gpu_count++] = absent_view(arena, &seen, node->now_ms);
+	}
+}
+
 /* Replaces the views by those of the new readings. True if the hardware is another. */
 static bool take_gpus(struct local_node *node, const struct measured *measured)
 {
@@ -149,6 +164,8 @@ static bool take_gpus(struct local_node *node, const struct measured *measured)
 		if (!measure_gpu(node, before[i].reading.uuid) && is_wanted(node, &before[i]))
 			measure->gpus[measure->gpu_count++] =
 			    absent_view(&arena, &before[i], node->now_ms);
+	for (size_t i = 0; i < node->work_count; i++)
+		add_missing(node, node->works[i], &arena);
 	for (int i = 0; i < measure->gpu_count; i++)
 		measure->gpus[i].standing_mib =
 		    standing_before(node, &measure->gpus[i], before, before_count);

@@ -332,6 +332,16 @@ void session_disconnected(struct session *session, int64_t connection)
 		close_connection(session);
 }
 
+void session_given_up(struct session *session, const char *reason, struct session_outputs *outputs)
+{
+	session->state = NODE_LOST;
+	if (!session->open)
+		return;
+	struct message message = message_of(session, MESSAGE_REFUSE);
+	refuse(session, &message, session->connection, reason, outputs);
+	close_connection(session);
+}
+
 /* Nothing that is to stop without a lease runs any more from here on. */
 static int64_t lost_ms(const struct session *session)
 {

@@ -79,6 +79,9 @@ void session_refused(struct session *session, int64_t now_ms, int64_t connection
                      const struct error *error, struct session_outputs *outputs);
 /* The connection broke. */
 void session_disconnected(struct session *session, int64_t connection);
+/* An administrator declared the node dead, or removed it: the connection is over. If
+ * the node lives after all, it comes back with a snapshot, and is told what to stop. */
+void session_given_up(struct session *session, const char *reason, struct session_outputs *outputs);
 /* Time passed. `active_ms`: when the scheduler last knew that it is the active one. */
 void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
                   struct session_outputs *outputs);
