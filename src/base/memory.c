@@ -1,13 +1,20 @@
 /* memory.c - allocation that cannot fail, growing arrays, and arenas */
 #include "memory.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "error.h"
 
-enum { ARRAY_FIRST_CAPACITY = 8, ARENA_FIRST_BLOCK = 4096 };
+enum {
+	ARRAY_FIRST_CAPACITY = 8,
+	ARENA_FIRST_BLOCK = 4096,
+	CACHE_LINE = 64,
+	HUGE_PAGE = 2 << 20,
+};
 
 struct arena_block {
 	struct arena_block *next;
@@ -22,6 +29,19 @@ void *memory_alloc(size_t size)
 	void *memory = malloc(size);
 	if (!memory)
 		panic("out of memory: %zu bytes", size);
+	return memory;
+}
+
+void *memory_pages(size_t *size)
+{
+	bool huge = *size > HUGE_PAGE / 2;
+	size_t unit = huge ? HUGE_PAGE : CACHE_LINE;
+	*size = (*size + unit - 1) / unit * unit;
+	void *memory = aligned_alloc(unit, *size);
+	if (!memory)
+		panic("out of memory: %zu bytes", *size);
+	if (huge)
+		madvise(memory, *size, MADV_HUGEPAGE); /* only ever a hint */
 	return memory;
 }
 

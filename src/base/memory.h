@@ -10,6 +10,11 @@ void *memory_alloc(size_t size);
 void *memory_zero(size_t count, size_t size);
 void *memory_resize(void *old, size_t size);
 
+/* At least `*size` bytes that begin a cache line, to be freed with free(). More than
+ * half of a huge page is given in whole ones, where the system has them. `*size`
+ * becomes what was given. */
+void *memory_pages(size_t *size);
+
 /* A copy of a NUL-terminated text. */
 char *memory_text(const char *text);
 

@@ -12,17 +12,18 @@
 enum {
 	BLOCK = 8,
 	LEAF_MAX = 32,
-	LEAF_MIN = LEAF_MAX * 3 / 8,
+	LEAF_MIN = LEAF_MAX / 4,
 	INNER_MAX = 96,
-	INNER_MIN = INNER_MAX * 3 / 8,
+	INNER_MIN = INNER_MAX / 4,
 	INNER_BLOCKS = INNER_MAX / BLOCK,
 	HEIGHT_MAX = 8, /* LEAF_MIN * 2 * INNER_MIN^7 is more than UINT32_MAX */
 	CACHE_LINE = 64,
+	BLOCK_MAX = 2 << 20,
 };
 _Static_assert(LEAF_MAX % BLOCK == 0 && INNER_MAX % BLOCK == 0, "nodes are whole blocks");
 
 /* What leaves and inner nodes have in common. Every node but the root is at
- * least three eighths full. */
+ * least a quarter full. */
 struct rank_node {
 	int count;              /* of entries in a leaf, of children in an inner node */
 	struct rank_node *next; /* the one that follows at the same height, or the next spare */
@@ -32,7 +33,7 @@ struct rank_node {
  * search may look at all of them: a loop whose length does not depend on the
  * data is never mispredicted. */
 struct leaf {
-	struct rank_node node;
+	_Alignas(CACHE_LINE) struct rank_node node;
 	struct rank_entry entry[LEAF_MAX];
 };
 
@@ -42,7 +43,7 @@ struct leaf {
  * child, keys are KEY_LAST and sizes 0. For each block, block_key is its last
  * key and block_size the sum of its sizes. The root has two children or more. */
 struct inner {
-	struct rank_node node;
+	_Alignas(CACHE_LINE) struct rank_node node;
 	uint128 block_key[INNER_BLOCKS];
 	uint32_t block_size[INNER_BLOCKS];
 	uint128 key[INNER_MAX];
@@ -185,6 +186,36 @@ static void index_blocks(struct inner *inner)
 	}
 }
 
+/* Each block is half as large as all before it together, up to a huge page: a
+ * large tree is in few pages, so that finding a node seldom misses the TLB, and
+ * a small one takes no more than it needs. */
+struct rank_block {
+	_Alignas(CACHE_LINE) struct rank_block *next;
+	size_t size, all; /* of this one, and of all up to it */
+};
+
+static void add_block(struct ranktree *tree, size_t need)
+{
+	size_t before = tree->blocks ? tree->blocks->all : 0;
+	size_t size = before / 2 < BLOCK_MAX ? before / 2 : BLOCK_MAX;
+	if (size < need + sizeof(struct rank_block))
+		size = need + sizeof(struct rank_block);
+	struct rank_block *block = memory_pages(&size);
+	*block = (struct rank_block){ .next = tree->blocks, .size = size, .all = before + size };
+	tree->blocks = block;
+	tree->block_left = size - sizeof(struct rank_block);
+}
+
+static struct rank_node *new_node(struct ranktree *tree, bool is_leaf)
+{
+	size_t size = is_leaf ? sizeof(struct leaf) : sizeof(struct inner);
+	if (tree->block_left < size)
+		add_block(tree, size);
+	tree->block_left -= size;
+	return (struct rank_node *)((char *)tree->blocks + tree->blocks->size - tree->block_left -
+	                            size);
+}
+
 static struct rank_node *take_node(struct ranktree *tree, bool is_leaf)
 {
 	struct rank_node **spare = is_leaf ? &tree->spare_leaves : &tree->spare_inners;
@@ -192,7 +223,7 @@ static struct rank_node *take_node(struct ranktree *tree, bool is_leaf)
 	if (node)
 		*spare = node->next;
 	else
-		node = memory_alloc(is_leaf ? sizeof(struct leaf) : sizeof(struct inner));
+		node = new_node(tree, is_leaf);
 	*node = (struct rank_node){ 0 };
 	pad(node, is_leaf, 0, is_leaf ? LEAF_MAX : INNER_MAX);
 	return node;
@@ -502,28 +533,12 @@ const struct rank_entry *rank_cursor_next(struct rank_cursor *cursor)
 	return cursor->leaf ? &as_leaf(cursor->leaf)->entry[cursor->at++] : NULL;
 }
 
-static void free_nodes(struct rank_node *node, int height)
-{
-	for (int i = 0; height > 0 && i < node->count; i++)
-		free_nodes(as_inner(node)->child[i], height - 1);
-	free(node);
-}
-
-static void free_list(struct rank_node *node)
-{
-	while (node) {
-		struct rank_node *next = node->next;
-		free(node);
-		node = next;
-	}
-}
-
 void ranktree_free(struct ranktree *tree)
 {
-	if (tree->root)
-		free_nodes(tree->root, tree->height);
-	free_list(tree->spare_leaves);
-	free_list(tree->spare_inners);
+	for (struct rank_block *block = tree->blocks, *next; block; block = next) {
+		next = block->next;
+		free(block);
+	}
 	*tree = (struct ranktree){ 0 };
 }
 

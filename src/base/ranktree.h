@@ -14,12 +14,17 @@ struct rank_entry {
 	void *value;
 };
 struct rank_node;
+struct rank_block;
 struct ranktree {
 	struct rank_node *root;
 	size_t count;
 	int height; /* 0: the root is a leaf */
 	/* Freed nodes, used again: no allocation in a steady state. */
 	struct rank_node *spare_leaves, *spare_inners;
+	/* Where nodes come from: blocks of memory that grow with the tree. The first has
+	 * `block_left` bytes to give, at its end. */
+	struct rank_block *blocks;
+	size_t block_left;
 };
 
 /* False, and nothing changed, if (major, minor) is there already. At most

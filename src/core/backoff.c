@@ -5,8 +5,9 @@
 
 #include "core/state.h"
 
-#define WORTH_A_PAUSE 8 /* victims; a shorter search costs next to nothing */
-#define PAUSE_MAX_MS 60000
+#define WORTH_A_PAUSE 8       /* victims; a cheaper search costs next to nothing */
+#define NODES_PER_VICTIM 1024 /* that cost as much to look at */
+#define PAUSE_MAX_MS 60000    /* and up to twice that, so that not all end at once */
 
 static void add(struct backoffs *backoffs, const struct backoff_record *record)
 {
@@ -42,23 +43,45 @@ void backoff_clear(struct sched *sched)
 		end_first(sched);
 }
 
-bool backoff_pauses(const struct sched *sched, int64_t id)
+bool backoff_pauses(const struct sched *sched, int64_t id, int64_t *priority)
 {
-	return sched->backoffs.by_id.count > 0 && map_get(&sched->backoffs.by_id, id);
+	const struct backoff_record *backoff = map_get(&sched->backoffs.by_id, id);
+
+	if (backoff)
+		*priority = backoff->priority;
+	return backoff;
 }
 
-bool backoff_begin(struct sched *sched, int64_t id, int64_t victims)
+/* A search for a job of a higher priority was in vain as well. */
+static void replace(struct backoffs *backoffs, const struct backoff_record *record)
+{
+	struct backoff_record *before = map_get(&backoffs->by_id, record->id);
+
+	if (before) {
+		ranktree_remove(&backoffs->by_time, before->until_ms, before->id);
+		map_remove(&backoffs->by_id, before->id);
+		free(before);
+	}
+	add(backoffs, record);
+}
+
+bool backoff_begin(struct sched *sched, int64_t id, int64_t priority, int64_t victims)
 {
 	int64_t others = (int64_t)sched->backoffs.by_id.count + 1;
-	int64_t pause_ms = muldiv_down(victims * others, sched->config.search_pause_us, 1000);
-	struct backoff_record record = { id,
-		                         sched_now(sched) + min64(max64(pause_ms, 1), PAUSE_MAX_MS),
-		                         victims };
+	int64_t cost = victims + (int64_t)sched->cluster.node_count / NODES_PER_VICTIM;
+	int64_t pause_ms = muldiv_down(cost * others, sched->config.search_pause_us, 1000);
+	struct backoff_record record = {
+		.id = id,
+		.until_ms =
+		    sched_now(sched) + min64(max64(pause_ms, 1), PAUSE_MAX_MS + id % PAUSE_MAX_MS),
+		.victims = victims,
+		.priority = priority,
+	};
 
 	/* Not by `pause_ms`: whether there is one must not depend on how many others there are. */
-	if (victims < WORTH_A_PAUSE || sched->config.search_pause_us == 0)
+	if (victims == 0 || cost < WORTH_A_PAUSE || sched->config.search_pause_us == 0)
 		return false;
-	add(&sched->backoffs, &record);
+	replace(&sched->backoffs, &record);
 	effects_put(sched->effects, RECORD_BACKOFF, &record);
 	return true;
 }

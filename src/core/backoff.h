@@ -21,10 +21,11 @@ struct backoffs {
 void backoff_expire(struct sched *sched);
 /* Forgets all of them: something changed that may make room. */
 void backoff_clear(struct sched *sched);
-/* Whether the search `id` pauses. */
-bool backoff_pauses(const struct sched *sched, int64_t id);
-/* The search `id` looked at so many victims in vain. True if it pauses now. */
-bool backoff_begin(struct sched *sched, int64_t id, int64_t victims);
+/* Whether the search `id` pauses, and up to which priority. */
+bool backoff_pauses(const struct sched *sched, int64_t id, int64_t *priority);
+/* The search `id` looked at so many victims in vain, for a job of this priority.
+ * True if it pauses now, for jobs up to that one. */
+bool backoff_begin(struct sched *sched, int64_t id, int64_t priority, int64_t victims);
 bool backoff_load(struct sched *sched, const struct backoff_record *record, struct error *error);
 void backoff_free(struct backoffs *backoffs);
 

@@ -37,9 +37,10 @@ struct gpu {
 	int64_t promised_to;        /* the job of that promise */
 	int64_t mark_mib;           /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
-	int32_t loading; /* slots that are being loaded onto it: 0 or 1 */
-	bool was_over;   /* as last told in an event */
-	bool dirty;      /* to be written */
+	int32_t loading;                    /* slots that are being loaded onto it */
+	int64_t cold_mib, cold_largest_mib; /* of slots that may be evicted: sum, largest part */
+	bool was_over;                      /* as last told in an event */
+	bool dirty;                         /* to be written */
 };
 
 /* Amounts of the host that are taken, now and once what is releasing is back. */
@@ -77,8 +78,12 @@ struct node {
 	int rack;       /* number of its rack among all racks, by name; 0: none; of cluster_order */
 	int promised;   /* GPUs of it that a promise counts on */
 	int64_t active; /* requests in flight in its slots */
-	int cold;       /* slots on it that may be evicted */
-	struct slot **rivals; /* its routable slots whose models have several; see route.h */
+	int cold;       /* slots on it that may be evicted; see evict.h */
+	int64_t cold_reload_ms, cold_used_ms; /* the least of those */
+	int cold_span;                        /* the most GPUs that one of those is on */
+	uint64_t least_search;                /* the search that `least` is of; see site.c */
+	int32_t least;
+	struct slot **rivals; /* its routable slots whose models have many; see route.h */
 	int rival_count, rival_capacity;
 	int64_t mark; /* scratch of a search; see clear.c */
 	int64_t mark_cpu, mark_host, mark_list;

@@ -21,14 +21,14 @@ static int64_t slot_mib(const struct slot *slot)
 	return sum;
 }
 
-int64_t evict_reload_ms(const struct slot *slot)
+static int64_t reload_of(const struct slot *slot)
 {
 	return model_reload_ms(slot->model, slot_mib(slot));
 }
 
 static int64_t key_of(const struct slot *slot)
 {
-	int64_t steps = min64(evict_reload_ms(slot) / RELOAD_STEP_MS, RELOAD_STEPS_MAX);
+	int64_t steps = min64(reload_of(slot) / RELOAD_STEP_MS, RELOAD_STEPS_MAX);
 
 	return (steps << USED_BITS) | slot->r.used_ms;
 }
@@ -39,6 +39,33 @@ static bool may_go(const struct slot *slot)
 	       !slot->model->r.pinned && evict_spare(slot->model) > 0;
 }
 
+/* What a node's idle slots have, counted anew. */
+static void count_node(struct node *node)
+{
+	node->cold = 0;
+	node->cold_span = 0;
+	node->cold_reload_ms = node->cold_used_ms = INT64_MAX;
+	for (int i = 0; i < node->gpu_count; i++)
+		node->gpus[i]->cold_mib = node->gpus[i]->cold_largest_mib = 0;
+	for (int i = 0; i < node->reservation_count; i++) {
+		const struct reservation *reservation = node->reservations[i];
+		const struct slot *slot = reservation->slot;
+		if (!slot || !slot->listed)
+			continue;
+		node->cold++;
+		if (node->cold_span < reservation->part_count)
+			node->cold_span = reservation->part_count;
+		node->cold_reload_ms = min64(node->cold_reload_ms, slot->reload_ms);
+		node->cold_used_ms = min64(node->cold_used_ms, slot->r.used_ms);
+		for (int p = 0; p < reservation->part_count; p++) {
+			const struct part *part = &reservation->parts[p];
+			int64_t mib = max64(part->mib, part->measured_mib);
+			part->gpu->cold_mib += mib;
+			part->gpu->cold_largest_mib = max64(part->gpu->cold_largest_mib, mib);
+		}
+	}
+}
+
 void evict_list(struct sched *sched, struct slot *slot)
 {
 	struct cold_slots *cold = &sched->cold_slots;
@@ -47,17 +74,22 @@ void evict_list(struct sched *sched, struct slot *slot)
 
 	if (listed == slot->listed && key == slot->cold_key)
 		return;
-	if (slot->listed) {
+	if (slot->listed)
 		ranktree_remove(&cold->by_cost, slot->cold_key, slot->r.id);
-		slot->reservation->node->cold--;
-	}
 	if (listed) {
 		ranktree_insert(&cold->by_cost, key, slot->r.id, slot);
-		slot->reservation->node->cold++;
+		slot->reload_ms = reload_of(slot);
 		cold->version++;
 	}
 	slot->listed = listed;
 	slot->cold_key = key;
+	count_node(slot->reservation->node);
+}
+
+void evict_measured(struct slot *slot)
+{
+	if (slot->listed)
+		count_node(slot->reservation->node);
 }
 
 void evict_list_model(struct sched *sched, struct model *model)
@@ -80,7 +112,7 @@ int evict_rows(const struct sched *sched, const struct site *site, int64_t *rows
 		row[EVICTED_SLOT] = slot->r.id;
 		row[EVICTED_MODEL] = slot->r.model_id;
 		row[EVICTED_MIB] = slot_mib(slot);
-		row[EVICTED_RELOAD_MS] = evict_reload_ms(slot);
+		row[EVICTED_RELOAD_MS] = slot->reload_ms;
 		row[EVICTED_IDLE_MS] = sched_now(sched) - slot->r.used_ms;
 	}
 	return site->evicted_count;
@@ -158,7 +190,8 @@ void evict_check(const struct sched *sched)
 		for (size_t i = 0; i < model->slot_count; i++) {
 			const struct slot *slot = model->slots[i];
 			INVARIANT(slot->listed == may_go(slot));
-			INVARIANT(!slot->listed || slot->cold_key == key_of(slot));
+			INVARIANT(!slot->listed || (slot->cold_key == key_of(slot) &&
+			                            slot->reload_ms == reload_of(slot)));
 			listed += slot->listed;
 		}
 	}

@@ -16,6 +16,7 @@ struct search;
 struct cold_slots {
 	struct ranktree by_cost; /* struct slot *, by (cold_key, id) */
 	uint64_t version;
+	uint64_t search; /* numbers the searches for what to evict */
 };
 
 /* Puts the slot into the list or takes it out, as things are. */
@@ -25,8 +26,8 @@ void evict_list_model(struct sched *sched, struct model *model);
 /* How many slots of the model may go at the same time. */
 int64_t evict_spare(const struct model *model);
 
-/* What loading the slot again is expected to take. */
-int64_t evict_reload_ms(const struct slot *slot);
+/* What is measured of it has changed. */
+void evict_measured(struct slot *slot);
 
 /* In an open plan: if a limit or a quota refuses the tenant these amounts,
  * releases idle slots of those who count for it, the cheapest first, until it

@@ -69,6 +69,8 @@ static void measure(struct sched *sched, const struct node *node,
 			    reservation->parts[p].measured_mib != measurements[i].memory_mib)
 				sched_dirty_reservation(sched, reservation);
 		ledger_measure(sched, reservation, gpu, measurements[i].memory_mib);
+		if (reservation->slot)
+			evict_measured(reservation->slot);
 		facts_over(sched, gpu);
 	}
 }

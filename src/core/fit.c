@@ -2,6 +2,7 @@
 #include "core/fit.h"
 
 #include "core/job.h"
+#include "core/promise.h"
 #include "core/state.h"
 
 int64_t fit_mib(const struct request *request, const struct gpu *gpu)
@@ -111,8 +112,8 @@ enum check place_check_gpu(const struct sched *sched, const struct search *searc
 	                       : check_shared(search, gpu, short_by);
 	if (check != CHECKS)
 		return check;
-	if (gpu->promised_ms < search->until_ms && gpu->promised_to != search->job->r.id &&
-	    !search->ignore_promises)
+	if (gpu->promised_ms < search->until_ms && !search->ignore_promises &&
+	    !promise_yields(sched, gpu->promised_to, search->job))
 		return CHECK_PROMISE;
 	return CHECKS;
 }

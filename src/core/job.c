@@ -120,6 +120,8 @@ static void dequeue(struct sched *sched, struct job *job)
 /* All waiting jobs ask by one size of GPU, which sched_prepare keeps right. */
 static void ask(struct sched *sched, struct job *job)
 {
+	if (sched->queued == 0) /* nobody else asked by another one */
+		sched->asked_mib = sched_totals(sched)->smallest_mib;
 	job->asked = amounts_on(job, job->pending, sched->asked_mib);
 	tenant_ask(job->tenant, &job->asked, 1);
 }
@@ -137,8 +139,8 @@ static void enqueue(struct sched *sched, struct job *job)
 	dequeue(sched, job);
 	class_push(&sched->shapes, class, job, sched_now(sched));
 	job->class = class;
-	sched->queued++;
 	ask(sched, job);
+	sched->queued++;
 }
 
 /* The elements of an array that wait in the queue are the first ones that may,
@@ -183,7 +185,7 @@ static bool may_wait(const struct sched *sched, const struct job *job)
 {
 	return !job_state_is_final((enum job_state)job->s.state) && !job->s.held &&
 	       job->unmet == 0 && job->counts.claims == 0 &&
-	       job->s.not_before_ms <= sched_now(sched) && job_need(job) > 0;
+	       job->s.not_before_ms <= sched->meta.timed_ms && job_need(job) > 0;
 }
 
 static void settle_queue(struct sched *sched, struct job *job)
@@ -205,10 +207,10 @@ static void settle_queue(struct sched *sched, struct job *job)
 		array_list(array, job);
 	if (!listed && job->in_array)
 		array_unlist(array, job);
-	if (!eligible)
-		dequeue(sched, job);
-	else if (!listed || job->in_turn) /* an element that runs already may grow */
+	if (eligible && (!listed || job->in_turn)) /* an element that runs already may grow */
 		enqueue(sched, job);
+	else
+		dequeue(sched, job);
 	array_rebalance(sched, array);
 }
 
@@ -236,10 +238,11 @@ static void list_victim(struct sched *sched, struct job *job, bool listed)
 	sched->movable_victims += !job->r.movable ? 0 : listed ? 1 : -1;
 }
 
-/* Among the victims while it holds anything and may be stopped at all. */
+/* Among the victims while it runs and may be stopped at all: what was just placed
+ * is not stopped before it has started. */
 static void settle_victim(struct sched *sched, struct job *job)
 {
-	bool victim = job->r.preemptible && job->counts.held + job->counts.live > 0 &&
+	bool victim = job->r.preemptible && job->counts.live > 0 &&
 	              !job_state_is_final((enum job_state)job->s.state);
 
 	if (job->is_victim && (!victim || job->victim_start != job->s.start)) {
@@ -364,7 +367,7 @@ static int64_t timer_of(const struct sched *sched, const struct job *job)
 	if (job_state_is_final((enum job_state)job->s.state))
 		return job->counts.releasing == 0 ? job->s.completed_ms + sched->config.retention_ms
 		                                  : at;
-	if (job->s.not_before_ms > sched_now(sched))
+	if (job->s.not_before_ms > sched->meta.timed_ms)
 		at = min64(at, job->s.not_before_ms);
 	if (job->r.deadline_ms > 0 && job_active(job) == 0 && job->counts.releasing == 0)
 		at = min64(at, job->r.deadline_ms);

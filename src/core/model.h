@@ -54,6 +54,7 @@ struct model {
 		uint64_t state;   /* of the pass: nothing changed since no victims were found */
 		int64_t retry_ms; /* when time alone may have changed that */
 	} preempt_failed;
+	int64_t offered; /* scratch of a search for what to evict; see plot.c */
 	bool dirty, gone;
 };
 

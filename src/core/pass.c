@@ -1,6 +1,7 @@
 /* pass.c - decide: who is next, and what can be done for them */
 #include "core/pass.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ bool pass_place(struct sched *sched, struct search *search)
 		search->promise_blocked = search->limit_blocked = false;
 		if (place_job(sched, search, tasks))
 			return true;
+		search->too_long |= search->promise_blocked;
 		if (is_general(search))
 			shape->failed_version = version;
 	}
@@ -87,6 +89,7 @@ bool pass_place(struct sched *sched, struct search *search)
 	search->promise_blocked = search->limit_blocked = false;
 	if (place_job(sched, search, tasks))
 		return true;
+	search->too_long |= search->promise_blocked;
 	if (is_general(search))
 		shape->claim_failed_version = version;
 	return false;
@@ -154,42 +157,22 @@ void pass_commit(struct sched *sched, const struct search *search, struct decisi
 	sched->pass.state++;
 }
 
-bool pass_try(struct sched *sched, struct job *job)
+enum outcome pass_try(struct sched *sched, struct job *job)
 {
 	struct search search = pass_search(sched, job);
 	struct amounts amounts = job_amounts(sched, job, search.shape->tasks);
 	struct bound bound;
 
 	if (!tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound))
-		return false;
+		return OUTCOME_NONE;
 	plan_begin(sched);
 	if (!pass_place(sched, &search)) {
 		plan_abandon(sched);
-		return false;
+		return search.too_long ? OUTCOME_TOO_LONG : OUTCOME_NONE;
 	}
 	struct decision_record decision = { .kind = DECISION_START };
 	pass_commit(sched, &search, &decision);
-	return true;
-}
-
-static bool class_before(const void *a, const void *b)
-{
-	const struct job_class *x = a, *y = b;
-
-	return x->pass_key != y->pass_key ? x->pass_key > y->pass_key
-	                                  : x->pass_number < y->pass_number;
-}
-
-static struct job *class_first(struct sched *sched, struct job_class *class)
-{
-	struct queue_entry *entry = queue_first(&class->queue, sched_now(sched));
-
-	if (!entry)
-		return NULL;
-	struct job *job = (struct job *)(void *)((char *)entry - offsetof(struct job, entry));
-	class->pass_key = queue_effective(&class->queue.rule, entry, sched_now(sched));
-	class->pass_number = entry->number;
-	return job;
+	return OUTCOME_DONE;
 }
 
 /* A shape that failed, with nothing freed since, fails again. */
@@ -202,11 +185,91 @@ static bool shape_may_fit(const struct sched *sched, const struct shape *shape)
 	return index->releasing_count > 0 && shape->claim_failed_version != index->free_version;
 }
 
-static bool has_a_chance(const struct sched *sched, const struct job_class *class)
+static bool may_stand(const struct job_class *class)
 {
-	if (sched->pass.making_room)
-		return !room_is_hopeless(sched, class, (enum room_kind)sched->pass.room_kind);
-	return shape_may_fit(sched, class->shape);
+	return class->length<class->group->shorter_than &&class->priority> class->group->above;
+}
+
+/* Of the classes that may stand for the group, the one whose turn is first. */
+static struct job_class *choose_class(struct job_group *group, int64_t now_ms)
+{
+	if (group->highest <= group->above)
+		return NULL;
+	struct job_class *best = group_first(group, now_ms);
+	if (!best || may_stand(best))
+		return best;
+	best = NULL;
+	for (size_t i = 0; i < group->class_count; i++) {
+		struct job_class *class = group->classes[i];
+		class_turn(class, now_ms);
+		if (may_stand(class) && (!best || class_before(class, best)))
+			best = class;
+	}
+	return best;
+}
+
+/* Lets the right class stand for the group among those that a pass may still
+ * serve. True if it was that one already. */
+static bool settle_group(struct sched *sched, struct job_group *group)
+{
+	struct heap *heap = &group->tenant->open;
+	struct job_class *was = group->open;
+	int64_t key = was ? was->pass_key : 0, number = was ? was->pass_number : 0;
+	struct job_class *class = choose_class(group, sched_now(sched));
+
+	if (class == was && (!class || (class->pass_key == key && class->pass_number == number)))
+		return true;
+	group->open = class;
+	if (class == was) {
+		heap_update(heap, class);
+		return false;
+	}
+	if (was)
+		heap_remove(heap, was);
+	if (class)
+		heap_push(heap, class);
+	return false;
+}
+
+static void open_group(struct sched *sched, struct job_group *group, int64_t above)
+{
+	struct tenant *tenant = group->tenant;
+
+	if (!tenant->open.before)
+		tenant->open = HEAP(struct job_class, pass_place, class_before);
+	group->open = NULL;
+	group->above = above;
+	group->shorter_than = INT_MAX;
+	settle_group(sched, group);
+}
+
+/* After something was tried for the first job of the class that stands for it. */
+static void go_on(struct sched *sched, struct job_class *class, enum outcome outcome)
+{
+	struct job_group *group = class->group;
+
+	if (outcome == OUTCOME_NONE)
+		group->above = INT64_MAX; /* nobody else is to try */
+	else if (outcome == OUTCOME_TOO_LOW)
+		group->above = class->priority;
+	else if (outcome == OUTCOME_TOO_LONG)
+		group->shorter_than = class->length;
+	settle_group(sched, group);
+}
+
+/* Whether trying for the class may come to anything. */
+static enum outcome foresee(struct sched *sched, const struct job_class *class)
+{
+	const struct pass *pass = &sched->pass;
+	enum room_kind kind = (enum room_kind)pass->room_kind;
+
+	if (!pass->making_room)
+		return shape_may_fit(sched, class->shape) ? OUTCOME_DONE : OUTCOME_NONE;
+	if (!room_is_hopeless(sched, class->group, class->priority, kind))
+		return OUTCOME_DONE;
+	bool all = kind != ROOM_PREEMPT ||
+	           room_is_hopeless(sched, class->group, class->group->highest, kind);
+	return all ? OUTCOME_NONE : OUTCOME_TOO_LOW;
 }
 
 /* The model whose turn it is before all jobs of the tenant; NULL: there is none. */
@@ -218,17 +281,19 @@ static const struct model *model_first(const struct tenant *tenant)
 	return model && (!class || replica_goes_before(model, class->pass_key)) ? model : NULL;
 }
 
-/* Tells the order what the tenant would do next, if anything. */
+/* Tells the order what the tenant would do next, if anything. What is first there
+ * may be out of date: others took its jobs, or its chance. */
 static void offer(struct sched *sched, struct tenant *tenant)
 {
 	struct job_class *class;
-	struct job *job = NULL;
 
 	while ((class = heap_first(&tenant->open))) {
-		job = class_first(sched, class);
-		if (job && has_a_chance(sched, class))
+		if (!settle_group(sched, class->group))
+			continue;
+		enum outcome outcome = foresee(sched, class);
+		if (outcome == OUTCOME_DONE)
 			break;
-		heap_remove(&tenant->open, class); /* others took its jobs, or its chance */
+		go_on(sched, class, outcome);
 	}
 	const struct model *model = model_first(tenant);
 	if (!class && !model) {
@@ -236,29 +301,9 @@ static void offer(struct sched *sched, struct tenant *tenant)
 		return;
 	}
 	struct amounts amounts =
-	    model ? replica_amounts(sched, model) : job_amounts(sched, job, class->shape->tasks);
+	    model ? replica_amounts(sched, model)
+		  : job_amounts(sched, class_first(class, sched_now(sched)), class->shape->tasks);
 	order_offer(&sched->pass.order, tenant, &amounts);
-}
-
-static void open_class(struct sched *sched, struct job_class *class)
-{
-	struct tenant *tenant = class->tenant;
-
-	if (!tenant->open.before)
-		tenant->open = HEAP(struct job_class, pass_place, class_before);
-	class_first(sched, class);
-	heap_push(&tenant->open, class);
-}
-
-/* After something was tried for the first job of the class that is first. */
-static void next_class(struct sched *sched, struct tenant *tenant, struct job_class *class,
-                       bool done)
-{
-	if (!done || !class_first(sched, class))
-		heap_remove(&tenant->open, class);
-	else
-		heap_update(&tenant->open, class);
-	offer(sched, tenant);
 }
 
 static void close_all(struct sched *sched)
@@ -268,9 +313,9 @@ static void close_all(struct sched *sched)
 	replica_close(sched);
 }
 
-/* Serves the open classes in the order of fair share and priority; `serve` does
+/* Serves the open groups in the order of fair share and priority; `serve` does
  * something for a job, or does not. */
-static void serve_in_order(struct sched *sched, bool (*serve)(struct sched *, struct job *))
+static void serve_in_order(struct sched *sched, enum outcome (*serve)(struct sched *, struct job *))
 {
 	struct pass *pass = &sched->pass;
 	struct tenant *tenant;
@@ -287,16 +332,11 @@ static void serve_in_order(struct sched *sched, bool (*serve)(struct sched *, st
 			continue;
 		}
 		struct job_class *class = heap_first(&tenant->open);
-		struct job *job = class_first(sched, class);
-		bool done = job && serve(sched, job);
-		next_class(sched, tenant, class, done);
+		if (settle_group(sched, class->group)) /* others may have changed it */
+			go_on(sched, class, serve(sched, class_first(class, sched_now(sched))));
+		offer(sched, tenant);
 	}
 	close_all(sched);
-}
-
-static bool serve_start(struct sched *sched, struct job *job)
-{
-	return shape_may_fit(sched, job->class->shape) && pass_try(sched, job);
 }
 
 /* Whether the shape fits as things are: tried for one of its jobs, and undone.
@@ -306,7 +346,11 @@ static bool shape_fits(struct sched *sched, struct shape *shape)
 {
 	if (!shape_may_fit(sched, shape))
 		return false;
-	struct search search = pass_search(sched, class_first(sched, shape->classes[0]));
+	struct search search =
+	    pass_search(sched, class_first(shape->groups[0]->classes[0], sched_now(sched)));
+	search.only = NULL; /* a job that grows may have to stay where it is, others not */
+	search.rack = 0;
+	search.link = 0;
 	search.ignore_promises = true;
 	search.any = shape->tasks == 1; /* how a gang is laid out decides whether it fits */
 	plan_begin(sched);
@@ -325,11 +369,11 @@ static void start_once(struct sched *sched)
 		struct shape *shape = shapes->active[i];
 		if (!shape_fits(sched, shape))
 			continue;
-		for (size_t c = 0; c < shape->class_count; c++)
-			open_class(sched, shape->classes[c]);
+		for (size_t g = 0; g < shape->group_count; g++)
+			open_group(sched, shape->groups[g], INT64_MIN);
 	}
 	replica_open(sched, REPLICA_FIT);
-	serve_in_order(sched, serve_start);
+	serve_in_order(sched, pass_try);
 }
 
 /* Elastic jobs that have started wait again, to grow. */
@@ -343,70 +387,44 @@ static void start_what_fits(struct sched *sched)
 	} while (sched->pass.units > 0 && sched->pass.units < units);
 }
 
-static bool serve_evict(struct sched *sched, struct job *job)
+static enum outcome serve_evict(struct sched *sched, struct job *job)
 {
-	return room_make(sched, job, ROOM_EVICT);
+	return room_make(sched, job, ROOM_EVICT) ? OUTCOME_DONE : OUTCOME_NONE;
 }
 
-static bool serve_move(struct sched *sched, struct job *job)
+static enum outcome serve_move(struct sched *sched, struct job *job)
 {
-	return room_make(sched, job, ROOM_CONSOLIDATE);
+	return room_make(sched, job, ROOM_CONSOLIDATE) ? OUTCOME_DONE : OUTCOME_NONE;
 }
 
-static bool serve_reclaim(struct sched *sched, struct job *job)
+static enum outcome serve_reclaim(struct sched *sched, struct job *job)
 {
-	return room_make(sched, job, ROOM_RECLAIM);
+	return room_make(sched, job, ROOM_RECLAIM) ? OUTCOME_DONE : OUTCOME_NONE;
 }
 
-static bool serve_preempt(struct sched *sched, struct job *job)
+static enum outcome serve_preempt(struct sched *sched, struct job *job)
 {
-	return room_make(sched, job, ROOM_PREEMPT);
+	return room_make(sched, job, ROOM_PREEMPT) ? OUTCOME_DONE : OUTCOME_TOO_LOW;
 }
 
-/* Opens the class, but of several that ask for the same only the one whose turn
- * is first: if there is no room for that one, there is none for the others. */
-static void open_best(struct sched *sched, struct job_class *class, enum room_kind kind)
+static void open_for_room(struct sched *sched, struct tenant *tenant, enum room_kind kind)
 {
-	struct job_class **best = &class->shape->opened[class->preemptible];
+	int64_t above = kind == ROOM_PREEMPT ? room_lowest_priority(tenant) : INT64_MIN;
 
-	if (kind == ROOM_PREEMPT) { /* whom it may take from depends on its priority */
-		open_class(sched, class);
-		return;
-	}
-	class_first(sched, class);
-	if (*best && (*best)->tenant == class->tenant && heap_has(&class->tenant->open, *best)) {
-		if (!class_before(class, *best))
-			return;
-		heap_remove(&class->tenant->open, *best);
-	}
-	open_class(sched, class);
-	*best = class;
-}
-
-/* What pauses leaves alone what is no easier, so it is noted before others are opened. */
-static void note_pauses(struct sched *sched, struct tenant *tenant, enum room_kind kind)
-{
-	for (size_t c = 0; c < tenant->class_count; c++)
-		if (room_may_help(sched, tenant->classes[c], kind))
-			room_note_pause(sched, tenant->classes[c], kind);
+	room_note_pauses(sched, tenant, kind);
+	for (size_t g = 0; g < tenant->group_count; g++)
+		if (room_may_help(sched, tenant->groups[g], kind))
+			open_group(sched, tenant->groups[g], above);
 }
 
 static void make_room(struct sched *sched, enum room_kind kind,
-                      bool (*serve)(struct sched *, struct job *))
+                      enum outcome (*serve)(struct sched *, struct job *))
 {
 	if (!room_begin(sched, kind))
 		return;
-	for (size_t i = 0; i < sched->tenants.count; i++) {
-		struct tenant *tenant = sched->tenants.all[i];
-		if (tenant->class_count == 0 || !room_may_help_tenant(sched, tenant, kind))
-			continue;
-		if (sched->backoffs.by_id.count > 0)
-			note_pauses(sched, tenant, kind);
-		for (size_t c = 0; c < tenant->class_count; c++)
-			if (room_may_help(sched, tenant->classes[c], kind) &&
-			    !room_is_hopeless(sched, tenant->classes[c], kind))
-				open_best(sched, tenant->classes[c], kind);
-	}
+	for (size_t i = 0; i < sched->tenants.count; i++)
+		if (room_may_help_tenant(sched, sched->tenants.all[i], kind))
+			open_for_room(sched, sched->tenants.all[i], kind);
 	if (kind == ROOM_EVICT || kind == ROOM_PREEMPT)
 		replica_open(sched, kind == ROOM_EVICT ? REPLICA_EVICT : REPLICA_PREEMPT);
 	sched->pass.making_room = true;
@@ -435,8 +453,12 @@ bool pass_claim_is_sound(const struct sched *sched, const struct reservation *cl
 	return true;
 }
 
+/* A gang that lost more since, so that its claims do not complete it any more, is
+ * planned anew: it starts with all that it must have or not at all. */
 static bool claims_are_sound(const struct sched *sched, const struct job *job)
 {
+	if (job->r.split_gpus == 0 && job_active(job) + job->ended < job->r.min_available)
+		return false;
 	for (int i = 0; i < job->r.tasks; i++)
 		if (job->tasks[i].claim && !pass_claim_is_sound(sched, job->tasks[i].claim))
 			return false;
@@ -566,6 +588,7 @@ void pass_run(struct sched *sched, int64_t units)
 	int rounds = 0;
 
 	pass->units = units;
+	shapes_sweep(&sched->shapes);
 	sched_prepare(sched);
 	backoff_expire(sched);
 	do { /* what was started, stopped or promised may let others fit, or grow */

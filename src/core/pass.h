@@ -20,14 +20,23 @@ struct pass {
 /* One pass, in steps: claims whose memory is back start; what fits starts, by
  * fair share and priority; then room is made for what does not: by moving
  * others together, by reclaiming from other tenants, by preempting; then the
- * first of those that still wait are promised a start. Stops after `units`
- * starts, claims and evictions, and says so with EFFECT_MORE. A pass that
+ * first of those that still wait are promised a start. Stops after `units` of
+ * work, which are starts, claims, evictions and long searches in vain, and says so
+ * with EFFECT_MORE. A pass that
  * follows a complete one, with nothing changed, has no effects. */
 void pass_run(struct sched *sched, int64_t units);
 
+/* What came of trying something for a job. */
+enum outcome {
+	OUTCOME_DONE,
+	OUTCOME_NONE,     /* nor for any other of its group */
+	OUTCOME_TOO_LONG, /* shorter jobs of its group may have better luck */
+	OUTCOME_TOO_LOW,  /* jobs of its group with a higher priority may */
+};
+
 /* Tries to start the job's next tasks, or to claim for them; commits and
- * writes the decision. False, and nothing changed, if there is no room. */
-bool pass_try(struct sched *sched, struct job *job);
+ * writes the decision. Unless that is done, nothing has changed. */
+enum outcome pass_try(struct sched *sched, struct job *job);
 /* In an open plan: the job's next tasks at once, or else as claims. */
 bool pass_place(struct sched *sched, struct search *search);
 /* Commits the open plan, in which `job` was placed, and writes what follows:

@@ -2,8 +2,8 @@
 #ifndef CORE_PLACE_H
 #define CORE_PLACE_H
 
+#include "core/group.h"
 #include "core/plan.h"
-#include "core/shape.h"
 
 /* NOW: fits at this moment and beside all claims. LATER: fits when what is
  * releasing is back: a claim, never a start. */
@@ -31,6 +31,7 @@ struct search {
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */
+	bool too_long;        /* the same, in one of the views that pass_place tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
 };

@@ -57,6 +57,7 @@ bool plot_begin(struct plot *plot, const struct sched *sched, const struct site_
 	plot->node = node;
 	plot->now = now;
 	plot->slot_count = plot->gone_count = 0;
+	plot->limited = false;
 	if (!node_is_open(node) || !bitset_has(&need->filter->nodes, (size_t)node->slot))
 		return false;
 	plot->cpu_milli = now ? min64(cpu, host_free_now(&node->cpu, node->r.cpu_milli)) : cpu;
@@ -123,6 +124,17 @@ void plot_offer(struct plot *plot, struct slot *slot)
 	plot->gone[plot->slot_count++] = false;
 }
 
+/* Counts of a model's slots, in one sketch after the other. */
+static void count_offered(struct plot *plot)
+{
+	for (int i = 0; i < plot->slot_count; i++)
+		plot->slots[i]->model->offered = 0;
+	for (int i = 0; i < plot->slot_count; i++) {
+		struct model *model = plot->slots[i]->model;
+		plot->limited = plot->limited || ++model->offered > evict_spare(model);
+	}
+}
+
 void plot_offer_all(struct plot *plot)
 {
 	for (int i = 0; i < plot->node->reservation_count; i++) {
@@ -132,10 +144,10 @@ void plot_offer_all(struct plot *plot)
 		    slot->model != plot->need->model)
 			plot_offer(plot, slot);
 	}
+	count_offered(plot);
 }
 
-/* What the ask takes of this GPU; for uneven parts, nothing in particular. */
-static int64_t ask_mib(const struct ask *ask, const struct gpu *gpu)
+int64_t plot_ask_mib(const struct ask *ask, const struct gpu *gpu)
 {
 	if (ask->total)
 		return 1;
@@ -148,7 +160,7 @@ bool plot_gpu_fits(const struct plot *plot, const struct ask *ask, int gpu)
 {
 	if (is_whole(ask) && plot->owners[gpu] > 0)
 		return false;
-	return plot->free_mib[gpu] >= max64(ask_mib(ask, plot->gpu[gpu]), 1);
+	return plot->free_mib[gpu] >= max64(plot_ask_mib(ask, plot->gpu[gpu]), 1);
 }
 
 /* Lower is what the policy likes: the least used, or the least left over. */
@@ -159,7 +171,7 @@ static int64_t gpu_score(const struct plot *plot, const struct ask *ask, int gpu
 	if (ask->total) /* the roomiest can take the largest parts */
 		return -left;
 	if (plot->need->policy == SLOT_PACK)
-		return left - ask_mib(ask, plot->gpu[gpu]);
+		return left - plot_ask_mib(ask, plot->gpu[gpu]);
 	return (usable - left) * (INT64_C(1) << 20) / usable;
 }
 
@@ -271,7 +283,7 @@ void plot_evicted(const struct plot *plot, struct site *site)
 			continue;
 		struct slot *slot = plot->slots[i];
 		site->evicted[site->evicted_count++] = slot;
-		site->reload_ms += evict_reload_ms(slot);
+		site->reload_ms += slot->reload_ms;
 		site->used_ms = max64(site->used_ms, slot->r.used_ms);
 	}
 }

@@ -29,6 +29,7 @@ struct plot {
 	int slot_count, gone_count;
 	struct slot *slots[SITE_VICTIMS_MAX]; /* that may go, the cheapest first */
 	bool gone[SITE_VICTIMS_MAX];
+	bool limited; /* more are offered of some model than may go at the same time */
 };
 
 /* The node as it is at this moment (`now`), or will be once what is releasing is
@@ -43,6 +44,8 @@ void plot_offer_all(struct plot *plot);
 void plot_go(struct plot *plot, int slot);
 void plot_stay(struct plot *plot, int slot);
 
+/* What the ask takes of this GPU; for uneven parts, nothing in particular. */
+int64_t plot_ask_mib(const struct ask *ask, const struct gpu *gpu);
 /* Whether this GPU has room for a part of the ask. */
 bool plot_gpu_fits(const struct plot *plot, const struct ask *ask, int gpu);
 /* The best GPUs for the ask as the sketch is; false if there are too few. */

@@ -26,9 +26,9 @@ static int64_t part_on(const struct slot *slot, const struct gpu *gpu)
 /* How many more slots of this one's model may go. */
 static int64_t spare_of(const struct plot *plot, const struct slot *slot)
 {
-	int64_t spare = evict_spare(slot->model);
+	int64_t spare = plot->limited ? evict_spare(slot->model) : 1;
 
-	for (int i = 0; i < plot->slot_count; i++)
+	for (int i = 0; i < plot->slot_count && plot->limited; i++)
 		spare -= plot->gone[i] && plot->slots[i]->model == slot->model;
 	return spare;
 }
@@ -44,7 +44,7 @@ static int leavers(const struct plot *plot, int gpu, int16_t *at, int64_t *parts
 		if (part < 0)
 			continue;
 		int64_t spare = spare_of(plot, slot);
-		for (int j = 0; j < count; j++)
+		for (int j = 0; j < count && plot->limited; j++)
 			spare -= plot->slots[at[j]]->model == slot->model;
 		if (spare <= 0)
 			continue;
@@ -62,7 +62,7 @@ static int leavers(const struct plot *plot, int gpu, int16_t *at, int64_t *parts
 static void add(const struct plot *plot, struct pick *pick, int16_t slot)
 {
 	pick->at[pick->count++] = slot;
-	pick->reload_ms += evict_reload_ms(plot->slots[slot]);
+	pick->reload_ms += plot->slots[slot]->reload_ms;
 	pick->used_ms = max64(pick->used_ms, plot->slots[slot]->r.used_ms);
 }
 
@@ -170,7 +170,10 @@ static bool pick_gpu(const struct plot *plot, const struct ask *ask, struct pick
 	best->count = 0;
 	best->reload_ms = best->used_ms = 0;
 	for (int i = 0; i < plot->count; i++) {
-		if (plot_gpu_fits(plot, ask, i) || !pick_for_gpu(plot, ask, i, &pick))
+		int64_t most = found ? best->count * plot->gpu[i]->cold_largest_mib : INT64_MAX;
+		if (plot_gpu_fits(plot, ask, i) ||
+		    plot_ask_mib(ask, plot->gpu[i]) - plot->free_mib[i] > most ||
+		    !pick_for_gpu(plot, ask, i, &pick))
 			continue;
 		if (!found || is_cheaper(&pick, best)) {
 			best->count = pick.count;
@@ -253,7 +256,12 @@ static bool clear(struct plot *plot, const struct ask *ask, int most, struct sit
 bool plot_evict(struct plot *plot, const struct ask *ask, int most, struct site *site)
 {
 	struct site trial;
-	int seeds = 0;
+	int seeds = 0, usable = 0;
+
+	for (int i = 0; i < plot->count; i++)
+		usable += plot->free_mib[i] >= 0;
+	if (usable < ask->count)
+		return false;
 	bool found = clear(plot, ask, most, site);
 
 	undo(plot);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fairshare.h"
 #include "core/forecast.h"
 #include "core/state.h"
 
@@ -175,6 +176,23 @@ void promise_drop(struct sched *sched, struct job *job)
 	job->promise = NULL;
 	free(promise->rows);
 	free(promise);
+}
+
+bool promise_yields(const struct sched *sched, int64_t promised_to, const struct job *job)
+{
+	const struct job *other = map_get(&sched->jobs, promised_to);
+
+	if (other == job)
+		return true;
+	if (!other || !other->class || !job->class)
+		return false;
+	if (other->tenant == job->tenant)
+		return queue_before(&job->class->queue.rule, &job->entry, &other->entry,
+		                    sched_now(sched));
+	struct amounts asked = job_amounts(sched, job, job->class->shape->tasks);
+	struct amounts promised = job_amounts(sched, other, other->class->shape->tasks);
+	return fairshare_within(job->tenant, NULL, &asked) &&
+	       !fairshare_within(other->tenant, NULL, &promised);
 }
 
 bool promise_load(struct sched *sched, const struct promise_record *record, struct error *error)

@@ -4,8 +4,8 @@
 
 #include "core/pass.h"
 
-/* A promise marks the GPUs that it counts on from its start on. Others may be
- * placed there only if they are expected to end before. A GPU that several
+/* A promise marks the GPUs that it counts on from its start on. Others that would
+ * be served later may be placed there only if they are expected to end before. A GPU that several
  * promises name is marked for the one that starts first. Promises are kept in
  * the order of their jobs' ids, so that one can go on from the records alone. */
 struct promise {
@@ -33,6 +33,12 @@ void promise_instead(struct sched *sched, struct job *job, int64_t start_ms, int
 /* Takes the job's promise away, if it has one. No plan may be open. */
 void promise_drop(struct sched *sched, struct job *job);
 bool promise_load(struct sched *sched, const struct promise_record *record, struct error *error);
+
+/* Whether what `promised_to` was promised does not hold `job` up: because it is its
+ * own, or because it would be served after `job`, being of the same tenant and
+ * behind it in the queue, or of one that has its fair share while that of `job`
+ * has not. */
+bool promise_yields(const struct sched *sched, int64_t promised_to, const struct job *job);
 
 /* The earliest time at which the next tasks of a waiting job would fit if running
  * jobs ended as expected, within a bounded search; INT64_MAX if that cannot be

@@ -13,7 +13,7 @@
 #define VISITS_MAX 128                  /* jobs of one class that are looked at */
 #define FAILURES_MAX 4 /* shapes without a start that can be told, until a pass gives up */
 #define ROUNDS_MAX 8   /* of renewing, after each of which others may have to be renewed */
-#define CLASS_COST 16  /* of looking at a class of large jobs; at another one, 1 */
+#define CLASS_COST 16  /* of looking at a class of large jobs; at a group of others, 1 */
 #define COST_MAX 8192  /* once that is spent no more tenants are looked at */
 
 /* Whether it asks for so much that it would hardly ever fit without a promise. */
@@ -87,10 +87,10 @@ static bool says(const struct promise_record *promise, int64_t start_ms,
 	       (size == 0 || memcmp(promise->parts.at, rows->at, size) == 0);
 }
 
-enum outcome { START_UNKNOWN, START_AS_BEFORE, START_GIVEN };
+enum start { START_UNKNOWN, START_AS_BEFORE, START_GIVEN };
 
-static enum outcome promise_start(struct sched *sched, struct job *job, struct forecast *forecast,
-                                  int64_t latest_ms)
+static enum start promise_start(struct sched *sched, struct job *job, struct forecast *forecast,
+                                int64_t latest_ms)
 {
 	int64_t parts[PROMISE_ROWS * PROMISE_WIDTH];
 	struct forecast_rows rows = { .at = parts, .room = PROMISE_ROWS };
@@ -121,8 +121,8 @@ static bool renew(struct sched *sched, struct forecast *forecast)
 			continue;
 		bool holds = forecast_holds(sched, promise->job, &promise->r);
 		int64_t sooner_ms = max64(MINUTE_MS, (start_ms - now_ms) / 8);
-		enum outcome outcome = promise_start(sched, promise->job, forecast,
-		                                     holds ? start_ms - sooner_ms : INT64_MAX);
+		enum start outcome = promise_start(sched, promise->job, forecast,
+		                                   holds ? start_ms - sooner_ms : INT64_MAX);
 		bool dropped = !holds && outcome == START_UNKNOWN;
 		if (dropped) {
 			promise_drop(sched, promise->job);
@@ -218,11 +218,12 @@ static void find_candidates(struct sched *sched, struct candidates *candidates, 
 
 	candidates->of[tenant].jobs =
 	    memory_alloc(candidates->most * sizeof(*candidates->of[tenant].jobs));
-	for (size_t i = 0; i < whose->class_count; i++) {
-		bool large = is_large(sched, whose->classes[i]->shape);
-		candidates->cost += large ? CLASS_COST : 1;
-		if (large)
-			add_class(sched, candidates, tenant, whose->classes[i]);
+	for (size_t g = 0; g < whose->group_count; g++) {
+		const struct job_group *group = whose->groups[g];
+		bool large = is_large(sched, group->shape);
+		candidates->cost += large ? CLASS_COST * (int64_t)group->class_count : 1;
+		for (size_t c = 0; large && c < group->class_count; c++)
+			add_class(sched, candidates, tenant, group->classes[c]);
 	}
 }
 
@@ -313,7 +314,7 @@ static bool give_some(struct sched *sched, struct forecast *forecast)
 
 	order_begin(&order, &sched->cluster.total, false);
 	for (size_t i = 0; i < sched->tenants.count; i++)
-		if (sched->tenants.all[i]->class_count > 0)
+		if (sched->tenants.all[i]->group_count > 0)
 			order_offer(&order, sched->tenants.all[i], &nothing);
 	bool given =
 	    try_candidates(sched, forecast, &order, &candidates, most - count_promises(sched));

@@ -92,7 +92,7 @@ static void remove_ageing(struct queue *queue, struct queue_entry *entry)
 	                          entry->number) == entry);
 }
 
-static void advance(struct queue *queue, int64_t now_ms)
+void queue_move_on(struct queue *queue, int64_t now_ms)
 {
 	int64_t at_cap = queue->rule.per_minute * now_ms - queue->rule.cap * POINT;
 	const struct rank_entry *first;
@@ -111,7 +111,7 @@ static void advance(struct queue *queue, int64_t now_ms)
 void queue_push(struct queue *queue, struct queue_entry *entry, int64_t now_ms)
 {
 	INVARIANT(!entry->queued);
-	advance(queue, now_ms);
+	queue_move_on(queue, now_ms);
 	entry->queued = true;
 	entry->place = -1;
 	insert(queue, entry,
@@ -129,6 +129,31 @@ void queue_remove(struct queue *queue, struct queue_entry *entry)
 		remove_ageing(queue, entry);
 }
 
+static struct queue_head head_of(const struct ranktree *tree)
+{
+	const struct rank_entry *first = ranktree_first(tree);
+
+	return first ? (struct queue_head){ -first->major, first->minor, true }
+	             : (struct queue_head){ .present = false };
+}
+
+struct queue_heads queue_heads(const struct queue *queue)
+{
+	const struct queue_entry *urgent = heap_first(&queue->urgent);
+
+	return (struct queue_heads){ .ageing = head_of(&queue->ageing),
+		                     .aged = head_of(&queue->aged),
+		                     .urgent_ms = urgent ? urgent->urgent_ms : INT64_MAX };
+}
+
+bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads *heads,
+                         int64_t now_ms)
+{
+	return heads->urgent_ms <= now_ms ||
+	       (heads->ageing.present &&
+	        heads->ageing.effective + rule->per_minute * now_ms >= rule->cap * POINT);
+}
+
 static bool ageing_first(const struct queue *queue, int64_t now_ms)
 {
 	const struct rank_entry *ageing = ranktree_first(&queue->ageing);
@@ -141,7 +166,7 @@ static bool ageing_first(const struct queue *queue, int64_t now_ms)
 
 struct queue_entry *queue_first(struct queue *queue, int64_t now_ms)
 {
-	advance(queue, now_ms);
+	queue_move_on(queue, now_ms);
 	const struct ranktree *tree = ageing_first(queue, now_ms) ? &queue->ageing : &queue->aged;
 	const struct rank_entry *first = ranktree_first(tree);
 	return first ? first->value : NULL;
@@ -149,7 +174,7 @@ struct queue_entry *queue_first(struct queue *queue, int64_t now_ms)
 
 struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms)
 {
-	advance(queue, now_ms);
+	queue_move_on(queue, now_ms);
 	struct rank_entry first;
 	bool ageing = ageing_first(queue, now_ms);
 	if (!ranktree_pop(ageing ? &queue->ageing : &queue->aged, &first))
@@ -163,7 +188,7 @@ struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms)
 
 size_t queue_position(struct queue *queue, const struct queue_entry *entry, int64_t now_ms)
 {
-	advance(queue, now_ms);
+	queue_move_on(queue, now_ms);
 	int64_t effective = queue_effective(&queue->rule, entry, now_ms);
 	return ranktree_rank(&queue->aged, -effective, entry->number) +
 	       ranktree_rank(&queue->ageing, queue->rule.per_minute * now_ms - effective,
@@ -178,7 +203,7 @@ static struct queue_entry *cursor_next(struct rank_cursor *cursor)
 
 struct queue_cursor queue_walk(struct queue *queue, int64_t now_ms)
 {
-	advance(queue, now_ms);
+	queue_move_on(queue, now_ms);
 	struct queue_cursor cursor = {
 		.ageing = ranktree_seek(&queue->ageing, INT64_MIN, INT64_MIN),
 		.aged = ranktree_seek(&queue->aged, INT64_MIN, INT64_MIN),

@@ -59,6 +59,23 @@ struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms);
  * another with the same rule. */
 size_t queue_position(struct queue *queue, const struct queue_entry *entry, int64_t now_ms);
 
+/* What the first entry is at any time until an entry moves on, comes or goes: the
+ * first of those that age and the first of those that do not, with their
+ * effective priorities (for `ageing`, that at time 0 if it had never stopped). */
+struct queue_head {
+	int64_t effective, number;
+	bool present;
+};
+struct queue_heads {
+	struct queue_head ageing, aged;
+	int64_t urgent_ms; /* when the next that is urgent by itself moves on; INT64_MAX: never */
+};
+struct queue_heads queue_heads(const struct queue *queue);
+/* Whether entries have to move on by now, so that the heads are not right any more. */
+bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads *heads,
+                         int64_t now_ms);
+void queue_move_on(struct queue *queue, int64_t now_ms);
+
 #define PRIORITY_UNIT 60000
 /* Effective priority in 1/60000 of a point. */
 int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,

@@ -24,9 +24,8 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 /* clang-format off */
 #define META_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
-	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id)                     \
-	F(T, last_model_id) F(T, last_start)        \
-	F(T, last_event) F(T, promise_after_ms)
+	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
+	F(T, last_start) F(T, last_event) F(T, timed_ms)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -35,7 +34,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, ageing_cap) F(T, thermal_threshold_c) F(T, thermal_resume_c)                          \
 	F(T, usage_half_life_ms) F(T, usage_influence) F(T, min_runtime_ms)                        \
 	F(T, release_timeout_ms) F(T, gang_grace_ms) F(T, refuse_backoff_ms) F(T, grace_ms)        \
-	F(T, retention_ms) F(T, promise_interval_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
+	F(T, retention_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
 	F(T, search_pause_us) F(T, search_width) F(T, lease_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
@@ -100,7 +99,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 #define LESSON_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, tenant_id) F(T, pattern) F(T, samples) F(T, mean) F(T, spread) F(T, last_ms)
 
-#define BACKOFF_FIELDS(F, T) F(T, id) F(T, until_ms) F(T, victims)
+#define BACKOFF_FIELDS(F, T) F(T, id) F(T, until_ms) F(T, victims) F(T, priority)
 
 #define MIX_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, fixed) F(T, arrivals) F(T, derived_at) F(T, seen, .width = MIX_WIDTH)        \
@@ -209,11 +208,10 @@ struct config_record config_default(void)
 		.refuse_backoff_ms = 5 * SECOND_MS,
 		.grace_ms = 30 * SECOND_MS,
 		.retention_ms = HOUR_MS,
-		.promise_interval_ms = 1000,
 		.promise_jobs = 4,
 		.promise_gpus = 2 * WHOLE_GPU,
 		.foreign_tolerance_mib = 0,
-		.search_pause_us = 100,
+		.search_pause_us = 1000,
 		.search_width = 256,
 		.lease_ms = 600 * SECOND_MS,
 	};
@@ -262,7 +260,6 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(refuse_backoff_ms, 0, TEN_YEARS_MS),
 		RANGE(grace_ms, 0, TEN_YEARS_MS),
 		RANGE(retention_ms, 0, TEN_YEARS_MS),
-		RANGE(promise_interval_ms, 0, TEN_YEARS_MS),
 		RANGE(promise_jobs, 0, UNLIMITED),
 		RANGE(promise_gpus, 0, UNLIMITED),
 		RANGE(foreign_tolerance_mib, 0, UNLIMITED),

@@ -38,9 +38,9 @@ struct meta_record {
 	int64_t term;   /* grows with each start of a scheduler */
 	int64_t last_tenant_id, last_node_id, last_gpu_id, last_job_id, last_reservation_id,
 	    last_decision_id, last_model_id;
-	int64_t last_start;       /* numbers starts and checkpoints: the order of victims */
-	int64_t last_event;       /* numbers events */
-	int64_t promise_after_ms; /* expected starts are not looked at again before */
+	int64_t last_start; /* numbers starts and checkpoints: the order of victims */
+	int64_t last_event; /* numbers events */
+	int64_t timed_ms;   /* what time alone changes about jobs is done up to here */
 };
 
 /* Settings. One row, id 1. */
@@ -63,9 +63,8 @@ struct config_record {
 	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
 	int64_t grace_ms;          /* between notice and kill, told to the node */
 	int64_t retention_ms;      /* a finished job stays in memory that long */
-	int64_t promise_interval_ms;   /* expected starts are looked at once in that time */
-	int64_t promise_jobs;          /* how many waiting jobs have a promised start */
-	int64_t promise_gpus;          /* thousandths: jobs that ask for less get none */
+	int64_t promise_jobs;      /* how many waiting jobs have a promised start */
+	int64_t promise_gpus;      /* thousandths: jobs that ask for less get none */
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
 	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
 	int64_t search_width;    /* nodes scored for one task before the best is taken */
@@ -263,9 +262,10 @@ struct mix_record {
 
 /* A long search for victims that found nothing: not to be repeated before. */
 struct backoff_record {
-	int64_t id; /* hash of the tenant, the shape, the priority and the kind */
+	int64_t id; /* hash of the tenant, what is asked for and the kind */
 	int64_t until_ms;
-	int64_t victims; /* that were looked at */
+	int64_t victims;  /* that were looked at */
+	int64_t priority; /* of the jobs that it holds for, at the most */
 };
 
 enum decision_kind {

@@ -141,6 +141,31 @@ static bool found_nothing_before(const struct sched *sched, const struct model *
 	       model->evict_failed.cold == sched->cold_slots.version;
 }
 
+static void remember(struct sched *sched, struct model *model, enum replica_way way,
+                     const struct site *site)
+{
+	struct site_memo *memo = &sched->site_memo;
+
+	memo->model = model;
+	memo->way = (int)way;
+	memo->index_version = sched->index.last_version;
+	memo->cold_version = sched->cold_slots.version;
+	site_copy(&memo->site, site);
+}
+
+static bool recall(const struct sched *sched, const struct model *model, enum replica_way way,
+                   struct site *site)
+{
+	const struct site_memo *memo = &sched->site_memo;
+
+	if (memo->model != model || memo->way != (int)way ||
+	    memo->index_version != sched->index.last_version ||
+	    memo->cold_version != sched->cold_slots.version)
+		return false;
+	site_copy(site, &memo->site);
+	return true;
+}
+
 static bool find(struct sched *sched, struct model *model, enum replica_way way, struct site *site)
 {
 	struct site_need need = site_need_of(model);
@@ -148,9 +173,13 @@ static bool find(struct sched *sched, struct model *model, enum replica_way way,
 	sched_prepare(sched);
 	if (found_nothing_before(sched, model, way))
 		return false;
-	if (way == REPLICA_FIT ? site_find(sched, &need, site)
-	                       : site_find_evicting(sched, &need, site))
+	if (recall(sched, model, way, site))
 		return true;
+	if (way == REPLICA_FIT ? site_find(sched, &need, site)
+	                       : site_find_evicting(sched, &need, site)) {
+		remember(sched, model, way, site);
+		return true;
+	}
 	if (way == REPLICA_FIT) {
 		model->failed_version = sched->index.free_version;
 	} else {
@@ -314,6 +343,7 @@ void replica_serve(struct sched *sched, struct tenant *tenant)
 
 void replica_close(struct sched *sched)
 {
+	sched->site_memo.model = NULL;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->open_model_first = sched->tenants.all[i]->open_model_count =
 		    0;

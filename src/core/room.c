@@ -11,6 +11,7 @@
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
+#define VICTIMS_PER_UNIT 32 /* looked at in vain */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -48,6 +49,8 @@ bool room_begin(struct sched *sched, enum room_kind kind)
 bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind)
 {
 	(void)sched;
+	if (tenant->group_count == 0)
+		return false;
 	switch (kind) {
 	case ROOM_RECLAIM:
 		return tenant->r.can_preempt_others && fairshare_within(tenant, NULL, NULL);
@@ -65,44 +68,47 @@ static bool is_waiting_instead(const struct sched *sched, const struct job *job)
 	       sched_now(sched) <= job->promise->r.start_ms + WAIT_SLACK_MS;
 }
 
-static int64_t search_id(const struct job_class *class, enum room_kind kind)
+static int64_t search_id(const struct job_group *group, enum room_kind kind)
 {
-	return (int64_t)(hash_combine(class->key, kind) >> 1);
+	return (int64_t)(hash_combine(group->key, kind) >> 1);
 }
 
-/* What an attempt for the class asks for. */
-static const struct amounts *asked_by(struct sched *sched, struct job_class *class)
+/* What an attempt for the group asks for. */
+static const struct amounts *asked_by(struct sched *sched, struct job_group *group)
 {
-	struct shape *shape = class->shape;
+	struct shape *shape = group->shape;
 	int64_t smallest = sched_totals(sched)->smallest_mib + 1;
 
 	if (shape->asked_mib != smallest) {
-		struct queue_entry *entry = queue_first(&class->queue, sched_now(sched));
-		const struct job *job =
-		    (const struct job *)(void *)((char *)entry - offsetof(struct job, entry));
+		const struct job *job = class_first(group->classes[0], sched_now(sched));
 		shape->asked = job_amounts(sched, job, shape->tasks);
 		shape->asked_mib = smallest;
 	}
 	return &shape->asked;
 }
 
-bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind)
+int64_t room_lowest_priority(const struct tenant *tenant)
 {
-	const struct rank_entry *victim;
+	const struct rank_entry *first = ranktree_first(&tenant->victims);
 
-	if (kind == ROOM_PREEMPT) {
-		victim = ranktree_first(&class->tenant->victims);
-		return victim && victim->major < class->priority;
-	}
-	if (kind == ROOM_CONSOLIDATE && !class->preemptible)
+	return first ? first->major : INT64_MAX;
+}
+
+bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind)
+{
+	if (room_is_hopeless(sched, group, group->highest, kind))
 		return false;
-	const struct amounts *asked = asked_by(sched, class);
+	if (kind == ROOM_PREEMPT)
+		return group->highest > room_lowest_priority(group->tenant);
+	if (kind == ROOM_CONSOLIDATE && !group->preemptible)
+		return false;
+	const struct amounts *asked = asked_by(sched, group);
 	if (kind == ROOM_EVICT)
 		return asked->of[AMOUNT_GPU] > 0;
 	if (kind == ROOM_CONSOLIDATE && asked->of[AMOUNT_GPU] > sched->room.free_gpu)
 		return false;
 	return (kind == ROOM_CONSOLIDATE && !sched->room.entitled) ||
-	       fairshare_within(class->tenant, NULL, asked);
+	       fairshare_within(group->tenant, NULL, asked);
 }
 
 static void release_victim(struct sched *sched, const struct victim *victim)
@@ -418,96 +424,124 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 			evict(sched, &room->victims[room->chosen[i]], search->job);
 }
 
-/* Whether `class` asks for at least what `other` asked for, in the same way, and
- * may take from no more than that one. Both are of one tenant. */
-static bool is_no_easier(const struct job_class *class, const struct job_class *other,
-                         enum room_kind kind)
+/* Whether one shape asks for at least what the other asks for, in the same way. */
+static bool is_no_smaller(const struct shape *a, const struct shape *b)
 {
-	const struct shape *a = class->shape, *b = other->shape;
 	const struct request *x = &a->request, *y = &b->request;
 
-	if (class->preemptible != other->preemptible ||
-	    (kind == ROOM_PREEMPT && class->priority > other->priority))
-		return false;
-	if (a == b)
-		return true;
-	return a->filter == b->filter && a->closeness == b->closeness &&
-	       a->closeness_required >= b->closeness_required && x->gpu_kind == y->gpu_kind &&
-	       x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
-	       x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
-	       x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
-	       a->tasks >= b->tasks && a->split_gpus >= b->split_gpus;
+	return a == b ||
+	       (a->filter == b->filter && a->closeness == b->closeness &&
+	        a->closeness_required >= b->closeness_required && x->gpu_kind == y->gpu_kind &&
+	        x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
+	        x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
+	        x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
+	        a->tasks >= b->tasks && a->split_gpus >= b->split_gpus);
 }
 
-bool room_is_hopeless(const struct sched *sched, const struct job_class *class, enum room_kind kind)
+/* Whether jobs of the group and priority ask for no less than what was hopeless,
+ * and may take from no more. Both are of one tenant. */
+static bool is_no_easier(const struct job_group *group, int64_t priority,
+                         const struct hopeless *other, enum room_kind kind)
 {
-	const struct tenant *tenant = class->tenant;
-	const struct shape *shape = class->shape;
-	int preemptible = class->preemptible;
+	return group->preemptible == other->group->preemptible &&
+	       (kind != ROOM_PREEMPT || priority <= other->priority) &&
+	       (group == other->group ||
+	        (other->group->anchor == 0 && is_no_smaller(group->shape, other->group->shape)));
+}
 
-	if (shape->hopeless[preemptible].round == sched->room.round &&
-	    shape->hopeless[preemptible].tenant == tenant &&
-	    (kind != ROOM_PREEMPT || class->priority <= shape->hopeless[preemptible].priority))
+static void remember_hopeless(const struct sched *sched, struct job_group *group, int64_t priority)
+{
+	bool known = group->hopeless_round == sched->room.round;
+
+	group->hopeless_priority = known ? max64(group->hopeless_priority, priority) : priority;
+	group->hopeless_round = sched->room.round;
+}
+
+bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
+                      enum room_kind kind)
+{
+	const struct tenant *tenant = group->tenant;
+
+	if (group->hopeless_round == sched->room.round &&
+	    (kind != ROOM_PREEMPT || priority <= group->hopeless_priority))
 		return true;
 	for (size_t i = 0; i < tenant->hopeless_count; i++)
-		if (is_no_easier(class, tenant->hopeless[i], kind))
+		if (is_no_easier(group, priority, &tenant->hopeless[i], kind)) {
+			remember_hopeless(sched, group, priority);
 			return true;
+		}
 	return false;
 }
 
-static void note_hopeless(const struct sched *sched, struct job_class *class, enum room_kind kind)
+static void note_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
+                          enum room_kind kind)
 {
-	struct tenant *tenant = class->tenant;
-	struct shape *shape = class->shape;
+	struct tenant *tenant = group->tenant;
 
-	if (room_is_hopeless(sched, class, kind))
+	if (room_is_hopeless(sched, group, priority, kind))
 		return;
 	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
-	tenant->hopeless[tenant->hopeless_count++] = class;
-	shape->hopeless[class->preemptible].tenant = tenant;
-	shape->hopeless[class->preemptible].round = sched->room.round;
-	shape->hopeless[class->preemptible].priority = class->priority;
+	tenant->hopeless[tenant->hopeless_count++] = (struct hopeless){ group, priority };
+	remember_hopeless(sched, group, priority);
 }
 
 /* What failed in this round, or in this state, is not tried again, nor is what
  * is no easier. */
-static bool failed_before(const struct sched *sched, struct job_class *class, enum room_kind kind)
+static bool failed_before(const struct sched *sched, const struct job *job, enum room_kind kind)
 {
-	if (room_is_hopeless(sched, class, kind))
+	struct job_group *group = job->class->group;
+
+	if (room_is_hopeless(sched, group, job->r.priority, kind))
 		return true;
-	if (class->room_failed[kind] != sched->pass.state ||
-	    sched_now(sched) >= class->room_retry_ms[kind])
+	if (group->failed[kind].state != sched->pass.state ||
+	    (kind == ROOM_PREEMPT && group->failed[kind].job_id != job->r.id) ||
+	    sched_now(sched) >= group->failed[kind].retry_ms)
 		return false;
-	note_hopeless(sched, class, kind);
+	note_hopeless(sched, group, job->r.priority, kind);
 	return true;
 }
 
-void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind)
+void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind)
 {
-	if (backoff_pauses(sched, search_id(class, kind)))
-		note_hopeless(sched, class, kind);
+	int64_t priority;
+
+	if (sched->backoffs.by_id.count == 0)
+		return;
+	for (size_t g = 0; g < tenant->group_count; g++)
+		if (backoff_pauses(sched, search_id(tenant->groups[g], kind), &priority))
+			note_hopeless(sched, tenant->groups[g], priority, kind);
+}
+
+/* A search found nothing. Long ones pause, short ones are not repeated before
+ * something changes. */
+static void note_failure(struct sched *sched, const struct job *job, enum room_kind kind,
+                         uint64_t state)
+{
+	struct job_group *group = job->class->group;
+	size_t looked_at = kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
+
+	note_hopeless(sched, group, job->r.priority, kind);
+	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
+		sched->pass.units -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
+		return;
+	}
+	group->failed[kind].state = state;
+	group->failed[kind].job_id = job->r.id;
+	group->failed[kind].retry_ms = sched->room.retry_ms;
 }
 
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 {
 	struct search search = pass_search(sched, job);
-	struct job_class *class = job->class;
 	uint64_t state = sched->pass.state;
 
-	if (!room_may_help(sched, class, kind) || is_waiting_instead(sched, job) ||
-	    failed_before(sched, class, kind))
+	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
+	    failed_before(sched, job, kind))
 		return false;
-	search.ignore_promises = true;
 	if (kind == ROOM_EVICT && evict_for_job(sched, &search))
 		return true;
 	if (kind == ROOM_EVICT || !room_find(sched, &search, kind)) {
-		size_t looked_at =
-		    kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
-		note_hopeless(sched, class, kind);
-		if (!backoff_begin(sched, search_id(class, kind), (int64_t)looked_at)) {
-			class->room_failed[kind] = state;
-			class->room_retry_ms[kind] = sched->room.retry_ms;
-		}
+		note_failure(sched, job, kind, state);
 		return false;
 	}
 	struct comparison compared = compare(sched, job);

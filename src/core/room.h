@@ -62,14 +62,19 @@ struct room {
 bool room_begin(struct sched *sched, enum room_kind kind);
 
 /* Whether it is worth looking for victims: for any job of the tenant, and for
- * the first job of the class. Cheap, and true wherever room_make could succeed. */
+ * any of the group. Cheap, and true wherever room_make could succeed. */
 bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind);
-bool room_may_help(struct sched *sched, struct job_class *class, enum room_kind kind);
+bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind);
+/* The lowest priority of what runs for the tenant and may be stopped: jobs that
+ * would preempt there have to be above it. INT64_MAX: nothing. */
+int64_t room_lowest_priority(const struct tenant *tenant);
 /* Whether the same, or something that is no harder, was found in this round to
  * have no room; searches that pause (see backoff.h) count when they are noted. */
-bool room_is_hopeless(const struct sched *sched, const struct job_class *class,
+bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
                       enum room_kind kind);
-void room_note_pause(const struct sched *sched, struct job_class *class, enum room_kind kind);
+/* Notes those of the tenant that pause. What pauses leaves alone what is no easier,
+ * so all are noted before others are looked at. */
+void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind);
 
 /* Looks for the victims that cost least: by tenant in the reverse order of fair
  * share, lowest priority first, then the least time since start or checkpoint;

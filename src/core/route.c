@@ -110,34 +110,57 @@ static void tell(struct sched *sched, const struct request_entry *entry, enum ro
 			  .reason = reason });
 }
 
-/* After requests in flight in the slot came or went. */
-static void reorder(struct slot *slot)
+/* The slot that the model's next request goes to; NULL: none has a place. */
+static struct slot *best_slot(const struct model *model)
 {
-	const struct node *node = slot->reservation->node;
-	struct heap *open = &slot->model->open;
+	const struct heap *open = &model->open;
+
+	if (open->count < 2 || model->counts.routable > ROUTE_SCAN)
+		return heap_first(open);
+	struct slot *best = open->items[0];
+	for (size_t i = 1; i < open->count; i++)
+		if (route_before(open->items[i], best))
+			best = open->items[i];
+	return best;
+}
+
+/* Slots whose order depends on the node's requests leave their heaps before these
+ * change and come back afterwards: several may be in one heap. */
+static void unlist_rivals(const struct node *node)
+{
+	for (int i = 0; i < node->rival_count; i++)
+		if (node->rivals[i]->open_place >= 0)
+			heap_remove(&node->rivals[i]->model->open, node->rivals[i]);
+}
+
+static void list(struct slot *slot)
+{
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
 
-	if (heap_has(open, slot) != has_place)
-		(has_place ? heap_push : heap_remove)(open, slot);
-	else if (has_place)
-		heap_update(open, slot);
-	for (int i = 0; i < node->rival_count; i++) {
-		struct slot *rival = node->rivals[i];
-		if (rival != slot && rival->open_place >= 0)
-			heap_update(&rival->model->open, rival);
-	}
+	if ((slot->open_place >= 0) != has_place)
+		(has_place ? heap_push : heap_remove)(&slot->model->open, slot);
+}
+
+static void list_rivals(const struct node *node)
+{
+	for (int i = 0; i < node->rival_count; i++)
+		list(node->rivals[i]);
 }
 
 static void count_active(struct sched *sched, struct slot *slot, int64_t change)
 {
+	struct node *node = slot->reservation->node;
+
+	unlist_rivals(node);
 	slot->active += change;
 	slot->model->active += change;
-	slot->reservation->node->active += change;
+	node->active += change;
 	INVARIANT(slot->active >= 0 && slot->active <= slot->r.concurrency);
 	slot->r.used_ms = sched_now(sched);
+	list(slot);
+	list_rivals(node);
 	if (slot->cold)
 		slot_settle(sched, slot);
-	reorder(slot);
 }
 
 static void grant(struct sched *sched, struct request_entry *entry, struct slot *slot)
@@ -179,7 +202,7 @@ void route_serve(struct sched *sched, struct model *model)
 {
 	struct slot *slot;
 
-	while (model->waiting.first && (slot = heap_first(&model->open))) {
+	while (model->waiting.first && (slot = best_slot(model))) {
 		struct request_entry *entry = model->waiting.first;
 		queue_remove_entry(sched, entry);
 		grant(sched, entry, slot);
@@ -253,7 +276,7 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
 	entry->number = ++routes->last_number;
 	map_put(&routes->by_id, entry->id, entry);
-	struct slot *slot = heap_first(&model->open);
+	struct slot *slot = best_slot(model);
 	if (is_refused(sched, entry)) {
 		entry_end(routes, entry);
 	} else if (slot) {

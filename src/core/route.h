@@ -65,7 +65,10 @@ void route_end_all(struct sched *sched, struct model *model, enum route_outcome 
 /* Ends what was not renewed in time. */
 void route_expire(struct sched *sched);
 
-/* The order of a model's slots that have a place. */
+/* The order of a model's slots that have a place. It depends on what else their
+ * nodes do, so that keeping it costs more than finding the first of a few: the
+ * heap is in order only where a model has more than ROUTE_SCAN that can be used. */
+#define ROUTE_SCAN 16
 bool route_before(const void *a, const void *b);
 
 /* Panics unless all counts equal a recount. */

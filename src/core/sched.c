@@ -261,6 +261,7 @@ static void due_slots(struct sched *sched)
 
 static void time_passed(struct sched *sched)
 {
+	sched->meta.timed_ms = sched_now(sched);
 	late_releases(sched);
 	due_jobs(sched);
 	route_expire(sched);
@@ -370,13 +371,14 @@ static bool configure(struct sched *sched, const struct config_record *config, s
 static void begin_term(struct sched *sched)
 {
 	sched->meta.term++;
+	/* First, so that a core that is loaded, which has no requests, does the same. */
+	route_reset(sched);
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		struct node *node = sched->cluster.nodes[i];
 		node->r.reported = false;
 		sched_dirty_node(sched, node);
 		slot_node_changed(sched, node);
 	}
-	route_reset(sched);
 	sched_cluster_changed(sched, true);
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "core/group.h"
 #include "core/job.h"
 
 #define LENGTH_MAX 40
@@ -186,43 +187,70 @@ static struct shape *intern_shape(struct shapes *shapes, const struct shape *wan
 
 static void free_shape(struct shape *shape)
 {
-	free(shape->classes);
+	free(shape->groups);
 	free(shape);
 }
 
-static uint64_t hash_class(const struct job_class *class)
+static uint64_t hash_group(const struct job_group *group)
 {
-	uint64_t hash = hash_number((uint64_t) class->tenant->r.id);
-	hash = hash_combine(hash, (uint64_t) class->shape->number);
-	hash = hash_combine(hash, (uint64_t) class->priority);
-	return hash_combine(hash, (uint64_t) class->length * 2 + class->preemptible);
+	uint64_t hash = hash_number((uint64_t)group->tenant->r.id);
+	hash = hash_combine(hash, (uint64_t)group->shape->number);
+	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);
 }
 
-static bool same_class(const void *item, const void *wanted)
+static bool same_group(const void *item, const void *wanted)
 {
-	const struct job_class *a = item, *b = wanted;
-	return a->tenant == b->tenant && a->shape == b->shape && a->priority == b->priority &&
-	       a->length == b->length && a->preemptible == b->preemptible;
+	const struct job_group *a = item, *b = wanted;
+	return a->tenant == b->tenant && a->shape == b->shape && a->preemptible == b->preemptible &&
+	       a->anchor == b->anchor;
 }
 
-static struct job_class *find_class(const struct shapes *shapes, const struct job_class *wanted,
-                                    int64_t *key)
+/* Unlike hash_group, without numbers that depend on what came first. */
+static uint64_t stable_key(const struct job_group *group)
 {
-	return find(&shapes->classes, hash_class(wanted), same_class, wanted, key);
-}
-
-/* Unlike hash_class, without numbers that depend on what came first. */
-static uint64_t stable_key(const struct job_class *class)
-{
-	const struct shape *shape = class->shape;
+	const struct shape *shape = group->shape;
 	uint64_t hash = hash_combine(hash_request(&shape->request), (uint64_t)shape->tasks);
 	hash = hash_combine(hash, (uint64_t)shape->split_gpus);
 	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
 	hash = hash_combine(hash, hash_text(shape->filter->models));
 	hash = hash_combine(hash, hash_text(shape->filter->labels));
-	hash = hash_combine(hash, (uint64_t) class->tenant->r.id);
+	hash = hash_combine(hash, (uint64_t)group->tenant->r.id);
+	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);
+}
+
+static struct job_group *intern_group(struct shapes *shapes, const struct job_group *wanted)
+{
+	int64_t key;
+	struct job_group *group =
+	    find(&shapes->groups, hash_group(wanted), same_group, wanted, &key);
+	if (!group) {
+		group = NEW(struct job_group);
+		*group = *wanted;
+		group->key = stable_key(wanted);
+		group_init(group);
+		map_put(&shapes->groups, key, group);
+	}
+	return group;
+}
+
+static uint64_t hash_class(const struct job_class *class)
+{
+	uint64_t hash = hash_group(class->group);
 	hash = hash_combine(hash, (uint64_t) class->priority);
-	return hash_combine(hash, (uint64_t) class->length * 2 + class->preemptible);
+	return hash_combine(hash, (uint64_t) class->length);
+}
+
+static bool same_class(const void *item, const void *wanted)
+{
+	const struct job_class *a = item, *b = wanted;
+	return same_group(a->group, b->group) && a->priority == b->priority &&
+	       a->length == b->length;
+}
+
+/* Where the job has to grow beside what it has. */
+static int64_t anchor_of(const struct job *job)
+{
+	return job->r.closeness_required && job_active(job) > 0 ? job->r.id : 0;
 }
 
 struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct queue_rule rule)
@@ -235,64 +263,96 @@ struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct qu
 		.closeness_required = job->r.closeness_required,
 		.filter = job->filter,
 	};
-	const struct job_class wanted = {
+	struct job_group group = {
 		.tenant = job->tenant,
 		.shape = intern_shape(shapes, &shape),
+		.preemptible = job->r.preemptible,
+		.anchor = anchor_of(job),
+	};
+	struct job_class wanted = {
+		.group = &group,
+		.tenant = group.tenant,
+		.shape = group.shape,
 		.priority = job->r.priority,
 		.length = length_of(job->s.expected_ms),
-		.preemptible = job->r.preemptible,
-		.shape_place = -1,
-		.tenant_place = -1,
-		.pass_place = -1,
 	};
 	int64_t key;
-	struct job_class *class = find_class(shapes, &wanted, &key);
+	struct job_class *class =
+	    find(&shapes->classes, hash_class(&wanted), same_class, &wanted, &key);
 	if (!class) {
 		class = NEW(struct job_class);
+		wanted.group = intern_group(shapes, &group);
 		*class = wanted;
-		class->key = stable_key(&wanted);
-		queue_init(&class->queue, rule);
+		class_init(class, rule);
+		class->next = class->group->made;
+		class->group->made = class;
 		map_put(&shapes->classes, key, class);
 	}
 	return class;
 }
 
-static void free_class(struct job_class *class)
-{
-	queue_free(&class->queue);
-	free(class);
-}
-
-/* Those behind it in its chain may be where they are because of it, so they
- * are put in anew. */
-static void forget_class(struct shapes *shapes, struct job_class *class)
+/* Takes the item, which is in the map, out. Those behind it in its chain may be
+ * where they are because of it, so they are put in anew. */
+static void forget(struct map *map, uint64_t (*hash)(const void *), same_kind *same, void *item)
 {
 	int64_t key, other_key;
-	struct job_class *behind;
-	class->shape->opened[0] = class->shape->opened[1] = NULL;
-	INVARIANT(queue_count(&class->queue) == 0);
-	INVARIANT(find_class(shapes, class, &key) == class);
-	map_remove(&shapes->classes, key);
-	while ((behind = map_remove(&shapes->classes, key = next_key(key)))) {
-		find_class(shapes, behind, &other_key);
-		map_put(&shapes->classes, other_key, behind);
+	void *behind;
+	INVARIANT(find(map, hash(item), same, item, &key) == item);
+	map_remove(map, key);
+	while ((behind = map_remove(map, key = next_key(key)))) {
+		find(map, hash(behind), same, behind, &other_key);
+		map_put(map, other_key, behind);
 	}
-	free_class(class);
+}
+
+static uint64_t hash_any_class(const void *class)
+{
+	return hash_class(class);
+}
+
+static uint64_t hash_any_group(const void *group)
+{
+	return hash_group(group);
+}
+
+/* Frees the group, for which nobody waits, and its classes. */
+static void forget_group(struct shapes *shapes, struct job_group *group)
+{
+	INVARIANT(group->class_count == 0);
+	for (struct job_class *class = group->made, *next; class; class = next) {
+		next = class->next;
+		forget(&shapes->classes, hash_any_class, same_class, class);
+		class_free(class);
+	}
+	forget(&shapes->groups, hash_any_group, same_group, group);
+	group_free(group);
+}
+
+void shapes_sweep(struct shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->spent_count; i++) {
+		shapes->spent[i]->spent = false;
+		if (shapes->spent[i]->class_count == 0)
+			forget_group(shapes, shapes->spent[i]);
+	}
+	shapes->spent_count = 0;
 }
 
 void shapes_forget_tenant(struct shapes *shapes, struct tenant *tenant)
 {
-	struct job_class **found = NULL;
+	struct job_group **found = NULL;
 	size_t count = 0, capacity = 0;
-	for (size_t i = 0; i < shapes->classes.capacity; i++) {
-		struct job_class *class = shapes->classes.entries[i].value;
-		if (class && class->tenant == tenant) {
+
+	shapes_sweep(shapes);
+	for (size_t i = 0; i < shapes->groups.capacity; i++) {
+		struct job_group *group = shapes->groups.entries[i].value;
+		if (group && group->tenant == tenant) {
 			array_reserve(found, capacity, count + 1);
-			found[count++] = class;
+			found[count++] = group;
 		}
 	}
 	for (size_t i = 0; i < count; i++)
-		forget_class(shapes, found[i]);
+		forget_group(shapes, found[i]);
 	free(found);
 }
 
@@ -301,89 +361,8 @@ void shapes_rerule(struct shapes *shapes, struct queue_rule rule, int64_t now_ms
 	for (size_t i = 0; i < shapes->classes.capacity; i++) {
 		struct job_class *class = shapes->classes.entries[i].value;
 		if (class)
-			queue_rerule(&class->queue, rule, now_ms);
+			class_rerule(class, rule, now_ms);
 	}
-}
-
-static void list_active(struct shapes *shapes, struct shape *shape)
-{
-	array_reserve(shapes->active, shapes->active_capacity, shapes->active_count + 1);
-	shape->active_place = (int64_t)shapes->active_count;
-	shapes->active[shapes->active_count++] = shape;
-}
-
-static void unlist_active(struct shapes *shapes, struct shape *shape)
-{
-	struct shape *last = shapes->active[--shapes->active_count];
-	shapes->active[shape->active_place] = last;
-	last->active_place = shape->active_place;
-	shape->active_place = -1;
-}
-
-static void list_class(struct shapes *shapes, struct job_class *class)
-{
-	struct shape *shape = class->shape;
-	struct tenant *tenant = class->tenant;
-	if (shape->class_count == 0)
-		list_active(shapes, shape);
-	array_reserve(shape->classes, shape->class_capacity, shape->class_count + 1);
-	class->shape_place = (int64_t)shape->class_count;
-	shape->classes[shape->class_count++] = class;
-	array_reserve(tenant->classes, tenant->class_capacity, tenant->class_count + 1);
-	class->tenant_place = (int64_t)tenant->class_count;
-	tenant->classes[tenant->class_count++] = class;
-}
-
-/* The last one of each list takes its place there. */
-static void unlist_class(struct shapes *shapes, struct job_class *class)
-{
-	struct shape *shape = class->shape;
-	struct tenant *tenant = class->tenant;
-	struct job_class *last = shape->classes[--shape->class_count];
-	shape->classes[class->shape_place] = last;
-	last->shape_place = class->shape_place;
-	last = tenant->classes[--tenant->class_count];
-	tenant->classes[class->tenant_place] = last;
-	last->tenant_place = class->tenant_place;
-	class->shape_place = class->tenant_place = -1;
-	if (shape->class_count == 0)
-		unlist_active(shapes, shape);
-}
-
-int64_t job_urgent_from(const struct job *job)
-{
-	if (job->r.deadline_ms <= 0)
-		return 0;
-	int64_t expected_ms = min64(job->s.expected_ms, job->r.deadline_ms / 2);
-	return max64(job->r.deadline_ms - 2 * expected_ms, 1);
-}
-
-void class_push(struct shapes *shapes, struct job_class *class, struct job *job, int64_t now_ms)
-{
-	INVARIANT(!job->class && job->tenant == class->tenant);
-	INVARIANT(job->r.priority == class->priority);
-	job->entry = (struct queue_entry){
-		.priority = job->r.priority,
-		.queued_ms = job_age_from(job),
-		.number = job_turn(job),
-		.urgent_ms = job_urgent_from(job),
-		.place = -1,
-	};
-	if (queue_count(&class->queue) == 0)
-		list_class(shapes, class);
-	queue_push(&class->queue, &job->entry, now_ms);
-	job->class = class;
-	class->tenant->queued++;
-}
-
-void class_remove(struct shapes *shapes, struct job_class *class, struct job *job)
-{
-	INVARIANT(job->class == class);
-	queue_remove(&class->queue, &job->entry);
-	job->class = NULL;
-	class->tenant->queued--;
-	if (queue_count(&class->queue) == 0)
-		unlist_class(shapes, class);
 }
 
 int length_of(int64_t expected_ms)
@@ -405,7 +384,11 @@ void shapes_free(struct shapes *shapes)
 {
 	for (size_t i = 0; i < shapes->classes.capacity; i++) {
 		if (shapes->classes.entries[i].value)
-			free_class(shapes->classes.entries[i].value);
+			class_free(shapes->classes.entries[i].value);
+	}
+	for (size_t i = 0; i < shapes->groups.capacity; i++) {
+		if (shapes->groups.entries[i].value)
+			group_free(shapes->groups.entries[i].value);
 	}
 	for (size_t i = 0; i < shapes->filters.capacity; i++) {
 		if (shapes->filters.entries[i].value)
@@ -414,9 +397,11 @@ void shapes_free(struct shapes *shapes)
 	for (size_t i = 0; i < shapes->count; i++)
 		free_shape(shapes->all[i]);
 	map_free(&shapes->shapes);
+	map_free(&shapes->groups);
 	map_free(&shapes->classes);
 	map_free(&shapes->filters);
 	free(shapes->all);
 	free(shapes->active);
+	free(shapes->spent);
 	*shapes = (struct shapes){ 0 };
 }

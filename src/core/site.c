@@ -9,8 +9,10 @@
 
 /* Below this many nodes every one that may fit is looked at. */
 #define EXHAUSTIVE_NODES 2048
-#define WALK_MAX 4096 /* idle slots that are tried one by one */
-#define TIES_MAX 16   /* of those that cost the same */
+#define WALK_MAX 4096     /* idle slots that are tried one by one */
+#define TIES_MAX 16       /* of those that cost the same */
+#define PROMISING_NODES 8 /* of more, those that are looked at closely */
+#define COMPARED_NODES 32 /* up to so many, nodes where as much is lost are compared by policy */
 
 struct site_need site_need_of(struct model *model)
 {
@@ -144,6 +146,58 @@ bool site_find(struct sched *sched, const struct site_need *need, struct site *s
 	       (sched->index.releasing_count > 0 && find_later(sched, need, asks, count, site));
 }
 
+/* Slots that have to go from the GPU at least; INT32_MAX: that is not enough. */
+static int32_t least_on_gpu(const struct ask *ask, const struct gpu *gpu)
+{
+	int64_t lack = ask->mib - gpu_free_later(gpu);
+
+	if (lack <= 0)
+		return 0;
+	if (lack > gpu->cold_mib)
+		return INT32_MAX;
+	return (int32_t)((lack + gpu->cold_largest_mib - 1) / gpu->cold_largest_mib);
+}
+
+/* Slots that have to go from the node at least, by the sum over the GPUs that
+ * need least; INT32_MAX: the ask cannot be met there. Nothing is said about
+ * parts that depend on the GPU. */
+static int32_t least_on_node(const struct ask *ask, const struct node *node)
+{
+	int32_t least[GPUS_PER_NODE_MAX];
+	int64_t sum = 0;
+	int count = 0;
+
+	if (ask->task || ask->total)
+		return node->gpu_count < ask->count ? INT32_MAX : 1;
+	for (int i = 0; i < node->gpu_count; i++) {
+		int32_t on_gpu = least_on_gpu(ask, node->gpus[i]);
+		int at = count++;
+		for (; at > 0 && least[at - 1] > on_gpu; at--)
+			least[at] = least[at - 1];
+		least[at] = on_gpu;
+	}
+	if (count < ask->count || least[ask->count - 1] == INT32_MAX)
+		return INT32_MAX;
+	for (int i = 0; i < ask->count; i++)
+		sum += least[i];
+	return (int32_t)max64((sum + node->cold_span - 1) / node->cold_span, 1);
+}
+
+/* The least over all asks, counted once in a search. */
+static int32_t least_of_all(const struct sched *sched, const struct ask *asks, int count,
+                            struct node *node)
+{
+	if (node->least_search == sched->cold_slots.search)
+		return node->least;
+	node->least = INT32_MAX;
+	for (int i = 0; i < count && node->least > 1; i++) {
+		int32_t least = least_on_node(&asks[i], node);
+		node->least = least < node->least ? least : node->least;
+	}
+	node->least_search = sched->cold_slots.search;
+	return node->least;
+}
+
 /* Whether one of its GPUs would have enough for the smallest part. */
 static bool may_suffice(const struct slot *slot, const struct ask *asks, int count)
 {
@@ -168,8 +222,8 @@ static bool evict_one(struct sched *sched, const struct site_need *need, const s
 	struct site site;
 
 	if ((need->only && need->only != node) || slot->model == need->model ||
-	    slot->reservation->phase != PHASE_LIVE || !may_suffice(slot, asks, count) ||
-	    !plot_begin(&plot, sched, need, node, false))
+	    slot->reservation->phase != PHASE_LIVE || least_of_all(sched, asks, count, node) > 1 ||
+	    !may_suffice(slot, asks, count) || !plot_begin(&plot, sched, need, node, false))
 		return false;
 	plot_offer(&plot, slot);
 	plot_go(&plot, 0);
@@ -204,34 +258,99 @@ static bool find_single(struct sched *sched, const struct site_need *need, const
 	return site->node != NULL;
 }
 
+/* Whether the node could have something better than the best so far. Among very
+ * many nodes those that could at best be as good are passed over. */
+static bool may_be_better(const struct sched *sched, const struct ask *ask, const struct node *node,
+                          const struct site *best)
+{
+	int32_t count = least_on_node(ask, node);
+
+	if (count == INT32_MAX || !best->node)
+		return count != INT32_MAX;
+	if (count != best->evicted_count)
+		return count < best->evicted_count;
+	int64_t reload_ms = count * node->cold_reload_ms;
+	if (reload_ms != best->reload_ms)
+		return reload_ms < best->reload_ms;
+	if (node->cold_used_ms != best->used_ms)
+		return node->cold_used_ms < best->used_ms;
+	return ask->count < best->part_count || sched->cluster.node_count <= COMPARED_NODES;
+}
+
 static void evict_on_node(struct sched *sched, const struct site_need *need, const struct ask *asks,
                           int count, struct node *node, struct site *best)
 {
 	struct plot plot;
 	struct site site;
+	bool begun = false;
 
-	if (!plot_begin(&plot, sched, need, node, false))
-		return;
-	plot_offer_all(&plot);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
+		if (!may_be_better(sched, &asks[i], node, best))
+			continue;
+		if (!begun && !plot_begin(&plot, sched, need, node, false))
+			return;
+		if (!begun)
+			plot_offer_all(&plot);
+		begun = true;
 		if (plot_evict(&plot, &asks[i], best->node ? best->evicted_count : INT32_MAX,
 		               &site) &&
 		    (!best->node || site_better(&site, best)))
 			site_copy(best, &site);
+	}
 }
 
-/* Several have to go: node by node. */
+/* Whether a seems to lose less than b, before either is looked at closely. */
+static bool promises_more(const struct node *a, const struct node *b)
+{
+	if (a->least != b->least)
+		return a->least < b->least;
+	if (a->cold_reload_ms != b->cold_reload_ms)
+		return a->cold_reload_ms < b->cold_reload_ms;
+	if (a->cold_used_ms != b->cold_used_ms)
+		return a->cold_used_ms < b->cold_used_ms;
+	return a->slot < b->slot;
+}
+
+/* The nodes that promise most, best first; all, where there are few. */
+static int promising(struct sched *sched, const struct site_need *need, const struct ask *asks,
+                     int count, struct node **nodes)
+{
+	int most = sched->cluster.node_count > COMPARED_NODES ? PROMISING_NODES : COMPARED_NODES;
+	int found = 0;
+
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		struct node *node = sched->cluster.by_slot[i];
+		if (node->cold == 0 || !bitset_has(&need->filter->nodes, i) ||
+		    (need->only && need->only != node) ||
+		    least_of_all(sched, asks, count, node) == INT32_MAX ||
+		    (found == most && !promises_more(node, nodes[most - 1])))
+			continue;
+		int at = found < most ? found++ : most - 1;
+		for (; at > 0 && promises_more(node, nodes[at - 1]); at--)
+			nodes[at] = nodes[at - 1];
+		nodes[at] = node;
+	}
+	return found;
+}
+
+/* Several have to go: node by node. What a node promises may not hold, for lack
+ * of CPU or because of minimums: then the others are looked at in turn. */
 static bool find_several(struct sched *sched, const struct site_need *need, const struct ask *asks,
                          int count, struct site *site)
 {
-	const struct bitset *allowed = &need->filter->nodes;
+	struct node *nodes[COMPARED_NODES];
+	int found = promising(sched, need, asks, count, nodes);
 	int64_t left =
 	    sched->cluster.node_count > EXHAUSTIVE_NODES ? sched->config.search_width : INT64_MAX;
 
-	for (size_t i = 0; i < sched->cluster.node_count && left > 0; i++) {
+	for (int i = 0; i < found; i++)
+		evict_on_node(sched, need, asks, count, nodes[i], site);
+	for (size_t i = 0;
+	     i < sched->cluster.node_count && found == PROMISING_NODES && left > 0 && !site->node;
+	     i++) {
 		struct node *node = sched->cluster.by_slot[i];
-		if (node->cold == 0 || !bitset_has(allowed, i) ||
-		    (need->only && need->only != node))
+		if (node->cold == 0 || !bitset_has(&need->filter->nodes, i) ||
+		    (need->only && need->only != node) || node->least == INT32_MAX)
 			continue;
 		evict_on_node(sched, need, asks, count, node, site);
 		left--;
@@ -247,6 +366,7 @@ bool site_find_evicting(struct sched *sched, const struct site_need *need, struc
 	if (sched->cold_slots.by_cost.count == 0)
 		return false;
 	prepare(sched, need);
+	sched->cold_slots.search++;
 	site->node = NULL;
 	return find_single(sched, need, asks, count, site) ||
 	       find_several(sched, need, asks, count, site);

@@ -31,6 +31,15 @@ struct site {
 	int64_t score; /* lower is better */
 };
 
+/* The last site that was found, as long as nothing has changed since: opening a
+ * model in a pass and serving it look for the same. */
+struct site_memo {
+	struct model *model; /* NULL: none is kept */
+	int way;             /* enum replica_way */
+	uint64_t index_version, cold_version;
+	struct site site;
+};
+
 /* Whether a is better than b; all is compared. Copies only what is used. */
 bool site_better(const struct site *a, const struct site *b);
 void site_copy(struct site *to, const struct site *from);

@@ -151,7 +151,7 @@ static bool may_load(const struct slot *slot)
 /* Those that wait for a GPU are passed only by what does not touch it. */
 void slot_load_next(struct sched *sched, struct node *node)
 {
-	for (int i = 0; i < node->reservation_count; i++) {
+	for (int i = 0; i < node->reservation_count && node_is_open(node); i++) {
 		struct slot *slot = node->reservations[i]->slot;
 		if (!slot || slot->r.state != SLOT_PLACED || !slot->linked || !may_load(slot))
 			continue;
@@ -352,6 +352,7 @@ void slot_node_changed(struct sched *sched, struct node *node)
 		replica_list(sched, slot->model);
 	}
 	slot_stop_drained(sched, node);
+	slot_load_next(sched, node);
 }
 
 /* Stopping one may be the end of others' wait, so the list is gone through anew. */
@@ -438,15 +439,29 @@ static void set_rival(struct slot *slot, bool rival)
 	slot->rival_place = -1;
 }
 
-/* The order of a model's slots depends on their nodes once it has several. */
+/* Puts the slots of a model that has come to have many in order. */
+static void order_open(struct model *model)
+{
+	heap_clear(&model->open);
+	for (size_t i = 0; i < model->slot_count; i++) {
+		struct slot *slot = model->slots[i];
+		if (slot->routable && slot->active < slot->r.concurrency)
+			heap_push(&model->open, slot);
+	}
+}
+
+/* The order of a model's slots depends on their nodes, once it has to be kept. */
 static void set_rivals(struct slot *slot, int32_t before)
 {
-	const struct model *model = slot->model;
-	bool rivals = model->counts.routable > 1;
+	struct model *model = slot->model;
+	bool rivals = model->counts.routable > ROUTE_SCAN;
 
 	set_rival(slot, slot->routable && rivals);
-	for (size_t i = 0; i < model->slot_count && (before > 1) != rivals; i++)
+	if ((before > ROUTE_SCAN) == rivals)
+		return;
+	for (size_t i = 0; i < model->slot_count; i++)
 		set_rival(model->slots[i], model->slots[i]->routable && rivals);
+	order_open(model);
 }
 
 static void set_routable(struct slot *slot)

@@ -34,6 +34,7 @@ struct slot {
 	bool cold;                    /* ready and idle beyond its time to live */
 	bool listed;                  /* among the slots that may be evicted; see evict.h */
 	int64_t cold_key;             /* its key there */
+	int64_t reload_ms;            /* what loading it again takes, while it is listed */
 	bool linked;                  /* known by id and by its model: not while it is planned */
 	bool dirty, recorded, gone;
 };
@@ -66,8 +67,8 @@ bool slot_exited(struct sched *sched, struct slot *slot, const char *message, bo
                  struct error *error);
 bool slot_released(struct sched *sched, struct slot *slot, struct error *error);
 
-/* Loads what may be loaded on the node: of several on one GPU the oldest first,
- * and the next when that is ready or gone. */
+/* Loads what may be loaded on the node, if that can be reached: of several on one
+ * GPU the oldest first, and the next when that is ready or gone. */
 void slot_load_next(struct sched *sched, struct node *node);
 /* The order again, for a node that may have missed it. */
 void slot_order_load(struct sched *sched, const struct slot *slot);

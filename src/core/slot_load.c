@@ -108,8 +108,8 @@ static void check_model(const struct sched *sched, const struct model *model)
 	INVARIANT(counts.leaving == model->counts.leaving);
 	for (size_t i = 0; i < model->slot_count; i++)
 		INVARIANT((model->slots[i]->rival_place >= 0) ==
-		          (model->slots[i]->routable && counts.routable > 1));
-	for (size_t i = 1; i < model->open.count; i++)
+		          (model->slots[i]->routable && counts.routable > ROUTE_SCAN));
+	for (size_t i = 1; i < model->open.count && counts.routable > ROUTE_SCAN; i++)
 		INVARIANT(!route_before(model->open.items[i], model->open.items[(i - 1) / 2]));
 }
 

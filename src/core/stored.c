@@ -350,6 +350,19 @@ static bool check_loaded_job(const struct job *job, struct error *error)
 	return true;
 }
 
+/* Slots that were found there, whoever else had the GPU. */
+static int32_t adopted_on(const struct gpu *gpu)
+{
+	int32_t count = 0;
+
+	for (int i = 0; i < gpu->node->reservation_count; i++) {
+		const struct reservation *reservation = gpu->node->reservations[i];
+		for (int p = 0; p < reservation->part_count && reservation->slot; p++)
+			count += reservation->parts[p].gpu == gpu && reservation->slot->r.adopted;
+	}
+	return count;
+}
+
 bool stored_check_all(const struct sched *sched, struct error *error)
 {
 	if (sched->written_meta.id == 1 && sched->config_dirty)
@@ -372,7 +385,7 @@ bool stored_check_all(const struct sched *sched, struct error *error)
 		const struct node *node = sched->cluster.nodes[i];
 		for (int g = 0; g < node->gpu_count; g++)
 			if (node->gpus[g]->books.whole_owners > 0 &&
-			    node->gpus[g]->books.owners > 1)
+			    node->gpus[g]->books.owners - adopted_on(node->gpus[g]) > 1)
 				return corrupt(error, "GPU", node->gpus[g]->r.id,
 				               "as given whole and shared");
 	}

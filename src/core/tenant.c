@@ -355,7 +355,7 @@ static void tenant_free(struct tenant *tenant)
 	heap_free(&tenant->open);
 	free(tenant->open_models);
 	free(tenant->hopeless);
-	free(tenant->classes);
+	free(tenant->groups);
 	free(tenant->children);
 	free((char *)tenant->r.name);
 	free(tenant);

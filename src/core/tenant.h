@@ -9,8 +9,14 @@
 #include "base/ranktree.h"
 #include "core/record.h"
 
-struct job_class;
+struct job_group;
 struct model;
+
+/* What failed for a group failed for jobs up to this priority. */
+struct hopeless {
+	struct job_group *group;
+	int64_t priority;
+};
 
 /* Tenants form a tree. `allocated` is what held and live reservations and
  * claims of the tenant and all below it add up to (memory that is releasing
@@ -25,17 +31,16 @@ struct tenant {
 	size_t child_count, child_capacity;
 	struct amounts allocated, fixed;
 	struct wide_amounts waiting;
-	int64_t fair[FAIR_KINDS];   /* fair share, by fairshare_divide */
-	struct amounts metered;     /* `allocated` at r.metered_ms: what the meters run on with */
-	bool unsettled;             /* in tenants.unsettled */
-	struct job_class **classes; /* of its waiting jobs; see shape.h */
-	size_t class_count, class_capacity;
-	int64_t queued;          /* jobs in those */
-	int64_t waiting_jobs;    /* jobs that are not over and hold nothing, held ones included */
-	struct ranktree victims; /* its running jobs, by (priority, -start): first to go first */
-	int64_t surplus_victims; /* of those, elastic jobs with tasks beyond their minimum */
-	struct job_class **hopeless; /* those for which making room failed in this round; see room.c
-	                              */
+	int64_t fair[FAIR_KINDS];  /* fair share, by fairshare_divide */
+	struct amounts metered;    /* `allocated` at r.metered_ms: what the meters run on with */
+	bool unsettled;            /* in tenants.unsettled */
+	struct job_group **groups; /* of its waiting jobs; see shape.h */
+	size_t group_count, group_capacity;
+	int64_t queued;            /* jobs in those */
+	int64_t waiting_jobs;      /* jobs that are not over and hold nothing, held ones included */
+	struct ranktree victims;   /* its running jobs, by (priority, -start): first to go first */
+	int64_t surplus_victims;   /* of those, elastic jobs with tasks beyond their minimum */
+	struct hopeless *hopeless; /* for whom making room failed in this round; see room.c */
 	size_t hopeless_count, hopeless_capacity;
 	struct heap open;           /* classes that a pass may still serve; see pass.c */
 	struct model **open_models; /* the same for models, next one first; see replica.h */

@@ -45,9 +45,9 @@ static bool went_before(const struct sched *sched, const struct job *victim, con
 bool victim_allowed(struct sched *sched, const struct job *victim, const struct job *job,
                     enum room_kind kind)
 {
-	if (victim == job || victim->counts.held + victim->counts.live == 0 ||
-	    victim->counts.claims > 0 || is_safe_for_now(sched, victim))
-		return false;
+	if (victim == job || victim->counts.live == 0 || victim->counts.claims > 0 ||
+	    is_safe_for_now(sched, victim))
+		return false; /* what was just placed is not stopped before it has started */
 	switch (kind) {
 	case ROOM_CONSOLIDATE:
 		return victim_may_move(sched, victim);

@@ -8,15 +8,23 @@
 
 #define NAMED_MAX 16 /* dependencies, tasks or GPUs that a sentence names */
 
+static int64_t position_in(const struct tenant *tenant, const struct job *job, int64_t now_ms)
+{
+	int64_t before = 0;
+
+	for (size_t g = 0; g < tenant->group_count; g++)
+		for (size_t c = 0; c < tenant->groups[g]->class_count; c++)
+			before += (int64_t)queue_position(&tenant->groups[g]->classes[c]->queue,
+			                                  &job->entry, now_ms);
+	return before;
+}
+
 void why_position(struct sched *sched, struct job *job, int64_t *position, int64_t *tenant_position)
 {
 	*position = *tenant_position = 0;
 	for (size_t i = 0; i < sched->tenants.count && job->class; i++) {
 		const struct tenant *tenant = sched->tenants.all[i];
-		int64_t before = 0;
-		for (size_t c = 0; c < tenant->class_count; c++)
-			before += (int64_t)queue_position(&tenant->classes[c]->queue, &job->entry,
-			                                  sched_now(sched));
+		int64_t before = position_in(tenant, job, sched_now(sched));
 		*position += before;
 		if (tenant == job->tenant)
 			*tenant_position = before;

@@ -227,6 +227,8 @@ static void free_gone(struct sched *sched)
 		const struct dirty_item *item = &sched->dirty.items[i];
 		struct model *model = item->what;
 		struct slot *slot = item->what;
+		if (!item->what)
+			continue;
 		if (item->kind == RECORD_MODEL && model->gone)
 			model_free(model);
 		else if (item->kind == RECORD_SLOT && slot->gone)

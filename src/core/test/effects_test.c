@@ -228,6 +228,51 @@ static void every_kind_of_event_has_its_name(void **state)
 	effects_free(&effects);
 }
 
+static void a_load_and_a_route_are_copied_encoded_and_printed(void **state)
+{
+	(void)state;
+	int64_t part[PART_WIDTH] = { [PART_GPU] = 3, [PART_MIB] = 8000 }, utilisation[] = { 97 };
+	char address[] = "10.0.0.1:8000";
+	struct effects effects = { 0 }, other = { 0 };
+	struct buffer one = { 0 }, two = { 0 };
+	struct load_order load = { .reservation_id = 5,
+		                   .runtime = RUNTIME_OLLAMA,
+		                   .parts = { part, 1 },
+		                   .utilisation = { utilisation, 1 },
+		                   .kv_cache = "f16",
+		                   .command = "" };
+
+	effects_load(&effects, &load);
+	effects_route(&effects, &(struct route_effect){ .outcome = ROUTE_GRANTED,
+	                                                .request_id = 8,
+	                                                .address = address });
+	part[PART_MIB] = utilisation[0] = 0;
+	address[0] = 'x';
+	assert_int_equal(effects.at[0].load.parts.at[PART_MIB], 8000);
+	assert_int_equal(effects.at[0].load.utilisation.at[0], 97);
+	assert_string_equal(effects.at[1].route.address, "10.0.0.1:8000");
+	effects_print(&one, &effects);
+	assert_string_equal(one.data,
+	                    "load reservation_id=5 runtime=ollama parts=[3,8000,0,0,0] "
+	                    "utilisation=[97] kv_cache=\"f16\"\n"
+	                    "route outcome=granted request_id=8 address=\"10.0.0.1:8000\"\n");
+	effects_load(&other, &effects.at[0].load);
+	effects_route(&other, &effects.at[1].route);
+	buffer_clear(&one);
+	effects_encode(&one, &effects);
+	effects_encode(&two, &other);
+	assert_int_equal(one.size, two.size);
+	assert_memory_equal(one.data, two.data, one.size);
+	other.at[1].route.slot_id = 1;
+	buffer_clear(&two);
+	effects_encode(&two, &other);
+	assert_memory_not_equal(one.data, two.data, one.size);
+	buffer_free(&one);
+	buffer_free(&two);
+	effects_free(&effects);
+	effects_free(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +286,7 @@ int main(void)
 		cmocka_unit_test(whatever_differs_changes_the_encoding),
 		cmocka_unit_test(print_gives_a_line_for_each_and_one_for_the_reply),
 		cmocka_unit_test(every_kind_of_event_has_its_name),
+		cmocka_unit_test(a_load_and_a_route_are_copied_encoded_and_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,26 @@ static void an_elastic_job_starts_with_its_minimum_and_grows_one_by_one(void **u
 	harness_free(lab.h);
 }
 
+static void a_job_that_cannot_grow_where_it_is_holds_nobody_up(void **unused)
+{
+	struct lab lab = lab_new();
+	struct job_record together = gang(lab, 2, 1, 1);
+
+	(void)unused;
+	together.closeness = CLOSE_NODE;
+	together.closeness_required = true;
+	add_node(lab.h, "n1", 1, 80000);
+	int64_t grows = submit(lab.h, together);
+	assert_int_equal(pass(lab.h), 1);
+	int64_t other = submit(lab.h, together);
+	assert_int_equal(pass(lab.h), 0);
+	add_node(lab.h, "n2", 1, 80000);
+	assert_int_equal(pass(lab.h), 1);
+	assert_int_equal(placed(lab.h, grows), 1);
+	assert_int_equal(placed(lab.h, other), 1);
+	harness_free(lab.h);
+}
+
 static void an_elastic_job_grows_no_further_than_all_of_its_tasks(void **unused)
 {
 	struct lab lab = lab_new();
@@ -507,6 +527,7 @@ int main(void)
 		cmocka_unit_test(a_gang_fails_with_its_first_task_that_fails),
 		cmocka_unit_test(a_limit_stops_a_gang_whole),
 		cmocka_unit_test(an_elastic_job_starts_with_its_minimum_and_grows_one_by_one),
+		cmocka_unit_test(a_job_that_cannot_grow_where_it_is_holds_nobody_up),
 		cmocka_unit_test(an_elastic_job_grows_no_further_than_all_of_its_tasks),
 		cmocka_unit_test(an_elastic_job_shrinks_to_its_minimum_for_a_higher_priority),
 		cmocka_unit_test(an_elastic_job_loses_its_last_tasks_first),

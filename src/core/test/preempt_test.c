@@ -59,6 +59,24 @@ static void rounds(struct harness *h, int count)
 
 /* Within a tenant. */
 
+static void what_was_just_placed_is_not_stopped_before_it_has_started(void **unused)
+{
+	struct lab lab = lab_new(1);
+	int64_t started[4];
+
+	(void)unused;
+	int64_t low = submit_at(lab, 100, 1);
+	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_PASS, .units = 9 }));
+	assert_int_equal(read_orders(lab.h, started), 1);
+	submit_at(lab, 900, 1);
+	pass(lab.h);
+	assert_int_equal(state(lab.h, low), JOB_SCHEDULED);
+	must(lab.h, to_task(lab.h, COMMAND_TASK_STARTED, started[0], 0, false));
+	pass(lab.h);
+	assert_true(was_told_to_stop(lab.h, low));
+	harness_free(lab.h);
+}
+
 static void only_a_strictly_higher_priority_preempts(void **unused)
 {
 	struct lab lab = lab_new(1);
@@ -469,6 +487,7 @@ static void where_no_quota_is_set_they_are_bound_by_the_limit_alone(void **unuse
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_just_placed_is_not_stopped_before_it_has_started),
 		cmocka_unit_test(only_a_strictly_higher_priority_preempts),
 		cmocka_unit_test(waiting_for_long_never_makes_a_victim),
 		cmocka_unit_test(what_had_its_turn_by_waiting_is_not_stopped_for_one_it_passed),

@@ -120,6 +120,33 @@ static void a_short_job_may_pass_and_a_long_one_may_not(void **unused)
 	harness_free(h);
 }
 
+static void a_promise_holds_only_those_up_who_are_served_later(void **unused)
+{
+	struct eight eight = eight_busy_gpus();
+	struct harness *h = eight.h;
+	struct job_record gang_record = whole(eight.lab, 8), one = whole(eight.lab, 1);
+
+	struct config_record config = config_default();
+
+	(void)unused;
+	config.enable_preemption = false;
+	configure(h, config);
+	gang_record.priority = 600;
+	int64_t gang = submit(h, gang_record);
+	pass(h);
+	assert_int_not_equal(promised(h, gang), 0);
+	end_job(h, eight.jobs[0], 0);
+	one.priority = 590;
+	int64_t later = submit(h, one);
+	assert_int_equal(pass(h), 0);
+	assert_int_equal(state(h, later), JOB_PENDING);
+	one.priority = 610;
+	int64_t sooner = submit(h, one);
+	assert_int_equal(pass(h), 1);
+	assert_int_equal(state(h, sooner), JOB_RUNNING);
+	harness_free(h);
+}
+
 static void the_promised_job_starts_when_all_are_gone(void **unused)
 {
 	struct eight eight = eight_busy_gpus();
@@ -496,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_gang_is_promised_the_last_end_of_those_before_it),
 		cmocka_unit_test(a_half_node_is_promised_when_half_of_the_node_is_free),
 		cmocka_unit_test(a_short_job_may_pass_and_a_long_one_may_not),
+		cmocka_unit_test(a_promise_holds_only_those_up_who_are_served_later),
 		cmocka_unit_test(the_promised_job_starts_when_all_are_gone),
 		cmocka_unit_test(a_promise_is_renewed_when_a_job_takes_longer),
 		cmocka_unit_test(a_promise_gets_much_sooner_when_jobs_end_early),

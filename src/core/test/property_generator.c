@@ -34,7 +34,7 @@ void generator_turn(struct generator *generator)
 
 	draw_hardware(generator);
 	*flavour = (struct flavour){
-		.waiting = chance(random, 80) ? between(random, 5, 60) : between(random, 60, 300),
+		.waiting = chance(random, 85) ? between(random, 5, 40) : between(random, 40, 250),
 		.split = (int)between(random, 0, 30),
 		.gangs = chance(random, 50) ? (int)between(random, 0, 60) : 5,
 		.elastic = chance(random, 50) ? (int)between(random, 0, 40) : 5,
@@ -45,9 +45,9 @@ void generator_turn(struct generator *generator)
 		.constrained = chance(random, 60) ? (int)between(random, 0, 50) : 0,
 		.preemptible = (int)between(random, 20, 100),
 		.movable = (int)between(random, 0, 100),
-		.bounded = (int)between(random, 0, 80),
+		.bounded = chance(random, 50) ? (int)between(random, 0, 60) : 5,
 		.faults = chance(random, 70) ? (int)between(random, 0, 20) : 60,
-		.exits = (int)between(random, 3, 60),
+		.exits = chance(random, 80) ? (int)between(random, 2, 20) : 60,
 		.releases = (int)between(random, 5, 95),
 		.step_ms =
 		    chance(random, 80) ? between(random, 10, 4000) : between(random, 10, 60000),
@@ -104,9 +104,11 @@ struct command generator_report(struct generator *generator, struct machine *mac
 
 static int64_t bounded_or(struct generator *generator, int64_t otherwise, int64_t most)
 {
-	return chance(&generator->random, generator->flavour.bounded / 2)
-	           ? between(&generator->random, 0, most)
-	           : otherwise;
+	uint64_t *random = &generator->random;
+
+	if (!chance(random, generator->flavour.bounded / 2))
+		return otherwise;
+	return chance(random, 10) ? between(random, 0, most / 4) : between(random, most / 4, most);
 }
 
 static void draw_bounds(struct generator *generator, struct tenant_record *tenant)
@@ -260,13 +262,20 @@ static int64_t count_waiting(const struct keeper *keeper)
 	return count;
 }
 
+/* Submits while there is room in the queue, and makes some where there is not: what
+ * waits there for long may be impossible. */
 static bool generate_job(struct generator *generator, struct command *command)
 {
+	uint64_t *random = &generator->random;
 	int64_t waiting = count_waiting(generator->keeper), wanted = generator->flavour.waiting;
 
-	if (waiting > wanted || (waiting > wanted / 2 && chance(&generator->random, 50)))
-		return false;
-	return generate_submit(generator, command);
+	if (waiting < wanted)
+		return generate_submit(generator, command);
+	const struct job_state_record *job = keeper_job_state(
+	    generator->keeper, random_below(random, keeper_job_state_count(generator->keeper)));
+	command->kind = COMMAND_CANCEL;
+	command->id = job->id;
+	return job->state == JOB_PENDING && chance(random, 30);
 }
 
 static void generate_cancel_or_hold(struct generator *generator, struct command *command)
@@ -478,7 +487,8 @@ static bool generate_node_change(struct generator *generator, struct command *co
 	default:
 		command->kind = COMMAND_NODE_DRAIN;
 		command->drain.name = machine->name;
-		command->drain.draining = chance(random, 25);
+		command->drain.draining =
+		    !machine_record(machine, generator->keeper)->draining && chance(random, 20);
 		return true;
 	}
 }

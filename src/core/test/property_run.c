@@ -181,6 +181,23 @@ static bool is_sampled(const struct run *run)
 	return run->number < CLOSELY || run->number % 53 == 0;
 }
 
+static void sample_bustle(struct bustle *bustle, const struct keeper *keeper)
+{
+	bustle->samples++;
+	for (size_t i = 0; i < keeper_job_state_count(keeper); i++)
+		bustle->waiting += keeper_job_state(keeper, i)->state == JOB_PENDING;
+	for (size_t i = 0; i < keeper_gpu_count(keeper); i++)
+		bustle->capacity_mib += keeper_gpu(keeper, i)->capacity_mib;
+	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
+		const struct reservation_record *reservation = keeper_reservation(keeper, i);
+		bool claim = reservation->phase == PHASE_CLAIM;
+		bustle->claims += claim;
+		bustle->rights += !claim;
+		for (int64_t p = 0; p < reservation->parts.count && !claim; p++)
+			bustle->used_mib += reservation->parts.at[p * PART_WIDTH + PART_MIB];
+	}
+}
+
 static void count_grants(struct run *run)
 {
 	for (size_t i = 0; i < run->effects.count; i++)
@@ -251,6 +268,8 @@ bool run_command(struct run *run, const struct command *command)
 		keep(run, command);
 	else if (is_sampled(run))
 		sched_check(run->sched);
+	if (run->number % 101 == 0)
+		sample_bustle(&run->bustle, &run->keeper);
 	if (is_time_to_load(run))
 		load_shadow(run);
 	run->number++;

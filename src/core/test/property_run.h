@@ -17,6 +17,12 @@ struct shadow {
 	bool decoded;         /* is given commands as they come out of the journal */
 };
 
+/* How busy the cluster was, summed up over samples. */
+struct bustle {
+	int64_t samples, waiting, rights, claims;
+	int64_t used_mib, capacity_mib;
+};
+
 struct run {
 	struct sched *sched;
 	struct keeper keeper;
@@ -29,8 +35,9 @@ struct run {
 	int64_t number; /* of commands so far */
 	int64_t refused, granted, loads;
 	int64_t last_refused; /* number of the last command that was refused */
-	uint64_t digest;      /* of all effects */
-	int verbose;          /* 1: prints commands; 2: and effects */
+	struct bustle bustle;
+	uint64_t digest; /* of all effects */
+	int verbose;     /* 1: prints commands; 2: and effects */
 };
 
 void run_init(struct run *run, int verbose);

@@ -244,7 +244,7 @@ bool generate_submit(struct generator *generator, struct command *command)
 	if (chance(random, generator->flavour.arrays))
 		draw_array(generator, submit);
 	submit->hold = chance(random, 4);
-	submit->check_possible = chance(random, 60);
+	submit->check_possible = chance(random, 85);
 	if (chance(random, 3))
 		spoil(generator, submit);
 	return true;

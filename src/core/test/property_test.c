@@ -95,6 +95,21 @@ static void run_all(struct run *run, struct generator *generator, int64_t comman
 	}
 }
 
+static void print_summary(const struct run *run)
+{
+	const struct bustle *bustle = &run->bustle;
+	int64_t samples = max64(bustle->samples, 1);
+
+	printf("%lld commands: %lld refused, %lld starts, %lld cores loaded, digest %016llx\n",
+	       (long long)run->number, (long long)run->refused, (long long)run->granted,
+	       (long long)run->loads, (unsigned long long)run->digest);
+	printf(
+	    "on average %lld jobs waiting, %lld rights, %lld claims, %lld%% of GPU memory given\n",
+	    (long long)(bustle->waiting / samples), (long long)(bustle->rights / samples),
+	    (long long)(bustle->claims / samples),
+	    (long long)(100 * bustle->used_mib / max64(bustle->capacity_mib, 1)));
+}
+
 int main(int argc, char **argv)
 {
 	int64_t commands = argc > 1 ? strtoll(argv[1], NULL, 10) : 1000000;
@@ -115,9 +130,7 @@ int main(int argc, char **argv)
 	current.seed = seed;
 	run_all(&run, &generator, commands);
 	current.run = NULL;
-	printf("%lld commands: %lld refused, %lld starts, %lld cores loaded, digest %016llx\n",
-	       (long long)run.number, (long long)run.refused, (long long)run.granted,
-	       (long long)run.loads, (unsigned long long)run.digest);
+	print_summary(&run);
 	generator_free(&generator);
 	run_free(&run);
 	return 0;

@@ -140,6 +140,47 @@ static void among_equal_nodes_the_slot_used_last_comes_first(void **unused)
 	harness_free(lab.h);
 }
 
+/* The slot that the next request should go to, by looking at all of them. */
+static const struct slot *best_of(struct lab lab, int64_t id)
+{
+	const struct slot *best = NULL;
+
+	for (size_t i = 0; i < model(lab.h, id)->slot_count; i++) {
+		const struct slot *slot = model(lab.h, id)->slots[i];
+		if (slot->routable && slot->active < slot->r.concurrency &&
+		    (!best || route_before(slot, best)))
+			best = slot;
+	}
+	return best;
+}
+
+static void many_replicas_are_used_in_order_however_busy_their_nodes_are(void **unused)
+{
+	struct lab lab = lab_new(4);
+	int64_t flying[256];
+	uint64_t seed = 1;
+	int count = 0;
+
+	(void)unused;
+	add_node(lab.h, "n2", 4, 80000);
+	int64_t id = replicated(lab, "m", ROUTE_SCAN + 4, 3);
+	int64_t few = replicated(lab, "few", 3, 20);
+	for (int i = 0; i < 600; i++) {
+		lab.h->now_ms += (int64_t)random_below(&seed, 3);
+		if (count > 0 && (count == 50 || random_below(&seed, 5) < 2)) {
+			int at = (int)random_below(&seed, (uint64_t)count);
+			done(lab.h, flying[at]);
+			flying[at] = flying[--count];
+			continue;
+		}
+		int64_t asks = random_below(&seed, 4) ? id : few;
+		const struct slot *best = best_of(lab, asks);
+		flying[count++] = request(lab.h, asks);
+		assert_int_equal(routed(lab.h, flying[count - 1])->slot_id, best->r.id);
+	}
+	harness_free(lab.h);
+}
+
 static void a_request_without_a_slot_waits_and_is_served_when_one_is_ready(void **unused)
 {
 	struct lab lab = lab_new(1);
@@ -366,6 +407,7 @@ int main(void)
 		cmocka_unit_test(the_slot_with_the_fewest_requests_comes_first),
 		cmocka_unit_test(among_equal_slots_the_node_with_the_fewest_requests_comes_first),
 		cmocka_unit_test(among_equal_nodes_the_slot_used_last_comes_first),
+		cmocka_unit_test(many_replicas_are_used_in_order_however_busy_their_nodes_are),
 		cmocka_unit_test(a_request_without_a_slot_waits_and_is_served_when_one_is_ready),
 		cmocka_unit_test(a_model_that_could_never_fit_is_refused_at_once_with_the_figures),
 		cmocka_unit_test(a_model_that_its_tenants_limit_never_allows_is_refused_at_once),

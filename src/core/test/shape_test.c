@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/group.h"
 #include "core/job.h"
 
 static const struct queue_rule rule = { .per_minute = 1, .cap = 100 };
@@ -32,8 +33,8 @@ static int tear_down(void **state)
 {
 	struct world *world = *state;
 	shapes_free(&world->shapes);
-	free(world->tenant.classes);
-	free(world->other.classes);
+	free(world->tenant.groups);
+	free(world->other.groups);
 	free(world);
 	return 0;
 }
@@ -243,41 +244,73 @@ static void a_class_is_listed_exactly_while_it_has_jobs(void **state)
 	struct world *world = *state;
 	struct job first = simple_job(world), second = simple_job(world);
 	struct job_class *class = class_of(world, &first);
+	struct job_group *group = class->group;
 	struct shape *shape = class->shape;
 
 	class_push(&world->shapes, class, &first, 1000);
 	class_push(&world->shapes, class, &second, 1000);
 	assert_ptr_equal(first.class, class);
 	assert_int_equal(world->tenant.queued, 2);
-	assert_int_equal(world->tenant.class_count, 1);
-	assert_int_equal(shape->class_count, 1);
+	assert_int_equal(world->tenant.group_count, 1);
+	assert_int_equal(shape->group_count, 1);
+	assert_int_equal(group->class_count, 1);
 	assert_int_equal(world->shapes.active_count, 1);
 	class_remove(&world->shapes, class, &first);
 	assert_null(first.class);
-	assert_ptr_equal(world->tenant.classes[0], class);
+	assert_ptr_equal(world->tenant.groups[0], group);
+	assert_ptr_equal(group->classes[0], class);
 	assert_ptr_equal(world->shapes.active[0], shape);
 	class_remove(&world->shapes, class, &second);
 	assert_int_equal(world->tenant.queued, 0);
-	assert_int_equal(world->tenant.class_count, 0);
-	assert_int_equal(shape->class_count, 0);
+	assert_int_equal(world->tenant.group_count, 0);
+	assert_int_equal(shape->group_count, 0);
+	assert_int_equal(group->class_count, 0);
 	assert_int_equal(world->shapes.active_count, 0);
 }
 
-static bool lists_are_right(const struct world *world)
+/* The first job of the group, found by comparing all. */
+static const struct job *first_of(const struct job_group *group, int64_t now_ms)
+{
+	const struct job *best = NULL;
+
+	for (size_t i = 0; i < group->class_count; i++) {
+		const struct job *job = class_first(group->classes[i], now_ms);
+		if (!best || queue_before(&rule, &job->entry, &best->entry, now_ms))
+			best = job;
+	}
+	return best;
+}
+
+static bool group_is_right(struct job_group *group, int64_t now_ms)
+{
+	struct job_class *first = group_first(group, now_ms);
+	int64_t highest = INT64_MIN;
+
+	for (size_t i = 0; i < group->class_count; i++) {
+		const struct job_class *class = group->classes[i];
+		highest = max64(highest, class->priority);
+		if (class->group != group || class->group_place != (int64_t)i ||
+		    queue_count(&class->queue) == 0)
+			return false;
+	}
+	return group->highest == highest && class_first(first, now_ms) == first_of(group, now_ms);
+}
+
+static bool lists_are_right(const struct world *world, int64_t now_ms)
 {
 	const struct shapes *shapes = &world->shapes;
 	size_t listed = 0;
-	for (size_t i = 0; i < world->tenant.class_count; i++) {
-		const struct job_class *class = world->tenant.classes[i];
-		const struct shape *shape = class->shape;
-		if (class->tenant_place != (int64_t)i || queue_count(&class->queue) == 0 ||
-		    shape->classes[class->shape_place] != class ||
-		    shapes->active[shape->active_place] != shape)
+	for (size_t i = 0; i < world->tenant.group_count; i++) {
+		struct job_group *group = world->tenant.groups[i];
+		const struct shape *shape = group->shape;
+		if (group->tenant_place != (int64_t)i || group->class_count == 0 ||
+		    shape->groups[group->shape_place] != group ||
+		    shapes->active[shape->active_place] != shape || !group_is_right(group, now_ms))
 			return false;
 	}
 	for (size_t i = 0; i < shapes->active_count; i++)
-		listed += shapes->active[i]->class_count;
-	return listed == world->tenant.class_count;
+		listed += shapes->active[i]->group_count;
+	return listed == world->tenant.group_count;
 }
 
 static void lists_stay_right_whatever_comes_and_goes(void **state)
@@ -288,16 +321,41 @@ static void lists_stay_right_whatever_comes_and_goes(void **state)
 	for (int i = 0; i < 40; i++) {
 		jobs[i] = simple_job(world);
 		jobs[i].request.cpu_milli = i % 5;
-		jobs[i].r.priority = i % 4;
+		jobs[i].r.priority = i % 4 * 40;
+		jobs[i].s.queued_ms = 1000 * (i * 7 % 40);
+		if (i % 6 == 0)
+			jobs[i].r.deadline_ms = 60000 * i;
 	}
-	for (int i = 0; i < 2000; i++) {
+	for (int64_t i = 0; i < 2000; i++) {
+		int64_t now_ms = 40000 + 5000 * i; /* all age to the cap meanwhile */
 		struct job *job = &jobs[random_below(&seed, 40)];
 		if (job->class)
 			class_remove(&world->shapes, job->class, job);
 		else
-			class_push(&world->shapes, class_of(world, job), job, 1000 + i);
-		assert_true(lists_are_right(world));
+			class_push(&world->shapes, class_of(world, job), job, now_ms);
+		assert_true(lists_are_right(world, now_ms));
 	}
+}
+
+static void a_job_that_has_to_grow_where_it_is_is_in_a_group_by_itself(void **state)
+{
+	struct world *world = *state;
+	struct job fresh = simple_job(world), growing = simple_job(world);
+	fresh.r.closeness_required = growing.r.closeness_required = true;
+	growing.r.tasks = 2;
+	growing.counts.live = 1;
+	const struct job_class *class = class_of(world, &fresh);
+	struct job_class *own = class_of(world, &growing);
+	assert_ptr_equal(own->shape, class->shape);
+	assert_ptr_not_equal(own->group, class->group);
+
+	class_push(&world->shapes, own, &growing, 1000);
+	shapes_sweep(&world->shapes);
+	assert_int_equal(world->shapes.groups.count, 2);
+	class_remove(&world->shapes, own, &growing);
+	shapes_sweep(&world->shapes);
+	assert_int_equal(world->shapes.groups.count, 1);
+	assert_int_equal(world->shapes.classes.count, 1);
 }
 
 static void jobs_of_a_class_are_first_come_first_served(void **state)
@@ -428,6 +486,7 @@ int main(void)
 		TEST(an_elastic_job_that_grows_is_of_another_shape_than_one_that_starts),
 		TEST(a_class_is_listed_exactly_while_it_has_jobs),
 		TEST(lists_stay_right_whatever_comes_and_goes),
+		TEST(a_job_that_has_to_grow_where_it_is_is_in_a_group_by_itself),
 		TEST(jobs_of_a_class_are_first_come_first_served),
 		TEST(a_job_is_urgent_twice_its_length_before_its_deadline),
 		TEST(a_new_rule_reaches_all_classes),

@@ -183,6 +183,29 @@ static void loads_on_one_gpu_go_one_after_the_other(void **unused)
 	harness_free(lab.h);
 }
 
+static void nothing_is_loaded_on_a_node_that_has_not_reported_since_a_restart(void **unused)
+{
+	struct lab lab = lab_new(1);
+	const struct device device = device_of("n1-gpu0", 0, 80000);
+	int64_t loads[8], a = model_named(lab, "a", 10000), b = model_named(lab, "b", 10000);
+
+	(void)unused;
+	request(lab.h, a);
+	request(lab.h, b);
+	pass_only(lab.h, loads);
+	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_START }));
+	ready(lab.h, loads[0]);
+	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_PLACED);
+	struct node_report_command node = report_of("n1", &device, 1);
+	node.running = loads;
+	node.running_count = 1;
+	node.snapshot = true;
+	must(lab.h, report(lab.h, node));
+	assert_int_equal(effects_of(lab.h, EFFECT_LOAD), 1);
+	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_LOADING);
+	harness_free(lab.h);
+}
+
 static void loads_on_different_gpus_go_at_the_same_time(void **unused)
 {
 	struct lab lab = lab_new(4);
@@ -366,6 +389,7 @@ int main(void)
 		cmocka_unit_test(an_uneven_model_does_not_fit_evenly_by_itself),
 		cmocka_unit_test(the_size_of_a_slot_counts_from_the_moment_it_is_decided),
 		cmocka_unit_test(loads_on_one_gpu_go_one_after_the_other),
+		cmocka_unit_test(nothing_is_loaded_on_a_node_that_has_not_reported_since_a_restart),
 		cmocka_unit_test(loads_on_different_gpus_go_at_the_same_time),
 		cmocka_unit_test(a_load_that_fails_frees_its_gpu_for_the_next),
 		cmocka_unit_test(a_load_that_takes_too_long_is_stopped_and_counts_until_confirmed),

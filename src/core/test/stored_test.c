@@ -1,6 +1,7 @@
 /* stored_test.c - records that contradict themselves are refused with a reason */
 #include "busy.h"
 #include "core/test/property_keeper.h"
+#include "slots.h"
 
 /* Keeps the effects of every command. */
 static void keep(struct harness *h, const struct command *command, bool applied)
@@ -78,11 +79,37 @@ static void apply_anything(struct sched *sched, struct command command, int64_t 
 	effects_free(&effects);
 }
 
+/* Requests for every model, news of every slot, and their end. */
+static void use_models(struct sched *sched, int64_t now_ms)
+{
+	for (int64_t id = 1; id <= sched_meta(sched)->last_model_id && id < 20; id++)
+		apply_anything(sched,
+		               (struct command){ .kind = COMMAND_REQUEST,
+		                                 .request = { .request_id = id, .model_id = id } },
+		               now_ms);
+	for (int64_t id = 1; id <= sched_meta(sched)->last_reservation_id && id < 100; id++) {
+		struct command command = { .kind =
+			                       id % 3 ? COMMAND_SLOT_READY : COMMAND_SLOT_EXITED };
+		command.slot.reservation_id = id;
+		apply_anything(sched, command, now_ms);
+	}
+	sched_check(sched);
+	apply_anything(sched, (struct command){ .kind = COMMAND_TIME }, now_ms + 20000);
+	apply_anything(sched, (struct command){ .kind = COMMAND_PASS, .units = 5 }, now_ms + 20000);
+	sched_check(sched);
+	apply_anything(sched, (struct command){ .kind = COMMAND_RESET_REQUESTS }, now_ms + 20000);
+	for (int64_t id = 1; id <= sched_meta(sched)->last_model_id && id < 20; id++)
+		apply_anything(sched, (struct command){ .kind = COMMAND_REMOVE_MODEL, .id = id },
+		               now_ms + 20000);
+	sched_check(sched);
+}
+
 /* What was loaded must be usable: passes, time, news of every task, an end for all. */
 static void use(struct sched *sched)
 {
 	int64_t now_ms = sched_meta(sched)->now_ms;
 
+	use_models(sched, now_ms);
 	apply_anything(sched, (struct command){ .kind = COMMAND_PASS, .units = INT64_MAX }, now_ms);
 	sched_check(sched);
 	for (int64_t id = 1; id <= sched_meta(sched)->last_reservation_id && id < 100; id++) {
@@ -114,6 +141,51 @@ static bool is_refused(const struct keeper *keeper, struct flaw flaw)
 	return !loaded;
 }
 
+/* Slots in every state, on a node of their own. */
+static void load_models(struct harness *h, int64_t tenant)
+{
+	static const int64_t splits[] = { 1, 0, 2, 40000 };
+	struct model_record given = model_of(tenant, "idle", 70000);
+	const int64_t users[] = { tenant };
+	const struct device devices[] = { device_of("n0-gpu0", 0, 80000),
+		                          device_of("n0-gpu1", 1, 80000) };
+	struct node_report_command node = report_of("n0", devices, 2);
+	int64_t loads[16];
+
+	node.labels = "pool=serve";
+	must(h, report(h, node));
+	given.node_labels = "pool=serve";
+	load(h, put_model(h, given));
+	grow_cold(h);
+	given.name = "large";
+	load(h, put_model(h, given));
+	grow_cold(h);
+	given.name = "waits";
+	given.splits = (struct rows){ splits, 2 };
+	given.users = (struct rows){ users, 1 };
+	request(h, put_model(h, given));
+	pass_only(h, loads);
+	given = model_of(tenant, "ready", 20000);
+	given.node_labels = "pool=serve";
+	given.pinned = true;
+	load(h, put_model(h, given));
+	given.name = "loads";
+	given.pinned = false;
+	given.memory_mib = 10000;
+	given.min_replicas = given.max_replicas = 2;
+	put_model(h, given);
+	given.name = "fails";
+	given.memory_mib = 500;
+	given.min_replicas = 0;
+	int64_t failing = put_model(h, given);
+	request(h, failing);
+	pass_only(h, loads);
+	const struct slot *slot = slot_of(h, failing);
+	if (slot->r.state == SLOT_LOADING)
+		must(h, to_slot(h, COMMAND_SLOT_EXITED, slot->r.id, "no", true));
+	h->stop_count = 0;
+}
+
 /* The records of a core in the middle of its work. */
 static void keep_busy_core(struct keeper *keeper)
 {
@@ -126,6 +198,7 @@ static void keep_busy_core(struct keeper *keeper)
 	int64_t top = put_tenant(h, sharing("top", 0, QUOTA_UNSET));
 	int64_t first = put_tenant(h, sharing("first", top, 3 * WHOLE_GPU));
 	int64_t second = put_tenant(h, sharing("second", top, 3 * WHOLE_GPU));
+	load_models(h, put_tenant(h, sharing("serving", 0, QUOTA_UNSET)));
 	submit_all_kinds(h, first);
 	live_on(h, 2);
 	end_some(h, 5);
@@ -134,6 +207,7 @@ static void keep_busy_core(struct keeper *keeper)
 	struct job_record large = whole(second, 4);
 	large.tasks = 2;
 	submit(h, large);
+	h->now_ms += 1000;
 	pass(h);
 	must(h, harness_apply(h, (struct command){ .kind = COMMAND_PASS, .units = 3 }));
 	harness_free(h);
@@ -142,9 +216,9 @@ static void keep_busy_core(struct keeper *keeper)
 static void what_was_kept_is_there(const struct keeper *keeper)
 {
 	static const enum record_kind wanted[] = {
-		RECORD_META,        RECORD_CONFIG,  RECORD_TENANT,    RECORD_NODE,
-		RECORD_GPU,         RECORD_JOB,     RECORD_JOB_STATE, RECORD_TASK,
-		RECORD_RESERVATION, RECORD_PROMISE, RECORD_MIX,
+		RECORD_META, RECORD_CONFIG,    RECORD_TENANT, RECORD_NODE,        RECORD_GPU,
+		RECORD_JOB,  RECORD_JOB_STATE, RECORD_TASK,   RECORD_RESERVATION, RECORD_PROMISE,
+		RECORD_MIX,  RECORD_MODEL,     RECORD_SLOT,
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
@@ -161,6 +235,7 @@ static bool is_needed(const struct keeper *keeper, enum record_kind kind, const 
 	case RECORD_JOB:
 	case RECORD_JOB_STATE:
 	case RECORD_RESERVATION:
+	case RECORD_SLOT:
 		return true;
 	case RECORD_TASK:
 		return ((const struct task_record *)record)->reservation_id != 0 ||

@@ -186,6 +186,28 @@ static void a_requeued_element_goes_before_those_with_a_higher_index(void **unus
 	harness_free(lab.h);
 }
 
+static void an_element_that_was_growing_gives_its_turn_up_with_its_last_task(void **unused)
+{
+	struct lab lab = lab_new();
+	struct job_record element = whole(lab.tenant, 1);
+
+	(void)unused;
+	element.tasks = 5;
+	element.min_available = 1;
+	element.array_limit = 1;
+	must(lab.h, submit_array(lab.h, element, 1, 2, false));
+	int64_t first = lab.h->effects.reply_id;
+	must(lab.h, apply_to(lab.h, COMMAND_HOLD, first));
+	pass(lab.h);
+	assert_int_equal(placed(lab.h, first + 1), 4);
+	must(lab.h, apply_to(lab.h, COMMAND_RELEASE, first));
+	must(lab.h, apply_to(lab.h, COMMAND_REQUEUE, first + 1));
+	confirm_stops(lab.h);
+	assert_non_null(job(lab.h, first)->class);
+	assert_null(job(lab.h, first + 1)->class);
+	harness_free(lab.h);
+}
+
 static void a_large_array_costs_no_more_for_having_a_limit(void **unused)
 {
 	enum { ELEMENTS = 10000 };
@@ -609,6 +631,7 @@ int main(void)
 		cmocka_unit_test(a_released_element_goes_before_those_with_a_higher_index),
 		cmocka_unit_test(a_cancelled_element_gives_its_turn_to_the_next),
 		cmocka_unit_test(a_requeued_element_goes_before_those_with_a_higher_index),
+		cmocka_unit_test(an_element_that_was_growing_gives_its_turn_up_with_its_last_task),
 		cmocka_unit_test(a_large_array_costs_no_more_for_having_a_limit),
 		cmocka_unit_test(a_job_waits_until_what_it_depends_on_succeeded),
 		cmocka_unit_test(a_job_whose_dependency_failed_is_cancelled_with_the_reason),

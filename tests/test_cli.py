@@ -1,0 +1,56 @@
+"""gpu-cli as a whole: what there is, and how it answers when it is not asked properly."""
+
+
+def test_help_names_the_commands_and_the_exit_codes(gpu_cli):
+    for arguments in (["--help"], ["-h"], ["help"]):
+        result = gpu_cli(*arguments)
+        assert result.returncode == 0
+        assert "estimate" in result.stdout
+        assert "It ends with 0" in result.stdout
+        assert result.stderr == ""
+
+
+def test_version_is_one_line(gpu_cli):
+    result = gpu_cli("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith("gpu-cli 0.")
+    assert result.stdout.count("\n") == 1
+
+
+def test_help_of_a_command_is_the_same_by_both_ways(gpu_cli):
+    by_help = gpu_cli("help", "estimate")
+    by_option = gpu_cli("estimate", "--context", "8k", "--help")
+    assert by_help.returncode == by_option.returncode == 0
+    assert by_help.stdout == by_option.stdout
+    assert by_help.stdout.startswith("usage: gpu-cli estimate FILE-or-DIRECTORY")
+
+
+def test_every_line_of_help_fits_a_terminal(gpu_cli):
+    for arguments in (["--help"], ["help", "estimate"]):
+        lines = gpu_cli(*arguments).stdout.splitlines()
+        assert max(map(len, lines)) <= 80
+
+
+def test_nothing_asked_shows_what_there_is(gpu_cli):
+    result = gpu_cli()
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "usage: gpu-cli COMMAND" in result.stderr
+
+
+def test_an_unknown_command_is_refused_with_those_there_are(gpu_cli):
+    for arguments in (["guess"], ["help", "guess"]):
+        result = gpu_cli(*arguments)
+        assert result.returncode == 2
+        assert "there is no command 'guess'; there are: estimate, help" in result.stderr
+
+
+def test_output_that_cannot_be_written_is_a_failure(gpu_cli):
+    result = gpu_cli("--version")
+    assert result.returncode == 0
+    with open("/dev/full", "w") as full:
+        import subprocess
+
+        result = subprocess.run([gpu_cli.path, "--version"], stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 1
+    assert b"could not be written" in result.stderr
