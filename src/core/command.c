@@ -68,9 +68,11 @@ TYPE mix_type = RECORD_TYPE("mix", 0, struct only_mix, MIX_FIELDS);
 TYPE units_type = RECORD_TYPE("pass", 0, struct only_units, UNITS_FIELDS);
 TYPE reservation_type = RECORD_TYPE("running", 1, struct only_reservation, RESERVATION_FIELDS);
 TYPE device_type = RECORD_TYPE("device", 0, struct device, DEVICE_FIELDS);
-TYPE measurement_type = RECORD_TYPE("measurement", 0, struct measurement, MEASUREMENT_FIELDS);
+const struct record_type measurement_type =
+    RECORD_TYPE("measurement", 0, struct measurement, MEASUREMENT_FIELDS);
 TYPE slot_report_type = RECORD_TYPE("slot", 1, struct slot_report, SLOT_REPORT_FIELDS);
-TYPE report_type = RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_FIELDS);
+const struct record_type node_report_type =
+    RECORD_TYPE("node_report", 0, struct node_report_command, REPORT_FIELDS);
 TYPE gpu_type = RECORD_TYPE("gpu_report", 0, struct gpu_report_command, GPU_FIELDS);
 TYPE submit_type = RECORD_TYPE("submit", 0, struct submit_command, SUBMIT_FIELDS);
 TYPE reprioritise_type = RECORD_TYPE("reprioritise", 0, MEMBER(reprioritise), REPRIORITISE_FIELDS);
@@ -99,7 +101,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_RELEASE] = { "release", { &id_type } },
 	[COMMAND_REQUEUE] = { "requeue", { &id_type } },
 	[COMMAND_REPRIORITISE] = { "reprioritise", { &reprioritise_type } },
-	[COMMAND_NODE_REPORT] = { "node_report", { &report_type } },
+	[COMMAND_NODE_REPORT] = { "node_report", { &node_report_type } },
 	[COMMAND_GPU_REPORT] = { "gpu_report", { &gpu_type } },
 	[COMMAND_NODE_STATE] = { "node_state", { &state_type } },
 	[COMMAND_NODE_DRAIN] = { "node_drain", { &drain_type } },

@@ -155,6 +155,9 @@ struct command {
 	};
 };
 
+/* What reports are made of, for others who carry them. */
+extern const struct record_type measurement_type, node_report_type;
+
 /* "put_tenant", ...; "unknown" for what is not a kind. */
 const char *command_kind_name(enum command_kind kind);
 

@@ -13,7 +13,8 @@ const struct words event_words =
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \
 	F(T, term) F(T, reservation_id) F(T, job_id) F(T, task) F(T, node_id) F(T, grace_ms)       \
-	F(T, tasks) F(T, parts, .width = PART_WIDTH) F(T, cpu_milli) F(T, host_bytes) F(T, max_runtime_ms)
+	F(T, tasks) F(T, parts, .width = PART_WIDTH) F(T, cpu_milli) F(T, host_bytes) F(T, max_runtime_ms) \
+	F(T, lease_loss, .words = &lease_loss_words)
 
 #define LOAD_FIELDS(F, T)                                                                          \
 	F(T, term) F(T, reservation_id) F(T, model_id) F(T, node_id)                               \

@@ -50,6 +50,7 @@ struct task_order {
 	struct rows parts; /* START: enum part_column */
 	int64_t cpu_milli, host_bytes;
 	int64_t max_runtime_ms; /* START: the node ends it after that; 0: never */
+	int32_t lease_loss;     /* START: enum lease_loss */
 };
 
 /* How to load a model, derived from the slot's reservation: see launch.h. */

@@ -46,7 +46,8 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 	                                    .parts = { rows, reservation->part_count },
 	                                    .cpu_milli = reservation->cpu_milli,
 	                                    .host_bytes = reservation->host_bytes,
-	                                    .max_runtime_ms = reservation->job->r.max_runtime_ms });
+	                                    .max_runtime_ms = reservation->job->r.max_runtime_ms,
+	                                    .lease_loss = reservation->job->r.lease_loss });
 }
 
 void order_start(struct sched *sched, const struct reservation *reservation)

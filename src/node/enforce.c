@@ -1,0 +1,181 @@
+/* enforce.c - what a measurement or the end of a lease means for works that run */
+#include "node/local.h"
+
+/* The GPU on which it uses most beyond what it may; NULL: on none. */
+static const struct use *worst_use(const struct local_node *node, const struct work *work,
+                                   int64_t *reserved_mib)
+{
+	const struct use *worst = NULL;
+	int64_t worst_mib = node->policy.overuse_tolerance_mib;
+
+	for (size_t i = 0; i < node->measure.use_count; i++) {
+		const struct use *use = &node->measure.uses[i];
+		if (use->work != work)
+			continue;
+		int64_t part = work_part(work, &node->measure.gpus[use->gpu]);
+		int64_t may_mib = part >= 0 ? work->order.parts[part].memory_mib : 0;
+		if (use->owned_mib - may_mib <= worst_mib)
+			continue;
+		worst_mib = use->owned_mib - may_mib;
+		*reserved_mib = may_mib;
+		worst = use;
+	}
+	return worst;
+}
+
+static void warn(struct local_node *node, const struct work *work, const char *message)
+{
+	struct change change = { .kind = CHANGE_OVER,
+		                 .reservation_id = work->kept.reservation_id,
+		                 .slot = work->kept.slot,
+		                 .message = message,
+		                 .address = "" };
+	struct output *output = node_output(node, OUTPUT_WARN, work->kept.reservation_id);
+
+	output->message = arena_string(&node->outputs->arena, message);
+	link_change(node, &change);
+}
+
+static void check_overuse(struct local_node *node, struct work *work)
+{
+	int64_t reserved_mib = 0;
+	const struct use *use = worst_use(node, work, &reserved_mib);
+	struct error message = { 0 };
+
+	if (!use) {
+		work->over_ms = 0;
+		return;
+	}
+	error_set(&message, ERROR_FORBIDDEN, "it uses %lld MiB of GPU %s and reserved %lld MiB",
+	          (long long)use->owned_mib, node->measure.gpus[use->gpu].reading.uuid,
+	          (long long)reserved_mib);
+	if (work->over_ms == 0) {
+		work->over_ms = max64(node->now_ms, 1);
+		warn(node, work, message.text);
+	}
+	if (node->policy.overuse == OVERUSE_STOP &&
+	    node->now_ms - work->over_ms >= node->policy.overuse_stop_ms)
+		work_stop(node, work, END_OVER, 0, message.text);
+}
+
+static bool is_busy(const struct local_node *node, const struct work *work)
+{
+	for (int64_t i = 0; i < work->order.part_count; i++) {
+		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
+		if (gpu && gpu->present && gpu->reading.utilisation > 0)
+			return true;
+	}
+	return work->order.part_count == 0;
+}
+
+static void check_idle(struct local_node *node, struct work *work)
+{
+	const struct node_policy *policy = &node->policy;
+
+	if (policy->idle_ms == 0 || work->kept.slot || work->kept.phase != WORK_RUNNING)
+		return;
+	if (is_busy(node, work)) {
+		work->busy_ms = node->now_ms;
+		work->idle_told = false;
+		return;
+	}
+	if (!work->idle_told && node->now_ms - work->busy_ms >= policy->idle_ms) {
+		struct change change = { .kind = CHANGE_IDLE,
+			                 .reservation_id = work->kept.reservation_id,
+			                 .message = "it holds GPUs and does not use them",
+			                 .address = "",
+			                 .took_ms = node->now_ms - work->busy_ms };
+		work->idle_told = true;
+		link_change(node, &change);
+	}
+	if (policy->idle_stop_ms > 0 &&
+	    node->now_ms - work->busy_ms >= policy->idle_ms + policy->idle_stop_ms)
+		work_stop(node, work, END_IDLE, work->order.grace_ms,
+		          "it held GPUs and did not use them");
+}
+
+/* How a GPU speaks against the release of a work that has no processes left. */
+enum doubt {
+	DOUBT_NONE,
+	DOUBT_OTHERS, /* memory is left, and charged to what ended before: it may still be its */
+	DOUBT_OWN,    /* memory is left that is charged to it */
+};
+
+static enum doubt doubt_of(const struct local_node *node, const struct work *work, const char *uuid)
+{
+	const struct gpu_view *gpu = measure_gpu(node, uuid);
+	int64_t tolerance_mib = node->policy.release_tolerance_mib;
+
+	if (!gpu)
+		return DOUBT_OWN;
+	if (!gpu->present)
+		return node->now_ms - gpu->absent_ms >= node->policy.absent_ms ? DOUBT_NONE
+		                                                               : DOUBT_OWN;
+	const struct use *use = measure_use(node, work, gpu);
+	if (use && (use->owned_mib > 0 || use->charged_mib > tolerance_mib))
+		return DOUBT_OWN;
+	return gpu->unexplained_mib - gpu->standing_mib > tolerance_mib ? DOUBT_OTHERS : DOUBT_NONE;
+}
+
+static enum doubt worst_doubt(const struct local_node *node, const struct work *work)
+{
+	enum doubt worst = DOUBT_NONE;
+
+	for (int i = 0; i < node->measure.gpu_count; i++) {
+		const struct gpu_view *gpu = &node->measure.gpus[i];
+		bool concerned = work_part(work, gpu) >= 0 || measure_use(node, work, gpu);
+		enum doubt doubt = concerned ? doubt_of(node, work, gpu->reading.uuid) : DOUBT_NONE;
+		worst = doubt > worst ? doubt : worst;
+	}
+	for (int64_t i = 0; i < work->order.part_count; i++)
+		if (!measure_gpu(node, work->order.parts[i].uuid))
+			worst = DOUBT_OWN;
+	return worst;
+}
+
+/* Whether a measurement that was begun after its last process was gone shows that
+ * its memory is back. What could be its, but is charged to others that ended
+ * before, must have been so for a while. */
+static bool is_back(const struct local_node *node, struct work *work)
+{
+	if (!node->measure.any || node->measure.number < work->asked_gone)
+		return false;
+	switch (worst_doubt(node, work)) {
+	case DOUBT_NONE:
+		return true;
+	case DOUBT_OTHERS:
+		if (work->clear_ms == 0)
+			work->clear_ms = max64(node->now_ms, 1);
+		return node->now_ms - work->clear_ms >= node->policy.release_settle_ms;
+	default:
+		work->clear_ms = 0;
+		return false;
+	}
+}
+
+void enforce_measured(struct local_node *node)
+{
+	for (size_t i = node->work_count; i-- > 0;) {
+		struct work *work = node->works[i];
+		if (work_is_up(work)) {
+			check_overuse(node, work);
+			check_idle(node, work);
+		} else if (work->kept.phase == WORK_OVER && work->kept.gone &&
+		           is_back(node, work)) {
+			work_released(node, work);
+			measure_charge(node);
+		}
+	}
+}
+
+void enforce_lease(struct local_node *node)
+{
+	if (node->lease_until_ms > node->now_ms)
+		return;
+	for (size_t i = node->work_count; i-- > 0;) {
+		struct work *work = node->works[i];
+		if (work_is_up(work) && work->order.lease_loss == LEASE_STOP)
+			work_stop(node, work, END_LEASE, work->order.grace_ms,
+			          "no scheduler renewed its lease");
+	}
+}

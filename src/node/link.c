@@ -1,0 +1,308 @@
+/* link.c - the conversation with a scheduler: hello, snapshot, changes, beats, lease */
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/local.h"
+
+static struct message message_of(const struct local_node *node, enum message_kind kind)
+{
+	return (struct message){ .kind = (int32_t)kind,
+		                 .boot = node->identity.boot,
+		                 .connection = node->kept.connection,
+		                 .term = node->kept.term,
+		                 .acknowledged = orders_kept(node) };
+}
+
+static void send_bytes(struct local_node *node, const void *data, size_t size)
+{
+	struct output *output = node_output(node, OUTPUT_SEND, 0);
+
+	output->data = arena_copy(&node->outputs->arena, data, size);
+	output->size = size;
+}
+
+static void send(struct local_node *node, const struct message *message)
+{
+	struct buffer buffer = { 0 };
+
+	message_encode(&buffer, message);
+	send_bytes(node, buffer.data, buffer.size);
+	buffer_free(&buffer);
+	node->link.acknowledged = max64(message->acknowledged, node->link.acknowledged);
+}
+
+/* Kept until it is acknowledged. */
+static int64_t send_numbered(struct local_node *node, struct message *message)
+{
+	struct link *link = &node->link;
+	struct buffer buffer = { 0 };
+
+	message->number = ++link->sent;
+	message_encode(&buffer, message);
+	send_bytes(node, buffer.data, buffer.size);
+	link->acknowledged = max64(message->acknowledged, link->acknowledged);
+	if (link->pending_count == 0)
+		link->pending_ms = node->now_ms;
+	array_reserve(link->pending, link->pending_capacity, link->pending_count + 1);
+	link->pending[link->pending_count++] =
+	    (struct pending){ message->number, buffer.data, buffer.size };
+	return message->number;
+}
+
+static void drop_pending(struct link *link, int64_t up_to)
+{
+	size_t dropped = 0;
+
+	while (dropped < link->pending_count && link->pending[dropped].number <= up_to)
+		free(link->pending[dropped++].data);
+	if (dropped == 0)
+		return;
+	link->pending_count -= dropped;
+	memmove(link->pending, link->pending + dropped,
+	        link->pending_count * sizeof(*link->pending));
+}
+
+static void reset(struct local_node *node)
+{
+	struct link *link = &node->link;
+
+	orders_drop_waiting(node);
+	drop_pending(link, INT64_MAX);
+	*link =
+	    (struct link){ .pending = link->pending, .pending_capacity = link->pending_capacity };
+	for (size_t i = 0; i < node->work_count; i++) {
+		node->works[i]->told = false;
+		node->works[i]->release_change = 0;
+	}
+}
+
+/* The number is written down first: nothing that was said on an earlier
+ * connection may be taken for this one's. */
+void link_connected(struct local_node *node)
+{
+	reset(node);
+	node->kept.connection++;
+	node_write(node);
+	node->link.state = LINK_HELLO;
+	node->link.heard_ms = node->now_ms;
+	struct message hello = message_of(node, MESSAGE_HELLO);
+	hello.hello = (struct hello){ node->identity.name, NODE_PROTOCOL, node->now_ms };
+	send(node, &hello);
+}
+
+void link_disconnected(struct local_node *node)
+{
+	reset(node);
+}
+
+static void give_up(struct local_node *node, const char *message)
+{
+	struct output *output = node_output(node, OUTPUT_DISCONNECT, 0);
+
+	output->message = arena_string(&node->outputs->arena, message);
+	reset(node);
+}
+
+static void renew(struct local_node *node, const struct renewal *renewal)
+{
+	int64_t until_ms = min64(renewal->sent_ms, node->now_ms) + renewal->lease_ms;
+
+	if (renewal->lease_ms == 0 || until_ms <= node->lease_until_ms)
+		return;
+	node->lease_until_ms = until_ms;
+	node_output(node, OUTPUT_LEASE, 0)->until_ms = until_ms;
+}
+
+static void welcomed(struct local_node *node, const struct message *message)
+{
+	struct link *link = &node->link;
+
+	if (link->state != LINK_HELLO)
+		return;
+	if (message->term > node->kept.term) {
+		node->kept.term = message->term;
+		node_write(node);
+	}
+	link->term = message->term;
+	link->state = LINK_WELCOME;
+	renew(node, &message->renewal);
+	link_want_snapshot(node);
+}
+
+void link_want_snapshot(struct local_node *node)
+{
+	if (node->link.state < LINK_WELCOME || node->link.snapshot_wanted)
+		return; /* the one that is wanted already will tell this too */
+	node->link.snapshot_wanted = true;
+	node->link.snapshot_asked = node_ask_measure(node);
+}
+
+static void send_beat(struct local_node *node)
+{
+	struct arena arena = { 0 };
+	struct message beat = message_of(node, MESSAGE_BEAT);
+
+	report_beat(node, &beat, &arena);
+	send(node, &beat);
+	arena_free(&arena);
+	node->link.measured_since_beat = false;
+}
+
+void link_measured(struct local_node *node)
+{
+	struct link *link = &node->link;
+	struct arena arena = { 0 };
+	struct message snapshot = message_of(node, MESSAGE_SNAPSHOT);
+	bool first = link->state == LINK_WELCOME;
+
+	report_snapshot(node, &snapshot, &arena);
+	send_numbered(node, &snapshot);
+	arena_free(&arena);
+	link->snapshot_wanted = false;
+	link->state = LINK_UP;
+	if (!first)
+		return;
+	for (size_t i = 0; i < node->work_count; i++)
+		work_tell_end(node, node->works[i]);
+}
+
+int64_t link_change(struct local_node *node, const struct change *change)
+{
+	if (node->link.state != LINK_UP)
+		return 0;
+	struct message message = message_of(node, MESSAGE_CHANGE);
+	message.change = *change;
+	return send_numbered(node, &message);
+}
+
+/* The end of a work is forgotten when the scheduler has it for good, and when all
+ * orders have come that were given before it had: no late order can begin it anew. */
+static void take_acknowledgement(struct local_node *node)
+{
+	struct link *link = &node->link;
+
+	if (link->stored == link->forgotten || link->stored_issued > link->received)
+		return;
+	link->forgotten = link->stored;
+	drop_pending(link, link->stored);
+	link->pending_ms = node->now_ms;
+	for (size_t i = node->work_count; i-- > 0;) {
+		struct work *work = node->works[i];
+		if (work->release_change > 0 && work->release_change <= link->stored)
+			work_acknowledged(node, work);
+	}
+}
+
+static void acknowledged(struct local_node *node, const struct message *message)
+{
+	struct link *link = &node->link;
+
+	if (message->acknowledged > link->sent || message->acknowledged <= link->stored)
+		return;
+	link->stored = message->acknowledged;
+	link->stored_issued = message->issued;
+}
+
+static void refused(struct local_node *node, const struct message *message)
+{
+	/* Written with the next connection. */
+	node->kept.connection = max64(node->kept.connection, message->refusal.connection);
+	give_up(node, message->refusal.message);
+}
+
+static void refuse_old_term(struct local_node *node, const struct message *message)
+{
+	struct message refusal = message_of(node, MESSAGE_REFUSE);
+	struct error error = { 0 };
+
+	error_set(&error, ERROR_CONFLICT,
+	          "orders of term %lld are not followed: a scheduler of term %lld was seen",
+	          (long long)message->term, (long long)node->kept.term);
+	refusal.refusal.message = error.text;
+	send(node, &refusal);
+	give_up(node, error.text);
+}
+
+void link_message(struct local_node *node, const struct message *message)
+{
+	struct link *link = &node->link;
+
+	if (link->state == LINK_DOWN || message->connection != node->kept.connection ||
+	    strcmp(message->boot, node->identity.boot) != 0)
+		return;
+	if (message->kind == MESSAGE_REFUSE) {
+		refused(node, message);
+		return;
+	}
+	if (message->term < node->kept.term) {
+		refuse_old_term(node, message);
+		return;
+	}
+	if (message->kind == MESSAGE_WELCOME) {
+		link->heard_ms = node->now_ms;
+		welcomed(node, message);
+		return;
+	}
+	if (link->state == LINK_HELLO || message->term != link->term)
+		return;
+	link->heard_ms = node->now_ms;
+	acknowledged(node, message);
+	if (message->kind == MESSAGE_RENEW)
+		renew(node, &message->renewal);
+	else if (message->kind == MESSAGE_ORDER)
+		orders_take(node, message);
+	take_acknowledgement(node);
+}
+
+static void resend(struct local_node *node)
+{
+	for (size_t i = 0; i < node->link.pending_count; i++)
+		send_bytes(node, node->link.pending[i].data, node->link.pending[i].size);
+	node->link.pending_ms = node->now_ms;
+}
+
+void link_time(struct local_node *node)
+{
+	struct link *link = &node->link;
+	bool beat = node->next_beat_ms <= node->now_ms;
+
+	if (beat)
+		node->next_beat_ms = node_later(node, max64(node->policy.beat_ms, 1));
+	if (link->state == LINK_DOWN)
+		return;
+	if (node->now_ms - link->heard_ms >= node->policy.silence_ms) {
+		give_up(node, "the scheduler is silent");
+		return;
+	}
+	if (link->pending_count > 0 && node->now_ms - link->pending_ms >= node->policy.resend_ms)
+		resend(node);
+	if (beat && link->state == LINK_UP)
+		send_beat(node);
+}
+
+int64_t link_wake_ms(const struct local_node *node)
+{
+	const struct link *link = &node->link;
+	int64_t wake_ms = INT64_MAX;
+
+	if (link->state != LINK_DOWN)
+		wake_ms = link->heard_ms + node->policy.silence_ms;
+	if (link->pending_count > 0)
+		wake_ms = min64(wake_ms, link->pending_ms + node->policy.resend_ms);
+	return wake_ms;
+}
+
+void link_acknowledge(struct local_node *node)
+{
+	if (node->link.state != LINK_UP || orders_kept(node) == node->link.acknowledged)
+		return;
+	struct message message = message_of(node, MESSAGE_ACK);
+	send(node, &message);
+	node->link.acknowledged = message.acknowledged;
+}
+
+void link_free(struct link *link)
+{
+	drop_pending(link, INT64_MAX);
+	free(link->pending);
+}

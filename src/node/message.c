@@ -1,0 +1,247 @@
+/* message.c - the encoding of messages, and how people read them */
+#include "node/message.h"
+
+#include <string.h>
+
+#include "core/record.h"
+
+static const struct words order_words = WORDS("start", "load", "stop");
+static const struct words change_words = WORDS("started", "ready", "refused", "exited", "released",
+                                               "checkpoint", "late", "over", "idle");
+static const struct words end_words = WORDS("itself", "ordered", "runtime", "overuse", "idle",
+                                            "lease", "lost", "not_started", "unhealthy");
+
+/* clang-format off */
+#define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
+#define HEAD_FIELDS(F, T)                                                                          \
+	F(T, kind) F(T, boot) F(T, connection) F(T, term) F(T, number) F(T, acknowledged)          \
+	F(T, issued)
+#define HELLO_FIELDS(F, T) F(T, name) F(T, protocol) F(T, sent_ms)
+#define PART_FIELDS(F, T) F(T, uuid) F(T, memory_mib) F(T, share) F(T, whole)
+#define ORDER_FIELDS(F, T)                                                                         \
+	F(T, kind, .words = &order_words) F(T, reservation_id)                                     \
+	F(T, parts, LIST(T, part_count, part_type)) F(T, grace_ms) F(T, cpu_milli)                 \
+	F(T, host_bytes) F(T, payload) F(T, job_id) F(T, task) F(T, tasks) F(T, max_runtime_ms)    \
+	F(T, lease_loss, .words = &lease_loss_words) F(T, model_id) F(T, model)                    \
+	F(T, runtime, .words = &runtime_words) F(T, utilisation, .width = 1)                       \
+	F(T, tensor_parallel) F(T, context) F(T, parallel) F(T, kv_cache) F(T, command)            \
+	F(T, load_timeout_ms)
+#define SAMPLE_FIELDS(F, T)                                                                        \
+	F(T, uuid) F(T, foreign_mib) F(T, used_mib) F(T, temperature_c) F(T, power_mw)             \
+	F(T, utilisation) F(T, healthy)
+#define USE_FIELDS(F, T) F(T, reservation_id) F(T, uuid) F(T, memory_mib) F(T, reserved_mib)
+#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, active)
+#define CHANGE_FIELDS(F, T)                                                                        \
+	F(T, kind, .words = &change_words) F(T, reservation_id) F(T, slot) F(T, exit_code)         \
+	F(T, reason, .words = &end_words) F(T, message) F(T, address) F(T, took_ms)                \
+	F(T, pids, .width = 1) F(T, samples, LIST(T, sample_count, sample_type))                   \
+	F(T, measurements, LIST(T, measurement_count, measurement_type))
+#define BEAT_FIELDS(F, T)                                                                          \
+	F(T, sent_ms) F(T, samples, LIST(T, sample_count, sample_type))                            \
+	F(T, uses, LIST(T, use_count, use_type)) F(T, slots, LIST(T, slot_count, slot_type))
+#define RENEWAL_FIELDS(F, T) F(T, sent_ms) F(T, lease_ms)
+#define REFUSAL_FIELDS(F, T) F(T, connection) F(T, message)
+/* clang-format on */
+
+#define TYPE static const struct record_type
+TYPE head_type = RECORD_TYPE("message", 0, struct message, HEAD_FIELDS);
+TYPE hello_type = RECORD_TYPE("hello", 0, struct hello, HELLO_FIELDS);
+TYPE part_type = RECORD_TYPE("part", 0, struct order_part, PART_FIELDS);
+const struct record_type node_order_type = RECORD_TYPE("order", 0, struct node_order, ORDER_FIELDS);
+TYPE sample_type = RECORD_TYPE("sample", 0, struct gpu_sample, SAMPLE_FIELDS);
+TYPE use_type = RECORD_TYPE("use", 0, struct use_sample, USE_FIELDS);
+TYPE slot_type = RECORD_TYPE("slot", 1, struct slot_sample, SLOT_FIELDS);
+TYPE change_type = RECORD_TYPE("change", 0, struct change, CHANGE_FIELDS);
+TYPE beat_type = RECORD_TYPE("beat", 0, struct beat, BEAT_FIELDS);
+TYPE renewal_type = RECORD_TYPE("renewal", 0, struct renewal, RENEWAL_FIELDS);
+TYPE refusal_type = RECORD_TYPE("refusal", 0, struct refusal, REFUSAL_FIELDS);
+
+/* A kind of message: its name, and what its member of the union is. */
+struct variant {
+	const char *name;
+	const struct record_type *type; /* NULL: the head is all of it */
+};
+
+static const struct variant variants[MESSAGE_KINDS] = {
+	[MESSAGE_HELLO] = { "hello", &hello_type },
+	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type },
+	[MESSAGE_CHANGE] = { "change", &change_type },
+	[MESSAGE_BEAT] = { "beat", &beat_type },
+	[MESSAGE_WELCOME] = { "welcome", &renewal_type },
+	[MESSAGE_ORDER] = { "order", &node_order_type },
+	[MESSAGE_RENEW] = { "renew", &renewal_type },
+	[MESSAGE_REFUSE] = { "refuse", &refusal_type },
+	[MESSAGE_ACK] = { "ack", NULL },
+};
+#define MEMBER_OFFSET offsetof(struct message, hello)
+
+static bool is_kind(int32_t kind)
+{
+	return kind >= 0 && kind < MESSAGE_KINDS;
+}
+
+static const char *word_or_unknown(const struct words *words, int32_t value)
+{
+	const char *word = word_of(words, value);
+
+	return word ? word : "unknown";
+}
+
+const char *message_kind_name(int32_t kind)
+{
+	return is_kind(kind) ? variants[kind].name : "unknown";
+}
+
+const char *change_kind_name(int32_t kind)
+{
+	return word_or_unknown(&change_words, kind);
+}
+
+const char *end_reason_name(int32_t reason)
+{
+	return word_or_unknown(&end_words, reason);
+}
+
+void message_encode(struct buffer *buffer, const struct message *message)
+{
+	INVARIANT(is_kind(message->kind));
+	const struct record_type *type = variants[message->kind].type;
+	fields_encode(buffer, &head_type, message);
+	if (type)
+		fields_encode(buffer, type, (const char *)message + MEMBER_OFFSET);
+}
+
+static bool refuse(struct error *error, const char *what, int64_t value)
+{
+	return error_set(error, ERROR_CORRUPT, "a message with %s %lld is not understood", what,
+	                 (long long)value);
+}
+
+static bool check_head(const struct message *message, struct error *error)
+{
+	if (!is_kind(message->kind))
+		return refuse(error, "kind", message->kind);
+	if (message->connection < 0)
+		return refuse(error, "connection", message->connection);
+	if (message->term < 0)
+		return refuse(error, "term", message->term);
+	if (message->number < 0 || message->acknowledged < 0 || message->issued < 0)
+		return refuse(error, "number", message->number);
+	return true;
+}
+
+static bool check_time(int64_t time_ms, const char *what, struct error *error)
+{
+	if (time_ms < 0 || time_ms > TIME_MS_MAX)
+		return refuse(error, what, time_ms);
+	return true;
+}
+
+static bool check_part(const struct node_order *order, int64_t at, struct error *error)
+{
+	const struct order_part *part = &order->parts[at];
+
+	if (part->memory_mib < 0 || part->memory_mib > MIB_MAX)
+		return refuse(error, "a part of MiB", part->memory_mib);
+	for (int64_t i = 0; i < at; i++)
+		if (strcmp(order->parts[i].uuid, part->uuid) == 0)
+			return refuse(error, "one GPU twice, at part", at);
+	return true;
+}
+
+bool node_order_check(const struct node_order *order, struct error *error)
+{
+	if (order->kind < 0 || order->kind >= ORDER_KINDS)
+		return refuse(error, "order kind", order->kind);
+	if (order->reservation_id <= 0)
+		return refuse(error, "reservation", order->reservation_id);
+	if (order->part_count > PARTS_MAX)
+		return refuse(error, "parts", order->part_count);
+	if (order->lease_loss != LEASE_KEEP && order->lease_loss != LEASE_STOP)
+		return refuse(error, "lease loss", order->lease_loss);
+	for (int64_t i = 0; i < order->part_count; i++)
+		if (!check_part(order, i, error))
+			return false;
+	return check_time(order->grace_ms, "grace", error) &&
+	       check_time(order->max_runtime_ms, "maximum runtime", error) &&
+	       check_time(order->load_timeout_ms, "load timeout", error);
+}
+
+struct node_order *node_order_copy(struct arena *arena, const struct node_order *order)
+{
+	struct node_order *copy = fields_copy(arena, &node_order_type, order);
+	size_t size = (size_t)order->part_count * sizeof(*order->parts);
+	struct order_part *parts = arena_copy(arena, order->parts, size);
+
+	for (int64_t i = 0; i < order->part_count; i++)
+		parts[i].uuid = arena_string(arena, parts[i].uuid);
+	copy->parts = parts;
+	return copy;
+}
+
+static bool check_change(const struct change *change, struct error *error)
+{
+	if (change->kind < 0 || change->kind >= CHANGE_KINDS)
+		return refuse(error, "change kind", change->kind);
+	if (change->reason < 0 || change->reason >= END_REASONS)
+		return refuse(error, "reason", change->reason);
+	return true;
+}
+
+static bool check_member(const struct message *message, struct error *error)
+{
+	switch (message->kind) {
+	case MESSAGE_ORDER:
+		return node_order_check(&message->order, error);
+	case MESSAGE_HELLO:
+		return check_time(message->hello.sent_ms, "time", error);
+	case MESSAGE_CHANGE:
+		return check_change(&message->change, error);
+	case MESSAGE_BEAT:
+		return check_time(message->beat.sent_ms, "time", error);
+	case MESSAGE_WELCOME:
+	case MESSAGE_RENEW:
+		return check_time(message->renewal.sent_ms, "time", error) &&
+		       check_time(message->renewal.lease_ms, "lease", error);
+	case MESSAGE_REFUSE:
+		if (message->refusal.connection < 0)
+			return refuse(error, "connection", message->refusal.connection);
+		return true;
+	default:
+		return true;
+	}
+}
+
+struct message *message_decode(struct arena *arena, const uint8_t *data, size_t size,
+                               struct error *error)
+{
+	const uint8_t *end = data + size;
+	struct message *message = arena_alloc(arena, sizeof(*message));
+
+	memset(message, 0, sizeof(*message));
+	if (!fields_decode(arena, &head_type, message, &data, end, error) ||
+	    !check_head(message, error))
+		return NULL;
+	const struct record_type *type = variants[message->kind].type;
+	if (type && !fields_decode(arena, type, (char *)message + MEMBER_OFFSET, &data, end, error))
+		return NULL;
+	if (data != end) {
+		error_set(error, ERROR_CORRUPT, "a %s message has %lld bytes too many",
+		          variants[message->kind].name, (long long)(end - data));
+		return NULL;
+	}
+	return check_member(message, error) ? message : NULL;
+}
+
+void message_print(struct buffer *buffer, const struct message *message)
+{
+	INVARIANT(is_kind(message->kind));
+	const struct variant *variant = &variants[message->kind];
+	struct message head = *message;
+
+	head.kind = 0;
+	buffer_text(buffer, variant->name);
+	fields_print(buffer, &head_type, &head);
+	if (variant->type)
+		fields_print(buffer, variant->type, (const char *)message + MEMBER_OFFSET);
+}

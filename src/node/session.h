@@ -1,0 +1,108 @@
+/* session.h - the scheduler's half of a conversation with a node: a state machine */
+#ifndef NODE_SESSION_H
+#define NODE_SESSION_H
+
+#include "core/command.h"
+#include "core/effects.h"
+#include "node/message.h"
+
+/* One per node, for as long as the node is known: it outlives connections. What
+ * the node says becomes commands of the core, orders of the core become numbered
+ * messages. No clock and no sockets: times are milliseconds of the scheduler's
+ * clock that never goes back.
+ *
+ * Who drives it applies its commands in order; hands it each order only after the
+ * transaction with that order is durable; and calls session_stored for a change
+ * only after the transaction with its commands is durable and all orders of that
+ * transaction and of those before were handed over. */
+
+struct session_policy {
+	int64_t silent_ms; /* a node not heard of for so long is unknown */
+	int64_t lease_ms;  /* what a renewal is worth */
+	int64_t grace_ms;  /* the longest that an order gives between notice and kill */
+	int64_t margin_ms; /* for clocks that run unevenly and kills that take their time */
+	/* A scheduler renews only for so long after it last knew that it is the
+	 * active one; so one that took over waits as long before it counts. */
+	int64_t standing_ms;
+	int64_t resend_ms;        /* an order not acknowledged for so long is sent again */
+	int64_t foreign_step_mib; /* a change of foreign memory by no more is not told */
+	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
+};
+struct session_policy session_policy_default(void);
+
+enum session_output_kind {
+	SESSION_COMMAND, /* for the core; its time is to be filled in */
+	SESSION_SEND,    /* to the node, by this connection */
+	SESSION_NOTE,    /* something for people to see: late, over, idle, refused */
+	SESSION_BEAT,    /* what the node measures, for those who watch */
+	SESSION_CLOSE,   /* this connection is over */
+};
+
+struct session_output {
+	enum session_output_kind kind;
+	const struct command *command;
+	int64_t connection, change; /* COMMAND: for session_stored, on the last command of a
+	                               change; change 0: nothing is to be told */
+	const void *data;           /* SEND */
+	size_t size;
+	const struct message *message; /* NOTE, BEAT */
+};
+
+/* In the order in which they are to be done. Zero is empty. */
+struct session_outputs {
+	struct session_output *at;
+	size_t count, capacity;
+	struct arena arena;
+};
+void session_outputs_clear(struct session_outputs *outputs);
+void session_outputs_free(struct session_outputs *outputs);
+
+struct session;
+
+/* For a node that said hello, or (`known`) that the core knows, which counts as
+ * silent from `now_ms` on. `term` is the scheduler's own. */
+struct session *session_new(const char *name, bool known, int64_t term, int64_t now_ms,
+                            const struct session_policy *policy);
+void session_delete(struct session *session);
+
+/* A message from the node, decoded. One that belongs to no connection that the
+ * session knows is answered so that the node connects anew. */
+void session_message(struct session *session, int64_t now_ms, const struct message *message,
+                     struct session_outputs *outputs);
+/* The commands of all changes up to this number, on this connection, are
+ * durable, or were refused: the node may forget them. */
+void session_stored(struct session *session, int64_t now_ms, int64_t connection, int64_t change,
+                    struct session_outputs *outputs);
+/* The core refused a report of all of the node: the connection is over, and the
+ * node is told why. (Any other command that is refused is old news.) */
+void session_refused(struct session *session, int64_t now_ms, int64_t connection,
+                     const struct error *error, struct session_outputs *outputs);
+/* The connection broke. */
+void session_disconnected(struct session *session, int64_t connection);
+/* An administrator declared the node dead, or removed it: the connection is over. If
+ * the node lives after all, it comes back with a snapshot, and is told what to stop. */
+void session_given_up(struct session *session, const char *reason, struct session_outputs *outputs);
+/* Time passed. `active_ms`: when the scheduler last knew that it is the active one. */
+void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
+                  struct session_outputs *outputs);
+/* When session_time is wanted at the latest. */
+int64_t session_wake_ms(const struct session *session);
+
+/* What orders need and the core does not say. Texts live until the call is over. */
+struct session_lookup {
+	const char *(*gpu_uuid)(void *context, int64_t gpu_id);
+	const char *(*task_payload)(void *context, int64_t job_id, int64_t task);
+	const char *(*model_name)(void *context, int64_t model_id);
+	const char *(*model_payload)(void *context, int64_t model_id);
+	void *context;
+};
+/* An order (EFFECT_START, STOP or LOAD) for this node. While the node has not
+ * reported it is dropped: the core gives it again when the snapshot comes. */
+void session_order(struct session *session, int64_t now_ms, const struct effect *effect,
+                   const struct session_lookup *lookup, struct session_outputs *outputs);
+
+const char *session_name(const struct session *session);
+int64_t session_connection(const struct session *session); /* 0: none */
+bool session_is_synced(const struct session *session);
+
+#endif

@@ -1,0 +1,141 @@
+/* session_facts.c - what a node says, as commands of the core */
+#include <string.h>
+
+#include "node/session_local.h"
+
+void session_command(struct session *session, const struct command *command, int64_t change,
+                     struct session_outputs *outputs)
+{
+	struct buffer buffer = { 0 };
+	struct error error;
+	struct session_output *output = session_output(outputs, SESSION_COMMAND);
+
+	command_encode(&buffer, command);
+	const uint8_t *at = (const uint8_t *)buffer.data;
+	output->command = command_decode(&outputs->arena, &at, at + buffer.size, &error);
+	INVARIANT(output->command);
+	output->connection = session->connection;
+	output->change = change;
+	session->commanded = max64(session->commanded, change);
+	buffer_free(&buffer);
+}
+
+void session_take_snapshot(struct session *session, const struct message *message,
+                           struct session_outputs *outputs)
+{
+	struct command command = { .kind = COMMAND_NODE_REPORT };
+
+	command.report = message->snapshot;
+	command.report.name = session->name;
+	command.report.boot = session->boot;
+	command.report.snapshot = true;
+	told_snapshot(&session->told, &message->snapshot, &session->policy);
+	session_command(session, &command, message->number, outputs);
+}
+
+static void tell_gpu(struct session *session, const struct gpu_sample *sample,
+                     const struct measurement *measurements, int64_t count,
+                     struct session_outputs *outputs)
+{
+	struct command command = { .kind = COMMAND_GPU_REPORT };
+
+	command.gpu = (struct gpu_report_command){ .uuid = sample->uuid,
+		                                   .foreign_mib = sample->foreign_mib,
+		                                   .temperature_c = sample->temperature_c,
+		                                   .healthy = sample->healthy,
+		                                   .measurements = measurements,
+		                                   .measurement_count = count };
+	told_sample(&session->told, sample, measurements, count, &session->policy);
+	session_command(session, &command, 0, outputs);
+}
+
+static int64_t uses_on(const struct beat *beat, const char *uuid, struct measurement *measurements)
+{
+	int64_t count = 0;
+
+	for (int64_t i = 0; i < beat->use_count; i++)
+		if (strcmp(beat->uses[i].uuid, uuid) == 0)
+			measurements[count++] = (struct measurement){
+				.reservation_id = beat->uses[i].reservation_id,
+				.uuid = uuid,
+				.memory_mib = beat->uses[i].memory_mib,
+			};
+	return count;
+}
+
+void session_take_beat(struct session *session, const struct beat *beat,
+                       struct session_outputs *outputs)
+{
+	for (int64_t i = 0; i < beat->sample_count; i++) {
+		const struct gpu_sample *sample = &beat->samples[i];
+		if (!told_is_news(&session->told, sample, beat->uses, beat->use_count,
+		                  &session->policy))
+			continue;
+		size_t most = (size_t)beat->use_count + 1;
+		struct measurement *measurements =
+		    arena_alloc(&outputs->arena, most * sizeof(*measurements));
+		int64_t count = uses_on(beat, sample->uuid, measurements);
+		tell_gpu(session, sample, measurements, count, outputs);
+	}
+}
+
+/* The core is to know exactly what the node measured when it refused, or it would
+ * give the same order again. */
+static void tell_figures(struct session *session, const struct change *change,
+                         struct session_outputs *outputs)
+{
+	struct measurement *on =
+	    arena_alloc(&outputs->arena, (size_t)(change->measurement_count + 1) * sizeof(*on));
+
+	for (int64_t i = 0; i < change->sample_count; i++) {
+		const struct gpu_sample *sample = &change->samples[i];
+		int64_t count = 0;
+		for (int64_t m = 0; m < change->measurement_count; m++)
+			if (strcmp(change->measurements[m].uuid, sample->uuid) == 0)
+				on[count++] = change->measurements[m];
+		tell_gpu(session, sample, on, count, outputs);
+	}
+}
+
+static struct command command_of(const struct change *change)
+{
+	static const enum command_kind task_kinds[CHANGE_KINDS] = {
+		[CHANGE_STARTED] = COMMAND_TASK_STARTED,
+		[CHANGE_REFUSED] = COMMAND_TASK_REFUSED,
+		[CHANGE_EXITED] = COMMAND_TASK_EXITED,
+		[CHANGE_RELEASED] = COMMAND_MEMORY_RELEASED,
+		[CHANGE_CHECKPOINT] = COMMAND_TASK_CHECKPOINT,
+	};
+	static const enum command_kind slot_kinds[CHANGE_KINDS] = {
+		[CHANGE_STARTED] = COMMAND_SLOT_LOADING,     [CHANGE_READY] = COMMAND_SLOT_READY,
+		[CHANGE_REFUSED] = COMMAND_SLOT_EXITED,      [CHANGE_EXITED] = COMMAND_SLOT_EXITED,
+		[CHANGE_RELEASED] = COMMAND_MEMORY_RELEASED,
+	};
+	struct command command = { .kind = (change->slot ? slot_kinds : task_kinds)[change->kind] };
+
+	if (change->slot && command.kind != COMMAND_MEMORY_RELEASED) {
+		command.slot.reservation_id = change->reservation_id;
+		command.slot.address = change->address;
+		command.slot.message = change->message;
+		command.slot.released = change->kind == CHANGE_REFUSED;
+	} else {
+		command.task.reservation_id = change->reservation_id;
+		command.task.exit_code = change->exit_code;
+		command.task.message = change->message;
+	}
+	return command;
+}
+
+void session_take_change(struct session *session, const struct message *message,
+                         struct session_outputs *outputs)
+{
+	const struct change *change = &message->change;
+	struct command command = command_of(change);
+
+	if (change->kind >= CHANGE_LATE || change->kind == CHANGE_REFUSED)
+		session_output(outputs, SESSION_NOTE)->message = message;
+	if (change->kind == CHANGE_REFUSED)
+		tell_figures(session, change, outputs);
+	if (command.kind != COMMAND_START) /* 0: this is for people */
+		session_command(session, &command, message->number, outputs);
+}

@@ -1,0 +1,50 @@
+/* session_local.h - the inside of a session: what its files share */
+#ifndef NODE_SESSION_LOCAL_H
+#define NODE_SESSION_LOCAL_H
+
+#include "node/session.h"
+#include "node/told.h"
+
+struct session_pending {
+	int64_t number;
+	void *data;
+	size_t size;
+};
+
+/* `taken` changes came in order; commands were made for those up to `commanded`,
+ * of which `stored` are durable. `issued` orders were given, of which `pending`
+ * are not acknowledged. All of these begin anew with a connection. */
+struct session {
+	char *name, *boot;
+	struct session_policy policy;
+	int64_t term;
+	bool known;            /* to the core */
+	enum node_state state; /* as the core was told */
+	int64_t since_ms, heard_ms, renewed_ms, active_ms;
+	int64_t connection; /* the last one's number; 0: none yet */
+	bool open, synced;
+	int64_t taken, commanded, stored, acknowledged, issued;
+	int64_t beat_ms; /* the last beat, by the node's clock */
+	struct session_pending *pending;
+	size_t pending_count, pending_capacity;
+	int64_t pending_ms;
+	struct told told;
+};
+
+struct session_output *session_output(struct session_outputs *outputs,
+                                      enum session_output_kind kind);
+/* Copies it; `change` is not 0 on the last command of a change. */
+void session_command(struct session *session, const struct command *command, int64_t change,
+                     struct session_outputs *outputs);
+void session_send_order(struct session *session, int64_t now_ms, const struct node_order *order,
+                        struct session_outputs *outputs);
+
+/* session_facts.c: what the node says becomes commands. */
+void session_take_snapshot(struct session *session, const struct message *message,
+                           struct session_outputs *outputs);
+void session_take_change(struct session *session, const struct message *message,
+                         struct session_outputs *outputs);
+void session_take_beat(struct session *session, const struct beat *beat,
+                       struct session_outputs *outputs);
+
+#endif

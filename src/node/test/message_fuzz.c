@@ -1,0 +1,90 @@
+/* message_fuzz.c - whatever the bytes, a message is refused or is written back as it was read */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "node/message.h"
+#include "node/node.h"
+#include "node/session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The message that was read must be those bytes and nothing else. */
+static void check(const struct message *message, const uint8_t *data, size_t size)
+{
+	struct buffer buffer = { 0 };
+
+	message_encode(&buffer, message);
+	INVARIANT(buffer.size == size);
+	INVARIANT(memcmp(buffer.data, data, size) == 0);
+	buffer_clear(&buffer);
+	message_print(&buffer, message);
+	INVARIANT(!memchr(buffer.data, '\n', buffer.size));
+	buffer_free(&buffer);
+}
+
+/* A session takes anything that can be read, on a connection that is open. */
+static void offer_to_session(const struct message *message)
+{
+	struct session_policy policy = session_policy_default();
+	struct session *session = session_new("node", false, 1, 1000, &policy);
+	struct session_outputs outputs = { 0 };
+	struct message hello = { .kind = MESSAGE_HELLO,
+		                 .boot = message->boot,
+		                 .connection = message->connection,
+		                 .hello = { "node", NODE_PROTOCOL, 0 } };
+	struct message snapshot = { .kind = MESSAGE_SNAPSHOT,
+		                    .boot = message->boot,
+		                    .connection = message->connection,
+		                    .number = 1 };
+
+	session_message(session, 1000, &hello, &outputs);
+	session_message(session, 1000, &snapshot, &outputs);
+	session_message(session, 1001, message, &outputs);
+	session_outputs_free(&outputs);
+	session_delete(session);
+}
+
+/* And so does a node that is connected. */
+static void offer_to_node(struct message *message)
+{
+	struct node_policy policy = node_policy_default();
+	struct node_identity identity = { .name = "node", .boot = message->boot };
+	struct local_node *node = node_new(&identity, &policy);
+	struct outputs outputs = { 0 };
+	struct gpu_reading gpu = { .uuid = "gpu", .capacity_mib = 1000, .healthy = true };
+	struct message welcome = { .kind = MESSAGE_WELCOME,
+		                   .boot = message->boot,
+		                   .connection = 1,
+		                   .term = message->term };
+	struct input measured = { .kind = INPUT_MEASURED, .now_ms = 5 };
+
+	measured.measured = (struct measured){ .number = 2, .gpus = &gpu, .gpu_count = 1 };
+	message->connection = 1;
+	node_apply(node, &(struct input){ .kind = INPUT_RESTART }, &outputs);
+	node_apply(node, &(struct input){ .kind = INPUT_CONNECTED }, &outputs);
+	node_apply(node, &(struct input){ .kind = INPUT_MESSAGE, .message = &welcome }, &outputs);
+	node_apply(node, &measured, &outputs);
+	node_apply(node, &(struct input){ .kind = INPUT_MESSAGE, .message = message }, &outputs);
+	measured.measured.number = 3;
+	node_apply(node, &measured, &outputs);
+	node_check(node);
+	outputs_free(&outputs);
+	node_delete(node);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+	struct message *message = message_decode(&arena, data, size, &error);
+
+	INVARIANT(!message == (error.code != ERROR_NONE));
+	if (message) {
+		check(message, data, size);
+		offer_to_session(message);
+		offer_to_node(message);
+	}
+	arena_free(&arena);
+	return 0;
+}

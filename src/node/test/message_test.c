@@ -1,0 +1,236 @@
+/* message_test.c - messages: what is written is read, and nothing else is */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/message.h"
+
+static const struct order_part parts[] = { { "gpu-a", 1000, 500, false },
+	                                   { "gpu-b", 2000, 1000, true } };
+static const struct gpu_sample samples[] = { { "gpu-a", 1, 2, 3, 4, 5, true } };
+static const struct measurement measurements[] = { { 7, "gpu-a", 8 } };
+static const struct use_sample uses[] = { { 7, "gpu-a", 8, 9 } };
+static const struct slot_sample slots[] = { { 7, 3 } };
+static const int64_t numbers[] = { 11, 12 };
+
+static struct message order_message(void)
+{
+	struct message message = { .kind = MESSAGE_ORDER,
+		                   .boot = "boot",
+		                   .connection = 2,
+		                   .term = 3,
+		                   .number = 4,
+		                   .acknowledged = 5,
+		                   .issued = 6 };
+
+	message.order = (struct node_order){ .kind = ORDER_LOAD,
+		                             .reservation_id = 7,
+		                             .parts = parts,
+		                             .part_count = 2,
+		                             .grace_ms = 8,
+		                             .payload = "text\nof two lines",
+		                             .model = "llama",
+		                             .utilisation = { numbers, 2 },
+		                             .kv_cache = "f16",
+		                             .command = "",
+		                             .load_timeout_ms = 9 };
+	return message;
+}
+
+static struct message example(int32_t kind)
+{
+	struct message message = order_message();
+
+	message.kind = kind;
+	switch (kind) {
+	case MESSAGE_ORDER:
+		break;
+	case MESSAGE_HELLO:
+		message.hello = (struct hello){ "node", NODE_PROTOCOL, 5 };
+		break;
+	case MESSAGE_SNAPSHOT:
+		message.snapshot = (struct node_report_command){ .name = "node",
+			                                         .measurements = measurements,
+			                                         .measurement_count = 1,
+			                                         .running = numbers,
+			                                         .running_count = 2,
+			                                         .snapshot = true };
+		break;
+	case MESSAGE_CHANGE:
+		message.change = (struct change){ .kind = CHANGE_REFUSED,
+			                          .reservation_id = 7,
+			                          .message = "no room",
+			                          .pids = { numbers, 2 },
+			                          .samples = samples,
+			                          .sample_count = 1,
+			                          .measurements = measurements,
+			                          .measurement_count = 1 };
+		break;
+	case MESSAGE_BEAT:
+		message.beat = (struct beat){ 5, samples, 1, uses, 1, slots, 1 };
+		break;
+	case MESSAGE_REFUSE:
+		message.refusal = (struct refusal){ 5, "because" };
+		break;
+	default:
+		message.renewal = (struct renewal){ 5, 6 };
+		break;
+	}
+	return message;
+}
+
+static struct message *decode(struct arena *arena, const struct buffer *buffer, struct error *error)
+{
+	return message_decode(arena, (const uint8_t *)buffer->data, buffer->size, error);
+}
+
+static void every_kind_is_read_as_it_was_written(void **state)
+{
+	(void)state;
+	for (int32_t kind = 0; kind < MESSAGE_KINDS; kind++) {
+		struct message message = example(kind);
+		struct buffer first = { 0 }, second = { 0 };
+		struct arena arena = { 0 };
+		struct error error = { 0 };
+		message_encode(&first, &message);
+		struct message *read = decode(&arena, &first, &error);
+		if (!read)
+			fail_msg("%s is not read: %s", message_kind_name(kind), error.text);
+		message_encode(&second, read);
+		assert_int_equal(first.size, second.size);
+		assert_memory_equal(first.data, second.data, first.size);
+		buffer_free(&first);
+		buffer_free(&second);
+		arena_free(&arena);
+	}
+}
+
+static void a_message_that_is_cut_anywhere_is_refused(void **state)
+{
+	(void)state;
+	for (int32_t kind = 0; kind < MESSAGE_KINDS; kind++) {
+		struct message message = example(kind);
+		struct buffer buffer = { 0 };
+		message_encode(&buffer, &message);
+		size_t size = buffer.size;
+		for (buffer.size = 0; buffer.size < size; buffer.size++) {
+			struct arena arena = { 0 };
+			struct error error = { 0 };
+			assert_null(decode(&arena, &buffer, &error));
+			assert_int_equal(error.code, ERROR_CORRUPT);
+			arena_free(&arena);
+		}
+		buffer_free(&buffer);
+	}
+}
+
+static bool is_read(struct message message)
+{
+	struct buffer buffer = { 0 };
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+
+	message_encode(&buffer, &message);
+	bool read = decode(&arena, &buffer, &error) != NULL;
+	assert_int_equal(read, error.code == ERROR_NONE);
+	buffer_free(&buffer);
+	arena_free(&arena);
+	return read;
+}
+
+static void bytes_after_a_message_are_refused(void **state)
+{
+	struct message message = example(MESSAGE_ACK);
+	struct buffer buffer = { 0 };
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+
+	(void)state;
+	message_encode(&buffer, &message);
+	buffer_bytes(&buffer, "", 1);
+	assert_null(decode(&arena, &buffer, &error));
+	buffer_free(&buffer);
+	arena_free(&arena);
+}
+
+static void numbers_out_of_range_are_refused(void **state)
+{
+	struct message message = order_message();
+
+	(void)state;
+	assert_true(is_read(message));
+	message.number = -1;
+	assert_false(is_read(message));
+	message = order_message();
+	message.order.reservation_id = 0;
+	assert_false(is_read(message));
+	message = order_message();
+	message.order.kind = ORDER_KINDS;
+	assert_false(is_read(message));
+	message = order_message();
+	message.order.lease_loss = 2;
+	assert_false(is_read(message));
+	message = order_message();
+	message.order.grace_ms = -1;
+	assert_false(is_read(message));
+	message = example(MESSAGE_CHANGE);
+	message.change.kind = CHANGE_KINDS;
+	assert_false(is_read(message));
+	message = example(MESSAGE_RENEW);
+	message.renewal.lease_ms = INT64_MAX;
+	assert_false(is_read(message));
+}
+
+static void an_order_that_names_one_gpu_twice_or_too_many_is_refused(void **state)
+{
+	struct message message = order_message();
+	struct order_part same[PARTS_MAX + 1];
+	char uuid[PARTS_MAX + 1][8];
+
+	(void)state;
+	for (int i = 0; i <= PARTS_MAX; i++) {
+		uuid[i][0] = (char)('a' + i);
+		uuid[i][1] = '\0';
+		same[i] = (struct order_part){ .uuid = uuid[i], .memory_mib = 1 };
+	}
+	message.order.parts = same;
+	message.order.part_count = PARTS_MAX;
+	assert_true(is_read(message));
+	message.order.part_count = PARTS_MAX + 1;
+	assert_false(is_read(message));
+	message.order.part_count = 2;
+	same[1].uuid = same[0].uuid;
+	assert_false(is_read(message));
+}
+
+static void a_message_is_printed_on_one_line(void **state)
+{
+	struct message message = order_message();
+	struct buffer text = { 0 };
+
+	(void)state;
+	message_print(&text, &message);
+	assert_null(strchr(text.data, '\n'));
+	assert_non_null(strstr(text.data, "order boot=\"boot\" connection=2"));
+	assert_non_null(strstr(text.data, "kind=load"));
+	buffer_free(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_kind_is_read_as_it_was_written),
+		cmocka_unit_test(a_message_that_is_cut_anywhere_is_refused),
+		cmocka_unit_test(bytes_after_a_message_are_refused),
+		cmocka_unit_test(numbers_out_of_range_are_refused),
+		cmocka_unit_test(an_order_that_names_one_gpu_twice_or_too_many_is_refused),
+		cmocka_unit_test(a_message_is_printed_on_one_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

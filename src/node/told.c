@@ -1,0 +1,156 @@
+/* told.c - what the core was told about a node's GPUs, so that only news is told */
+#include "node/told.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct told_gpu *find(struct told *told, const char *uuid)
+{
+	for (int i = 0; i < told->gpu_count; i++)
+		if (strcmp(told->gpus[i].uuid, uuid) == 0)
+			return &told->gpus[i];
+	return NULL;
+}
+
+static bool is_hot(bool was_hot, int64_t temperature_c, const struct session_policy *policy)
+{
+	return temperature_c >= policy->hot_c || (was_hot && temperature_c > policy->cool_c);
+}
+
+static struct told_gpu *add(struct told *told, const char *uuid)
+{
+	array_reserve(told->gpus, told->gpu_capacity, (size_t)told->gpu_count + 1);
+	struct told_gpu *gpu = &told->gpus[told->gpu_count++];
+	*gpu = (struct told_gpu){ .uuid = memory_text(uuid), .healthy = true };
+	return gpu;
+}
+
+static void set(struct told_gpu *gpu, int64_t foreign_mib, int64_t temperature_c, bool healthy,
+                const struct session_policy *policy)
+{
+	gpu->foreign_mib = foreign_mib;
+	gpu->hot = is_hot(gpu->hot, temperature_c, policy);
+	gpu->healthy = healthy;
+}
+
+static void add_use(struct told *told, int gpu, const struct measurement *measurement)
+{
+	array_reserve(told->uses, told->use_capacity, told->use_count + 1);
+	told->uses[told->use_count++] =
+	    (struct told_use){ measurement->reservation_id, gpu, measurement->memory_mib };
+}
+
+void told_snapshot(struct told *told, const struct node_report_command *report,
+                   const struct session_policy *policy)
+{
+	told_clear(told);
+	for (int64_t i = 0; i < report->device_count; i++) {
+		const struct device *device = &report->devices[i];
+		struct told_gpu *gpu = find(told, device->uuid);
+		set(gpu ? gpu : add(told, device->uuid), device->foreign_mib, device->temperature_c,
+		    device->healthy, policy);
+	}
+	for (int64_t i = 0; i < report->measurement_count; i++) {
+		struct told_gpu *gpu = find(told, report->measurements[i].uuid);
+		if (gpu)
+			add_use(told, (int)(gpu - told->gpus), &report->measurements[i]);
+	}
+}
+
+static void drop_uses(struct told *told, int gpu)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu != gpu)
+			told->uses[left++] = told->uses[i];
+	told->use_count = left;
+}
+
+void told_sample(struct told *told, const struct gpu_sample *sample,
+                 const struct measurement *measurements, int64_t count,
+                 const struct session_policy *policy)
+{
+	struct told_gpu *gpu = find(told, sample->uuid);
+
+	if (!gpu)
+		return;
+	int at = (int)(gpu - told->gpus);
+	set(gpu, sample->foreign_mib, sample->temperature_c, sample->healthy, policy);
+	drop_uses(told, at);
+	for (int64_t i = 0; i < count; i++)
+		add_use(told, at, &measurements[i]);
+}
+
+static bool differs(int64_t now_mib, int64_t told_mib, const struct session_policy *policy)
+{
+	int64_t difference = now_mib > told_mib ? now_mib - told_mib : told_mib - now_mib;
+
+	return difference > policy->foreign_step_mib || (now_mib == 0) != (told_mib == 0);
+}
+
+static const struct told_use *find_use(const struct told *told, int gpu, int64_t reservation_id)
+{
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu == gpu && told->uses[i].reservation_id == reservation_id)
+			return &told->uses[i];
+	return NULL;
+}
+
+/* One that uses no more than it reserved counts as reserved, whatever it uses. */
+static bool is_use_news(const struct told *told, int gpu, const struct use_sample *use,
+                        const struct session_policy *policy)
+{
+	const struct told_use *before = find_use(told, gpu, use->reservation_id);
+
+	if (use->memory_mib <= use->reserved_mib)
+		return before && before->memory_mib > use->reserved_mib;
+	return !before || differs(use->memory_mib, before->memory_mib, policy);
+}
+
+static bool is_used(const struct use_sample *uses, int64_t count, const char *uuid,
+                    int64_t reservation_id)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (uses[i].reservation_id == reservation_id && strcmp(uses[i].uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
+bool told_is_news(struct told *told, const struct gpu_sample *sample, const struct use_sample *uses,
+                  int64_t use_count, const struct session_policy *policy)
+{
+	struct told_gpu *gpu = find(told, sample->uuid);
+
+	if (!gpu)
+		return false; /* a snapshot will tell */
+	int at = (int)(gpu - told->gpus);
+	if (sample->healthy != gpu->healthy ||
+	    is_hot(gpu->hot, sample->temperature_c, policy) != gpu->hot ||
+	    differs(sample->foreign_mib, gpu->foreign_mib, policy))
+		return true;
+	for (int64_t i = 0; i < use_count; i++)
+		if (strcmp(uses[i].uuid, sample->uuid) == 0 &&
+		    is_use_news(told, at, &uses[i], policy))
+			return true;
+	for (size_t i = 0; i < told->use_count; i++)
+		if (told->uses[i].gpu == at && told->uses[i].memory_mib > 0 &&
+		    !is_used(uses, use_count, sample->uuid, told->uses[i].reservation_id))
+			return true;
+	return false;
+}
+
+void told_clear(struct told *told)
+{
+	for (int i = 0; i < told->gpu_count; i++)
+		free(told->gpus[i].uuid);
+	told->gpu_count = 0;
+	told->use_count = 0;
+}
+
+void told_free(struct told *told)
+{
+	told_clear(told);
+	free(told->gpus);
+	free(told->uses);
+}
