@@ -11,7 +11,6 @@
 #include "wire/url.h"
 
 struct exchange;
-struct exchange_state;
 
 enum method {
 	METHOD_OTHER, /* `method_name` has it */
@@ -87,7 +86,6 @@ struct exchange {
 
 	const struct handler *handler;
 	struct loop *loop;
-	struct exchange_state *state; /* wire's own */
 };
 
 /* Answers and ends it. Bodies are compressed where the client takes that. */

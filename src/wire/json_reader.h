@@ -28,7 +28,6 @@ struct json_reader {
 	const char *where;
 	struct error *error;
 	bool failed;
-	uint64_t asked; /* how many members were there when asked for */
 };
 
 /* `value` must be an object; otherwise the reader has failed. */

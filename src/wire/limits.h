@@ -30,6 +30,7 @@ struct limits {
 	/* Of all of them. */
 	size_t connections;             /* more get 503 and are closed */
 	size_t connections_per_address; /* from one address: likewise */
+	size_t exchanges;               /* requests in flight at once: 503 */
 	size_t buffered_bytes;          /* bodies that are arriving or being dealt with: 503 */
 
 	/* How long a client may take. */

@@ -27,7 +27,8 @@ void loop_run(struct loop *loop);
 
 /* From any thread: has `post` run in the loop's thread, soon, in the order in which
  * one thread posts. What one posts while the loop is busy costs no system call. A
- * post must not be posted again before it runs; when it runs it is the caller's again. */
+ * post must not be posted again before it runs; when it runs it is the caller's again.
+ * After loop_run has returned nothing runs any more, and before loop_free nobody posts. */
 void loop_post(struct loop *loop, struct post *post);
 
 /* In the loop's thread (loop_post gets you there): finishes what is in flight, refuses
