@@ -163,6 +163,7 @@ void exchange_finish(struct exchange_state *state)
 {
 	INVARIANT(!state->has_ended);
 	state->has_ended = true;
+	state->last_body_ms = loop_now_ms(state->exchange.loop);
 	if (state->is_owned) {
 		state->is_owned = false;
 		check_holds(state);

@@ -170,7 +170,7 @@ static void expire(struct connection *connection)
 {
 	struct http1 *http1 = connection->speech;
 	if (!http1->current)
-		connection_finish(connection);
+		connection_close(connection);
 	else if (http1->current->is_linked)
 		http1_fail(http1, 408, "timeout", "the body of the request took too long");
 	else
@@ -180,7 +180,9 @@ static void expire(struct connection *connection)
 static void stop(struct connection *connection)
 {
 	struct http1 *http1 = connection->speech;
-	if (http1->owed == 0 && !http1->current)
+	if (http1->owed == 0 && !http1->current && connection_waiting(connection) == 0)
+		connection_close(connection);
+	else if (http1->owed == 0 && !http1->current)
 		connection_finish(connection);
 }
 

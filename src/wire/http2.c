@@ -147,8 +147,10 @@ static int64_t reading_deadline_ms(const struct http2 *http2, const struct limit
 			continue;
 		left--;
 		int64_t its_ms = state->began_ms + limits->head_ms;
-		if (state->is_announced && (state->is_streamed || state->has_ended))
-			its_ms = INT64_MAX; /* a stream is open for as long as it is wanted */
+		if (state->has_ended)
+			its_ms = state->last_body_ms + limits->linger_ms;
+		else if (state->is_streamed)
+			its_ms = INT64_MAX; /* open for as long as it is wanted */
 		else if (state->is_announced)
 			its_ms = min64(state->exchange.received_ms + limits->body_ms,
 			               max64(state->last_body_ms, state->exchange.received_ms) +
@@ -183,7 +185,9 @@ static void expire(struct connection *connection)
 	int64_t now_ms = loop_now_ms(connection->loop);
 	struct exchange_state *late = NULL;
 	if (reading_deadline_ms(http2, &connection->loop->limits, &late) <= now_ms) {
-		if (!late->is_announced)
+		if (late->has_ended)
+			http2_discard(late);
+		else if (!late->is_announced)
 			http2_terminate(http2, NGHTTP2_ENHANCE_YOUR_CALM);
 		else if (!late->is_owned)
 			exchange_refuse(&late->exchange, 408, "timeout",

@@ -167,3 +167,10 @@ void http2_abort(struct exchange_state *state)
 	                          NGHTTP2_INTERNAL_ERROR);
 	connection_touch(state->connection);
 }
+
+void http2_discard(struct exchange_state *state)
+{
+	nghttp2_submit_rst_stream(http2_of(state)->session, NGHTTP2_FLAG_NONE, state->stream_id,
+	                          NGHTTP2_NO_ERROR);
+	connection_touch(state->connection);
+}

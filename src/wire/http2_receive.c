@@ -170,10 +170,13 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
 		nghttp2_session_consume_stream(session, stream_id, size);
 		return 0;
 	}
+	/* What nobody reads any more is not asked for either: the client has its answer, and
+	 * some clients take a reset for a failure of it. */
+	bool is_read = !state->has_ended;
 	exchange_receive(state, (struct text){ (const char *)data, size });
 	if (state->is_paused && !state->has_ended)
 		state->unconsumed += size;
-	else
+	else if (is_read)
 		nghttp2_session_consume_stream(session, stream_id, size);
 	return 0;
 }
@@ -199,19 +202,6 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 	return 0;
 }
 
-/* An answer that is complete before its request is: the client is told not to go on. */
-static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *context)
-{
-	(void)context;
-	if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
-	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-		return 0;
-	if (nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-		                          NGHTTP2_NO_ERROR);
-	return 0;
-}
-
 static ssize_t send_bytes(nghttp2_session *session, const uint8_t *data, size_t size, int flags,
                           void *context)
 {
@@ -233,7 +223,6 @@ void http2_set_callbacks(nghttp2_session_callbacks *callbacks)
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
 	nghttp2_session_callbacks_set_send_callback(callbacks, send_bytes);
 	nghttp2_session_callbacks_set_send_data_callback(callbacks, http2_send_data);
 }

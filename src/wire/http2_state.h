@@ -38,6 +38,8 @@ void http2_begin(struct exchange_state *state, const struct response *response, 
 void http2_write(struct exchange_state *state, struct text part, struct shared *shared);
 void http2_end(struct exchange_state *state);
 void http2_abort(struct exchange_state *state);
+/* Has the client send no more of a request that is answered. */
+void http2_discard(struct exchange_state *state);
 /* nghttp2's callback for bodies that are not copied into its buffers. */
 int http2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                     size_t length, nghttp2_data_source *source, void *context);

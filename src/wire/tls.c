@@ -63,12 +63,14 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
 /* Reads the files into a new context. */
 static bool load_files(SSL_CTX *context, char *const paths[FILES], struct error *error)
 {
-	if (SSL_CTX_use_certificate_chain_file(context, paths[0]) != 1)
-		return error_set(error, ERROR_INVALID, "the certificate %s cannot be used: %s",
-		                 paths[0], openssl_reason());
+	/* The key first: the other way round, OpenSSL refuses a key that does not belong to
+	 * the certificate in the same way as one that is none. */
 	if (SSL_CTX_use_PrivateKey_file(context, paths[1], SSL_FILETYPE_PEM) != 1)
 		return error_set(error, ERROR_INVALID, "the key %s cannot be used: %s", paths[1],
 		                 openssl_reason());
+	if (SSL_CTX_use_certificate_chain_file(context, paths[0]) != 1)
+		return error_set(error, ERROR_INVALID, "the certificate %s cannot be used: %s",
+		                 paths[0], openssl_reason());
 	if (SSL_CTX_check_private_key(context) != 1)
 		return error_set(error, ERROR_INVALID,
 		                 "the key %s is not that of the certificate %s", paths[1],

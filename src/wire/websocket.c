@@ -124,10 +124,10 @@ static void receive(struct connection *connection, struct text bytes)
 	socket->input = bytes;
 	int status = wslay_event_recv(socket->wslay);
 	socket->input = (struct text){ 0 };
+	settle(socket);
+	/* wslay gives up on what it cannot understand, after it has said goodbye. */
 	if (status != 0)
-		connection_close(connection);
-	else
-		settle(socket);
+		connection_finish(connection);
 }
 
 /* What came behind the request, once. */
