@@ -293,6 +293,12 @@ static void transmit(struct connection *connection)
 	}
 }
 
+void connection_push(struct connection *connection)
+{
+	if (!connection->is_over)
+		transmit(connection);
+}
+
 static void forget_address(struct connection *connection)
 {
 	struct map *addresses = &connection->loop->addresses;

@@ -91,7 +91,9 @@ void connection_accept(struct loop *loop, uv_stream_t *server, const struct hand
 /* To be called when something has changed: the connection is looked at, and what is in its
  * output sent, at the end of the round. */
 void connection_touch(struct connection *connection);
-/* The same, but with others within the loop's gather_ms. */
+/* Sends what is in the output now, as far as the socket takes it. */
+void connection_push(struct connection *connection);
+/* The same as connection_touch, but with others within the loop's gather_ms. */
 void connection_gather(struct connection *connection);
 void connections_gathered(struct loop *loop);
 /* Ends it: at once; when all is sent. */

@@ -112,6 +112,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
 	struct http1 *http1 = self(parser);
 	if (http1->current->is_linked)
 		return pass_over(http1, size + 1);
+	http1->gap = at + size;
 	head_name(&http1->current->head, at, size);
 	return check_head(http1);
 }
@@ -129,6 +130,10 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t size)
 	struct http1 *http1 = self(parser);
 	if (http1->current->is_linked)
 		return pass_over(http1, size + 1);
+	/* A value that goes on in the next line has been read in too many ways. */
+	if (memchr(http1->gap, '\n', (size_t)(at - http1->gap)))
+		return fail(http1, 400, "invalid", "a header must be on one line");
+	http1->gap = at + size;
 	head_value(&http1->current->head, at, size);
 	return check_head(http1);
 }
@@ -288,6 +293,7 @@ static void put_aside(struct http1 *http1, struct text bytes)
 
 void http1_parse(struct http1 *http1, struct text bytes)
 {
+	http1->gap = bytes.data;
 	llhttp_errno_t error = llhttp_execute(&http1->parser, bytes.data, bytes.size);
 	if (error == HPE_OK)
 		return;

@@ -16,6 +16,7 @@ struct http1 {
 	struct exchange_state *first, *last, *current;
 	size_t owed;
 	struct buffer pending; /* bytes that were not parsed yet, because of `is_paused` */
+	const char *gap;       /* where, in the bytes being parsed, the last name or value ended */
 	size_t overhead;       /* bytes of chunk extensions and trailers of `current` */
 	bool is_paused;
 	bool is_upgrading;              /* what follows the last request may not be HTTP */

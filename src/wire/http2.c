@@ -237,9 +237,13 @@ static void drained(struct connection *connection)
 		/* Streams are closed by nghttp2 alone, so the next one stays. */
 		if (state->wants_writable && waiting(state) < few)
 			exchange_tell_writable(state);
+		/* A stream whose client has not opened its window is looked at again when
+		 * something has happened. */
+		connection->is_blocked |= state->wants_writable;
 		state = next;
 	}
-	connection_touch(connection);
+	if (nghttp2_session_want_write(http2->session))
+		connection_touch(connection);
 }
 
 static void lost(struct connection *connection)

@@ -303,14 +303,23 @@ struct shared *websocket_frame(struct text message, bool is_text)
 	return frame;
 }
 
+/* A message may be as large as it likes if nothing else is waiting. */
+static bool fits(const struct connection *connection, size_t size)
+{
+	size_t waiting = connection_waiting(connection);
+	return waiting == 0 || waiting + size <= connection->loop->limits.output_bytes;
+}
+
 static bool has_room(struct websocket *socket, size_t size)
 {
 	struct connection *connection = socket->connection;
-	size_t waiting = connection_waiting(connection);
 	if (socket->is_closing || connection->is_closing)
 		return false;
-	if (waiting == 0 || waiting + size <= connection->loop->limits.output_bytes)
-		return true;
+	/* What waits may only be waiting for company. */
+	if (!fits(connection, size))
+		connection_push(connection);
+	if (fits(connection, size))
+		return !connection->is_closing;
 	socket->wants_writable = true;
 	connection->is_blocked = true;
 	return false;
