@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/demo.h"
+#include "sim/pack_command.h"
 #include "sim/scenario.h"
 
 enum { EXIT_USAGE = 2 };
@@ -19,6 +20,10 @@ struct subcommand {
 static const struct subcommand subcommands[] = {
 	{ "scenario", "[-v] [--json] [--case WHICH] FILE...", "run the cases of scenario files",
 	  scenario_main },
+	{ "pack",
+	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1] [--rejections]\n"
+	  "               [--json] [--plot SVG]",
+	  "fill a cluster with the pods of a trace", pack_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };
