@@ -40,7 +40,7 @@ class Scheduler:
 
     def is_over(self):
         """It finds that it does not lead any more, and ends."""
-        assert self.process.process.wait(30) in (3, -signal.SIGKILL), self.process.lines
+        assert self.process.process.wait(120) in (3, -signal.SIGKILL), self.process.lines
         self.process.kill()
 
 

@@ -32,7 +32,7 @@ class Process:
     def said(self, word):
         return [line for line in self.lines if line.startswith(word)]
 
-    def wait_for(self, word, timeout=30):
+    def wait_for(self, word, timeout=120):
         """The first line that begins with the word."""
         until = time.monotonic() + timeout
         with self.changed:
