@@ -110,19 +110,18 @@ static void submit(struct walk *walk)
 		                    .node_labels = "",
 		                    .idempotency_key = "",
 		                    .cpu_milli = 100,
-		                    .gpu_kind = ONE_OF(&walk->random, kinds) };
+		                    .gpu_kind = (int32_t)ONE_OF(&walk->random, kinds) };
 	job->gpu_count = job->gpu_kind == GPU_NONE ? 0 : chance(&walk->random, 80) ? 1 : 2;
 	if (job->gpu_kind == GPU_MEMORY)
 		job->memory_mib = between(&walk->random, 1, 60) * 100;
 	if (job->gpu_kind == GPU_FRACTION)
 		job->fraction = (int32_t)between(&walk->random, 1, 10) * 100;
 	job->lease_loss = chance(&walk->random, 40) ? LEASE_STOP : LEASE_KEEP;
-	if (!server_apply(walk, &command))
-		return;
-	int64_t id = walk->server.sched ? walk->server.effects.reply_id : 0;
+	int64_t id = server_apply(walk, &command);
 	INVARIANT(id < WALK_JOBS);
-	walk->jobs++;
+	walk->jobs += id > 0;
 	walk->keeps[id] = job->lease_loss == LEASE_KEEP;
+	walk->ended_itself[id] = false; /* an id that was never stored is given out again */
 }
 
 static void workload(struct walk *walk)
@@ -156,6 +155,7 @@ static void dispatch(struct walk *walk, const struct walk_event *event)
 	case WALK_TO_SERVER:
 	case WALK_SERVER_TICK:
 	case WALK_SERVER_UP:
+	case WALK_SERVER_COMMIT:
 		server_event(walk, event);
 		break;
 	case WALK_WORKLOAD:
@@ -175,7 +175,7 @@ static void step(struct walk *walk)
 	struct walk_event *event = pop(walk);
 
 	walk->now_ms = max64(walk->now_ms, event->at_ms);
-	machine_guard(walk);
+	run_guard(walk);
 	dispatch(walk, event);
 	free(event->data);
 	free(event);

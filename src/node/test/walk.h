@@ -21,11 +21,12 @@ enum walk_event_kind {
 	WALK_AGENT_UP,
 	WALK_SERVER_TICK,
 	WALK_SERVER_UP,
-	WALK_RUN_BEGUN, /* the first process runs */
-	WALK_RUN_ENDS,  /* it ends by itself */
-	WALK_RUN_DIES,  /* it was told to, or killed */
-	WALK_RUN_GONE,  /* nothing of it is left but memory */
-	WALK_RUN_BACK,  /* which comes back now */
+	WALK_SERVER_COMMIT, /* what was decided is stored, and told */
+	WALK_RUN_BEGUN,     /* the first process runs */
+	WALK_RUN_ENDS,      /* it ends by itself */
+	WALK_RUN_DIES,      /* it was told to, or killed */
+	WALK_RUN_GONE,      /* nothing of it is left but memory */
+	WALK_RUN_BACK,      /* which comes back now */
 	WALK_RUN_READY,
 	WALK_WORKLOAD, /* somebody wants something */
 	WALK_FAULT,    /* something breaks */
@@ -76,12 +77,21 @@ struct walk_node {
 	size_t row_count, row_capacity;
 };
 
+/* What one command led to, not stored yet, and the change of a node that it is from. */
+struct walk_batch {
+	struct effects effects;
+	int node;
+	int64_t connection, change; /* change 0: there is nothing to acknowledge */
+	struct error refusal;       /* of a report */
+};
+
 struct walk_server {
 	struct sched *sched; /* NULL: it is down */
 	int64_t life;
 	struct keeper keeper; /* what is stored */
 	struct session *sessions[WALK_NODES];
-	struct effects effects;
+	struct walk_batch **batches; /* in their order */
+	size_t batch_count, batch_capacity;
 	struct session_policy policy;
 	bool wants_pass;
 	int64_t next_pass_ms;
@@ -119,16 +129,30 @@ void machine_init(struct walk *walk, int at);
 void machine_free(struct walk_node *node);
 void machine_event(struct walk *walk, const struct walk_event *event);
 void machine_fault(struct walk *walk, int at);
-/* Kills what must not outlive a lease, whoever lives. */
-void machine_guard(struct walk *walk);
+/* Tells the agent, if it listens, and does what it says. */
+void machine_apply(struct walk *walk, int at, struct input input);
 void machine_mend(struct walk *walk, int at);
+
+/* walk_run.c: what really runs. */
+#define WALK_CAPACITY_MIB 10000
+#define WALK_OVERHEAD_MIB 500
+struct run *run_of(const struct walk *walk, int at, int64_t reservation_id);
+int64_t run_in_use_mib(const struct walk *walk, int at, int gpu);
+/* Panics if it does not fit, or runs already. */
+void run_start(struct walk *walk, int at, const struct node_order *order);
+/* Notice, or kill. */
+void run_tell(struct walk *walk, int at, int64_t reservation_id, bool kill);
+void run_event(struct walk *walk, const struct walk_event *event);
+/* Kills what must not outlive a lease, whoever lives. */
+void run_guard(struct walk *walk);
 
 /* walk_server.c: the core, its store, and sessions. */
 void server_init(struct walk *walk);
 void server_free(struct walk_server *server);
 void server_event(struct walk *walk, const struct walk_event *event);
 void server_crash(struct walk *walk);
-bool server_apply(struct walk *walk, struct command *command);
+/* Its reply; 0: it was refused, or nobody is there to ask, or it has none. */
+int64_t server_apply(struct walk *walk, struct command *command);
 /* Whether every job is over and nothing is reserved any more. */
 int64_t server_waiting(const struct walk *walk); /* jobs that are not over */
 void server_print(const struct walk *walk);

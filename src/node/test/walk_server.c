@@ -48,6 +48,8 @@ static int node_index(const struct walk *walk, int64_t node_id)
 
 static void follow(struct walk *walk, int at, struct session_outputs *outputs);
 
+static void drop_batches(struct walk_server *server);
+
 void server_crash(struct walk *walk)
 {
 	struct walk_server *server = &walk->server;
@@ -57,6 +59,7 @@ void server_crash(struct walk *walk)
 	sched_free(server->sched);
 	server->sched = NULL;
 	server->life++;
+	drop_batches(server);
 	for (int i = 0; i < WALK_NODES; i++) {
 		session_delete(server->sessions[i]);
 		server->sessions[i] = NULL;
@@ -82,22 +85,42 @@ static void hand_over(struct walk *walk, const struct effect *effect)
 	session_outputs_free(&outputs);
 }
 
-/* Decided, stored, told: it can be killed before each of these. */
-static bool apply(struct walk *walk, struct command *command, struct effects *effects,
-                  struct error *error)
+/* Decided, and stored later, together with what else is decided until then. */
+static struct walk_batch *decide(struct walk *walk, struct command *command)
 {
 	struct walk_server *server = &walk->server;
+	struct walk_batch *batch = NEW(struct walk_batch);
 
-	effects_clear(effects);
 	command->now_ms = walk->now_ms;
-	if (!sched_apply(server->sched, command, effects, error))
-		return false;
-	if (walk_fails(walk, 2)) {
-		server_crash(walk);
-		return true;
+	if (!sched_apply(server->sched, command, &batch->effects, &batch->refusal))
+		batch->refusal.code =
+		    command->kind == COMMAND_NODE_REPORT ? batch->refusal.code : ERROR_NONE;
+	if (server->batch_count == 0)
+		walk_later(walk, between(&walk->random, 1, 30),
+		           (struct walk_event){ .kind = WALK_SERVER_COMMIT, .life = server->life });
+	array_reserve(server->batches, server->batch_capacity, server->batch_count + 1);
+	server->batches[server->batch_count++] = batch;
+	server->wants_pass = true;
+	return batch;
+}
+
+int64_t server_apply(struct walk *walk, struct command *command)
+{
+	return walk->server.sched ? decide(walk, command)->effects.reply_id : 0;
+}
+
+static void drop_batches(struct walk_server *server)
+{
+	for (size_t i = 0; i < server->batch_count; i++) {
+		effects_free(&server->batches[i]->effects);
+		free(server->batches[i]);
 	}
-	keeper_apply(&server->keeper, effects);
-	for (size_t i = 0; i < effects->count && server->sched; i++) {
+	server->batch_count = 0;
+}
+
+static void hand_over_all(struct walk *walk, const struct effects *effects)
+{
+	for (size_t i = 0; i < effects->count && walk->server.sched; i++) {
 		const struct effect *effect = &effects->at[i];
 		if (effect->kind != EFFECT_START && effect->kind != EFFECT_STOP &&
 		    effect->kind != EFFECT_LOAD)
@@ -107,38 +130,56 @@ static bool apply(struct walk *walk, struct command *command, struct effects *ef
 		else
 			hand_over(walk, effect);
 	}
-	return true;
 }
 
-bool server_apply(struct walk *walk, struct command *command)
+/* The node may forget what it said, once all that followed is told. */
+static void acknowledge(struct walk *walk, const struct walk_batch *batch)
 {
-	struct error error = { 0 };
-	bool applied = walk->server.sched && apply(walk, command, &walk->server.effects, &error);
+	struct session *session = walk->server.sessions[batch->node];
+	struct session_outputs outputs = { 0 };
 
-	walk->server.wants_pass = true;
-	return applied;
+	if (batch->refusal.code != ERROR_NONE)
+		session_refused(session, walk->now_ms, batch->connection, &batch->refusal,
+		                &outputs);
+	session_stored(session, walk->now_ms, batch->connection, batch->change, &outputs);
+	follow(walk, batch->node, &outputs);
+	session_outputs_free(&outputs);
+}
+
+/* It can be killed before it stored anything, and between any two things it tells. */
+static void commit(struct walk *walk)
+{
+	struct walk_server *server = &walk->server;
+	struct walk_batch **batches = server->batches;
+	size_t count = server->batch_count;
+
+	if (walk_fails(walk, 3)) {
+		server_crash(walk);
+		return;
+	}
+	server->batches = NULL;
+	server->batch_count = server->batch_capacity = 0;
+	for (size_t i = 0; i < count; i++)
+		keeper_apply(&server->keeper, &batches[i]->effects);
+	for (size_t i = 0; i < count; i++) {
+		if (server->sched)
+			hand_over_all(walk, &batches[i]->effects);
+		if (server->sched && batches[i]->change > 0)
+			acknowledge(walk, batches[i]);
+		effects_free(&batches[i]->effects);
+		free(batches[i]);
+	}
+	free(batches);
 }
 
 static void command_of(struct walk *walk, int at, const struct session_output *output)
 {
-	struct walk_server *server = &walk->server;
 	struct command command = *output->command;
-	struct effects effects = { 0 };
-	struct session_outputs outputs = { 0 };
-	struct error error = { 0 };
-	bool applied = apply(walk, &command, &effects, &error);
+	struct walk_batch *batch = decide(walk, &command);
 
-	server->wants_pass = true;
-	if (server->sched && !applied && command.kind == COMMAND_NODE_REPORT)
-		session_refused(server->sessions[at], walk->now_ms, output->connection, &error,
-		                &outputs);
-	if (server->sched && output->change > 0)
-		session_stored(server->sessions[at], walk->now_ms, output->connection,
-		               output->change, &outputs);
-	if (server->sched)
-		follow(walk, at, &outputs);
-	session_outputs_free(&outputs);
-	effects_free(&effects);
+	batch->node = at;
+	batch->connection = output->connection;
+	batch->change = output->change;
 }
 
 static void follow(struct walk *walk, int at, struct session_outputs *outputs)
@@ -185,8 +226,10 @@ static void remove_model(struct walk *walk)
 {
 	struct command command = { .kind = COMMAND_REMOVE_MODEL, .id = walk->model_id };
 
-	if (!walk->faults && walk->model_id > 0 && server_apply(walk, &command))
-		walk->model_id = 0;
+	if (walk->faults || walk->model_id == 0)
+		return;
+	server_apply(walk, &command);
+	walk->model_id = 0;
 }
 
 static void tick(struct walk *walk, const struct walk_event *event)
@@ -241,17 +284,21 @@ void server_event(struct walk *walk, const struct walk_event *event)
 		message(walk, event);
 	else if (event->kind == WALK_SERVER_TICK)
 		tick(walk, event);
-	else
+	else if (event->kind == WALK_SERVER_COMMIT) {
+		if (walk->server.sched && event->life == walk->server.life)
+			commit(walk);
+	} else
 		come_up(walk);
 }
 
 static int64_t must(struct walk *walk, struct command command)
 {
-	struct error error = { 0 };
+	struct walk_batch *batch = decide(walk, &command);
+	int64_t reply_id = batch->effects.reply_id;
 
-	if (!apply(walk, &command, &walk->server.effects, &error))
-		panic("refused: %s", error.text);
-	return walk->server.effects.reply_id;
+	INVARIANT(batch->effects.count > 0);
+	commit(walk);
+	return reply_id;
 }
 
 static struct tenant_record tenant(void)
@@ -280,6 +327,7 @@ void server_init(struct walk *walk)
 	for (int i = 0; i < WALK_NODES; i++)
 		snprintf(walk->nodes[i].name, sizeof(walk->nodes[i].name), "node-%d", i);
 	server->policy = session_policy_default();
+	server->policy.margin_ms = 200; /* clocks are exact here, and kills quick */
 	server->sched = sched_new();
 	walk->faults = false; /* nothing fails before the first record is there */
 	config.enable_preemption = config.enable_consolidation = false;
@@ -316,8 +364,9 @@ void server_free(struct walk_server *server)
 			session_delete(server->sessions[i]);
 	if (server->sched)
 		sched_free(server->sched);
+	drop_batches(server);
+	free(server->batches);
 	keeper_free(&server->keeper);
-	effects_free(&server->effects);
 }
 
 static void print(enum record_kind kind, const void *record)

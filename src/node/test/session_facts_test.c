@@ -1,0 +1,145 @@
+/* session_facts_test.c - what a node says becomes commands of the core, where it is news */
+#include "node/test/side.h"
+
+SIDE_TEST(what_happens_to_tasks_and_slots_becomes_their_commands)
+{
+	connect_node(side);
+	change(side, (struct change){ .kind = CHANGE_EXITED, .reservation_id = 7, .exit_code = 3 });
+	assert_int_equal(command(side, COMMAND_TASK_EXITED)->task.exit_code, 3);
+	change(side, (struct change){ .kind = CHANGE_RELEASED, .reservation_id = 7 });
+	assert_non_null(command(side, COMMAND_MEMORY_RELEASED));
+	change(side, (struct change){ .kind = CHANGE_CHECKPOINT, .reservation_id = 7 });
+	assert_non_null(command(side, COMMAND_TASK_CHECKPOINT));
+	change(side, (struct change){ .kind = CHANGE_STARTED, .reservation_id = 8, .slot = true });
+	assert_non_null(command(side, COMMAND_SLOT_LOADING));
+	change(side,
+	       (struct change){
+		   .kind = CHANGE_READY, .reservation_id = 8, .slot = true, .address = "here" });
+	assert_string_equal(command(side, COMMAND_SLOT_READY)->slot.address, "here");
+	change(side,
+	       (struct change){
+		   .kind = CHANGE_EXITED, .reservation_id = 8, .slot = true, .message = "why" });
+	assert_false(command(side, COMMAND_SLOT_EXITED)->slot.released);
+	change(side, (struct change){ .kind = CHANGE_RELEASED, .reservation_id = 8, .slot = true });
+	assert_non_null(command(side, COMMAND_MEMORY_RELEASED));
+}
+
+SIDE_TEST(a_refusal_first_tells_the_core_what_was_measured)
+{
+	struct gpu_sample sample = { .uuid = "gpu-a", .foreign_mib = 5, .healthy = true };
+
+	connect_node(side);
+	change(side, (struct change){ .kind = CHANGE_REFUSED,
+	                              .reservation_id = 7,
+	                              .message = "no room",
+	                              .samples = &sample,
+	                              .sample_count = 1 });
+	assert_int_equal(commands(side), 2);
+	assert_int_equal(command(side, COMMAND_GPU_REPORT)->gpu.foreign_mib, 5);
+	assert_string_equal(command(side, COMMAND_TASK_REFUSED)->task.message, "no room");
+	change(side, (struct change){ .kind = CHANGE_REFUSED, .reservation_id = 8, .slot = true });
+	assert_true(command(side, COMMAND_SLOT_EXITED)->slot.released);
+}
+
+SIDE_TEST(a_thousand_beats_that_say_nothing_new_are_no_commands)
+{
+	connect_node(side);
+	for (int i = 0; i < 1000; i++) {
+		side->now_ms += 1000;
+		beat(side, 0, 40 + i % 30, true, NULL);
+		assert_int_equal(commands(side), 0);
+		assert_int_equal(sent(side, MESSAGE_RENEW)->renewal.sent_ms, side->now_ms);
+	}
+}
+
+SIDE_TEST(foreign_memory_is_told_when_it_moved_by_more_than_a_step_or_is_gone)
+{
+	connect_node(side);
+	beat(side, 1000, 40, true, NULL);
+	assert_int_equal(command(side, COMMAND_GPU_REPORT)->gpu.foreign_mib, 1000);
+	beat(side, 1000 + side->policy.foreign_step_mib, 40, true, NULL);
+	assert_int_equal(commands(side), 0);
+	beat(side, 1001 + side->policy.foreign_step_mib, 40, true, NULL);
+	assert_int_equal(commands(side), 1);
+	beat(side, 3, 40, true, NULL);
+	beat(side, 0, 40, true, NULL);
+	assert_int_equal(commands(side), 1);
+}
+
+SIDE_TEST(temperature_is_told_only_when_it_crosses_from_cool_to_hot_or_back)
+{
+	connect_node(side);
+	beat(side, 0, side->policy.hot_c - 1, true, NULL);
+	assert_int_equal(commands(side), 0);
+	beat(side, 0, side->policy.hot_c, true, NULL);
+	assert_int_equal(commands(side), 1);
+	beat(side, 0, side->policy.cool_c + 1, true, NULL);
+	assert_int_equal(commands(side), 0);
+	beat(side, 0, side->policy.cool_c, true, NULL);
+	assert_int_equal(commands(side), 1);
+}
+
+SIDE_TEST(health_is_told_when_it_changes)
+{
+	connect_node(side);
+	beat(side, 0, 40, false, NULL);
+	assert_false(command(side, COMMAND_GPU_REPORT)->gpu.healthy);
+	beat(side, 0, 40, false, NULL);
+	assert_int_equal(commands(side), 0);
+}
+
+SIDE_TEST(use_is_told_only_when_it_is_more_than_reserved_or_was)
+{
+	struct use_sample use = { 7, "gpu-a", 900, 1000 };
+
+	connect_node(side);
+	beat(side, 0, 40, true, &use);
+	assert_int_equal(commands(side), 0);
+	use.memory_mib = 1500;
+	beat(side, 0, 40, true, &use);
+	assert_int_equal(command(side, COMMAND_GPU_REPORT)->gpu.measurements[0].memory_mib, 1500);
+	beat(side, 0, 40, true, &use);
+	assert_int_equal(commands(side), 0);
+	use.memory_mib = 900;
+	beat(side, 0, 40, true, &use);
+	assert_int_equal(command(side, COMMAND_GPU_REPORT)->gpu.measurements[0].memory_mib, 900);
+}
+
+SIDE_TEST(use_that_was_told_and_is_no_more_is_told)
+{
+	struct use_sample use = { 7, "gpu-a", 1500, 1000 };
+
+	connect_node(side);
+	beat(side, 0, 40, true, &use);
+	beat(side, 0, 40, true, NULL);
+	assert_int_equal(command(side, COMMAND_GPU_REPORT)->gpu.measurement_count, 0);
+	beat(side, 0, 40, true, NULL);
+	assert_int_equal(commands(side), 0);
+}
+
+SIDE_TEST(a_beat_that_was_overtaken_is_ignored)
+{
+	connect_node(side);
+	beat(side, 1000, 40, true, NULL);
+	side->now_ms -= 5;
+	beat(side, 2000, 40, true, NULL);
+	assert_int_equal(side->outputs.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_happens_to_tasks_and_slots_becomes_their_commands),
+		cmocka_unit_test(a_refusal_first_tells_the_core_what_was_measured),
+		cmocka_unit_test(a_thousand_beats_that_say_nothing_new_are_no_commands),
+		cmocka_unit_test(
+		    foreign_memory_is_told_when_it_moved_by_more_than_a_step_or_is_gone),
+		cmocka_unit_test(temperature_is_told_only_when_it_crosses_from_cool_to_hot_or_back),
+		cmocka_unit_test(health_is_told_when_it_changes),
+		cmocka_unit_test(use_is_told_only_when_it_is_more_than_reserved_or_was),
+		cmocka_unit_test(use_that_was_told_and_is_no_more_is_told),
+		cmocka_unit_test(a_beat_that_was_overtaken_is_ignored),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
