@@ -256,8 +256,10 @@ void exchange_receive(struct exchange_state *state, struct text part)
 	state->last_body_ms = loop_now_ms(exchange->loop);
 	if (state->has_ended || state->is_gone || part.size == 0)
 		return;
-	if (!state->is_streamed)
+	if (!state->is_streamed && !state->has_begun)
 		keep_body(state, part);
+	else if (!state->is_streamed)
+		return;
 	else if (state->is_grpc_stream)
 		grpc_receive(state, part);
 	else if (exchange->events && exchange->events->body)
@@ -268,7 +270,7 @@ void exchange_complete(struct exchange_state *state)
 {
 	struct exchange *exchange = &state->exchange;
 	state->is_complete = true;
-	if (state->has_ended || state->is_gone) {
+	if (state->has_ended || state->is_gone || (state->has_begun && !state->is_streamed)) {
 		exchange_drop_reading(state);
 		return;
 	}

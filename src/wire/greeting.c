@@ -5,18 +5,19 @@
 #include "wire/http2.h"
 #include "wire/tls_session.h"
 
-static const char preface[24] __attribute__((nonstring)) = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum { PREFACE_BYTES = sizeof(preface) - 1 };
 
 static void receive(struct connection *connection, struct text bytes)
 {
-	_Static_assert(sizeof(preface) == sizeof(connection->greeting), "the preface fits exactly");
-	size_t room = sizeof(preface) - connection->greeting_size;
+	_Static_assert(PREFACE_BYTES == sizeof(connection->greeting), "the preface fits exactly");
+	size_t room = PREFACE_BYTES - connection->greeting_size;
 	size_t taken = bytes.size < room ? bytes.size : room;
 	memcpy(connection->greeting + connection->greeting_size, bytes.data, taken);
 	connection->greeting_size += taken;
 	struct text start = { connection->greeting, connection->greeting_size };
 	bool is_http2 = memcmp(start.data, preface, start.size) == 0;
-	if (is_http2 && start.size < sizeof(preface))
+	if (is_http2 && start.size < PREFACE_BYTES)
 		return;
 	if (is_http2)
 		http2_open(connection);

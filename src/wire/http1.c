@@ -7,7 +7,10 @@
 #include "base/number.h"
 #include "wire/http1_state.h"
 
-enum { KEPT_PENDING_BYTES = 4 << 10 };
+enum {
+	KEPT_PENDING_BYTES = 4 << 10,
+	DISCARD_BYTES_MAX = 64 << 10,
+};
 
 static const struct connection_protocol http1_protocol;
 
@@ -105,8 +108,10 @@ static void resume(struct connection *connection)
 static void receive(struct connection *connection, struct text bytes)
 {
 	struct http1 *http1 = connection->speech;
-	if (http1->is_done)
+	if (http1->is_done && !http1->current) {
+		connection->discarded += bytes.size;
 		return;
+	}
 	if (http1->is_paused || http1->is_upgrading)
 		buffer_bytes(&http1->pending, bytes.data, bytes.size);
 	else
@@ -116,7 +121,10 @@ static void receive(struct connection *connection, struct text bytes)
 static bool wants_input(const struct connection *connection)
 {
 	const struct http1 *http1 = connection->speech;
-	return !http1->is_done && !http1->is_paused &&
+	/* To notice when the client goes, although it may not ask for more. */
+	if (http1->is_done && !http1->current)
+		return connection->discarded < DISCARD_BYTES_MAX;
+	return !http1->is_paused &&
 	       (!http1->is_upgrading || http1->pending.size < KEPT_PENDING_BYTES) &&
 	       !(http1->current && http1->current->is_paused);
 }

@@ -128,13 +128,16 @@ void http1_begin(struct exchange_state *state, const struct response *response, 
 	struct text body = response->shared ? shared_text(response->shared) : response->body;
 	bool has_none =
 	    response->status == 204 || response->status == 304 || response->status < 200;
+	/* An answer may begin while the handler still reads the body. */
+	bool reads_on = more && state->is_streamed && !state->is_complete;
 	/* Nothing may follow a refused upgrade: it might not be HTTP. */
-	if (!can_go_on(http1, state) || (http1->is_upgrading && http1->last == state))
+	if ((!reads_on && !can_go_on(http1, state)) ||
+	    (http1->is_upgrading && http1->last == state))
 		state->keeps_alive = false;
 	state->is_chunked = more && !state->is_old && !has_none;
 	if (more && !state->is_chunked && !has_none)
 		state->keeps_alive = false;
-	if (!state->keeps_alive)
+	if (!state->keeps_alive && !reads_on)
 		http1->is_done = true;
 	put_head(output, state, response, more || has_none ? -1 : (int64_t)body.size);
 	if (has_none || state->exchange.method == METHOD_HEAD) {
@@ -171,5 +174,7 @@ void http1_end(struct exchange_state *state)
 {
 	if (state->is_chunked)
 		output_text(target(state), TEXT("0\r\n\r\n"));
+	if (!can_go_on(http1_of(state), state))
+		state->keeps_alive = false;
 	http1_answered(http1_of(state), state);
 }

@@ -228,8 +228,10 @@ static void print_gives_a_line_for_each_and_one_for_the_reply(void **state)
 	                                 "delete task job_id=9 place=0\n"
 	                                 "archive job id=9\n"
 	                                 "start term=2 reservation_id=5 job_id=9 "
-	                                 "parts=[1,8000,100,0,0; 2,4000,50,0,0]\n"
-	                                 "stop term=2 reservation_id=5 job_id=9 grace_ms=30000\n"
+	                                 "parts=[1,8000,100,0,0; 2,4000,50,0,0] "
+	                                 "lease_loss=keep\n"
+	                                 "stop term=2 reservation_id=5 job_id=9 grace_ms=30000 "
+	                                 "lease_loss=keep\n"
 	                                 "event number=12 kind=job_started job_id=9\n"
 	                                 "more\n"
 	                                 "reply reply_id=9 reply_count=2\n");
