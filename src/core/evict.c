@@ -70,19 +70,20 @@ void evict_list(struct sched *sched, struct slot *slot)
 {
 	struct cold_slots *cold = &sched->cold_slots;
 	bool listed = may_go(slot);
-	int64_t key = listed ? key_of(slot) : 0;
+	int64_t key = listed ? key_of(slot) : 0, reload_ms = listed ? reload_of(slot) : 0;
 
-	if (listed == slot->listed && key == slot->cold_key)
+	/* Keys are in steps, so what loading takes may change while they do not. */
+	if (listed == slot->listed && key == slot->cold_key && reload_ms == slot->reload_ms)
 		return;
 	if (slot->listed)
 		ranktree_remove(&cold->by_cost, slot->cold_key, slot->r.id);
 	if (listed) {
 		ranktree_insert(&cold->by_cost, key, slot->r.id, slot);
-		slot->reload_ms = reload_of(slot);
 		cold->version++;
 	}
 	slot->listed = listed;
 	slot->cold_key = key;
+	slot->reload_ms = reload_ms;
 	count_node(slot->reservation->node);
 }
 
