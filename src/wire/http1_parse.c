@@ -113,6 +113,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
 	if (http1->current->is_linked)
 		return pass_over(http1, size + 1);
 	http1->gap = at + size;
+	http1->gap_has_newline = false;
 	head_name(&http1->current->head, at, size);
 	return check_head(http1);
 }
@@ -131,7 +132,8 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t size)
 	if (http1->current->is_linked)
 		return pass_over(http1, size + 1);
 	/* A value that goes on in the next line has been read in too many ways. */
-	if (memchr(http1->gap, '\n', (size_t)(at - http1->gap)))
+	if (size > 0 &&
+	    (http1->gap_has_newline || memchr(http1->gap, '\n', (size_t)(at - http1->gap))))
 		return fail(http1, 400, "invalid", "a header must be on one line");
 	http1->gap = at + size;
 	head_value(&http1->current->head, at, size);
@@ -295,8 +297,11 @@ void http1_parse(struct http1 *http1, struct text bytes)
 {
 	http1->gap = bytes.data;
 	llhttp_errno_t error = llhttp_execute(&http1->parser, bytes.data, bytes.size);
-	if (error == HPE_OK)
+	if (error == HPE_OK) {
+		size_t left = bytes.size - (size_t)(http1->gap - bytes.data);
+		http1->gap_has_newline |= left > 0 && memchr(http1->gap, '\n', left);
 		return;
+	}
 	if (error == HPE_PAUSED)
 		put_aside(http1, bytes);
 	else if (!http1->is_done)

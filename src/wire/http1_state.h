@@ -17,6 +17,7 @@ struct http1 {
 	size_t owed;
 	struct buffer pending; /* bytes that were not parsed yet, because of `is_paused` */
 	const char *gap;       /* where, in the bytes being parsed, the last name or value ended */
+	bool gap_has_newline;  /* in bytes that were parsed before those */
 	size_t overhead;       /* bytes of chunk extensions and trailers of `current` */
 	bool is_paused;
 	bool is_upgrading;              /* what follows the last request may not be HTTP */

@@ -146,6 +146,14 @@ def test_a_request_byte_by_byte_is_a_request(server):
         assert read_until(client, b"hello").startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+def test_a_folded_header_is_refused_even_byte_by_byte(server):
+    request = b"GET /echo HTTP/1.1\r\nHost: x\r\nX-Folded:\r\n more\r\n\r\n"
+    with server.connect() as client:
+        for i in range(len(request)):
+            client.sendall(request[i : i + 1])
+        assert b"HTTP/1.1 400 " in read_all(client)
+
+
 def test_http_1_0_is_closed_unless_it_asks_not_to_be(server):
     answer = server.ask(b"GET /flow?parts=3&size=5 HTTP/1.0\r\n\r\n")
     assert answer.endswith(b"\r\n\r\n" + b"x" * 15)
