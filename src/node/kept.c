@@ -74,6 +74,8 @@ static bool check_work(const struct kept_work *kept, const struct node_order *or
 	    kept->standing.count != order->part_count || order->kind == ORDER_STOP ||
 	    kept->slot != (order->kind == ORDER_LOAD) || kept->reason < 0 ||
 	    kept->reason >= END_REASONS || kept->phase <= WORK_WAITING || kept->phase > WORK_BACK ||
+	    (kept->ready && (!kept->slot || kept->phase >= WORK_OVER)) ||
+	    (kept->gone && kept->phase < WORK_OVER) || (kept->phase == WORK_BACK && !kept->gone) ||
 	    !check_standing(kept))
 		return error_set(error, ERROR_CORRUPT,
 		                 "what is kept about reservation %lld contradicts itself",
