@@ -63,7 +63,7 @@ struct connection {
 	size_t write_size; /* of the write that waits */
 	struct timer timer;
 	int64_t opened_ms, received_ms, progress_ms; /* progress: of sending */
-	size_t discarded;                            /* while lingering */
+	size_t discarded;                            /* bytes that nobody wanted any more */
 	char greeting[24]; /* the first bytes, until it is clear what they are */
 	size_t greeting_size;
 
