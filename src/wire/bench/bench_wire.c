@@ -57,8 +57,7 @@ static double cpu_seconds(pid_t process)
 	unsigned long user = 0, system = 0;
 	if (!file)
 		return 0;
-	int count = fscanf(file,
-	                   "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+	int count = fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
 	                   &user, &system);
 	fclose(file);
 	return count == 2 ? (double)(user + system) / (double)sysconf(_SC_CLK_TCK) : 0;
@@ -133,7 +132,8 @@ static void measure_http1(uint16_t port, pid_t server)
 		const char *rate, *cpu;
 	} loads[] = {
 		{ 1, "http1_requests_per_s", "http1_cpu_us_per_request" },
-		{ PIPELINED, "http1_pipelined_requests_per_s", "http1_pipelined_cpu_us_per_request" },
+		{ PIPELINED, "http1_pipelined_requests_per_s",
+		  "http1_pipelined_cpu_us_per_request" },
 	};
 	for (size_t i = 0; i < 2; i++) {
 		char script[1024], path[64], command[512];

@@ -37,15 +37,15 @@ struct batch {
 static void answer(struct exchange *exchange)
 {
 	static const char body[] = "{\"job_id\":\"job-1234567\",\"status\":\"submitted\","
-	                           "\"message\":\"Job submitted successfully\"}";
+				   "\"message\":\"Job submitted successfully\"}";
 	if (exchange->is_grpc)
 		grpc_reply(exchange, TEXT("\x0a\x0bjob-1234567\x12\x09submitted"));
 	else
 		exchange_respond(exchange, &(struct response){
-		                               .status = 201,
-		                               .content_type = "application/json",
-		                               .body = { body, sizeof(body) - 1 },
-		                           });
+					       .status = 201,
+					       .content_type = "application/json",
+					       .body = { body, sizeof(body) - 1 },
+					   });
 }
 
 static void answer_batch(struct post *post)
@@ -128,8 +128,8 @@ void server_run(int ready, int events_per_second)
 	struct error error = { 0 };
 	server.loop = loop_new(&limits);
 	struct listener *listener = listener_open(
-	    server.loop,
-	    &(struct listener_options){ .address = "127.0.0.1", .handler = &handler }, &error);
+	    server.loop, &(struct listener_options){ .address = "127.0.0.1", .handler = &handler },
+	    &error);
 	if (!listener) {
 		fprintf(stderr, "bench_wire: %s\n", error.text);
 		return;

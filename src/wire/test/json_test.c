@@ -39,11 +39,10 @@ static void everything_is_written_in_its_form(void **state)
 	json_close(&json);
 	json_put_null(&json, "end\"");
 	json_close(&json);
-	assert_written(&buffer,
-	               "{\"text\":\"a\\\"b\\\\c\\n\\u0001\\u007f\xc3\xa9\",\"none\":null,"
-	               "\"least\":-9223372036854775808,\"most\":18446744073709551615,"
-	               "\"yes\":true,\"list\":[{},0.1,0.30000000000000004,null,[1]],"
-	               "\"end\\\"\":null}");
+	assert_written(&buffer, "{\"text\":\"a\\\"b\\\\c\\n\\u0001\\u007f\xc3\xa9\",\"none\":null,"
+	                        "\"least\":-9223372036854775808,\"most\":18446744073709551615,"
+	                        "\"yes\":true,\"list\":[{},0.1,0.30000000000000004,null,[1]],"
+	                        "\"end\\\"\":null}");
 	buffer_free(&buffer);
 }
 
@@ -64,9 +63,10 @@ static void decimals_are_exact(void **state)
 		int digits;
 		const char *text;
 	} cases[] = {
-		{ 0, 3, "0" },       { 1500, 3, "1.5" },     { -1, 3, "-0.001" },
-		{ 1000, 3, "1" },    { 12345, 2, "123.45" }, { 7, 0, "7" },
-		{ -120, 2, "-1.2" }, { INT64_MIN, 18, "-9.223372036854775808" },
+		{ 0, 3, "0" },          { 1500, 3, "1.5" },
+		{ -1, 3, "-0.001" },    { 1000, 3, "1" },
+		{ 12345, 2, "123.45" }, { 7, 0, "7" },
+		{ -120, 2, "-1.2" },    { INT64_MIN, 18, "-9.223372036854775808" },
 	};
 	struct buffer buffer = { 0 };
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -104,11 +104,24 @@ static void what_is_not_strict_json_is_refused(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-		"",          "1",           "\"a\"",           "{\"a\":1,}",
-		"[1 2]",     "{a:1}",       "[01]",            "[NaN]",
-		"['a']",     "[1]x",        "{\"a\":1,\"a\":2}", "[\"\xff\"]",
-		"[\"\\ud800\"]", "[\"\\u0000\"]", "[1e999]",         "[9223372036854775808]",
-		"[\"\n\"]",  "// c\n[]",
+		"",
+		"1",
+		"\"a\"",
+		"{\"a\":1,}",
+		"[1 2]",
+		"{a:1}",
+		"[01]",
+		"[NaN]",
+		"['a']",
+		"[1]x",
+		"{\"a\":1,\"a\":2}",
+		"[\"\xff\"]",
+		"[\"\\ud800\"]",
+		"[\"\\u0000\"]",
+		"[1e999]",
+		"[9223372036854775808]",
+		"[\"\n\"]",
+		"// c\n[]",
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct error error = { 0 };

@@ -25,12 +25,28 @@ static void utf8_is_valid_in_its_shortest_form_only(void **state)
 {
 	(void)state;
 	static const char *const fine[] = {
-		"", "plain text, longer than a word", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
-		"\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf",
+		"",
+		"plain text, longer than a word",
+		"\xc2\x80",
+		"\xdf\xbf",
+		"\xe0\xa0\x80",
+		"\xed\x9f\xbf",
+		"\xee\x80\x80",
+		"\xf0\x90\x80\x80",
+		"\xf4\x8f\xbf\xbf",
 	};
 	static const char *const bad[] = {
-		"\x80", "\xc0\xaf", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80",
-		"\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xff",
+		"\x80",
+		"\xc0\xaf",
+		"\xc1\xbf",
+		"\xc2",
+		"\xe0\x9f\xbf",
+		"\xed\xa0\x80",
+		"\xf0\x8f\xbf\xbf",
+		"\xf4\x90\x80\x80",
+		"\xf5\x80\x80\x80",
+		"\xe2\x82",
+		"\xff",
 	};
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		assert_true(utf8_is_valid(text_of(fine[i])));

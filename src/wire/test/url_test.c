@@ -29,7 +29,7 @@ static void a_target_has_a_path_and_maybe_a_query(void **state)
 static void a_target_that_is_none_is_refused_with_a_reason(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "",           "a",    "?a",       "/a b", "/a#b",
+	static const char *const bad[] = { "",          "a",     "?a",       "/a b", "/a#b",
 		                           "/\xc3\xa9", "/\x7f", "ftp://x/", "**" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct url url;
@@ -58,9 +58,9 @@ static void segments_that_could_mislead_are_refused(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-		"/a//b", "//",   "/.",  "/a/../b", "/%2e%2e", "/%2E/x", "/%00",
-		"/%0a",  "/%7f", "/%ff", "/%",      "/%4",     "/%4g",   "/%c3",
-		"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17",
+		"/a//b",  "//",   "/.",   "/a/../b", "/%2e%2e",
+		"/%2E/x", "/%00", "/%0a", "/%7f",    "/%ff",
+		"/%",     "/%4",  "/%4g", "/%c3",    "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17",
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct buffer storage = { 0 };
