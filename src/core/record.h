@@ -75,6 +75,7 @@ struct config_record {
 struct tenant_record {
 	int64_t id, parent_id;
 	const char *name;
+	const char *payload; /* what the core does not read: e-mail, notifications, ... */
 	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
 	                                                                         */
 	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
