@@ -30,6 +30,9 @@ struct ask {
 	bool has_command;
 	const struct keep *keeps; /* written in the same transaction as the command's effects */
 	size_t keep_count;
+	/* While the store cannot commit: waits for it, however long. Others are answered
+	 * ERROR_UNAVAILABLE at once. For what must not be lost: facts from nodes. */
+	bool patient;
 	/* Each returns false with a reason. `text` is theirs to fill. */
 	bool (*look)(struct ask *ask, struct sched *sched, struct error *error);
 	bool (*read)(struct ask *ask, struct store *store, struct error *error);

@@ -149,6 +149,11 @@ struct record_key record_key(enum record_kind kind, const void *record)
 	return key;
 }
 
+void *record_clone(enum record_kind kind, const void *record)
+{
+	return fields_clone(record_type(kind), record);
+}
+
 void *record_copy(struct arena *arena, enum record_kind kind, const void *record)
 {
 	return fields_copy(arena, record_type(kind), record);

@@ -354,6 +354,8 @@ struct record_key record_key(enum record_kind kind, const void *record);
 
 /* A copy whose texts and rows live in the arena too. */
 void *record_copy(struct arena *arena, enum record_kind kind, const void *record);
+/* The same in one piece of memory, to be freed with free(). */
+void *record_clone(enum record_kind kind, const void *record);
 
 /* Appends an encoding that is the same for equal records and on every machine. */
 void record_encode(struct buffer *buffer, enum record_kind kind, const void *record);

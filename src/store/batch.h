@@ -54,6 +54,7 @@ struct batch {
 	bool archives;      /* some rows are put aside */
 	struct buffer sql;  /* more statements for this transaction, each with a semicolon */
 	size_t rows, bytes; /* how much there is, about */
+	int64_t began_us;   /* when its commit began, by the monotonic clock; the writer's */
 	struct arena arena;
 };
 

@@ -21,6 +21,8 @@ struct store {
 	char holder[HOLDER_MAX];
 	struct leader at;
 	bool leads, lost;
+	void (*watch)(void *context, enum record_kind kind, const void *record);
+	void *watch_context;
 };
 
 /* Letters, digits, dots and dashes of the name: it becomes part of statements. */
@@ -254,6 +256,7 @@ enum store_outcome store_read_only(struct store *store, struct error *error)
 
 /* Where loaded records go. */
 struct loading {
+	struct store *store;
 	struct sched *sched;
 	enum record_kind kind;
 };
@@ -261,6 +264,8 @@ struct loading {
 static bool load_record(void *context, const void *record, struct error *error)
 {
 	const struct loading *loading = context;
+	if (loading->store->watch)
+		loading->store->watch(loading->store->watch_context, loading->kind, record);
 	return sched_load(loading->sched, loading->kind, record, error);
 }
 
@@ -269,7 +274,7 @@ static bool load_kind(struct store *store, struct sched *sched, enum record_kind
                       struct error *error)
 {
 	const struct table *table = store->schema.kinds[kind].table;
-	struct loading loading = { sched, kind };
+	struct loading loading = { store, sched, kind };
 	struct buffer rest = { 0 };
 
 	if (table->is_log)
@@ -283,6 +288,14 @@ static bool load_kind(struct store *store, struct sched *sched, enum record_kind
 	                                 rest.data, load_record, &loading, error);
 	buffer_free(&rest);
 	return done;
+}
+
+void store_watch_load(struct store *store,
+                      void (*each)(void *context, enum record_kind kind, const void *record),
+                      void *context)
+{
+	store->watch = each;
+	store->watch_context = context;
 }
 
 bool store_load(struct store *store, struct sched *sched, struct error *error)

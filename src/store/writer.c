@@ -236,6 +236,7 @@ static void *run(void *context)
 	while (take_batch(writer)) {
 		if (complete_batch(writer)) {
 			int64_t began_us = clock_us();
+			writer->writing->began_us = began_us;
 			writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
 			if (!commit(writer))
 				break;
