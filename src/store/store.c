@@ -309,6 +309,25 @@ bool store_load(struct store *store, struct sched *sched, struct error *error)
 	return true;
 }
 
+/* Where what is kept goes. */
+struct giving {
+	kept_row each;
+	void *context;
+};
+
+static bool give_kept(void *context, const void *record, struct error *error)
+{
+	const struct giving *giving = context;
+	return giving->each(giving->context, record, error);
+}
+
+bool store_load_kept(struct store *store, kept_row each, void *context, struct error *error)
+{
+	struct giving giving = { each, context };
+	return store->backend->scan(store->backend, &store->schema.kept, 0, "", give_kept, &giving,
+	                            error);
+}
+
 /* After a failed write: connects again, and looks whether it happened. */
 static enum store_outcome find_out(struct store *store, bool *written, struct error *error)
 {

@@ -57,6 +57,11 @@ void store_watch_load(struct store *store,
                       void (*each)(void *context, enum record_kind kind, const void *record),
                       void *context);
 
+/* Gives what is kept, in no particular order; the texts are valid during the call.
+ * False from `each` ends it with the error that it has set. */
+typedef bool (*kept_row)(void *context, const struct kept *kept, struct error *error);
+bool store_load_kept(struct store *store, kept_row each, void *context, struct error *error);
+
 /* Writes all of the batch, or nothing. After STORE_AGAIN the same batch must be
  * given again: if the commit had happened after all, that is found and the
  * answer is STORE_DONE. An empty batch renews the leadership. */
