@@ -47,9 +47,10 @@ class Server:
         return json.loads(answer.split(b"\r\n\r\n", 1)[1])
 
     def await_counter(self, name, value, seconds=20):
-        """Looks until a counter has this value; one of its exchanges is the look itself."""
+        """Looks until a counter has this value, also where it is refused a look at first;
+        one of the exchanges is the look itself."""
         deadline = time.monotonic() + seconds
-        while (seen := self.counters()[name]) != value:
+        while (seen := self.counters().get(name)) != value:
             assert time.monotonic() < deadline, f"{name} is {seen}, not {value}"
             time.sleep(0.02)
 
