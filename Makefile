@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-wire bench-store crash takeover faults lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire crash takeover faults threads lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -21,6 +21,9 @@ bench-core:
 
 bench-store:
 	@scripts/bench store
+
+bench-wire:
+	@scripts/bench wire
 
 # make crash KILLS=number: kills of a scheduler, on each database
 KILLS ?= 1000
@@ -39,8 +42,9 @@ faults:
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test
 	@FAULTS_ALL=1 scripts/system-tests -k test_postgres
 
-bench-wire:
-	@scripts/bench wire
+# What has threads, under the thread sanitizer.
+threads:
+	@scripts/unit-tests thread 'wire_*'
 
 lint:
 	@scripts/lint

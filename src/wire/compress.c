@@ -47,7 +47,7 @@ static void feed(z_stream *stream, struct text in, size_t *taken, struct buffer 
 	if (stream->avail_in == 0 && *taken < in.size) {
 		size_t size = (size_t)min64((int64_t)(in.size - *taken), INT_MAX);
 		/* zlib does not change its input, but does not say so. */
-		stream->next_in = (Bytef *)(uintptr_t)(in.data + *taken);
+		stream->next_in = (Bytef *)(in.data + *taken);
 		stream->avail_in = (uInt)size;
 		*taken += size;
 	}

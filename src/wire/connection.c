@@ -301,15 +301,12 @@ void connection_push(struct connection *connection)
 
 static void forget_address(struct connection *connection)
 {
-	struct map *addresses = &connection->loop->addresses;
-	int64_t key = connection->address_key;
-	uintptr_t count = (uintptr_t)map_get(addresses, key);
-	if (key == 0)
+	struct address *address = connection->address;
+	connection->address = NULL;
+	if (!address || --address->connections > 0)
 		return;
-	if (count > 1)
-		map_put(addresses, key, (void *)(count - 1));
-	else
-		map_remove(addresses, key);
+	map_remove(&connection->loop->addresses, address->key);
+	free(address);
 }
 
 static void stop_gathering(struct connection *connection)
@@ -386,6 +383,21 @@ void connection_flush(struct connection *connection)
 	schedule(connection);
 }
 
+/* The address with this key, with one connection more; NULL if it has too many. */
+static struct address *count_address(struct loop *loop, int64_t key)
+{
+	struct address *address = map_get(&loop->addresses, key);
+	if (!address) {
+		address = NEW(struct address);
+		address->key = key;
+		map_put(&loop->addresses, key, address);
+	} else if (address->connections >= loop->limits.connections_per_address) {
+		return NULL;
+	}
+	address->connections++;
+	return address;
+}
+
 /* Keeps the peer's address as text, and counts it; false if there are too many from it. */
 static bool note_peer(struct connection *connection)
 {
@@ -405,12 +417,8 @@ static bool note_peer(struct connection *connection)
 	/* Of IPv6, what one customer is given: the first 64 bits. */
 	uint64_t hash = is_ip6 ? hash_bytes(&ip6->sin6_addr, 8) : hash_bytes(&ip4->sin_addr, 4);
 	int64_t key = (int64_t)(hash >> 1 | 1);
-	uintptr_t count = (uintptr_t)map_get(&loop->addresses, key);
-	if (count >= loop->limits.connections_per_address)
-		return false;
-	connection->address_key = key;
-	map_put(&loop->addresses, key, (void *)(count + 1));
-	return true;
+	connection->address = count_address(loop, key);
+	return connection->address != NULL;
 }
 
 static struct connection *connection_new(struct loop *loop, const struct handler *handler)

@@ -69,7 +69,7 @@ struct connection {
 
 	char peer_address[48];
 	uint16_t peer_port;
-	int64_t address_key; /* in the loop's addresses; 0: not counted */
+	struct address *address; /* that it counts for; NULL: none */
 
 	bool is_dirty, is_gathering;
 	bool is_reading, is_writing;

@@ -136,7 +136,8 @@ static bool wants_input(const struct connection *connection)
 	return nghttp2_session_want_read(http2->session) != 0;
 }
 
-/* When the first of the requests that are still arriving has taken too long. */
+/* When the first of the requests that are still arriving has taken too long; which one
+ * it is goes to `late`, if that is not NULL and there is one. */
 static int64_t reading_deadline_ms(const struct http2 *http2, const struct limits *limits,
                                    struct exchange_state **late)
 {
@@ -184,7 +185,8 @@ static void expire(struct connection *connection)
 	struct http2 *http2 = connection->speech;
 	int64_t now_ms = loop_now_ms(connection->loop);
 	struct exchange_state *late = NULL;
-	if (reading_deadline_ms(http2, &connection->loop->limits, &late) <= now_ms) {
+	int64_t due_ms = reading_deadline_ms(http2, &connection->loop->limits, &late);
+	if (late && due_ms <= now_ms) {
 		if (late->has_ended)
 			http2_discard(late);
 		else if (!late->is_announced)

@@ -16,9 +16,9 @@ static nghttp2_nv field(struct text name, struct text value)
 {
 	/* nghttp2 copies what it is given, but its type does not say so. */
 	return (nghttp2_nv){
-		.name = (uint8_t *)(uintptr_t)name.data,
+		.name = (uint8_t *)name.data,
 		.namelen = name.size,
-		.value = (uint8_t *)(uintptr_t)value.data,
+		.value = (uint8_t *)value.data,
 		.valuelen = value.size,
 	};
 }

@@ -226,7 +226,7 @@ bool json_reader_end(struct json_reader *reader, const char *const *known)
 	const char *key;
 	json_t *value;
 	/* Jansson only iterates over what may be changed. */
-	json_object_foreach((json_t *)(uintptr_t)reader->object, key, value)
+	json_object_foreach((json_t *)reader->object, key, value)
 	{
 		bool is_known = false;
 		for (const char *const *name = known; *name && !is_known; name++)

@@ -22,6 +22,12 @@ enum {
 	LOOP_DATE_BYTES = 40, /* 'date: Sun, 15 Nov 2026 16:00:00 GMT\r\n' and a NUL */
 };
 
+/* Where connections come from; gone with the last of them. */
+struct address {
+	int64_t key; /* a hash of it */
+	size_t connections;
+};
+
 /* A connection with something to send, to close or to look at is in the list of the
  * dirty, once; all of them are dealt with when a round of events is over, so that what
  * a round produced goes out together. Those in `gathering` are sent a little later. */
@@ -38,7 +44,7 @@ struct loop {
 	struct limits limits;
 	struct timers timers;
 	struct loop_counters counters;
-	struct map addresses; /* hash of an address to how many connections came from it */
+	struct map addresses; /* struct address by its key */
 
 	struct connection *connections, *dirty;
 	struct connection *gathering;

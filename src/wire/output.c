@@ -206,7 +206,7 @@ unsigned output_vectors(const struct output *output, uv_buf_t *vectors, unsigned
 		const struct output_piece *piece = piece_at(output, i);
 		size_t size = piece->size < most_bytes ? piece->size : most_bytes;
 		/* writev does not write to them, but its type does not say so. */
-		vectors[count++] = (uv_buf_t){ (char *)(uintptr_t)piece->data, size };
+		vectors[count++] = (uv_buf_t){ (char *)piece->data, size };
 		most_bytes -= size;
 	}
 	return count;

@@ -11,7 +11,7 @@ struct tls;
 /* TLS 1.2 and later, ALPN for h2 and http/1.1, no renegotiation. `ca_path` (may be NULL)
  * makes clients show a certificate signed by it. The files are read now, and again
  * when they change: connections that are made from then on see the new ones. A change
- * that cannot be used is reported to `failed` (may be NULL) and the old one stays. */
+ * that cannot be used is told to `reloaded` (may be NULL) and the old one stays. */
 struct tls_options {
 	const char *certificate_path; /* PEM, the whole chain */
 	const char *key_path;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -44,6 +45,14 @@ class Server:
     def counters(self):
         answer = self.ask(b"GET /counters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         return json.loads(answer.split(b"\r\n\r\n", 1)[1])
+
+    def await_counter(self, name, value, seconds=20):
+        """Looks until a counter has this value, also where it is refused a look at first;
+        one of the exchanges is the look itself."""
+        deadline = time.monotonic() + seconds
+        while (seen := self.counters().get(name)) != value:
+            assert time.monotonic() < deadline, f"{name} is {seen}, not {value}"
+            time.sleep(0.02)
 
     def stop(self):
         """Ends it as a service manager would; what it says, and how it ended."""

@@ -57,7 +57,7 @@ def test_what_never_ends_is_cut_off_after_the_grace(start):
 
 
 def test_websockets_are_closed_with_1001(start):
-    server = start()
+    server = start(linger_ms=200)
     with join(server) as client:
         server.process.terminate()
         assert close_code(read_all(client)) == 1001

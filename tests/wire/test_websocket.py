@@ -156,7 +156,7 @@ def test_every_listener_gets_every_event_once_and_in_order(server):
 
 
 def test_a_listener_that_does_not_read_slows_nobody_and_is_told(start):
-    server = start(output_bytes=65536)
+    server = start(output_bytes=65536, gather_ms=1)
     quick, slow = join(server, b"/fan"), join(server, b"/fan")
     event = b"e" * 1000
     total = 0
@@ -182,11 +182,7 @@ def test_a_listener_that_never_reads_is_closed_in_the_end(start):
         publish(server, b"e" * 50000)
         if server.counters()["websockets"] == 0:
             break
-    else:
-        import time
-
-        time.sleep(1)
-    assert server.counters()["websockets"] == 0
+    server.await_counter("websockets", 0)
     stuck.close()
 
 

@@ -24,7 +24,7 @@ static struct {
 	struct websocket *sockets[SOCKETS_MAX];
 	size_t socket_count;
 	struct timer tick;
-	int64_t tick_ms;
+	int64_t tick_us, next_us; /* between events; when the next is due */
 	uint64_t sequence;
 } server = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
 
@@ -33,6 +33,13 @@ struct batch {
 	struct exchange **exchanges;
 	size_t count;
 };
+
+static int64_t now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
 
 static void answer(struct exchange *exchange)
 {
@@ -103,22 +110,26 @@ static void request(struct exchange *exchange)
 		pthread_cond_signal(&server.wake);
 }
 
-/* One event to everyone; its first number is when it happened. */
-static void publish(struct timer *timer)
+/* One event to everyone; its first number is when it was due. */
+static void publish_one(int64_t due_us)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	char event[256];
 	int size = snprintf(event, sizeof(event),
 	                    "{\"at_us\":%015lld,\"seq\":%llu,\"type\":\"job\",\"job_id\":"
 	                    "\"job-1234567\",\"tenant_id\":\"tenant-12\",\"state\":\"running\"}",
-	                    (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000,
-	                    (unsigned long long)++server.sequence);
+	                    (long long)due_us, (unsigned long long)++server.sequence);
 	struct shared *frame = websocket_frame((struct text){ event, (size_t)size }, true);
 	for (size_t i = 0; i < server.socket_count; i++)
 		websocket_send(server.sockets[i], frame);
 	shared_drop(frame);
-	loop_timer_set(server.loop, timer, server.tick_ms);
+}
+
+/* Events happen at their rate, however late this is called. */
+static void publish(struct timer *timer)
+{
+	for (; server.next_us <= now_us(); server.next_us += server.tick_us)
+		publish_one(server.next_us);
+	loop_timer_set(server.loop, timer, (server.next_us - now_us()) / 1000 + 1);
 }
 
 void server_run(int ready, int events_per_second)
@@ -138,8 +149,9 @@ void server_run(int ready, int events_per_second)
 	pthread_t worker;
 	pthread_create(&worker, NULL, work, NULL);
 	server.tick = TIMER(publish);
-	server.tick_ms = 1000 / events_per_second;
-	loop_timer_set(server.loop, &server.tick, server.tick_ms);
+	server.tick_us = 1000000 / events_per_second;
+	server.next_us = now_us();
+	loop_timer_set(server.loop, &server.tick, 1);
 	if (write(ready, &port, sizeof(port)) != sizeof(port))
 		return;
 	loop_run(server.loop);
