@@ -30,7 +30,8 @@ struct catalogue {
 	int64_t version;
 	struct map jobs; /* id -> struct entry */
 	struct job_sets sets;
-	struct ranktree others[RECORD_KINDS]; /* clones by key; jobs, states and tasks are not here */
+	struct ranktree others[RECORD_KINDS]; /* clones by key; jobs, states and tasks are not here
+	                                       */
 	struct text_map tenants, nodes, models, gpus; /* by name, or UUID */
 	struct map node_gpus, node_reservations;      /* node's id -> struct list */
 };
@@ -331,9 +332,18 @@ void catalogue_apply(struct catalogue *catalogue, const struct batch *batch)
 	pthread_rwlock_unlock(&catalogue->lock);
 }
 
-void catalogue_lock(struct catalogue *catalogue) { pthread_rwlock_rdlock(&catalogue->lock); }
-void catalogue_unlock(struct catalogue *catalogue) { pthread_rwlock_unlock(&catalogue->lock); }
-int64_t catalogue_version(const struct catalogue *catalogue) { return catalogue->version; }
+void catalogue_lock(struct catalogue *catalogue)
+{
+	pthread_rwlock_rdlock(&catalogue->lock);
+}
+void catalogue_unlock(struct catalogue *catalogue)
+{
+	pthread_rwlock_unlock(&catalogue->lock);
+}
+int64_t catalogue_version(const struct catalogue *catalogue)
+{
+	return catalogue->version;
+}
 
 bool catalogue_job(const struct catalogue *catalogue, int64_t id, struct catalogue_job *job)
 {

@@ -105,9 +105,9 @@ static size_t aligned(size_t size)
 
 static size_t rows_size(const struct record_type *type, size_t offset, const struct rows *rows)
 {
-	return rows->count > 0 ? (size_t)rows->count * (size_t)width_at(type, offset) *
-	                             sizeof(int64_t)
-	                       : 0;
+	return rows->count > 0
+	           ? (size_t)rows->count * (size_t)width_at(type, offset) * sizeof(int64_t)
+	           : 0;
 }
 
 /* Rows come before texts, which need no alignment. */

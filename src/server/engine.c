@@ -17,7 +17,8 @@ enum {
 	ASKS_MAX = 200000,
 	LEAD_MS = 100,  /* between tries to lead */
 	ROOM_MS = 100,  /* between looks at whether the writer has room */
-	TICK_MS = 1000, /* between commands that say that time passed, where anything waits for it */
+	TICK_MS = 1000, /* between commands that say that time passed, where anything waits for it
+	                 */
 	IDLE_TICK_MS = 60000,
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
 };
@@ -45,7 +46,7 @@ struct engine {
 
 	struct sched *sched;
 	struct effects effects;
-	bool changed;             /* something that a pass may act on */
+	bool changed; /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us;
 };
 
@@ -56,7 +57,10 @@ static int64_t clock_us(clockid_t clock)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static int64_t now_us(void) { return clock_us(CLOCK_MONOTONIC); }
+static int64_t now_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
+}
 
 static void note(struct engine *engine, const char *sentence)
 {
@@ -120,8 +124,7 @@ static int64_t tell_active_ms(struct desk *desk)
 	struct engine *engine = (struct engine *)desk;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
 		return 0;
-	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms)
-	                                        : now_us() / 1000;
+	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms) : now_us() / 1000;
 }
 
 /* In the writer's thread. */
@@ -249,8 +252,8 @@ static void pass(struct engine *engine)
 {
 	int64_t began_us = now_us();
 	engine->changed = false;
-	apply_own(engine, (struct command){ .kind = COMMAND_PASS,
-	                                    .units = engine->options.pass_units });
+	apply_own(engine,
+	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
 	int64_t took_us = now_us() - began_us;
 	atomic_fetch_add(&engine->passes, 1);
 	atomic_fetch_add(&engine->pass_us_total, took_us);
@@ -285,8 +288,8 @@ static void configure(struct engine *engine)
 	if (!config_check(&config, &error))
 		note(engine, error.text);
 	else
-		apply_own(engine, (struct command){ .kind = COMMAND_CONFIGURE,
-		                                    .configure = config });
+		apply_own(engine,
+		          (struct command){ .kind = COMMAND_CONFIGURE, .configure = config });
 }
 
 static void tick(struct engine *engine)
@@ -417,8 +420,8 @@ static bool begin(struct engine *engine)
 	if (!wait_to_lead(engine) || !load(engine))
 		return false;
 	if (engine->options.redis)
-		engine->redis = redis_start(engine->options.redis,
-		                            sched_meta(engine->sched)->term + 1);
+		engine->redis =
+		    redis_start(engine->options.redis, sched_meta(engine->sched)->term + 1);
 	start_writer(engine);
 	apply_own(engine, (struct command){ .kind = COMMAND_START });
 	apply_own(engine, (struct command){ .kind = COMMAND_RESET_REQUESTS });
@@ -477,7 +480,10 @@ struct engine *engine_start(const struct engine_options *options)
 	return engine;
 }
 
-struct desk *engine_desk(struct engine *engine) { return &engine->desk; }
+struct desk *engine_desk(struct engine *engine)
+{
+	return &engine->desk;
+}
 
 void engine_reconfigure(struct engine *engine)
 {

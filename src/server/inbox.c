@@ -26,9 +26,8 @@ void inbox_put(struct inbox *inbox, struct ask *ask)
 	atomic_fetch_add_explicit(&inbox->count, 1, memory_order_relaxed);
 	do {
 		ask->next = before;
-	} while (!atomic_compare_exchange_weak_explicit(&inbox->last, &before, ask,
-	                                                memory_order_release,
-	                                                memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &inbox->last, &before, ask, memory_order_release, memory_order_relaxed));
 	if (before)
 		return;
 	pthread_mutex_lock(&inbox->mutex);

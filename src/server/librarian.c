@@ -30,8 +30,7 @@ static bool connect(struct librarian *librarian, struct error *error)
 
 static void serve(struct librarian *librarian, struct ask *ask)
 {
-	ask->ok = connect(librarian, &ask->error) &&
-	          ask->read(ask, librarian->store, &ask->error);
+	ask->ok = connect(librarian, &ask->error) && ask->read(ask, librarian->store, &ask->error);
 	if (!ask->ok && ask->error.code == ERROR_UNAVAILABLE && librarian->store) {
 		store_free(librarian->store);
 		librarian->store = NULL;
