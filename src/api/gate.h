@@ -26,7 +26,15 @@ struct gate_settings {
 
 /* NULL with a reason that never shows a secret. */
 struct gate *gate_new(const struct gate_settings *settings, struct error *error);
+/* Other settings from now on; tokens stay. False with a reason: nothing has changed. */
+bool gate_reload(struct gate *gate, const struct gate_settings *settings, struct error *error);
 void gate_free(struct gate *gate);
+
+/* How tenants that a JWT names by their names are found (0: there is none such); without
+ * it only "tenant-3" is understood. */
+void gate_find_tenants(struct gate *gate, int64_t (*find)(void *context, const char *name),
+                       void *context);
+void gate_use_catalogue(struct gate *gate, struct catalogue *catalogue);
 
 /* Opaque API tokens, which the store keeps hashed under kind "token". */
 struct gate_token {
@@ -56,7 +64,8 @@ struct gate_refusal {
 };
 bool gate_check(struct gate *gate, const struct exchange *exchange, int64_t unix_ms,
                 struct identity *identity, struct gate_refusal *refusal);
-/* The origin to allow in the answer, or NULL. */
+/* The origin to allow in the answer (that of the request), or NULL. For a preflight, which
+ * has no sign-in, it is all that there is to ask. */
 const char *gate_allowed_origin(const struct gate *gate, const struct exchange *exchange);
 
 #endif
