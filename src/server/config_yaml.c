@@ -58,6 +58,14 @@ static bool next(struct reading *reading)
 	return true;
 }
 
+/* Passes over one that only says that something begins or ends. */
+static bool next_but_one(struct reading *reading)
+{
+	if (!next(reading))
+		return false;
+	return next(reading);
+}
+
 /* The text of the current scalar, in the config's arena; NULL, refused, if it is
  * none or has a NUL in it. */
 static const char *scalar(struct reading *reading, const char *otherwise)
@@ -249,7 +257,7 @@ static bool read_sections(struct reading *reading)
 
 static bool read_document(struct reading *reading)
 {
-	if (!next(reading) || !next(reading))
+	if (!next_but_one(reading))
 		return false;
 	if (reading->event.type == YAML_STREAM_END_EVENT)
 		return true;
@@ -263,7 +271,7 @@ static bool read_document(struct reading *reading)
 		return refuse(reading, "a configuration is sections with keys: 'api:', and below "
 		                       "it '  http_port: 8080'");
 	}
-	if (!next(reading) || !next(reading))
+	if (!next_but_one(reading))
 		return false;
 	return reading->event.type == YAML_STREAM_END_EVENT ||
 	       refuse(reading, "only one document is read: remove what follows '---'");

@@ -13,7 +13,7 @@ static const char *const runtimes[] = { "none", "docker", "podman", "containerd"
 static const char *const smtp_tls[] = { "none", "starttls", "tls", NULL };
 
 #define AT(section, key) #section, #key
-#define IN(section, key) offsetof(struct config, section.key)
+#define IN(section, key) offsetof(struct config, section.key) /* NOLINT: a member has none */
 #define FLAG(section, key, fallback, reloads, meaning)                                             \
 	{                                                                                          \
 		AT(section, key), SETTING_FLAG, IN(section, key), 0, 0, NULL,                      \
