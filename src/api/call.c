@@ -189,8 +189,7 @@ void call_answer(struct call *call, int status, const char *content_type)
 	if (is_read && status == 200 && tag(call, text))
 		send(call, 304, NULL, (struct text){ NULL, 0 });
 	else
-		send(call, status, content_type,
-		     (struct text){ call->body.data, call->body.size });
+		send(call, status, content_type, (struct text){ call->body.data, call->body.size });
 }
 
 void call_answer_json(struct call *call, int status)

@@ -20,7 +20,7 @@ struct call {
 	struct exchange *exchange;
 	struct identity identity;
 	const struct route *route;
-	struct buffer body; /* of the answer */
+	struct buffer body;      /* of the answer */
 	struct json_writer json; /* to `body`, for who wants it */
 	struct header headers[CALL_HEADERS_MAX];
 	size_t header_count;

@@ -19,13 +19,16 @@ void cluster_health(struct call *call)
 	bool works = health.leading && call->service->leading && health.writer.ok;
 	struct json_writer *json = call_object(call);
 	json_put_string(json, "status",
-	                works             ? "healthy"
-	                : health.leading  ? "unhealthy"
-	                                  : "standby");
+	                works            ? "healthy"
+	                : health.leading ? "unhealthy"
+	                                 : "standby");
 	if (health.leading && !health.writer.ok)
-		json_put_string(json, "error", *health.writer.reason ? health.writer.reason : "the store cannot commit");
+		json_put_string(json, "error",
+		                *health.writer.reason ? health.writer.reason
+		                                      : "the store cannot commit");
 	else if (!works)
-		json_put_string(json, "error", "another scheduler is active, or this one is starting");
+		json_put_string(json, "error",
+		                "another scheduler is active, or this one is starting");
 	json_put_flag(json, "leading", health.leading);
 	json_put_integer(json, "term", health.term);
 	json_put_string(json, "version", call->service->settings.version);

@@ -101,9 +101,8 @@ static void write_subject(struct json_writer *json, const struct decision_record
 	if (decision->for_model_id > 0 && view->viewer == 0)
 		json_put_id(json, "for_model_id", ID_MODEL, decision->for_model_id);
 	json_put_string(json, "runner_id",
-	                decision->gpus.count > 0
-	                    ? node_of_gpu(view, decision->gpus.at[LINE_GPU])
-	                    : NULL);
+	                decision->gpus.count > 0 ? node_of_gpu(view, decision->gpus.at[LINE_GPU])
+	                                         : NULL);
 }
 
 static void write_explanation(struct json_writer *json, const char *explanation)

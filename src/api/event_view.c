@@ -58,7 +58,8 @@ void event_view_write(struct json_writer *json, const struct event *event,
 		    catalogue_get(catalogue, RECORD_NODE, event->node_id, 0);
 		json_put_string(json, "node", node ? node->name : NULL);
 		if (node && event->kind == EVENT_NODE_CHANGED)
-			json_put_string(json, "node_state", word_of(&node_state_words, node->state));
+			json_put_string(json, "node_state",
+			                word_of(&node_state_words, node->state));
 	}
 	if (event->gpu_id > 0) {
 		const struct gpu_record *gpu =

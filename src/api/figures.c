@@ -87,8 +87,8 @@ static void put_memory(struct json_writer *json, const struct totals *totals)
 	json_put_integer(json, "releasing_gpu_memory_mb", totals->releasing_mib);
 	json_put_integer(json, "foreign_gpu_memory_mb", totals->foreign_mib);
 	if (totals->samples > 0)
-		json_put_decimal(json, "avg_gpu_utilization",
-		                 totals->utilisation / totals->samples, 3);
+		json_put_decimal(json, "avg_gpu_utilization", totals->utilisation / totals->samples,
+		                 3);
 	else
 		json_put_null(json, "avg_gpu_utilization");
 }

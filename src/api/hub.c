@@ -163,7 +163,7 @@ static bool tell_missed(struct listener *listener, int64_t from, int64_t to)
 }
 
 struct reading {
-	struct ask ask; /* first: one pointer is the other */
+	struct ask ask;            /* first: one pointer is the other */
 	struct listener *listener; /* NULL: it has gone meanwhile */
 	struct hub *hub;
 	int64_t since, until;

@@ -8,7 +8,7 @@
 #include "store/archive.h"
 
 enum {
-	TENANTS_MAX = 4096,  /* that one caller may see, to merge their lists */
+	TENANTS_MAX = 4096,    /* that one caller may see, to merge their lists */
 	EXAMINED_MAX = 200000, /* jobs that are looked at for a name or a label */
 	DEEP_MAX = 10000,      /* archived jobs that are read to get to an offset */
 };
@@ -63,8 +63,9 @@ static bool read_sort(struct call *call, struct listing *listing)
 		return false;
 	}
 	if (listing->filter.order == ORDER_PRIORITY && listing->page.after > 0) {
-		call_refuse(call, 400, "invalid", "after goes with sort by submitted_at only: use "
-		                                  "offset");
+		call_refuse(call, 400, "invalid",
+		            "after goes with sort by submitted_at only: use "
+		            "offset");
 		return false;
 	}
 	return true;
@@ -153,7 +154,8 @@ static void search(struct call *call, struct listing *listing)
 	const struct catalogue_filter *filter = &listing->filter;
 	enum { CHUNK = 256 };
 	int64_t ids[CHUNK], examined = 0;
-	int64_t at = listing->page.after > 0 ? offset_in_memory(catalogue, filter, &listing->page) : 0;
+	int64_t at =
+	    listing->page.after > 0 ? offset_in_memory(catalogue, filter, &listing->page) : 0;
 	struct arena arena = { 0 };
 	size_t found;
 
@@ -190,8 +192,7 @@ static void merge_tenants(struct call *call, struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_filter filter = listing->filter;
-	int64_t *offsets =
-	    arena_alloc(&call->ask.arena, listing->tenant_count * sizeof(*offsets));
+	int64_t *offsets = arena_alloc(&call->ask.arena, listing->tenant_count * sizeof(*offsets));
 	int64_t skipped = 0, archived;
 
 	catalogue_lock(catalogue);
@@ -389,10 +390,11 @@ void jobs_list(struct call *call)
 		return;
 	}
 	if (listing->page.offset > DEEP_MAX && listing->page.after == 0) {
-		call_refuse(call, 400, "invalid",
-		            "offset can be at most %d where jobs are archived: go on with after=ID, "
-		            "as next_after says",
-		            DEEP_MAX);
+		call_refuse(
+		    call, 400, "invalid",
+		    "offset can be at most %d where jobs are archived: go on with after=ID, "
+		    "as next_after says",
+		    DEEP_MAX);
 		return;
 	}
 	call_read(call, read_archive, got_archive);

@@ -122,8 +122,8 @@ void jobs_events(struct call *call)
 	}
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, story->id, &job);
-	bool allowed = found && roster_may_see(&call->service->roster, &call->identity,
-	                                       job.job->tenant_id);
+	bool allowed =
+	    found && roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	story->trace = !found;
 	if (found && !allowed)

@@ -9,9 +9,10 @@
 
 static void write_gpus(struct json_writer *json, const struct job_record *job)
 {
-	json_put_integer(json, "gpu_count", job->split_gpus > 0 ? job->split_gpus
-	                                    : job->gpu_kind == GPU_NONE ? 0
-	                                                                : job->gpu_count);
+	json_put_integer(json, "gpu_count",
+	                 job->split_gpus > 0         ? job->split_gpus
+	                 : job->gpu_kind == GPU_NONE ? 0
+	                                             : job->gpu_count);
 	if (job->gpu_kind == GPU_UNEVEN) {
 		json_open_array(json, "gpu_memory_mb");
 		for (int64_t i = 0; i < job->uneven.count; i++)

@@ -298,7 +298,7 @@ static void put_runner_models(struct call *call, const struct catalogue *catalog
 			        reservations[j]->model_id == reservations[i]->model_id;
 		const struct model_record *model =
 		    again ? NULL
-		          : catalogue_get(catalogue, RECORD_MODEL, reservations[i]->model_id, 0);
+			  : catalogue_get(catalogue, RECORD_MODEL, reservations[i]->model_id, 0);
 		if (model && slot_view_may_see(call, model))
 			json_put_string(&call->json, NULL, model->name);
 	}

@@ -48,8 +48,8 @@ static bool put_members(const struct service *service, struct json_writer *json,
 	bool done = !*payload || json_scan_open(&scan, JSON_KIND_OBJECT);
 
 	while (done && *payload && json_scan_member(&scan, &key)) {
-		bool sealed = text_is(key, "secret_environment") &&
-		              json_scan_kind(&scan) == JSON_KIND_TEXT;
+		bool sealed =
+		    text_is(key, "secret_environment") && json_scan_kind(&scan) == JSON_KIND_TEXT;
 		if (sealed)
 			done = json_scan_text(&scan, &value) &&
 			       put_secrets(service, json, value, tenant_id, error);
@@ -72,7 +72,7 @@ static void put_gang(struct json_writer *json, const struct catalogue *catalogue
 		    catalogue_get(catalogue, RECORD_RESERVATION, id, 0);
 		const struct node_record *node =
 		    reservation ? catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0)
-		                : NULL;
+				: NULL;
 		json_put_string(json, NULL, node ? node->name : "");
 	}
 	json_close(json);
@@ -82,8 +82,7 @@ static void put_gang(struct json_writer *json, const struct catalogue *catalogue
 static void put_tenant(struct json_writer *json, const struct catalogue *catalogue,
                        int64_t tenant_id)
 {
-	const struct tenant_record *tenant =
-	    catalogue_get(catalogue, RECORD_TENANT, tenant_id, 0);
+	const struct tenant_record *tenant = catalogue_get(catalogue, RECORD_TENANT, tenant_id, 0);
 	if (!tenant)
 		return;
 	json_put_string(json, "tenant", tenant->name);

@@ -56,8 +56,7 @@ static bool matches(const struct pattern *pattern, const struct url_segments *se
 	if (pattern->count != segments->count)
 		return false;
 	for (size_t i = pattern->count; i-- > 0;)
-		if (pattern->segments[i].data &&
-		    !text_equal(pattern->segments[i], segments->of[i]))
+		if (pattern->segments[i].data && !text_equal(pattern->segments[i], segments->of[i]))
 			return false;
 	return true;
 }

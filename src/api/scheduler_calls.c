@@ -69,8 +69,7 @@ static bool read_subject(struct call *call, struct inquiry *inquiry)
 		call_refuse(call, 400, "invalid", "job must be an id such as job-12");
 		return false;
 	}
-	if (!model.data || model.size == 0 ||
-	    id_read(model, ID_MODEL, &inquiry->filter.model_id))
+	if (!model.data || model.size == 0 || id_read(model, ID_MODEL, &inquiry->filter.model_id))
 		return true;
 	catalogue_lock(catalogue);
 	const struct model_record *record = catalogue_model_named(catalogue, model.data);
@@ -121,14 +120,13 @@ static void answer_decisions(struct ask *ask)
 	json_open_array(&call->json, NULL);
 	catalogue_lock(catalogue);
 	for (int64_t i = 0; i < inquiry->count; i++)
-		decision_view_write(&call->json, &inquiry->decisions[i],
-		                    &(struct decision_view){
-		                        .catalogue = catalogue,
-		                        .viewer = call_viewer(call),
-		                        .explanation = inquiry->explanations
-		                                           ? inquiry->explanations[i]
-		                                           : NULL,
-		                    });
+		decision_view_write(
+		    &call->json, &inquiry->decisions[i],
+		    &(struct decision_view){
+			.catalogue = catalogue,
+			.viewer = call_viewer(call),
+			.explanation = inquiry->explanations ? inquiry->explanations[i] : NULL,
+		    });
 	catalogue_unlock(catalogue);
 	json_close(&call->json);
 	call_answer_json(call, 200);
@@ -237,19 +235,19 @@ static void answer_queue(struct ask *ask)
 	catalogue_lock(catalogue);
 	for (size_t i = 0; i < queue->count; i++)
 		if (catalogue_job(catalogue, queue->ids[i], &job))
-			job_view_write(&call->json, NULL,
-			               &(struct job_view){
-			                   .job = job.job,
-			                   .state = job.state,
-			                   .tasks = job.tasks,
-			                   .task_count = job.task_count,
-			                   .promise = job.promise,
-			                   .wait = queue->waits[i].position >= 0 ? &queue->waits[i]
-			                                                         : NULL,
-			                   .catalogue = catalogue,
-			                   .arena = &ask->arena,
-			                   .now_ms = service_unix_ms(),
-			               });
+			job_view_write(
+			    &call->json, NULL,
+			    &(struct job_view){
+				.job = job.job,
+				.state = job.state,
+				.tasks = job.tasks,
+				.task_count = job.task_count,
+				.promise = job.promise,
+				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
+				.catalogue = catalogue,
+				.arena = &ask->arena,
+				.now_ms = service_unix_ms(),
+			    });
 	catalogue_unlock(catalogue);
 	json_close(&call->json);
 	call_answer_json(call, 200);

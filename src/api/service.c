@@ -40,9 +40,8 @@ int64_t service_node_gpus(struct service *service)
 	service->node_gpus = 0;
 	catalogue_lock(catalogue);
 	while ((node = catalogue_next(catalogue, &cursor)) != NULL)
-		service->node_gpus =
-		    max64(service->node_gpus,
-		          (int64_t)catalogue_node_gpus(catalogue, node->id, &gpus));
+		service->node_gpus = max64(
+		    service->node_gpus, (int64_t)catalogue_node_gpus(catalogue, node->id, &gpus));
 	catalogue_unlock(catalogue);
 	service->node_gpus_until_ms = now_ms + NODE_GPUS_FOR_MS;
 	return service->node_gpus;
@@ -103,8 +102,8 @@ static void refuse_route(struct call *call, const char *allowed)
 	}
 	call_header(call, "allow", text_of(allowed));
 	call_refuse(call, 405, "method_not_allowed", "%.*s is not possible here, only %s",
-	            (int)min64((int64_t)exchange->method_name.size, 32),
-	            exchange->method_name.data, allowed);
+	            (int)min64((int64_t)exchange->method_name.size, 32), exchange->method_name.data,
+	            allowed);
 }
 
 static void refuse_at_gate(struct call *call, const struct gate_refusal *refusal)
@@ -230,19 +229,18 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->traffic = traffic_new(route_count);
 	service->hub = hub_new(service);
 	service->agents = agents_new(desk, &(struct agents_settings){
-	                                       .policy = settings->sessions,
-	                                       .task_payload = order_task_payload,
-	                                       .model_payload = order_model_payload,
-	                                       .context = service,
-	                                   });
+					       .policy = settings->sessions,
+					       .task_payload = order_task_payload,
+					       .model_payload = order_model_payload,
+					       .context = service,
+					   });
 	service->http =
 	    (struct handler){ .context = service, .head = on_head, .request = on_request };
 	service->grpc = service->http;
 	service->metrics =
 	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
-	desk->listener = (struct desk_listener){ .order = on_order,
-		                                 .event = on_event,
-		                                 .context = service };
+	desk->listener =
+	    (struct desk_listener){ .order = on_order, .event = on_event, .context = service };
 	return service;
 }
 

@@ -63,8 +63,8 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	json_put_string(json, "address", slot->address);
 	json_put_flag(json, "adopted", slot->adopted);
 	json_put_flag(json, "pinned", slot->fixed);
-	json_put_moment(json, "created", slot->ordered_ms > 0 ? slot->ordered_ms
-	                                                      : reservation->since_ms);
+	json_put_moment(json, "created",
+	                slot->ordered_ms > 0 ? slot->ordered_ms : reservation->since_ms);
 	json_put_moment(json, "ready_at", slot->ready_ms);
 	json_put_moment(json, "last_used_at", slot->used_ms);
 	json_close(json);

@@ -17,8 +17,9 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
                       struct tenant_record *tenant, struct error *error);
 
 /* Writes it, with what it uses now and has used. `jobs` is how many it ever had. */
-void tenant_json_write(struct json_writer *json, const char *key, const struct tenant_record *tenant,
-                       const struct tenant_figures *figures, int64_t jobs);
+void tenant_json_write(struct json_writer *json, const char *key,
+                       const struct tenant_record *tenant, const struct tenant_figures *figures,
+                       int64_t jobs);
 
 /* The name of the `place`-th member that may be sent; NULL behind the last. */
 const char *tenant_json_member(size_t place);

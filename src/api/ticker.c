@@ -187,8 +187,7 @@ static void got_decisions(struct ask *ask)
 
 static void on_tick(struct timer *timer)
 {
-	struct ticker *ticker =
-	    (struct ticker *)((char *)timer - offsetof(struct ticker, timer));
+	struct ticker *ticker = (struct ticker *)((char *)timer - offsetof(struct ticker, timer));
 	unsigned wanted = 0;
 	for (struct watcher *watcher = ticker->watchers; watcher; watcher = watcher->next)
 		wanted |= watcher->ticks;
