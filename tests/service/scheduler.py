@@ -125,8 +125,10 @@ class Scheduler:
         return urllib.parse.urlsplit(self.url).port
 
     def log(self):
-        """The lines of the log of this start; what is not JSON fails."""
-        return [json.loads(line) for line in self.errors.read_text().splitlines()]
+        """The lines of the log of this start; what is not JSON fails. One that is not
+        complete is still being written, or the writer was killed."""
+        complete = self.errors.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in complete.splitlines()]
 
     def await_log(self, message, seconds=20):
         deadline = time.monotonic() + seconds
