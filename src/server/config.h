@@ -67,9 +67,10 @@ struct config {
 		const char *secret_keys;
 	} store;
 	struct {
-		struct texts webhooks, operators;
-		const char *webhook_secret, *smtp_host, *smtp_user, *smtp_password, *smtp_from;
-		int64_t smtp_port, smtp_tls, queue_growing, retries;
+		const char *webhook, *webhook_secret, *email, *smtp_host, *smtp_user,
+		    *smtp_password, *smtp_from, *ca_path, *service_url;
+		int64_t smtp_port, smtp_security, queue_threshold, tries;
+		bool allow_private_addresses;
 	} notifications;
 	struct {
 		int64_t body_bytes, connections, connections_per_address, requests, head_ms,

@@ -10,7 +10,7 @@ static const char *const consolidations[] = { "none", "checkpointed", "all", NUL
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
 	                                "verify-ca", "verify-full", NULL };
 static const char *const runtimes[] = { "none", "docker", "podman", "containerd", NULL };
-static const char *const smtp_tls[] = { "none", "starttls", "tls", NULL };
+static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
 #define IN(section, key) offsetof(struct config, section.key) /* NOLINT: a member has none */
@@ -145,17 +145,20 @@ const struct setting settings[] = {
 	INTEGER(store, jobs_days, 0, 100000, "0", false, "Days that finished jobs are kept; 0 is for ever")
 	SECRET(store, secret_keys, true, "What `secret_environment` is sealed with: `NAME:KEY` pairs, the key 32 bytes in base64; the first one seals, all open")
 
-	LIST(notifications, webhooks, true, "Addresses that events are posted to")
+	TEXT_OF(notifications, webhook, "", true, "The operators' address that notices are posted to; empty is none")
 	SECRET(notifications, webhook_secret, true, "What posts are signed with (HMAC-SHA256)")
+	TEXT_OF(notifications, email, "", true, "The operators' mail address: lost nodes, hot or failing GPUs, a growing queue, tenants over budget")
 	TEXT_OF(notifications, smtp_host, "", true, "The mail server; empty is no mail")
-	INTEGER(notifications, smtp_port, 1, PORT_MAX, "587", true, "")
-	WORD(notifications, smtp_tls, smtp_tls, "starttls", true, "Whether the connection is encrypted: not, from a point on, or from the start")
+	INTEGER(notifications, smtp_port, 0, PORT_MAX, "0", true, "0 is 587 with starttls, 465 with tls, else 25")
+	WORD(notifications, smtp_security, smtp_securities, "starttls", true, "Whether the connection is encrypted: from a point on, from the start, or not")
 	TEXT_OF(notifications, smtp_user, "", true, "")
 	SECRET(notifications, smtp_password, true, "")
 	TEXT_OF(notifications, smtp_from, "", true, "The sender of mail")
-	LIST(notifications, operators, true, "Mail addresses of those who see to nodes, GPUs and queues")
-	INTEGER(notifications, queue_growing, 0, LARGE, "0", true, "Waiting jobs from which operators are told; 0 is never")
-	INTEGER(notifications, retries, 0, 1000, "10", true, "How often a delivery is tried again")
+	TEXT_OF(notifications, ca_path, "", true, "Certificates to trust, in PEM; empty is the system's")
+	INTEGER(notifications, queue_threshold, 0, LARGE, "0", true, "Waiting jobs from which operators are told; 0 is never")
+	INTEGER(notifications, tries, 1, 1000, "12", true, "How often a delivery is tried, with growing pauses")
+	FLAG(notifications, allow_private_addresses, "false", true, "Whether webhooks of tenants may go to addresses of a private network")
+	TEXT_OF(notifications, service_url, "", true, "How people reach the service, for links in notices")
 
 	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
 	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")

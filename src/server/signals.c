@@ -36,6 +36,7 @@ void signals_block(void)
 	fill(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static void arrive(struct post *post)
@@ -78,7 +79,7 @@ void signals_stop(struct signals *signals)
 	if (!signals)
 		return;
 	atomic_store(&signals->stopping, true);
-	pthread_kill(signals->thread, SIGTERM);
+	pthread_kill(signals->thread, SIGHUP);
 	pthread_join(signals->thread, NULL);
 	free(signals);
 }

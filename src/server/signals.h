@@ -9,8 +9,9 @@
 /* A thread that waits for SIGTERM, SIGINT and SIGHUP. */
 struct signals;
 
-/* Before any thread is started: these signals interrupt none of them. SIGPIPE is
- * ignored: a client that went away is an error of a write. */
+/* Before any thread is started: these signals interrupt none of them. SIGPIPE and
+ * SIGXFSZ are ignored: a client that went away and a file that may not grow are
+ * errors of a write. */
 void signals_block(void);
 /* `each` is called in the loop's thread for each signal. */
 struct signals *signals_start(struct loop *loop, void (*each)(void *context, int number),
