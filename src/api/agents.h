@@ -3,6 +3,7 @@
 #define API_AGENTS_H
 
 #include "api/desk.h"
+#include "api/identity.h"
 #include "node/session.h"
 #include "wire/grpc.h"
 

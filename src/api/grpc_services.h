@@ -17,8 +17,10 @@ struct grpc_services_settings {
 	struct agents *agents;
 	const struct roster *roster;
 	const struct secret_keys *secret_keys; /* NULL: none */
-	const int64_t *node_gpus;              /* of the largest node; 0: unknown */
-	struct audit *audit;                   /* NULL: none */
+	/* GPUs of the largest node; 0: unknown. */
+	int64_t (*node_gpus)(void *context);
+	void *context;
+	struct audit *audit; /* NULL: none */
 	bool check_possible;
 };
 struct grpc_services *grpc_services_new(const struct grpc_services_settings *settings);
@@ -27,7 +29,8 @@ void grpc_services_free(struct grpc_services *services);
 /* Whether the call is to be handed over when its head is there (handler.head), because its
  * messages come one by one; the others when they are complete (handler.request). */
 bool grpc_services_is_stream(const struct exchange *exchange);
-/* Whether it is answered without sign-in: health. `identity` may be NULL then. */
+/* Whether it is answered without sign-in: health and reflection. `identity` may be NULL
+ * then. */
 bool grpc_services_is_public(const struct exchange *exchange);
 /* Answers the call, now or later; a service or method that is not there too. */
 void grpc_services_call(struct grpc_services *services, struct exchange *exchange,

@@ -233,10 +233,9 @@ void legacy_free(struct legacy *legacy)
 	if (!legacy)
 		return;
 	answer_registration(legacy, false, "the node has another agent now");
-	if (legacy->assignments) {
-		legacy->assignments->events = NULL;
-		grpc_finish(legacy->assignments, GRPC_ABORTED, "the node has another agent now");
-	}
+	if (legacy->assignments)
+		legacy_end_stream(legacy->assignments, GRPC_ABORTED,
+		                  "the node has another agent now");
 	while (legacy->work_count > 0)
 		legacy_forget(legacy, legacy->works[0]);
 	for (int64_t i = 0; i < legacy->device_count; i++) {

@@ -116,9 +116,8 @@ static bool is_any(const char *text, const char *const *words)
 
 static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 {
-	static const char *const ends[] = { "completed", "failed",    "cancelled",
-		                            "preempted", "succeeded", "stopped",
-		                            NULL };
+	static const char *const ends[] = { "completed", "failed",  "cancelled", "preempted",
+		                            "succeeded", "stopped", NULL };
 	struct legacy_work *work = legacy_find(legacy, metrics->job_id);
 
 	if (!work || work->state == WORK_QUEUED)
@@ -168,8 +167,7 @@ static void report_metrics(struct agents *agents, struct exchange *exchange,
 }
 
 /* "stop job-12" for each that is to stop, until it is reported as ended. */
-static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy,
-                             struct arena *arena)
+static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy, struct arena *arena)
 {
 	Agent__HeartbeatResponse response = AGENT__HEARTBEAT_RESPONSE__INIT;
 	size_t count = legacy ? legacy->work_count : 0;
@@ -190,7 +188,7 @@ static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy,
 	grpc_send(exchange, protobuf_write(&response, arena));
 }
 
-static void end_stream(struct exchange *exchange, enum grpc_status status, const char *text)
+void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text)
 {
 	struct legacy_stream *stream = exchange->context;
 	struct legacy *legacy = find(stream->agents, stream->node);
@@ -220,14 +218,15 @@ static void take_readiness(struct exchange *exchange, const Agent__JobAssignment
 	struct legacy *legacy = find(stream->agents, request->node_id);
 
 	if (!legacy) {
-		end_stream(exchange, GRPC_FAILED_PRECONDITION, not_registered);
+		legacy_end_stream(exchange, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
 	}
 	struct exchange *before = legacy->assignments;
 	snprintf(stream->node, sizeof(stream->node), "%s", request->node_id);
 	legacy->assignments = exchange;
 	if (before && before != exchange)
-		end_stream(before, GRPC_ABORTED, "the node takes its assignments by another call");
+		legacy_end_stream(before, GRPC_ABORTED,
+		                  "the node takes its assignments by another call");
 	legacy->assignments = exchange;
 	legacy_hand_out(legacy);
 }
@@ -237,10 +236,10 @@ static void on_body(struct exchange *exchange, struct text part)
 	struct legacy_stream *stream = exchange->context;
 	struct arena arena = { 0 };
 	struct error error = { 0 };
-	const void *request = protobuf_read(stream->is_heartbeat
-	                                        ? &agent__heartbeat_request__descriptor
-	                                        : &agent__job_assignment_request__descriptor,
-	                                    part, &arena);
+	const void *request =
+	    protobuf_read(stream->is_heartbeat ? &agent__heartbeat_request__descriptor
+	                                       : &agent__job_assignment_request__descriptor,
+	                  part, &arena);
 	const char *name = "";
 
 	if (request)
@@ -248,12 +247,13 @@ static void on_body(struct exchange *exchange, struct text part)
 		           ? ((const Agent__HeartbeatRequest *)request)->node_id
 		           : ((const Agent__JobAssignmentRequest *)request)->node_id;
 	if (!request)
-		end_stream(exchange, GRPC_INVALID_ARGUMENT, "this is not a message of this call");
+		legacy_end_stream(exchange, GRPC_INVALID_ARGUMENT,
+		                  "this is not a message of this call");
 	else if (!check_name(&stream->identity, name, &error))
-		end_stream(exchange,
-		           error.code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED
-		                                         : GRPC_INVALID_ARGUMENT,
-		           error.text);
+		legacy_end_stream(exchange,
+		                  error.code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED
+		                                                : GRPC_INVALID_ARGUMENT,
+		                  error.text);
 	else if (stream->is_heartbeat)
 		take_heartbeat(exchange, request, &arena);
 	else
@@ -276,12 +276,12 @@ static void on_end(struct exchange *exchange)
 
 	/* Who said that it is ready and then closed its side still takes assignments. */
 	if (stream->is_heartbeat || !stream->node[0])
-		end_stream(exchange, GRPC_OK, NULL);
+		legacy_end_stream(exchange, GRPC_OK, NULL);
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	end_stream(exchange, GRPC_CANCELLED, NULL);
+	legacy_end_stream(exchange, GRPC_CANCELLED, NULL);
 }
 
 static const struct exchange_events events = {
@@ -301,8 +301,7 @@ static void open_stream(struct agents *agents, struct exchange *exchange,
 	grpc_stream(exchange);
 }
 
-void legacy_call(struct agents *agents, struct exchange *exchange,
-                 const struct identity *identity)
+void legacy_call(struct agents *agents, struct exchange *exchange, const struct identity *identity)
 {
 	struct text method = exchange->segments.of[1];
 	struct arena arena = { 0 };

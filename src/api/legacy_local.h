@@ -55,6 +55,9 @@ void legacy_ended(struct legacy *legacy, struct legacy_work *work, int64_t exit_
                   const char *message);
 void legacy_beat(struct legacy *legacy, Agent__GPUMetrics *const *metrics, size_t count);
 
+/* legacy_call.c: ends one of the two streams. */
+void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text);
+
 /* legacy_work.c */
 void legacy_order(struct legacy *legacy, const struct node_order *order);
 /* Hands out what waits, as far as somebody takes it. */
