@@ -12,16 +12,14 @@ enum { ENTRIES_MAX = 100000, LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 /* Entries by number, in a ring: those from `first` on are there. An entry whose change was
  * refused is a gap: it was never kept, and its place is NULL. */
 struct audit {
-	struct desk *desk;
 	int64_t most, first, next;
 	char **entries; /* JSON, at number % most */
 };
 
-struct audit *audit_new(struct desk *desk, int64_t most)
+struct audit *audit_new(int64_t most)
 {
 	struct audit *audit = NEW(struct audit);
 
-	audit->desk = desk;
 	audit->most = most > 0 ? most : ENTRIES_MAX;
 	audit->first = audit->next = 1;
 	audit->entries = memory_zero((size_t)audit->most, sizeof(*audit->entries));
@@ -114,6 +112,19 @@ void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *
 	ask->keeps = keeps;
 	ask->keep_count = count;
 	put(audit, number, json.data);
+}
+
+void audit_settle(struct audit *audit, const struct ask *ask)
+{
+	for (size_t i = 0; !ask->ok && i < ask->keep_count; i++) {
+		if (strcmp(ask->keeps[i].kind, "audit") != 0 || !ask->keeps[i].value)
+			continue;
+		char **entry = place(audit, strtoll(ask->keeps[i].key, NULL, 10));
+		if (*entry && strcmp(*entry, ask->keeps[i].value) == 0) {
+			free(*entry);
+			*entry = NULL;
+		}
+	}
 }
 
 void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity)

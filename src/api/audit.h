@@ -11,7 +11,7 @@
 struct audit;
 
 /* `most`: entries that are kept; the oldest go when there are more. 0: 100,000. */
-struct audit *audit_new(struct desk *desk, int64_t most);
+struct audit *audit_new(int64_t most);
 void audit_free(struct audit *audit);
 /* An entry that was kept, at the start. */
 void audit_load(struct audit *audit, const char *key, const char *value);
@@ -27,6 +27,8 @@ struct audit_entry {
 	int64_t unix_ms;
 };
 void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *entry);
+/* To be called when the ask is done: what was refused did not happen. */
+void audit_settle(struct audit *audit, const struct ask *ask);
 
 /* GET /api/v1/audit?limit&before: for administrators. Answers and ends it. */
 void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity);

@@ -148,6 +148,8 @@ static void give_back(struct grpc_call *call)
 {
 	struct grpc_services *services = call->services;
 
+	if (services->settings.audit)
+		audit_settle(services->settings.audit, &call->ask);
 	ask_reset(&call->ask);
 	call->next = services->spare;
 	services->spare = call;

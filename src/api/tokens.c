@@ -106,6 +106,8 @@ static void on_done(struct ask *ask)
 	struct exchange *exchange = change->exchange;
 	struct buffer body = { 0 };
 
+	if (change->tokens->audit)
+		audit_settle(change->tokens->audit, ask);
 	if (!ask->ok) {
 		refuse(exchange, &ask->error);
 	} else if (change->text[0]) {
