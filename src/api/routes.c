@@ -1,12 +1,13 @@
 /* routes.c - the table of all that can be asked over REST */
 #include "api/hub.h"
 #include "api/jobs.h"
+#include "api/model_calls.h"
 #include "api/node_calls.h"
 #include "api/route.h"
 #include "api/scheduler_calls.h"
 #include "api/tenant_calls.h"
 
-enum { BULK_BYTES = 256 << 20 };
+enum { BULK_BYTES = 64 << 20 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
@@ -25,6 +26,12 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/tenants/{id}", ACCESS_READ, tenant_calls_get, 0 },
 	{ METHOD_PUT, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_put, 0 },
 	{ METHOD_DELETE, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_delete, 0 },
+	{ METHOD_POST, "/api/v1/models", ACCESS_CHANGE, model_calls_create, 0 },
+	{ METHOD_GET, "/api/v1/models", ACCESS_READ, model_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}", ACCESS_READ, model_calls_get, 0 },
+	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0 },
+	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0 },
 	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0 },
 	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0 },
 	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0 },
