@@ -97,8 +97,8 @@ void model_calls_list(struct call *call)
 	while ((model = catalogue_next(catalogue, &cursor)) != NULL) {
 		if (!slot_view_may_see(call, model))
 			continue;
-		bool in_page = page.after > 0 ? model->id > page.after
-		                              : showing->total >= page.offset;
+		bool in_page =
+		    page.after > 0 ? model->id > page.after : showing->total >= page.offset;
 		showing->total++;
 		if (in_page && showing->count < limit)
 			showing->ids[showing->count++] = model->id;

@@ -15,10 +15,10 @@ enum { TEXT_BYTES_MAX = 4096, COUNT_MAX = 1000000, USERS_MAX = 4096, LABELS_MAX 
 
 /* Those from `image` on go into the payload; the last ones are only told. */
 static const char *const members[] = {
-	"name", "tenant_id", "runtime", "command", "gpu_memory_mb", "splits", "uneven",
-	"cpu_cores", "memory_mb", "context_length", "parallel", "kv_cache_type",
-	"max_concurrency", "min_replicas", "max_replicas", "prewarm", "pinned", "idle_ttl",
-	"load_timeout", "priority", "shared", "users", "placement", "gpu_model", "node_labels",
+	"name", "tenant_id", "runtime", "command", "gpu_memory_mb", "splits", "uneven", "cpu_cores",
+	"memory_mb", "context_length", "parallel", "kv_cache_type", "max_concurrency",
+	"min_replicas", "max_replicas", "prewarm", "pinned", "idle_ttl", "load_timeout", "priority",
+	"shared", "users", "placement", "gpu_model", "node_labels",
 	/* payload */
 	"image", "path", "args", "environment", "secret_environment", "labels",
 	/* told */
@@ -131,13 +131,13 @@ static void read_splits(struct reader *reader)
 	if (!given(reader, "splits"))
 		return;
 	list = json_get_array(&reader->json, "splits", PARTS_MAX);
-	int64_t *rows = arena_alloc(reader->with->arena,
-	                            (json_array_size(list) + 1) * MODEL_SPLIT_WIDTH * sizeof(*rows));
+	int64_t *rows = arena_alloc(reader->with->arena, (json_array_size(list) + 1) *
+	                                                     MODEL_SPLIT_WIDTH * sizeof(*rows));
 	json_array_foreach(list, i, item)
 	{
 		int64_t *row = rows + i * MODEL_SPLIT_WIDTH;
-		row[0] = json_integer_value(json_is_object(item) ? json_object_get(item, "gpus")
-		                                                 : item);
+		row[0] =
+		    json_integer_value(json_is_object(item) ? json_object_get(item, "gpus") : item);
 		row[1] = json_integer_value(json_object_get(item, "memory_mb"));
 		if (row[0] < 1)
 			json_fail(&reader->json, "splits",
@@ -154,8 +154,7 @@ static void read_users(struct reader *reader)
 	if (!given(reader, "users"))
 		return;
 	const json_t *list = json_get_array(&reader->json, "users", USERS_MAX);
-	int64_t *ids =
-	    arena_alloc(reader->with->arena, (json_array_size(list) + 1) * sizeof(*ids));
+	int64_t *ids = arena_alloc(reader->with->arena, (json_array_size(list) + 1) * sizeof(*ids));
 	json_array_foreach(list, i, item) ids[i] = tenant_of(reader, "users", item);
 	reader->model->users = (struct rows){ ids, (int64_t)json_array_size(list) };
 }
@@ -248,7 +247,8 @@ static void check_texts(struct reader *reader, const char *name, const json_t *v
 	json_array_foreach(value, i, item) if (!json_is_string(item))
 	    json_fail(&reader->json, name, "must be an array of texts");
 	json_object_foreach((json_t *)value, key, item) if (!json_is_string(item) || !*key)
-	    json_fail(&reader->json, name, "must be an object of texts, such as {\"NAME\":\"value\"}");
+	    json_fail(&reader->json, name,
+	              "must be an object of texts, such as {\"NAME\":\"value\"}");
 }
 
 static json_t *sealed(struct reader *reader, const json_t *secrets)

@@ -1,8 +1,10 @@
 /* routes.c - the table of all that can be asked over REST */
 #include "api/hub.h"
 #include "api/jobs.h"
+#include "api/metrics.h"
 #include "api/model_calls.h"
 #include "api/node_calls.h"
+#include "api/report_calls.h"
 #include "api/route.h"
 #include "api/scheduler_calls.h"
 #include "api/tenant_calls.h"
@@ -44,6 +46,9 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0 },
 	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0 },
+	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0 },
+	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0 },
+	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0 },
 	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0 },
 	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0 },
 	{ METHOD_GET, "/health", ACCESS_ANYONE, cluster_health, 0 },

@@ -39,8 +39,8 @@ static const char *const members[] = {
 	"quota_memory_mb", "priority_tier", "priority", "fair_share_weight", "allow_preemption",
 	"can_preempt_others", "max_preemptions", "cost_per_gpu_hour", "budget_per_month",
 	/* payload */
-	"email", "organization", "unix_user", "notify_email", "notify_webhook",
-	"notify_secret", "notify_on",
+	"email", "organization", "unix_user", "notify_email", "notify_webhook", "notify_secret",
+	"notify_on",
 	/* told */
 	"id", "current_gpus", "current_gpu_memory", "current_cpu_cores", "current_memory",
 	"current_jobs", "waiting_jobs", "fair_share_gpus", "total_gpu_hours", "total_jobs",
@@ -306,8 +306,7 @@ static void write_words(struct json_writer *json, const char *name, const json_t
 	const json_t *item;
 	size_t i;
 	json_open_array(json, name);
-	json_array_foreach(list, i, item)
-		json_put_string(json, NULL, json_string_value(item));
+	json_array_foreach(list, i, item) json_put_string(json, NULL, json_string_value(item));
 	json_close(json);
 }
 
