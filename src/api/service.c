@@ -60,6 +60,7 @@ static void on_event(void *context, const struct event *event)
 	struct service *service = context;
 	if (event->kind == EVENT_TENANT_CHANGED)
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
+	meters_event(&service->meters, event, service_catalogue(service));
 	hub_event(service->hub, event);
 }
 

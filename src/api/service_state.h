@@ -4,6 +4,7 @@
 
 #include "api/call.h"
 #include "api/hub.h"
+#include "api/meters.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
@@ -18,6 +19,7 @@ struct service {
 	struct router *router;
 	struct roster roster;
 	struct traffic *traffic; /* of requests, for metrics */
+	struct meters meters;
 	struct handler http, grpc, metrics;
 	struct call *free_calls;
 	struct buffer scratch; /* of one function at a time */

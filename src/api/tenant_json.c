@@ -39,15 +39,14 @@ static const char *const members[] = {
 	"quota_memory_mb", "priority_tier", "priority", "fair_share_weight", "allow_preemption",
 	"can_preempt_others", "max_preemptions", "cost_per_gpu_hour", "budget_per_month",
 	/* payload */
-	"email", "organization", "unix_user", "notify_email", "notify_webhook",
-	"notify_webhook_secret", "notify_on_start", "notify_on_complete", "notify_on_failure",
-	"notify_on_preemption", "notify_on_budget",
+	"email", "organization", "unix_user", "notify_email", "notify_webhook", "notify_secret",
+	"notify_on",
 	/* told */
 	"id", "current_gpus", "current_gpu_memory", "current_cpu_cores", "current_memory",
 	"current_jobs", "waiting_jobs", "fair_share_gpus", "total_gpu_hours", "total_jobs",
 	"successful_jobs", "failed_jobs", "cancelled_jobs", "total_cost", "month_cost", NULL
 };
-enum { PAYLOAD_FIRST = 19, PAYLOAD_LAST = 29 };
+enum { PAYLOAD_FIRST = 19, PAYLOAD_LAST = 25 };
 
 const char *tenant_json_member(size_t place)
 {
@@ -168,9 +167,32 @@ static void read_parent(struct json_reader *reader, const struct roster *roster,
 	tenant->parent_id = parent ? parent->id : 0;
 }
 
-static bool is_payload_flag(const char *name)
+/* Which ends of jobs are told: a list of texts. */
+static void check_notify_on(struct json_reader *reader)
 {
-	return strncmp(name, "notify_on_", 10) == 0;
+	static const char *const words[] = { "started",   "completed", "failed",
+		                             "preempted", "cancelled", NULL };
+	const json_t *list = json_get_array(reader, "notify_on", 16), *item;
+	size_t i;
+	json_array_foreach(list, i, item)
+	{
+		int word = 0;
+		const char *text = json_string_value(item);
+		while (text && words[word] && strcmp(text, words[word]) != 0)
+			word++;
+		if (!text || !words[word])
+			json_fail(reader, "notify_on",
+			          "must be a list of started, completed, failed, preempted and "
+			          "cancelled");
+	}
+}
+
+static void check_payload_member(struct json_reader *reader, const char *name, const json_t *value)
+{
+	if (strcmp(name, "notify_on") == 0)
+		check_notify_on(reader);
+	else if (strcmp(name, "notify_email") != 0 || !json_is_boolean(value))
+		json_get_text(reader, name, TEXT_BYTES_MAX);
 }
 
 /* Takes the members that the core does not read over into the old payload. */
@@ -187,10 +209,7 @@ static void read_payload(struct json_reader *reader, struct arena *arena,
 		if (!is_given(reader, name))
 			continue;
 		json_t *value = json_object_get(reader->object, name);
-		if (is_payload_flag(name))
-			json_get_flag(reader, name, false);
-		else
-			json_get_text(reader, name, TEXT_BYTES_MAX);
+		check_payload_member(reader, name, value);
 		if (json_is_null(value))
 			json_object_del(payload, name);
 		else
@@ -282,6 +301,15 @@ static void write_set(struct json_writer *json, const struct tenant_record *tena
 	put_limit(json, "budget_per_month", tenant->budget_per_month, MONEY_DIGITS);
 }
 
+static void write_words(struct json_writer *json, const char *name, const json_t *list)
+{
+	const json_t *item;
+	size_t i;
+	json_open_array(json, name);
+	json_array_foreach(list, i, item) json_put_string(json, NULL, json_string_value(item));
+	json_close(json);
+}
+
 /* The payload's members as they are, but for what nobody needs to see again. */
 static void write_payload(struct json_writer *json, const char *payload)
 {
@@ -290,12 +318,14 @@ static void write_payload(struct json_writer *json, const char *payload)
 	json_t *value;
 	json_object_foreach(object, name, value)
 	{
-		if (strcmp(name, "notify_webhook_secret") == 0)
+		if (strcmp(name, "notify_secret") == 0)
 			json_put_string(json, name, "set");
 		else if (json_is_string(value))
 			json_put_string(json, name, json_string_value(value));
 		else if (json_is_boolean(value))
 			json_put_flag(json, name, json_is_true(value));
+		else if (json_is_array(value))
+			write_words(json, name, value);
 	}
 	json_decref(object);
 }
