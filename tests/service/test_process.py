@@ -273,3 +273,24 @@ def test_postgresql_is_the_store_where_it_is_named(tmp_path, postgres_server):
     tenants = other.get("/api/v1/tenants").json()["tenants"]
     assert [tenant["name"] for tenant in tenants] == ["lab"]
     other.stop()
+
+
+def test_verbosity_can_be_raised_to_each_step_of_each_decision(scheduler):
+    tenant = scheduler.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+    job = {"tenant_id": tenant, "name": "train", "gpu_count": 1, "command": ["true"]}
+    assert scheduler.post("/api/v1/jobs", job).status == 201
+    scheduler.sections = {"logging": {"verbosity": 4}}
+    scheduler.reload()
+    scheduler.await_log("the settings were read again")
+    assert not [line for line in scheduler.log() if line["level"] == "steps"]
+    number = int(scheduler.post("/api/v1/jobs", job).json()["job_id"].removeprefix("job-"))
+
+    def steps():
+        return [line["message"] for line in scheduler.log() if line.get("job") == number]
+
+    deadline = time.monotonic() + 20
+    while not any(f"job-{number}: does not fit now" in step for step in steps()):
+        assert time.monotonic() < deadline, scheduler.log()
+        time.sleep(0.05)
+    tags = {step.split()[0] for step in steps()}
+    assert {"[GPU_FIT_CHECK]", "[IDLE_CHECK]", "[RESOURCE_CHECK]", "[GPU_SELECT]"} <= tags
