@@ -254,23 +254,25 @@ struct period {
 	int64_t from_ms, until_ms;
 };
 
-/* Usage by tenant that is being collected; `places` has each by the tenant's id, from 1 on. */
+/* Usage by tenant that is being collected, in the arena. */
 struct reckoning {
-	struct usage *at;
+	struct arena *arena;
+	struct usage **at;
 	size_t count, capacity;
-	struct map places;
+	struct map tenants;
 };
 
 static struct usage *usage_of(struct reckoning *reckoning, int64_t tenant_id)
 {
-	uintptr_t place = (uintptr_t)map_get(&reckoning->places, tenant_id);
-	if (place == 0) {
-		array_reserve(reckoning->at, reckoning->capacity, reckoning->count + 1);
-		reckoning->at[reckoning->count] = (struct usage){ .tenant_id = tenant_id };
-		place = ++reckoning->count;
-		map_put(&reckoning->places, tenant_id, (void *)place);
-	}
-	return &reckoning->at[place - 1];
+	struct usage *usage = map_get(&reckoning->tenants, tenant_id);
+	if (usage)
+		return usage;
+	usage = arena_alloc(reckoning->arena, sizeof(*usage));
+	*usage = (struct usage){ .tenant_id = tenant_id };
+	map_put(&reckoning->tenants, tenant_id, usage);
+	array_reserve(reckoning->at, reckoning->capacity, reckoning->count + 1);
+	reckoning->at[reckoning->count++] = usage;
+	return usage;
 }
 
 static bool take_runs(void *context, const char *const *values, struct error *error)
@@ -327,7 +329,7 @@ static bool read_usage(struct store *store, struct period period, struct arena *
                        struct usage **usage, int64_t *count, struct error *error)
 {
 	struct backend *backend = store_backend(store);
-	struct reckoning reckoning = { 0 };
+	struct reckoning reckoning = { .arena = arena };
 	struct tallying ends = { take_ends, &reckoning };
 	struct buffer sql = { 0 };
 
@@ -340,10 +342,10 @@ static bool read_usage(struct store *store, struct period period, struct arena *
 	             (long long)period.from_ms, (long long)period.until_ms);
 	done = done && backend->query(backend, sql.data, take_tally, &ends, error);
 	*count = (int64_t)reckoning.count;
-	*usage = reckoning.count == 0
-	             ? NULL
-	             : arena_copy(arena, reckoning.at, reckoning.count * sizeof(**usage));
-	map_free(&reckoning.places);
+	*usage = arena_alloc(arena, (reckoning.count + 1) * sizeof(**usage));
+	for (size_t i = 0; i < reckoning.count; i++)
+		(*usage)[i] = *reckoning.at[i];
+	map_free(&reckoning.tenants);
 	free(reckoning.at);
 	buffer_free(&sql);
 	return done;

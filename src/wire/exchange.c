@@ -374,6 +374,10 @@ void exchange_refuse(struct exchange *exchange, int status, const char *code, co
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	struct exchange_state *state = (struct exchange_state *)exchange;
+	if (state->is_announced && !state->is_owned && !state->is_gone && !state->has_ended &&
+	    exchange->events && exchange->events->gone)
+		exchange->events->gone(exchange);
 	if (exchange->is_grpc) {
 		grpc_finish(exchange, grpc_status_of(status), text);
 		return;

@@ -52,7 +52,8 @@ struct exchange_events {
 	void (*writable)(struct exchange *exchange);
 	/* Nobody is there to read an answer any more (or a gRPC deadline has passed). If the
 	 * handler has it already it must still end it; if not (only `head` was called),
-	 * it is gone after this. */
+	 * it is gone after this. Also where it was refused before it came so far, because its
+	 * body is too large or too slow. */
 	void (*gone)(struct exchange *exchange);
 };
 

@@ -1,0 +1,48 @@
+/* service_state.h - the inside of the service, for the files that make it up */
+#ifndef API_SERVICE_STATE_H
+#define API_SERVICE_STATE_H
+
+#include "api/call.h"
+#include "api/hub.h"
+#include "api/meters.h"
+#include "api/roster.h"
+#include "api/route.h"
+#include "api/service.h"
+#include "api/traffic.h"
+
+struct service {
+	struct desk *desk;
+	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
+	struct gate *gate;
+	struct agents *agents;
+	struct hub *hub;
+	struct router *router;
+	struct roster roster;
+	struct traffic *traffic; /* of requests, for metrics */
+	struct meters meters;
+	struct handler http, grpc, metrics;
+	struct call *free_calls;
+	struct buffer scratch; /* of one function at a time */
+	uint64_t id_seed, id_count;
+	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
+	int64_t began_ms;                      /* unix */
+	bool leading;
+};
+
+static inline struct catalogue *service_catalogue(const struct service *service)
+{
+	return service->desk->catalogue;
+}
+/* Milliseconds since 1970, and microseconds of a clock that only goes forward. */
+int64_t service_unix_ms(void);
+int64_t service_clock_us(void);
+/* GPUs of the largest node. */
+int64_t service_node_gpus(struct service *service);
+
+/* What an order carries for the node: see agents_settings. In order_payload.c. */
+bool order_task_payload(void *context, int64_t job_id, int64_t task, struct buffer *payload,
+                        struct error *error);
+bool order_model_payload(void *context, int64_t model_id, struct buffer *payload,
+                         struct error *error);
+
+#endif
