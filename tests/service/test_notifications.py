@@ -198,7 +198,8 @@ def test_what_was_not_delivered_survives_a_restart(tmp_path, receiver):
         second.stop()
     third = Calls(tmp_path / "store.db", *lab(receiver))
     third.stop()
-    assert len(receiver.taken()) == 1
+    # It may come twice if the first was taken at the very end; then its number says so.
+    assert len({one["delivery"] for one in receiver.taken()}) == 1
 
 
 def test_tenants_do_not_reach_into_private_networks(start, receiver):
