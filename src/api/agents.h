@@ -19,6 +19,8 @@ struct agents_settings {
 	                     struct error *error);
 	bool (*model_payload)(void *context, int64_t model_id, struct buffer *payload,
 	                      struct error *error);
+	/* What a node said that people want to see: late, over, idle, refused. May be NULL. */
+	void (*note)(void *context, const char *node, const struct message *message);
 	void *context;
 };
 
@@ -32,7 +34,9 @@ void agents_order(struct agents *agents, const struct effect *effect);
 /* An administrator declared the node dead, or removed it; after that is durable. */
 void agents_given_up(struct agents *agents, const char *node, const char *reason);
 
-/* A call of agent.AgentService; the gate has let it in. */
+/* A call of agent.AgentService; the gate has let it in. Those that are streams are to be
+ * handed over with their heads, the others when they are complete. */
+bool agents_is_stream(const struct exchange *exchange);
 void agents_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
 
 /* The last that was measured: volatile. False if nothing was. */
@@ -61,5 +65,7 @@ struct agents_output_options {
 struct agents_output *agents_read_output(struct agents *agents,
                                          const struct agents_output_options *options);
 void agents_stop_output(struct agents_output *output);
+/* While it is paused no more comes than is on its way: some hundred KiB. */
+void agents_pause_output(struct agents_output *output, bool paused);
 
 #endif
