@@ -18,7 +18,8 @@
 #include "server/wiring.h"
 #include "wire/wire.h"
 
-enum { FAILED_GRACE_MS = 500 };
+/* How long a loop may go on after the time that it was given to end. */
+enum { FAILED_GRACE_MS = 500, OVERTIME_MS = 500 };
 
 /* Something that was kept, until the service can have it in the loop's thread. */
 struct remembered {
@@ -40,7 +41,7 @@ struct server {
 	struct tls *tls;
 	struct signals *signals;
 	struct listener *http, *grpc, *metrics;
-	struct timer watchdog;
+	struct timer watchdog, deadline;
 	bool ready, stopping;
 	pthread_mutex_t mutex;
 	struct config_record wanted;
@@ -144,7 +145,23 @@ static void stop(struct server *server, int64_t grace_ms)
 		supervisor_tell("STOPPING=1\nSTATUS=finishing what is in flight\n");
 	server->stopping = true;
 	loop_timer_clear(server->loop, &server->watchdog);
+	loop_timer_set(server->loop, &server->deadline, left_ms + OVERTIME_MS);
 	loop_stop(server->loop, left_ms);
+}
+
+/* Requests whose answer will never come, because the store cannot commit or is lost, keep
+ * the loop from ending. What is durable is, so the process ends without them. */
+static void abandon(struct timer *timer)
+{
+	struct server *server =
+	    (struct server *)((char *)timer - offsetof(struct server, deadline));
+	uint64_t count = loop_counters(server->loop).exchanges;
+	log_at(LOG_WARNING, "requests are left without an answer",
+	       LOG_NUMBER("requests", (int64_t)count));
+	engine_stop(server->engine);
+	int status = atomic_load(&server->status);
+	log_at(LOG_INFO, "gpu-scheduler has ended", LOG_NUMBER("status", status));
+	_exit(status);
 }
 
 static void end_after_failure(struct post *post)
@@ -342,6 +359,7 @@ int serve(const struct options *options, struct config *config, char *const *env
 		                 .config = config,
 		                 .first = config,
 		                 .watchdog = TIMER(beat),
+		                 .deadline = TIMER(abandon),
 		                 .has_failed = ATOMIC_FLAG_INIT };
 	struct error error;
 	pthread_mutex_init(&server.mutex, NULL);
