@@ -17,18 +17,18 @@ struct notify;
 
 /* Texts are copied; what is NULL or 0 is left out. */
 struct notify_settings {
-	const char *webhook, *secret;      /* the operator's: a URL, and what signs */
-	const char *email;                 /* the operator's */
-	const char *smtp_host;             /* NULL: no e-mail */
-	int64_t smtp_port;                 /* 0: 587 with STARTTLS, 465 with TLS, else 25 */
+	const char *webhook, *secret; /* the operator's: a URL, and what signs */
+	const char *email;            /* the operator's */
+	const char *smtp_host;        /* NULL: no e-mail */
+	int64_t smtp_port;            /* 0: 587 with STARTTLS, 465 with TLS, else 25 */
 	const char *smtp_user, *smtp_password, *smtp_from;
 	enum { SMTP_STARTTLS, SMTP_TLS, SMTP_PLAIN } smtp_security;
-	const char *ca_path;               /* of certificates to trust; NULL: the system's */
-	int64_t queue_threshold;           /* waiting jobs from which the operator is told; 0: never */
-	int64_t tries_max, retry_ms;       /* 0: 12 tries, from 2 s on, doubling up to 10 min */
-	int64_t waiting_max;               /* deliveries that wait at the most; 0: 10,000 */
-	bool allow_private;                /* webhooks of tenants may go to private addresses */
-	const char *service_url;           /* put before links; may be NULL */
+	const char *ca_path;         /* of certificates to trust; NULL: the system's */
+	int64_t queue_threshold;     /* waiting jobs from which the operator is told; 0: never */
+	int64_t tries_max, retry_ms; /* 0: 12 tries, from 2 s on, doubling up to 10 min */
+	int64_t waiting_max;         /* deliveries that wait at the most; 0: 10,000 */
+	bool allow_private;          /* webhooks of tenants may go to private addresses */
+	const char *service_url;     /* put before links; may be NULL */
 };
 
 struct notify *notify_new(struct desk *desk, const struct notify_settings *settings,

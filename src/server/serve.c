@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/identity.h"
 #include "api/service.h"
 #include "base/log.h"
 #include "server/directory.h"
@@ -29,12 +28,13 @@ struct remembered {
 
 /* All of it. `wanted` is read in the core's thread, so the mutex guards it; `kept` is
  * filled there before the loop's thread is told that the engine leads. The rest
- * belongs to the loop's thread. Configs live until the end: others hold their texts. */
+ * belongs to the loop's thread. The first config and wiring live until the end: the engine
+ * holds on to them. */
 struct server {
 	const struct options *options;
 	char *const *environment;
 	struct config *config, *first;
-	struct wiring wiring;
+	struct wiring *wiring, *first_wiring;
 	struct loop *loop;
 	struct engine *engine;
 	struct service *service;
@@ -187,15 +187,16 @@ static void failed(void *context, const struct error *error)
 
 static bool use(struct server *server, struct config *config, struct error *error)
 {
-	struct wiring wiring;
-	if (!wiring_make(&wiring, config, error))
+	struct wiring *wiring = wiring_new(config, error);
+	if (!wiring)
 		return false;
-	if (!service_reload(server->service, &wiring.service, error)) {
-		wiring_free(&wiring);
+	if (!service_reload(server->service, &wiring->service, error)) {
+		wiring_free(wiring);
 		return false;
 	}
 	/* The service holds the keys of the last one that it was given. */
-	wiring_free(&server->wiring);
+	if (server->wiring != server->first_wiring)
+		wiring_free(server->wiring);
 	server->wiring = wiring;
 	return true;
 }
@@ -298,7 +299,7 @@ static void beat(struct timer *timer)
 
 static struct engine *start_engine(struct server *server)
 {
-	struct engine_options options = server->wiring.engine;
+	struct engine_options options = server->wiring->engine;
 	options.loop = server->loop;
 	options.configure = configure;
 	options.kept = remember;
@@ -313,13 +314,15 @@ static struct engine *start_engine(struct server *server)
 static bool begin(struct server *server, struct error *error)
 {
 	struct limits limits = config_to_limits(server->config);
-	if (!directory_make(server->config->store.data_dir, error) ||
-	    !wiring_make(&server->wiring, server->config, error))
+	if (!directory_make(server->config->store.data_dir, error))
+		return false;
+	server->wiring = server->first_wiring = wiring_new(server->config, error);
+	if (!server->wiring)
 		return false;
 	set_wanted(server, server->config);
 	server->loop = loop_new(&limits);
 	server->engine = start_engine(server);
-	server->service = service_new(engine_desk(server->engine), &server->wiring.service, error);
+	server->service = service_new(engine_desk(server->engine), &server->wiring->service, error);
 	if (!server->service || !open_tls(server, error) || !open_ports(server, error))
 		return false;
 	server->signals = signals_start(server->loop, on_signal, server);
@@ -344,7 +347,9 @@ static void end(struct server *server)
 	tls_free(server->tls);
 	if (server->loop)
 		loop_free(server->loop);
-	wiring_free(&server->wiring);
+	if (server->wiring != server->first_wiring)
+		wiring_free(server->wiring);
+	wiring_free(server->first_wiring);
 	arena_free(&server->kept_arena);
 	if (server->config != server->first)
 		config_free(server->config);
