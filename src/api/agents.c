@@ -78,7 +78,8 @@ static void tell_time(struct agents_node *node)
 	struct agents *agents = node->agents;
 	struct session_outputs outputs = { 0 };
 
-	session_time(node->session, now_ms(agents), agents->desk->active_ms(agents->desk), &outputs);
+	session_time(node->session, now_ms(agents), agents->desk->active_ms(agents->desk),
+	             &outputs);
 	agents_do(node, node->stream, &outputs);
 }
 
@@ -146,8 +147,8 @@ static void on_done(struct ask *done)
 	struct agents *agents = ask->agents;
 	struct agents_node *node = ask->node;
 	struct session_outputs outputs = { 0 };
-	bool unseen = !done->ok && (done->error.code == ERROR_UNAVAILABLE ||
-	                            done->error.code == ERROR_FULL);
+	bool unseen =
+	    !done->ok && (done->error.code == ERROR_UNAVAILABLE || done->error.code == ERROR_FULL);
 
 	if (unseen || (!done->ok && done->command.kind == COMMAND_NODE_REPORT))
 		session_refused(node->session, now_ms(agents), ask->connection, &done->error,
@@ -190,7 +191,7 @@ static void send(struct agents_node *node, struct agents_stream *stream,
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 
 	if (stream) {
-		envelope.message.data = (uint8_t *)(uintptr_t)output->data;
+		envelope.message.data = (uint8_t *)output->data;
 		envelope.message.len = output->size;
 		agents_stream_send(stream, &envelope);
 	} else if (node->legacy) {
@@ -347,7 +348,8 @@ static struct agents_node *node_by_id(struct agents *agents, int64_t id)
 
 void agents_order(struct agents *agents, const struct effect *effect)
 {
-	struct session_lookup lookup = { gpu_uuid, task_payload, model_name, model_payload, agents };
+	struct session_lookup lookup = { gpu_uuid, task_payload, model_name, model_payload,
+		                         agents };
 	struct session_outputs outputs = { 0 };
 	int64_t node_id =
 	    effect->kind == EFFECT_LOAD ? effect->load.node_id : effect->order.node_id;

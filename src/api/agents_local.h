@@ -48,7 +48,7 @@ struct agents {
 	struct agents_node **list;
 	size_t count, capacity;
 	struct text_map samples; /* of struct agents_sample, by UUID */
-	struct map slot_active;  /* requests in flight and 1, as a pointer, by slot */
+	struct map slot_active;  /* of int64_t: requests in flight, by slot */
 	struct agents_ask *spare;
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
@@ -93,8 +93,7 @@ void agents_take_beat(struct agents *agents, const struct beat *beat);
 void agents_samples_free(struct agents *agents);
 
 /* legacy.c: calls of agents that are not ours. */
-void legacy_call(struct agents *agents, struct exchange *exchange,
-                 const struct identity *identity);
+void legacy_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
 /* A message to the node that `legacy` speaks for. */
 void legacy_take(struct agents_node *node, const void *data, size_t size);
 void legacy_free(struct legacy *legacy);

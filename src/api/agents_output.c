@@ -110,7 +110,8 @@ struct agents_output *agents_read_output(struct agents *agents,
 	if (!node || !node->stream) {
 		fail(output, ERROR_UNAVAILABLE, "the node has no connection now: try again later");
 	} else if (node->output_count >= OUTPUTS_PER_NODE) {
-		fail(output, ERROR_FULL, "too much output of this node is being read: try again later");
+		fail(output, ERROR_FULL,
+		     "too much output of this node is being read: try again later");
 	} else {
 		output->node = node;
 		link_output(output, &node->outputs);
@@ -199,6 +200,12 @@ void agents_output_end_all(struct agents_node *node, const char *reason)
 
 void agents_output_free(struct agents *agents)
 {
-	while (agents->doomed)
-		end(agents->doomed, true);
+	struct agents_output *output = agents->doomed, *next;
+
+	agents->doomed = NULL;
+	for (; output; output = next) {
+		next = output->next;
+		output->link = NULL;
+		end(output, true);
+	}
 }

@@ -30,14 +30,14 @@ static void add_environment(Agent__JobAssignmentResponse *to, const json_t *obje
 
 	if (to->n_environment > 0)
 		memcpy(entries, to->environment, to->n_environment * sizeof(*entries));
-	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	json_object_foreach((json_t *)object, key, value)
 	{
 		Agent__JobAssignmentResponse__EnvironmentEntry *entry =
 		    arena_alloc(arena, sizeof(*entry));
 		agent__job_assignment_response__environment_entry__init(entry);
 		entry->key = arena_string(arena, key);
-		entry->value = arena_string(
-		    arena, json_string_value(value) ? json_string_value(value) : "");
+		entry->value =
+		    arena_string(arena, json_string_value(value) ? json_string_value(value) : "");
 		entries[to->n_environment++] = entry;
 	}
 	to->environment = entries;
@@ -120,9 +120,9 @@ static void start(struct legacy *legacy, const struct node_order *order)
 	struct legacy_work *work =
 	    add_work(legacy, order->reservation_id, order->job_id, WORK_QUEUED);
 	for (int64_t i = 0; i < order->part_count; i++)
-		work->parts[work->part_count++] = (struct legacy_part){
-			memory_text(order->parts[i].uuid), order->parts[i].memory_mib
-		};
+		work->parts[work->part_count++] =
+		    (struct legacy_part){ memory_text(order->parts[i].uuid),
+			                  order->parts[i].memory_mib };
 	write_assignment(work, order);
 	legacy_hand_out(legacy);
 }
@@ -173,7 +173,8 @@ void legacy_adopt(struct legacy *legacy)
 	size_t count = node ? catalogue_node_reservations(catalogue, node->id, &reservations) : 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct reservation_record *from = reservations[i];
-		if (from->job_id > 0 && (from->phase == PHASE_LIVE || from->phase == PHASE_RELEASING))
+		if (from->job_id > 0 &&
+		    (from->phase == PHASE_LIVE || from->phase == PHASE_RELEASING))
 			add_work(legacy, from->id, from->job_id, WORK_RUNNING)->stopping =
 			    from->phase == PHASE_RELEASING;
 	}
