@@ -66,6 +66,47 @@ static bool is_path(const struct exchange *exchange, size_t count, const char *f
 	       (!third || text_is(exchange->segments.of[2], third));
 }
 
+/* The output of what runs on a node, all of it at once. */
+struct reading {
+	struct exchange *exchange;
+	struct buffer text;
+};
+
+static void on_part(void *context, int64_t offset, const void *data, size_t size)
+{
+	struct reading *reading = context;
+	if ((size_t)offset != reading->text.size)
+		panic("output has a gap at %lld", (long long)offset);
+	buffer_bytes(&reading->text, data, size);
+}
+
+static void on_output_end(void *context, const struct error *error)
+{
+	struct reading *reading = context;
+	if (error)
+		exchange_refuse(reading->exchange, error->code == ERROR_NOT_FOUND ? 404 : 503,
+		                error_code_name(error->code), "%s", error->text);
+	else
+		exchange_respond(
+		    reading->exchange,
+		    &(struct response){ .content_type = "text/plain",
+		                        .body = { reading->text.data, reading->text.size } });
+	buffer_free(&reading->text);
+	free(reading);
+}
+
+static void read_output(struct exchange *exchange, const char *node, int64_t reservation_id)
+{
+	struct reading *reading = NEW(struct reading);
+	reading->exchange = exchange;
+	agents_read_output(driver.agents,
+	                   &(struct agents_output_options){ .node = node,
+	                                                    .reservation_id = reservation_id,
+	                                                    .part = on_part,
+	                                                    .end = on_output_end,
+	                                                    .context = reading });
+}
+
 static void on_request(struct exchange *exchange)
 {
 	struct gate_refusal refusal;
@@ -90,6 +131,8 @@ static void on_request(struct exchange *exchange)
 		tokens_revoke(driver.tokens, exchange, &who, path->of[1].data);
 	else if (is_path(exchange, 1, "audit", NULL))
 		audit_list(driver.audit, exchange, &who);
+	else if (is_path(exchange, 3, "output", NULL))
+		read_output(exchange, path->of[1].data, strtoll(path->of[2].data, NULL, 10));
 	else if (is_path(exchange, 3, "models", "leases") && id_read(path->of[1], ID_MODEL, &id))
 		leases_create(driver.leases, exchange, &who, id);
 	else if (is_path(exchange, 3, "leases", "renew") && id_read(path->of[1], ID_LEASE, &id))
