@@ -30,7 +30,7 @@ struct agent {
 	struct slots *slots;
 	struct follows *follows;
 	struct measurements *measurements;
-	struct link *link;
+	struct uplink *link;
 	uv_timer_t wake, look;
 	uv_prepare_t prepare;
 	uv_check_t check;
@@ -70,7 +70,7 @@ static void send_message(struct agent *agent, const struct output *output)
 	struct envelope envelope = { .kind = ENVELOPE_MESSAGE,
 		                     .message = { output->data, output->size } };
 
-	link_send(agent->link, &envelope);
+	uplink_send(agent->link, &envelope);
 }
 
 static void forget(struct agent *agent, int64_t reservation_id)
@@ -107,7 +107,7 @@ static void perform(struct agent *agent, const struct output *output)
 		measurements_ask(agent->measurements, output->key);
 		break;
 	case OUTPUT_DISCONNECT:
-		link_disconnect(agent->link, output->message);
+		uplink_disconnect(agent->link, output->message);
 		break;
 	default:
 		break;
@@ -141,7 +141,7 @@ static void flush(struct agent *agent)
 		}
 		set_alarm(agent);
 	}
-	link_flush(agent->link);
+	uplink_flush(agent->link);
 }
 
 static void before_waiting(uv_prepare_t *prepare)
@@ -251,14 +251,14 @@ static bool has_room(void *context)
 {
 	struct agent *agent = context;
 
-	return link_waiting(agent->link) < ROOM_BYTES;
+	return uplink_waiting(agent->link) < ROOM_BYTES;
 }
 
 static void send_envelope(void *context, const struct envelope *envelope)
 {
 	struct agent *agent = context;
 
-	link_send(agent->link, envelope);
+	uplink_send(agent->link, envelope);
 }
 
 static bool load(void *context, int64_t key, const void *data, size_t size, struct error *error)
@@ -356,14 +356,14 @@ static void restart(struct agent *agent)
 
 static bool make_link(struct agent *agent, struct error *error)
 {
-	struct link_settings settings = agent->settings.link;
+	struct uplink_settings settings = agent->settings.link;
 
 	settings.loop = agent->loop;
 	settings.connected = connected;
 	settings.disconnected = disconnected;
 	settings.received = received;
 	settings.context = agent;
-	agent->link = link_new(&settings, error);
+	agent->link = uplink_new(&settings, error);
 	return agent->link != NULL;
 }
 
@@ -419,7 +419,7 @@ static void handle_closed(uv_handle_t *handle)
 
 void agent_free(struct agent *agent)
 {
-	link_free(agent->link);
+	uplink_free(agent->link);
 	follows_free(agent->follows);
 	slots_free(agent->slots);
 	measurements_free(agent->measurements);

@@ -3,7 +3,7 @@
 #define AGENT_AGENT_H
 
 #include "agent/gpu_source.h"
-#include "agent/link.h"
+#include "agent/uplink.h"
 #include "agent/run.h"
 #include "node/node.h"
 
@@ -12,7 +12,7 @@ struct agent_settings {
 	struct node_identity identity; /* boot, CPU and memory: as the machine says where empty */
 	struct node_policy policy;
 	struct run_settings run;
-	struct link_settings link; /* without loop and callbacks */
+	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;
 	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
 	const char *program;       /* that keepers run */

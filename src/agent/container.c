@@ -7,20 +7,20 @@
 
 #include "agent/file.h"
 
-struct words {
+struct word_list {
 	struct arena *arena;
 	char **at;
 	size_t count, capacity;
 };
 
-static void add(struct words *words, const char *word)
+static void add(struct word_list *words, const char *word)
 {
 	array_reserve(words->at, words->capacity, words->count + 2);
 	words->at[words->count++] = arena_string(words->arena, word);
 	words->at[words->count] = NULL;
 }
 
-static void add_value(struct words *words, const char *option, const char *value)
+static void add_value(struct word_list *words, const char *option, const char *value)
 {
 	add(words, option);
 	add(words, value);
@@ -53,7 +53,7 @@ static const char *find_runtime(struct arena *arena, const struct run_settings *
 
 /* Names alone: the values are in the runtime's own environment, where others cannot see them
  * as they see a command line. */
-static void add_environment(struct words *words, const struct spec *spec)
+static void add_environment(struct word_list *words, const struct spec *spec)
 {
 	static const char *const of_host[] = { "PATH", "HOME", "SHELL", "USER", "LOGNAME" };
 
@@ -71,7 +71,7 @@ static void add_environment(struct words *words, const struct spec *spec)
 	}
 }
 
-static void add_gpus(struct words *words, const struct node_order *order, bool is_podman)
+static void add_gpus(struct word_list *words, const struct node_order *order, bool is_podman)
 {
 	struct buffer list = { 0 };
 
@@ -93,7 +93,7 @@ static void add_gpus(struct words *words, const struct node_order *order, bool i
 
 /* podman leaves the container in the cgroup that it was started in, with its limits; docker's
  * are made by its own service, so it is told the limits. */
-static void add_limits(struct words *words, const struct node_order *order, bool is_podman)
+static void add_limits(struct word_list *words, const struct node_order *order, bool is_podman)
 {
 	struct buffer text = { 0 };
 
@@ -114,7 +114,7 @@ static void add_limits(struct words *words, const struct node_order *order, bool
 	buffer_free(&text);
 }
 
-static void add_command(struct words *words, const struct spec *spec)
+static void add_command(struct word_list *words, const struct spec *spec)
 {
 	if (spec->script) {
 		add(words, "/bin/sh");
@@ -130,7 +130,7 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
                     struct error *error)
 {
 	const char *runtime = find_runtime(arena, settings);
-	struct words words = { .arena = arena };
+	struct word_list words = { .arena = arena };
 
 	if (!runtime)
 		return error_set(error, ERROR_UNAVAILABLE,

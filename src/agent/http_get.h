@@ -2,6 +2,9 @@
 #ifndef AGENT_HTTP_GET_H
 #define AGENT_HTTP_GET_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <uv.h>
 
 /* Asks 127.0.0.1 for a page and calls `done` once: with the status and the body, or with 0 and

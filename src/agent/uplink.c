@@ -1,5 +1,5 @@
-/* link.c - the way to a scheduler: addresses, sockets, trying again */
-#include "agent/link.h"
+/* uplink.c - the way to a scheduler: addresses, sockets, trying again */
+#include "agent/uplink.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "agent/file.h"
-#include "agent/link_local.h"
+#include "agent/uplink_local.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/number.h"
 
 #define CONNECT_MS 10000
 
-static void begin(struct link *link);
+static void begin(struct uplink *link);
 
-static void free_all(struct link *link)
+static void free_all(struct uplink *link)
 {
 	for (size_t i = 0; i < link->address_count; i++)
 		free(link->addresses[i]);
@@ -42,7 +42,7 @@ static void socket_closed(uv_handle_t *handle)
 }
 
 /* The connection belongs to libuv alone from now on. */
-static void let_go(struct link *link)
+static void let_go(struct uplink *link)
 {
 	struct connection *connection = link->connection;
 
@@ -50,7 +50,7 @@ static void let_go(struct link *link)
 		return;
 	link->connection = NULL;
 	connection->link = NULL;
-	link_http2_end(connection);
+	uplink_http2_end(connection);
 	if (connection->ssl)
 		SSL_free(connection->ssl);
 	connection->ssl = NULL;
@@ -67,31 +67,31 @@ static void let_go(struct link *link)
 
 static void try_again(uv_timer_t *timer)
 {
-	struct link *link = timer->data;
+	struct uplink *link = timer->data;
 
-	if (link->stage == LINK_WAITING)
+	if (link->stage == UPLINK_WAITING)
 		begin(link);
 	else
-		link_disconnect(link, "no answer to the connection");
+		uplink_disconnect(link, "no answer to the connection");
 }
 
 /* Between half of the time and all of it, twice as long each time. */
-static void wait_to_try(struct link *link)
+static void wait_to_try(struct uplink *link)
 {
 	int64_t wait_ms = max64(link->wait_ms, link->settings.retry_least_ms);
 	int64_t half_ms = wait_ms / 2;
 
 	link->wait_ms = min64(wait_ms * 2, link->settings.retry_most_ms);
-	link->stage = LINK_WAITING;
+	link->stage = UPLINK_WAITING;
 	wait_ms = half_ms + (int64_t)random_below(&link->seed, (uint64_t)(wait_ms - half_ms) + 1);
 	uv_timer_start(&link->retry, try_again, (uint64_t)wait_ms, 0);
 }
 
-void link_disconnect(struct link *link, const char *reason)
+void uplink_disconnect(struct uplink *link, const char *reason)
 {
-	bool was_open = link->stage == LINK_OPEN;
+	bool was_open = link->stage == UPLINK_OPEN;
 
-	if (link->stage == LINK_WAITING)
+	if (link->stage == UPLINK_WAITING)
 		return;
 	log_at(LOG_WARNING, "the connection to the scheduler is over", LOG_TEXT("host", link->host),
 	       LOG_TEXT("port", link->port), LOG_TEXT("reason", reason));
@@ -110,14 +110,14 @@ struct sending {
 static void written(uv_write_t *request, int status)
 {
 	struct sending *sending = request->data;
-	struct link *link = sending->connection->link;
+	struct uplink *link = sending->connection->link;
 
 	free(sending);
 	if (status < 0 && link)
-		link_disconnect(link, uv_strerror(status));
+		uplink_disconnect(link, uv_strerror(status));
 }
 
-void link_write(struct link *link, const void *data, size_t size)
+void uplink_write(struct uplink *link, const void *data, size_t size)
 {
 	struct connection *connection = link->connection;
 	uv_stream_t *stream = (uv_stream_t *)&connection->socket;
@@ -149,30 +149,30 @@ static void allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 static void received(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
 	struct connection *connection = stream->data;
-	struct link *link = connection->link;
+	struct uplink *link = connection->link;
 	struct error error = { 0 };
 
 	if (!link || size == 0)
 		return;
 	if (size < 0) {
-		link_disconnect(link, size == UV_EOF ? "closed by the scheduler"
+		uplink_disconnect(link, size == UV_EOF ? "closed by the scheduler"
 		                                     : uv_strerror((int)size));
 		return;
 	}
-	bool good = link->tls ? link_tls_receive(link, buffer->base, (size_t)size, &error)
-	                      : link_http2_receive(link, buffer->base, (size_t)size, &error);
+	bool good = link->tls ? uplink_tls_receive(link, buffer->base, (size_t)size, &error)
+	                      : uplink_http2_receive(link, buffer->base, (size_t)size, &error);
 	/* Who was told may have given it up. */
 	if (!good && connection->link == link)
-		link_disconnect(link, error.text);
+		uplink_disconnect(link, error.text);
 }
 
-bool link_ready(struct link *link, struct error *error)
+bool uplink_ready(struct uplink *link, struct error *error)
 {
-	if (!link_http2_begin(link))
+	if (!uplink_http2_begin(link))
 		return error_set(error, ERROR_UNAVAILABLE, "HTTP/2 does not begin");
 	uv_timer_stop(&link->retry);
-	link->stage = LINK_OPEN;
-	link_touch(link);
+	link->stage = UPLINK_OPEN;
+	uplink_touch(link);
 	log_at(LOG_INFO, "connected to a scheduler", LOG_TEXT("host", link->host),
 	       LOG_TEXT("port", link->port));
 	link->settings.connected(link->settings.context);
@@ -182,32 +182,32 @@ bool link_ready(struct link *link, struct error *error)
 static void connected(uv_connect_t *request, int status)
 {
 	struct connection *connection = request->data;
-	struct link *link = connection->link;
+	struct uplink *link = connection->link;
 	struct error error = { 0 };
 	bool good = true;
 
 	if (!link)
 		return;
 	if (status < 0) {
-		link_disconnect(link, uv_strerror(status));
+		uplink_disconnect(link, uv_strerror(status));
 		return;
 	}
 	uv_tcp_nodelay(&connection->socket, 1);
 	uv_read_start((uv_stream_t *)&connection->socket, allocate, received);
 	if (link->tls) {
-		link->stage = LINK_SECURING;
-		good = link_tls_begin(link, &error);
+		link->stage = UPLINK_SECURING;
+		good = uplink_tls_begin(link, &error);
 	} else {
-		good = link_ready(link, &error);
+		good = uplink_ready(link, &error);
 	}
 	if (!good && connection->link == link)
-		link_disconnect(link, error.text);
+		uplink_disconnect(link, error.text);
 }
 
 static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 {
 	struct connection *connection = request->data;
-	struct link *link = connection->link;
+	struct uplink *link = connection->link;
 
 	connection->resolving = false;
 	if (!link) {
@@ -216,7 +216,7 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
 		return;
 	}
 	if (status == 0) {
-		link->stage = LINK_CONNECTING;
+		link->stage = UPLINK_CONNECTING;
 		uv_tcp_init(link->settings.loop, &connection->socket);
 		connection->opened = true;
 		connection->socket.data = connection->connect.data = connection;
@@ -225,7 +225,7 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
 	}
 	uv_freeaddrinfo(addresses);
 	if (status < 0)
-		link_disconnect(link, uv_strerror(status));
+		uplink_disconnect(link, uv_strerror(status));
 }
 
 /* HOST:PORT or [HOST]:PORT. */
@@ -250,7 +250,7 @@ static bool split_address(const char *address, char *host, size_t host_size, cha
 	return true;
 }
 
-static void begin(struct link *link)
+static void begin(struct uplink *link)
 {
 	struct connection *connection = NEW(struct connection);
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -261,32 +261,32 @@ static void begin(struct link *link)
 	connection->link = link;
 	connection->resolve.data = connection;
 	link->connection = connection;
-	link->stage = LINK_RESOLVING;
+	link->stage = UPLINK_RESOLVING;
 	uv_timer_start(&link->retry, try_again, CONNECT_MS, 0);
 	int status = uv_getaddrinfo(link->settings.loop, &connection->resolve, resolved, link->host,
 	                            link->port, &hints);
 	connection->resolving = status == 0;
 	if (status < 0)
-		link_disconnect(link, uv_strerror(status));
+		uplink_disconnect(link, uv_strerror(status));
 }
 
-void link_flush(struct link *link)
+void uplink_flush(struct uplink *link)
 {
 	struct error error = { 0 };
 
 	if (!link->dirty)
 		return;
 	link->dirty = false;
-	if (link->stage == LINK_OPEN && !link_http2_flush(link, &error))
-		link_disconnect(link, error.text);
+	if (link->stage == UPLINK_OPEN && !uplink_http2_flush(link, &error))
+		uplink_disconnect(link, error.text);
 }
 
-void link_touch(struct link *link)
+void uplink_touch(struct uplink *link)
 {
 	link->dirty = true;
 }
 
-static bool copy_addresses(struct link *link, const char *const *addresses, struct error *error)
+static bool copy_addresses(struct uplink *link, const char *const *addresses, struct error *error)
 {
 	size_t capacity = 0;
 
@@ -303,14 +303,14 @@ static bool copy_addresses(struct link *link, const char *const *addresses, stru
 	       error_set(error, ERROR_INVALID, "no scheduler is named: use --scheduler HOST:PORT");
 }
 
-struct link *link_new(const struct link_settings *settings, struct error *error)
+struct uplink *uplink_new(const struct uplink_settings *settings, struct error *error)
 {
-	struct link *link = NEW(struct link);
+	struct uplink *link = NEW(struct uplink);
 
 	link->settings = *settings;
 	link->seed = (uint64_t)clock_ms() ^ (uint64_t)getpid() << 32;
 	if (!copy_addresses(link, settings->addresses, error) ||
-	    (settings->tls && !link_tls_new(link, error))) {
+	    (settings->tls && !uplink_tls_new(link, error))) {
 		free_all(link);
 		return NULL;
 	}
@@ -325,13 +325,13 @@ static void timer_closed(uv_handle_t *handle)
 	free_all(handle->data);
 }
 
-void link_free(struct link *link)
+void uplink_free(struct uplink *link)
 {
 	let_go(link);
 	uv_close((uv_handle_t *)&link->retry, timer_closed);
 }
 
-bool link_is_connected(const struct link *link)
+bool uplink_is_connected(const struct uplink *link)
 {
-	return link->stage == LINK_OPEN;
+	return link->stage == UPLINK_OPEN;
 }

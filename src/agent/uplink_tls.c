@@ -1,10 +1,10 @@
-/* link_tls.c - TLS on the way to a scheduler */
+/* uplink_tls.c - TLS on the way to a scheduler */
 #include <string.h>
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "agent/link_local.h"
+#include "agent/uplink_local.h"
 
 static bool fail(struct error *error, const char *what)
 {
@@ -15,10 +15,10 @@ static bool fail(struct error *error, const char *what)
 	return error_set(error, ERROR_UNAVAILABLE, "%s: %s", what, reason ? reason : "TLS failed");
 }
 
-bool link_tls_new(struct link *link, struct error *error)
+bool uplink_tls_new(struct uplink *link, struct error *error)
 {
 	static const unsigned char protocols[] = "\x02h2";
-	const struct link_settings *settings = &link->settings;
+	const struct uplink_settings *settings = &link->settings;
 
 	link->tls = SSL_CTX_new(TLS_client_method());
 	if (!link->tls)
@@ -41,17 +41,17 @@ bool link_tls_new(struct link *link, struct error *error)
 }
 
 /* What TLS wants on the wire. */
-static void pass_sealed(struct link *link)
+static void pass_sealed(struct uplink *link)
 {
 	char data[16384];
 	int size;
 
 	while ((size = BIO_read(SSL_get_wbio(link->connection->ssl), data, sizeof(data))) > 0)
-		link_write(link, data, (size_t)size);
+		uplink_write(link, data, (size_t)size);
 }
 
 /* True: it goes on, ready or not. */
-static bool shake_hands(struct link *link, struct error *error)
+static bool shake_hands(struct uplink *link, struct error *error)
 {
 	SSL *ssl = link->connection->ssl;
 	int done = SSL_do_handshake(ssl);
@@ -59,7 +59,7 @@ static bool shake_hands(struct link *link, struct error *error)
 
 	pass_sealed(link);
 	if (done == 1)
-		return link_ready(link, error);
+		return uplink_ready(link, error);
 	if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE)
 		return true;
 	long verified = SSL_get_verify_result(ssl);
@@ -70,7 +70,7 @@ static bool shake_hands(struct link *link, struct error *error)
 	return fail(error, "the TLS handshake failed");
 }
 
-bool link_tls_begin(struct link *link, struct error *error)
+bool uplink_tls_begin(struct uplink *link, struct error *error)
 {
 	SSL *ssl = SSL_new(link->tls);
 	const char *name = link->settings.server_name ? link->settings.server_name : link->host;
@@ -87,7 +87,7 @@ bool link_tls_begin(struct link *link, struct error *error)
 	return shake_hands(link, error);
 }
 
-bool link_tls_receive(struct link *link, const void *data, size_t size, struct error *error)
+bool uplink_tls_receive(struct uplink *link, const void *data, size_t size, struct error *error)
 {
 	struct connection *connection = link->connection;
 	static char clear[65536];
@@ -95,13 +95,13 @@ bool link_tls_receive(struct link *link, const void *data, size_t size, struct e
 
 	if (BIO_write(SSL_get_rbio(connection->ssl), data, (int)size) != (int)size)
 		return fail(error, "TLS cannot take what was received");
-	if (link->stage == LINK_SECURING && !shake_hands(link, error))
+	if (link->stage == UPLINK_SECURING && !shake_hands(link, error))
 		return false;
-	if (link->stage != LINK_OPEN)
+	if (link->stage != UPLINK_OPEN)
 		return true;
 	while (connection->link == link &&
 	       (got = SSL_read(connection->ssl, clear, sizeof(clear))) > 0)
-		if (!link_http2_receive(link, clear, (size_t)got, error))
+		if (!uplink_http2_receive(link, clear, (size_t)got, error))
 			return false;
 	if (connection->link != link)
 		return true;
@@ -114,7 +114,7 @@ bool link_tls_receive(struct link *link, const void *data, size_t size, struct e
 	return true;
 }
 
-bool link_tls_send(struct link *link, const void *data, size_t size, struct error *error)
+bool uplink_tls_send(struct uplink *link, const void *data, size_t size, struct error *error)
 {
 	if (SSL_write(link->connection->ssl, data, (int)size) != (int)size)
 		return fail(error, "TLS cannot seal what is sent");

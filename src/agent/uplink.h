@@ -1,6 +1,6 @@
-/* link.h - the way to a scheduler: one gRPC call that stays open, over HTTP/2 */
-#ifndef AGENT_LINK_H
-#define AGENT_LINK_H
+/* uplink.h - the way to a scheduler: one gRPC call that stays open, over HTTP/2 */
+#ifndef AGENT_UPLINK_H
+#define AGENT_UPLINK_H
 
 #include <uv.h>
 
@@ -9,10 +9,10 @@
 
 /* In the loop's thread alone. Connects to the first of the addresses that answers, and after a
  * while anew when that way is lost: sooner at first, later each time, never all agents at once.
- * Who is told something by it does not call it then, but later, and then link_flush. */
-struct link;
+ * Who is told something by it does not call it then, but later, and then uplink_flush. */
+struct uplink;
 
-struct link_settings {
+struct uplink_settings {
 	uv_loop_t *loop;
 	const char *const *addresses; /* HOST:PORT, [HOST]:PORT; ends with NULL */
 	bool tls;
@@ -29,18 +29,18 @@ struct link_settings {
 
 /* The texts are copied. NULL with a reason, such as files that cannot be read. Begins to
  * connect. */
-struct link *link_new(const struct link_settings *settings, struct error *error);
+struct uplink *uplink_new(const struct uplink_settings *settings, struct error *error);
 /* Its handles are closed; it is freed when the loop has done that. */
-void link_free(struct link *link);
+void uplink_free(struct uplink *link);
 
-bool link_is_connected(const struct link *link);
+bool uplink_is_connected(const struct uplink *link);
 /* Dropped while there is no connection. */
-void link_send(struct link *link, const struct envelope *envelope);
+void uplink_send(struct uplink *link, const struct envelope *envelope);
 /* Sends what there is to send. To be called in each round of events, before the loop waits. */
-void link_flush(struct link *link);
+void uplink_flush(struct uplink *link);
 /* Bytes that wait to be sent. */
-size_t link_waiting(const struct link *link);
+size_t uplink_waiting(const struct uplink *link);
 /* Gives up this connection, and finds another. */
-void link_disconnect(struct link *link, const char *reason);
+void uplink_disconnect(struct uplink *link, const char *reason);
 
 #endif

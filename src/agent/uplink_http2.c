@@ -1,10 +1,10 @@
-/* link_http2.c - the call agent.AgentService/Connect, on nghttp2 */
+/* uplink_http2.c - the call agent.AgentService/Connect, on nghttp2 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/file.h"
-#include "agent/link_local.h"
+#include "agent/uplink_local.h"
 #include "base/log.h"
 
 #define MESSAGE_BYTES ((size_t)64 << 20)
@@ -50,7 +50,7 @@ static int took_header(nghttp2_session *session, const nghttp2_frame *frame, con
                        size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                        void *user)
 {
-	struct connection *connection = ((struct link *)user)->connection;
+	struct connection *connection = ((struct uplink *)user)->connection;
 	struct text key = { (const char *)name, name_size };
 	char text[16];
 
@@ -68,7 +68,7 @@ static int took_header(nghttp2_session *session, const nghttp2_frame *frame, con
 	return 0;
 }
 
-static void take_message(struct link *link, struct text bytes)
+static void take_message(struct uplink *link, struct text bytes)
 {
 	struct envelope envelope;
 
@@ -81,7 +81,7 @@ static void take_message(struct link *link, struct text bytes)
 static int took_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
                      size_t size, void *user)
 {
-	struct link *link = user;
+	struct uplink *link = user;
 	struct connection *connection = link->connection;
 	struct text bytes = { (const char *)data, size }, message;
 	bool compressed = false;
@@ -107,7 +107,7 @@ static int took_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
 /* The beats hold an idle connection open, so one that is welcomed counts as good. */
 static int took_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-	struct link *link = user;
+	struct uplink *link = user;
 
 	(void)session;
 	if (frame->hd.type == NGHTTP2_HEADERS && link->connection->http_status == 200 &&
@@ -118,7 +118,7 @@ static int took_frame(nghttp2_session *session, const nghttp2_frame *frame, void
 
 static int stream_closed(nghttp2_session *session, int32_t stream, uint32_t code, void *user)
 {
-	struct link *link = user;
+	struct uplink *link = user;
 
 	(void)session;
 	(void)code;
@@ -127,7 +127,7 @@ static int stream_closed(nghttp2_session *session, int32_t stream, uint32_t code
 	return 0;
 }
 
-static nghttp2_session *new_session(struct link *link)
+static nghttp2_session *new_session(struct uplink *link)
 {
 	nghttp2_session_callbacks *callbacks = NULL;
 	nghttp2_session *session = NULL;
@@ -144,7 +144,7 @@ static nghttp2_session *new_session(struct link *link)
 }
 
 /* "Bearer ..." as it is in the file now, so that a token can be replaced; empty: none. */
-static void read_token(const struct link *link, struct buffer *value)
+static void read_token(const struct uplink *link, struct buffer *value)
 {
 	struct buffer text = { 0 };
 
@@ -160,7 +160,7 @@ static void read_token(const struct link *link, struct buffer *value)
 	buffer_free(&text);
 }
 
-bool link_http2_begin(struct link *link)
+bool uplink_http2_begin(struct uplink *link)
 {
 	struct connection *connection = link->connection;
 	nghttp2_settings_entry settings[] = {
@@ -206,7 +206,7 @@ static bool explain_end(const struct connection *connection, struct error *error
 	                 (long long)connection->http_status);
 }
 
-bool link_http2_receive(struct link *link, const void *data, size_t size, struct error *error)
+bool uplink_http2_receive(struct uplink *link, const void *data, size_t size, struct error *error)
 {
 	struct connection *connection = link->connection;
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, data, size);
@@ -218,19 +218,19 @@ bool link_http2_receive(struct link *link, const void *data, size_t size, struct
 		                 nghttp2_strerror((int)taken));
 	if (connection->stream < 0)
 		return explain_end(connection, error);
-	link_touch(link);
+	uplink_touch(link);
 	return true;
 }
 
-bool link_http2_flush(struct link *link, struct error *error)
+bool uplink_http2_flush(struct uplink *link, struct error *error)
 {
 	const uint8_t *data = NULL;
 	ssize_t size;
 
 	while ((size = nghttp2_session_mem_send(link->connection->session, &data)) > 0) {
 		if (!link->tls)
-			link_write(link, data, (size_t)size);
-		else if (!link_tls_send(link, data, (size_t)size, error))
+			uplink_write(link, data, (size_t)size);
+		else if (!uplink_tls_send(link, data, (size_t)size, error))
 			return false;
 	}
 	if (size < 0)
@@ -239,20 +239,20 @@ bool link_http2_flush(struct link *link, struct error *error)
 	return true;
 }
 
-void link_http2_end(struct connection *connection)
+void uplink_http2_end(struct connection *connection)
 {
 	if (connection->session)
 		nghttp2_session_del(connection->session);
 	connection->session = NULL;
 }
 
-void link_send(struct link *link, const struct envelope *envelope)
+void uplink_send(struct uplink *link, const struct envelope *envelope)
 {
 	struct connection *connection = link->connection;
 	struct buffer bytes = { 0 };
 	char prefix[GRPC_FRAME_PREFIX];
 
-	if (link->stage != LINK_OPEN)
+	if (link->stage != UPLINK_OPEN)
 		return;
 	envelope_encode(&bytes, envelope);
 	grpc_frame_prefix(prefix, bytes.size, false);
@@ -263,14 +263,14 @@ void link_send(struct link *link, const struct envelope *envelope)
 		connection->deferred = false;
 		nghttp2_session_resume_data(connection->session, connection->stream);
 	}
-	link_touch(link);
+	uplink_touch(link);
 }
 
-size_t link_waiting(const struct link *link)
+size_t uplink_waiting(const struct uplink *link)
 {
 	const struct connection *connection = link->connection;
 
-	if (link->stage != LINK_OPEN)
+	if (link->stage != UPLINK_OPEN)
 		return 0;
 	return connection->waiting.size - connection->waiting_from +
 	       uv_stream_get_write_queue_size((const uv_stream_t *)&connection->socket);
