@@ -58,7 +58,8 @@ static void keep(struct agent *agent)
 			state_put(agent->state, output->key, output->data, output->size);
 		else if (output->kind == OUTPUT_ERASE)
 			state_erase(agent->state, output->key);
-		else if (output->kind == OUTPUT_LEASE && !state_set_lease(agent->state, output->until_ms))
+		else if (output->kind == OUTPUT_LEASE &&
+		         !state_set_lease(agent->state, output->until_ms))
 			panic("the lease cannot be written in %s", state_directory(agent->state));
 	}
 	if (!state_sync(agent->state, &error))
@@ -305,8 +306,8 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	follows.works = agent->works;
 	agent->follows = follows_new(&follows);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
-	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
-	                                       measured, agent);
+	agent->measurements =
+	    measurements_new(agent->loop, source, agent->works, &agent->cgroups, measured, agent);
 }
 
 static void own_handle(struct agent *agent, uv_handle_t *handle)

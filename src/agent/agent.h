@@ -3,8 +3,8 @@
 #define AGENT_AGENT_H
 
 #include "agent/gpu_source.h"
-#include "agent/uplink.h"
 #include "agent/run.h"
+#include "agent/uplink.h"
 #include "node/node.h"
 
 /* Texts live as long as the agent. */
@@ -14,8 +14,8 @@ struct agent_settings {
 	struct run_settings run;
 	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;
-	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
-	const char *program;       /* that keepers run */
+	const char *cgroup_parent;                /* NULL: chosen; "none": no cgroups */
+	const char *program;                      /* that keepers run */
 	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
 };
 

@@ -28,8 +28,7 @@ struct cgroup cgroups_group(const struct cgroups *cgroups, int64_t id)
 
 	for (int tree = 0; tree < CGROUP_TREES; tree++)
 		if (cgroups->base[tree])
-			group.path[tree] =
-			    file_path("%s/work-%" PRId64, cgroups->base[tree], id);
+			group.path[tree] = file_path("%s/work-%" PRId64, cgroups->base[tree], id);
 	return group;
 }
 
@@ -60,7 +59,7 @@ static bool write_number(const char *directory, const char *name, int64_t number
 static const char *membership(const struct cgroup *group)
 {
 	static const enum cgroup_tree order[] = { TREE_UNIFIED, TREE_FREEZER, TREE_PIDS,
-		                                  TREE_MEMORY, TREE_CPU, TREE_DEVICES };
+		                                  TREE_MEMORY,  TREE_CPU,     TREE_DEVICES };
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if (group->path[order[i]])
@@ -87,13 +86,14 @@ static bool needs_tree(const struct cgroup *group, const struct cgroup_limits *l
 	}
 }
 
-static void limit_unified(const char *path, unsigned controllers, const struct cgroup_limits *limits)
+static void limit_unified(const char *path, unsigned controllers,
+                          const struct cgroup_limits *limits)
 {
 	char text[64];
 
 	if ((controllers & 1u << TREE_CPU) && limits->cpu_milli > 0) {
-		snprintf(text, sizeof(text), "%" PRId64 " %d", limits->cpu_milli * (CPU_PERIOD_US / 1000),
-		         CPU_PERIOD_US);
+		snprintf(text, sizeof(text), "%" PRId64 " %d",
+		         limits->cpu_milli * (CPU_PERIOD_US / 1000), CPU_PERIOD_US);
 		write_to(path, "cpu.max", text);
 	}
 	if ((controllers & 1u << TREE_MEMORY) && limits->memory_bytes > 0) {
@@ -110,7 +110,8 @@ static void allow_device(const char *path, char kind, int64_t major, int64_t min
 	char text[64], number[24];
 
 	snprintf(number, sizeof(number), "%" PRId64, minor);
-	snprintf(text, sizeof(text), "%c %" PRId64 ":%s rwm", kind, major, minor < 0 ? "*" : number);
+	snprintf(text, sizeof(text), "%c %" PRId64 ":%s rwm", kind, major,
+	         minor < 0 ? "*" : number);
 	write_to(path, "devices.allow", text);
 }
 
@@ -122,8 +123,8 @@ static bool limit_devices_v1(const char *path, const struct cgroup_limits *limit
 		allow_device(path, 'c', device_filter_common[i].major,
 		             device_filter_common[i].minor);
 	for (int i = 0; i < limits->device_count; i++)
-		allow_device(path, limits->devices[i].is_block ? 'b' : 'c', limits->devices[i].major,
-		             limits->devices[i].minor);
+		allow_device(path, limits->devices[i].is_block ? 'b' : 'c',
+		             limits->devices[i].major, limits->devices[i].minor);
 	return true;
 }
 

@@ -42,7 +42,8 @@ static void find_roots(struct trees *trees)
 		if (strcmp(mount->mnt_type, "cgroup") != 0)
 			continue;
 		for (int tree = TREE_CPU; tree < CGROUP_TREES; tree++)
-			if (has_word(mount->mnt_opts, cgroup_tree_names[tree]) && !trees->root[tree])
+			if (has_word(mount->mnt_opts, cgroup_tree_names[tree]) &&
+			    !trees->root[tree])
 				trees->root[tree] = memory_text(mount->mnt_dir);
 	}
 	if (mounts)
@@ -64,8 +65,9 @@ static void find_own(struct trees *trees)
 			continue;
 		*path++ = '\0';
 		for (int tree = 0; tree < CGROUP_TREES; tree++) {
-			bool same = tree == TREE_UNIFIED ? names[1] == '\0'
-			                                 : has_word(names + 1, cgroup_tree_names[tree]);
+			bool same = tree == TREE_UNIFIED
+			                ? names[1] == '\0'
+			                : has_word(names + 1, cgroup_tree_names[tree]);
 			if (same && !trees->own[tree])
 				trees->own[tree] = memory_text(path);
 		}
@@ -143,7 +145,8 @@ void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent)
 		else if (trees.root[tree]) {
 			cgroups->base[tree] = make_base(trees.root[tree], "", name);
 			if (!cgroups->base[tree] && trees.own[tree])
-				cgroups->base[tree] = make_base(trees.root[tree], trees.own[tree], name);
+				cgroups->base[tree] =
+				    make_base(trees.root[tree], trees.own[tree], name);
 		}
 	}
 	if (cgroups->base[TREE_UNIFIED]) {
@@ -174,8 +177,9 @@ static bool any_tree(const struct cgroups *cgroups)
 void cgroups_describe(const struct cgroups *cgroups, struct buffer *buffer)
 {
 	if (!any_tree(cgroups)) {
-		buffer_text(buffer, "no cgroups can be made here: tasks are followed by their keeper, "
-		                    "and their CPU, memory and devices are not limited");
+		buffer_text(buffer,
+		            "no cgroups can be made here: tasks are followed by their keeper, "
+		            "and their CPU, memory and devices are not limited");
 		return;
 	}
 	buffer_text(buffer, "tasks run in cgroups; limited are:");
@@ -190,7 +194,8 @@ void cgroups_describe(const struct cgroups *cgroups, struct buffer *buffer)
 	}
 	if (*before == ' ')
 		buffer_text(buffer, " nothing");
-	buffer_text(buffer, cgroups->can_kill ? "; killed as a whole" : "; killed one by one, frozen");
+	buffer_text(buffer,
+	            cgroups->can_kill ? "; killed as a whole" : "; killed one by one, frozen");
 }
 
 void cgroups_list(const struct cgroups *cgroups, void (*each)(void *context, int64_t id),

@@ -139,8 +139,8 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 		                                             : "podman or docker",
 		                 image);
 	bool is_podman = strstr(runtime, "podman") != NULL;
-	char *name = file_path("gpu-scheduler-%s-%lld", settings->node,
-	                       (long long)order->reservation_id);
+	char *name =
+	    file_path("gpu-scheduler-%s-%lld", settings->node, (long long)order->reservation_id);
 	char *clean_up = file_path("%s rm --force %s >/dev/null 2>&1", runtime, name);
 
 	add_value(&words, runtime, "run");

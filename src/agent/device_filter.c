@@ -26,8 +26,13 @@ const int device_filter_common_count =
 _Static_assert(sizeof(struct filter_instruction) == sizeof(struct bpf_insn),
                "instructions are as the kernel has them");
 
-enum { REGISTER_RESULT = 0, REGISTER_CONTEXT = 1, REGISTER_KIND = 2, REGISTER_MAJOR = 3,
-       REGISTER_MINOR = 4 };
+enum {
+	REGISTER_RESULT = 0,
+	REGISTER_CONTEXT = 1,
+	REGISTER_KIND = 2,
+	REGISTER_MAJOR = 3,
+	REGISTER_MINOR = 4
+};
 
 struct program {
 	struct filter_instruction *at;
@@ -36,9 +41,9 @@ struct program {
 
 static void add(struct program *program, int code, int to, int from, int offset, int32_t immediate)
 {
-	program->at[program->count++] = (struct filter_instruction){
-		(uint8_t)code, (uint8_t)(to | from << 4), (int16_t)offset, immediate
-	};
+	program->at[program->count++] =
+	    (struct filter_instruction){ (uint8_t)code, (uint8_t)(to | from << 4), (int16_t)offset,
+		                         immediate };
 }
 
 static void load_context(struct program *program, int to, size_t offset)

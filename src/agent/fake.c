@@ -9,7 +9,7 @@
 #include "base/number.h"
 
 #define COOL_C 32
-#define WARM_C 45  /* above COOL_C, when it does all it can */
+#define WARM_C 45       /* above COOL_C, when it does all it can */
 #define SETTLE_MS 20000 /* to come half of the way to its new temperature */
 #define IDLE_MW 60000
 #define BUSY_MW 340000

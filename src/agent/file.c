@@ -71,8 +71,8 @@ bool file_make_directories(const char *path, mode_t mode, struct error *error)
 		char rest = *at;
 		*at = '\0';
 		if (mkdir(copy, mode) != 0 && errno != EEXIST)
-			made = error_set(error, ERROR_UNAVAILABLE, "cannot make the directory %s: %s", copy,
-			                 strerror(errno));
+			made = error_set(error, ERROR_UNAVAILABLE,
+			                 "cannot make the directory %s: %s", copy, strerror(errno));
 		*at = rest;
 		if (rest == '\0')
 			break;

@@ -95,7 +95,8 @@ static bool send_piece(struct follows *follows, struct follow *follow)
 		    min64(request->window - (follow->offset - follow->taken), PIECE_BYTES), 0);
 	if (most == 0)
 		return false;
-	ssize_t got = output_read(follow->directory, stream_of(request), &follow->offset, data, most);
+	ssize_t got =
+	    output_read(follow->directory, stream_of(request), &follow->offset, data, most);
 	if (got <= 0)
 		return false;
 	struct envelope envelope = { .kind = ENVELOPE_OUTPUT_CHUNK,
@@ -154,9 +155,9 @@ static int64_t begin_at(const struct follow *follow)
 
 void follows_request(struct follows *follows, const struct output_request *request)
 {
-	char *directory = works_output_directory(follows->settings.state_directory,
-	                                         request->reservation_id, request->job_id,
-	                                         request->task);
+	char *directory =
+	    works_output_directory(follows->settings.state_directory, request->reservation_id,
+	                           request->job_id, request->task);
 	int64_t first, end;
 
 	if (!directory || follows->count >= READERS_MAX ||

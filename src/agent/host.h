@@ -7,7 +7,7 @@
 struct host {
 	char boot[64]; /* changes with each start of the machine */
 	char name[256];
-	int64_t cpu_milli;  /* thousandths of the cores that we may use */
+	int64_t cpu_milli;    /* thousandths of the cores that we may use */
 	int64_t memory_bytes; /* of the machine, or of the cgroup that we are limited to */
 };
 

@@ -22,7 +22,7 @@
 #define EXIT_NOT_RUN 127
 #define EXIT_TIMEOUT 124
 #define HOOK_MS 60000
-#define LEASE_LOOK_MS 1000 /* it may be told to end earlier than it was before */
+#define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
 #define SPEC_BYTES (64u << 20)
 
@@ -32,7 +32,8 @@ struct keeper {
 	struct spec spec;
 	struct arena arena;
 	int report, status, signals;
-	int out[2], errors[2]; /* the pipes that the work writes to; errors is out where not apart */
+	int out[2], errors[2]; /* the pipes that the work writes to; errors is out where not apart
+	                        */
 	struct output_writer output, error_output;
 	pid_t pid;
 	int64_t started_ms;
@@ -90,7 +91,8 @@ static bool open_outputs(struct keeper *keeper, struct error *error)
 	const struct spec *spec = &keeper->spec;
 
 	if (!make_pipe(keeper->out))
-		return error_set(error, ERROR_UNAVAILABLE, "cannot make a pipe: %s", strerror(errno));
+		return error_set(error, ERROR_UNAVAILABLE, "cannot make a pipe: %s",
+		                 strerror(errno));
 	memcpy(keeper->errors, keeper->out, sizeof(keeper->errors));
 	if (!output_open(&keeper->output, spec->output_directory, STREAM_OUTPUT, &spec->output,
 	                 error))
@@ -98,7 +100,8 @@ static bool open_outputs(struct keeper *keeper, struct error *error)
 	if (!spec->errors_apart)
 		return true;
 	if (!make_pipe(keeper->errors))
-		return error_set(error, ERROR_UNAVAILABLE, "cannot make a pipe: %s", strerror(errno));
+		return error_set(error, ERROR_UNAVAILABLE, "cannot make a pipe: %s",
+		                 strerror(errno));
 	return output_open(&keeper->error_output, spec->output_directory, STREAM_ERRORS,
 	                   &spec->output, error);
 }
@@ -247,10 +250,12 @@ static bool run_prolog(struct keeper *keeper)
 
 	if (!keeper->spec.prolog)
 		return true;
-	code = keeper_child_hook(&keeper->spec, keeper->spec.prolog, false, keeper->out[1], HOOK_MS);
+	code =
+	    keeper_child_hook(&keeper->spec, keeper->spec.prolog, false, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	if (code != 0)
-		tell(keeper->report, "refused the prolog %s ended with %d", keeper->spec.prolog, code);
+		tell(keeper->report, "refused the prolog %s ended with %d", keeper->spec.prolog,
+		     code);
 	return code == 0;
 }
 
@@ -273,13 +278,13 @@ static bool start(struct keeper *keeper)
 	enum child_fault fault = CHILD_NO_FAULT;
 
 	if (!keeper->spec.arguments[0] && !keeper->spec.script) {
-		fail(keeper, keeper->spec.failure ? keeper->spec.failure
-		                                  : "there is no command to run");
+		fail(keeper,
+		     keeper->spec.failure ? keeper->spec.failure : "there is no command to run");
 		return false;
 	}
 	keeper->started_ms = clock_ms();
-	keeper->pid = keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault,
-	                                 &error);
+	keeper->pid =
+	    keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault, &error);
 	if (fault == CHILD_COMMAND_FAULT)
 		fail(keeper, error.text);
 	else if (fault == CHILD_SYSTEM_FAULT)
@@ -310,8 +315,8 @@ static bool begin(struct keeper *keeper, struct error *error)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	watch_signals(keeper);
-	keeper->status = open(keeper->spec.status_path,
-	                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	keeper->status =
+	    open(keeper->spec.status_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (keeper->status < 0)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot write %s: %s",
 		                 keeper->spec.status_path, strerror(errno));

@@ -68,8 +68,8 @@ static bool set_user(const struct spec *spec)
 		return true;
 	for (int i = 0; i < spec->group_count; i++)
 		groups[i] = (gid_t)spec->groups[i];
-	return setgroups((size_t)spec->group_count, groups) == 0 &&
-	       setgid((gid_t)spec->gid) == 0 && setuid((uid_t)spec->uid) == 0;
+	return setgroups((size_t)spec->group_count, groups) == 0 && setgid((gid_t)spec->gid) == 0 &&
+	       setuid((uid_t)spec->uid) == 0;
 }
 
 /* The script stays in memory: no directory has to be open to the user for it. */

@@ -12,9 +12,8 @@ static void read_line(const char *line, struct keeper_status *status)
 
 	if (sscanf(line, "keeper %" SCNd64 " %" SCNd64, &first, &second) == 2) {
 		/* The file begins anew with each keeper. */
-		*status = (struct keeper_status){ .kept = true,
-			                          .keeper = first,
-			                          .keeper_start = second };
+		*status =
+		    (struct keeper_status){ .kept = true, .keeper = first, .keeper_start = second };
 	} else if (sscanf(line, "started %" SCNd64 " %" SCNd64, &first, &second) == 2) {
 		status->started = true;
 		status->pid = first;

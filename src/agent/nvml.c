@@ -15,7 +15,7 @@
  * address, a page fault) are of a program, not of the GPU. */
 static bool is_fatal(unsigned long long xid)
 {
-	static const unsigned long long fatal[] = { 46, 48, 54,  56,  57,  58,  61,  62,  64,
+	static const unsigned long long fatal[] = { 46, 48, 54, 56,  57,  58,  61,  62,  64,
 		                                    74, 79, 95, 110, 119, 120, 136, 140, 143 };
 
 	for (size_t i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
@@ -111,8 +111,8 @@ static void read_sensors(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 
 typedef int (*list_processes)(nvml_device, unsigned *, struct nvml_process *);
 
-static unsigned read_list(struct nvml_source *nvml, const struct nvml_gpu *gpu,
-                          list_processes list, struct gpu_readings *readings)
+static unsigned read_list(struct nvml_source *nvml, const struct nvml_gpu *gpu, list_processes list,
+                          struct gpu_readings *readings)
 {
 	unsigned count = PROCESSES_MAX;
 

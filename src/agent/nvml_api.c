@@ -75,8 +75,8 @@ static bool find_functions(struct nvml_api *api, struct error *error)
 
 bool nvml_api_open(struct nvml_api *api, const char *path, struct error *error)
 {
-	*api = (struct nvml_api){ .library =
-		                      dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL) };
+	*api = (struct nvml_api){ .library = dlopen(path ? path : "libnvidia-ml.so.1",
+		                                    RTLD_NOW | RTLD_LOCAL) };
 	if (!api->library)
 		return error_set(error, ERROR_UNAVAILABLE, "NVIDIA's library cannot be loaded: %s",
 		                 dlerror());

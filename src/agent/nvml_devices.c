@@ -14,7 +14,8 @@ static void allow(struct buffer *rules, const char *path)
 
 	if (stat(path, &status) != 0 || !S_ISCHR(status.st_mode))
 		return;
-	struct device_rule rule = { .major = major(status.st_rdev), .minor = minor(status.st_rdev) };
+	struct device_rule rule = { .major = major(status.st_rdev),
+		                    .minor = minor(status.st_rdev) };
 	buffer_bytes(rules, &rule, sizeof(rule));
 }
 
@@ -37,9 +38,8 @@ static void allow_capability(struct buffer *rules, const char *access_path)
 
 static void allow_instance(struct buffer *rules, const struct nvml_gpu *gpu)
 {
-	char *gpu_path =
-	    file_path("/proc/driver/nvidia/capabilities/gpu%lld/mig/gi%u/access",
-	              (long long)gpu->minor, gpu->gpu_instance);
+	char *gpu_path = file_path("/proc/driver/nvidia/capabilities/gpu%lld/mig/gi%u/access",
+	                           (long long)gpu->minor, gpu->gpu_instance);
 	char *compute_path =
 	    file_path("/proc/driver/nvidia/capabilities/gpu%lld/mig/gi%u/ci%u/access",
 	              (long long)gpu->minor, gpu->gpu_instance, gpu->compute_instance);

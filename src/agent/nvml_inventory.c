@@ -135,7 +135,8 @@ static void carry_over(struct inventory *inventory)
 
 static void listen(struct nvml_source *nvml)
 {
-	if (nvml->events || !nvml->api.events_new || !nvml->api.events_add || !nvml->api.events_wait)
+	if (nvml->events || !nvml->api.events_new || !nvml->api.events_add ||
+	    !nvml->api.events_wait)
 		return;
 	if (nvml->api.events_new(&nvml->events) != NVML_SUCCESS) {
 		nvml->events = NULL;
@@ -156,7 +157,8 @@ bool nvml_inventory(struct nvml_source *nvml, struct error *error)
 
 	if (code != NVML_SUCCESS) {
 		free(inventory.gpus);
-		return error_set(error, ERROR_UNAVAILABLE, "NVIDIA's driver does not count its GPUs: %s",
+		return error_set(error, ERROR_UNAVAILABLE,
+		                 "NVIDIA's driver does not count its GPUs: %s",
 		                 nvml->api.error_text(code));
 	}
 	for (unsigned i = 0; i < count; i++)

@@ -70,11 +70,12 @@ static const struct option table[] = {
 	TEXT_OPTION("boot", "ID", options.agent.identity.boot, "instead of the machine's boot id"),
 	NUMBER_OPTION("cpus", "N", options.agent.identity.cpu_milli, 1, 65536, 1000,
 	              "to offer; all there are"),
-	NUMBER_OPTION("memory-mib", "N", options.agent.identity.host_bytes, 1, INT64_C(1) << 28, MIB,
-	              "of host memory to offer; all there is"),
+	NUMBER_OPTION("memory-mib", "N", options.agent.identity.host_bytes, 1, INT64_C(1) << 28,
+	              MIB, "of host memory to offer; all there is"),
 	TEXT_OPTION("fake-gpus", "SPEC", options.fake_gpus, "simulated GPUs: 8x80G[,4x24G:A10]"),
 	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
-	TEXT_OPTION("nvml", "FILE", options.nvml_library, "NVIDIA's library, where it is elsewhere"),
+	TEXT_OPTION("nvml", "FILE", options.nvml_library,
+	            "NVIDIA's library, where it is elsewhere"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
 	            "runs tasks that name none, where the agent is root; nobody"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
@@ -129,7 +130,8 @@ static void show_help(void)
 		         table[i].value ? table[i].value : "");
 		printf("  %-34s %s\n", left, table[i].help);
 	}
-	printf("\nEach can be set by the environment too: GPU_AGENT_TOKEN_FILE for --token-file.\n");
+	printf(
+	    "\nEach can be set by the environment too: GPU_AGENT_TOKEN_FILE for --token-file.\n");
 }
 
 static bool set_number(const struct option *option, int64_t *number, const char *text,
@@ -139,9 +141,9 @@ static bool set_number(const struct option *option, int64_t *number, const char 
 	long long value = strtoll(text, &end, 10);
 
 	if (end == text || *end != '\0' || value < option->least || value > option->most)
-		return error_set(error, ERROR_INVALID, "--%s is '%s'; it is a number from %lld to %lld",
-		                 option->name, text, (long long)option->least,
-		                 (long long)option->most);
+		return error_set(error, ERROR_INVALID,
+		                 "--%s is '%s'; it is a number from %lld to %lld", option->name,
+		                 text, (long long)option->least, (long long)option->most);
 	*number = value * option->unit;
 	return true;
 }
@@ -194,14 +196,15 @@ static bool read_arguments(struct place *place, int argc, char **argv, struct er
 		    strncmp(name, "--", 2) == 0 ? find(name + 2, size - 2) : NULL;
 		const char *value = name[size] == '=' ? name + size + 1 : NULL;
 		if (!option)
-			return error_set(error, ERROR_INVALID, "there is no option '%s': see --help", name);
+			return error_set(error, ERROR_INVALID,
+			                 "there is no option '%s': see --help", name);
 		if (!value && option->kind == OPTION_FLAG)
 			value = "1";
 		else if (!value && i + 1 < argc)
 			value = argv[++i];
 		if (!value)
-			return error_set(error, ERROR_INVALID, "--%s wants a value: %s", option->name,
-			                 option->value);
+			return error_set(error, ERROR_INVALID, "--%s wants a value: %s",
+			                 option->name, option->value);
 		if (!set(place, option, value, error))
 			return false;
 	}
@@ -246,10 +249,12 @@ static bool check_name(const char *name, struct error *error)
 
 	for (size_t i = 0; i < size; i++)
 		if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i]))
-			return error_set(error, ERROR_INVALID,
-			                 "--name '%s' has more in it than letters, digits and '-_.'", name);
+			return error_set(
+			    error, ERROR_INVALID,
+			    "--name '%s' has more in it than letters, digits and '-_.'", name);
 	if (size == 0 || size > 200 || name[0] == '.')
-		return error_set(error, ERROR_INVALID, "--name '%s' is not a name for a node", name);
+		return error_set(error, ERROR_INVALID, "--name '%s' is not a name for a node",
+		                 name);
 	return true;
 }
 
@@ -264,11 +269,13 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (!check_name(agent->identity.name, error) ||
 	    !set_schedulers(options, told->schedulers, error))
 		return false;
-	if (told->overuse && strcmp(told->overuse, "warn") != 0 && strcmp(told->overuse, "stop") != 0)
+	if (told->overuse && strcmp(told->overuse, "warn") != 0 &&
+	    strcmp(told->overuse, "stop") != 0)
 		return error_set(error, ERROR_INVALID, "--overuse is '%s'; it is warn or stop",
 		                 told->overuse);
 	if (told->overuse)
-		agent->policy.overuse = strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
+		agent->policy.overuse =
+		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
 	agent->run.node = agent->identity.name;
@@ -304,8 +311,8 @@ struct gpu_source *options_source(const struct options *options, struct error *e
 
 	if (options->fake_gpus) {
 		char *control = file_path("%s/fake-gpus", options->agent.state_directory);
-		struct gpu_source *source = fake_open(options->fake_gpus, options->agent.run.node,
-		                                      control, error);
+		struct gpu_source *source =
+		    fake_open(options->fake_gpus, options->agent.run.node, control, error);
 		free(control);
 		return source;
 	}

@@ -80,11 +80,11 @@ bool output_open(struct output_writer *writer, const char *directory, enum outpu
 {
 	struct starts starts = list_files(directory, stream);
 
-	*writer = (struct output_writer){ .directory = memory_text(directory),
-		                          .stream = stream,
-		                          .limits = *limits,
-		                          .start =
-		                              starts.count > 0 ? starts.at[starts.count - 1] : 0 };
+	*writer =
+	    (struct output_writer){ .directory = memory_text(directory),
+		                    .stream = stream,
+		                    .limits = *limits,
+		                    .start = starts.count > 0 ? starts.at[starts.count - 1] : 0 };
 	free(starts.at);
 	writer->fd = open_file(directory, stream, writer->start, O_WRONLY | O_CREAT | O_APPEND);
 	if (writer->fd >= 0)

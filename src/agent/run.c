@@ -51,9 +51,9 @@ static void set_variables(struct reading *reading, const char *name)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach (variables, key, value)
-		if (json_is_string(value) && *key && !strchr(key, '='))
-			environment_set(&reading->environment, key, json_string_value(value));
+	json_object_foreach(variables, key,
+	                    value) if (json_is_string(value) && *key && !strchr(key, '='))
+	    environment_set(&reading->environment, key, json_string_value(value));
 }
 
 static void append_arguments(const struct reading *reading, const char *name, char **list,
@@ -143,7 +143,8 @@ static void set_identity(struct reading *reading)
 	if (order->cpu_milli > 0)
 		environment_set_number(environment, "GPU_SCHEDULER_CPU_MILLI", order->cpu_milli);
 	if (order->host_bytes > 0)
-		environment_set_number(environment, "GPU_SCHEDULER_MEMORY_BYTES", order->host_bytes);
+		environment_set_number(environment, "GPU_SCHEDULER_MEMORY_BYTES",
+		                       order->host_bytes);
 	if (order->max_runtime_ms > 0)
 		environment_set_number(environment, "GPU_SCHEDULER_MAX_RUNTIME_SECONDS",
 		                       order->max_runtime_ms / 1000);
@@ -198,8 +199,9 @@ static int64_t signal_of(const char *name)
 	static const struct {
 		const char *name;
 		int number;
-	} signals[] = { { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "INT", SIGINT },
-		        { "HUP", SIGHUP } };
+	} signals[] = {
+		{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "INT", SIGINT }, { "HUP", SIGHUP }
+	};
 
 	for (size_t i = 0; name && i < sizeof(signals) / sizeof(*signals); i++)
 		if (strcmp(name, signals[i].name) == 0 ||
@@ -225,8 +227,8 @@ static bool begin(struct reading *reading, struct error *error)
 	plan->spec.output = settings->output;
 	plan->spec.errors_apart = settings->errors_apart;
 	environment_set(environment, "PATH", DEFAULT_PATH);
-	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment, &reading->home,
-	                error))
+	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment,
+	                &reading->home, error))
 		return false;
 	set_variables(reading, "environment");
 	set_variables(reading, "secret_environment");
@@ -289,8 +291,8 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 	good = good && begin(&reading, error);
 	if (good) {
 		set_guard(&reading);
-		good = slot_command_plan(arena, settings, order, payload, &reading.environment, plan,
-		                         error);
+		good = slot_command_plan(arena, settings, order, payload, &reading.environment,
+		                         plan, error);
 		finish(&reading);
 	}
 	free(reading.environment.at);

@@ -12,7 +12,7 @@ struct run_settings {
 	const char *default_user; /* for tasks that name none, where the agent is root */
 	bool allow_root;          /* tasks may run as root */
 	const char *prolog, *epilog;
-	const char *guard; /* libgpuguard.so: preloaded into tasks with GPUs */
+	const char *guard;             /* libgpuguard.so: preloaded into tasks with GPUs */
 	const char *container_runtime; /* podman or docker; NULL: whichever is there */
 	int64_t pids, open_files;
 	struct output_limits output;
@@ -23,8 +23,8 @@ struct run_settings {
 /* What the payload of a task says, as far as this node reads it. */
 struct run_plan {
 	struct spec spec;
-	int64_t fake_memory_mib; /* of each GPU; -1: does not say */
-	int64_t fake_utilisation; /* thousandths; -1: does not say */
+	int64_t fake_memory_mib;     /* of each GPU; -1: does not say */
+	int64_t fake_utilisation;    /* thousandths; -1: does not say */
 	const char *checkpoint_path; /* changes when the task's work is safe; NULL: none */
 	int64_t notice_signal;       /* beside SIGTERM; 0: none */
 	const char *health_path;     /* slots: where it answers when it is ready */

@@ -148,7 +148,7 @@ static void fill_template(struct buffer *text, const char *template,
 			template = end + 1;
 			continue;
 		}
-		buffer_bytes(text, template++, 1);
+		buffer_bytes(text, template ++, 1);
 	}
 	buffer_text(text, "");
 }
@@ -190,8 +190,7 @@ static const char *build(const struct node_order *order, const struct slot_value
 
 bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
                        const struct node_order *order, const json_t *payload,
-                       struct environment *environment, struct run_plan *plan,
-                       struct error *error)
+                       struct environment *environment, struct run_plan *plan, struct error *error)
 {
 	struct slot_values values = { .model = order->model,
 		                      .kv_cache = order->kv_cache ? order->kv_cache : "",

@@ -11,7 +11,6 @@
  * on, which was free just now. What is the model's own fault becomes spec.failure. */
 bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
                        const struct node_order *order, const json_t *payload,
-                       struct environment *environment, struct run_plan *plan,
-                       struct error *error);
+                       struct environment *environment, struct run_plan *plan, struct error *error);
 
 #endif

@@ -147,8 +147,8 @@ static void ask_active(struct slot_watch *watch)
 	                                                              : NULL;
 
 	if (path)
-		watch->asking = http_get_start(watch->slots->loop, watch->slot.port, path, ANSWER_MS,
-		                               answered_active, watch);
+		watch->asking = http_get_start(watch->slots->loop, watch->slot.port, path,
+		                               ANSWER_MS, answered_active, watch);
 	else
 		look_later(watch);
 }

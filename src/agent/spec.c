@@ -17,7 +17,7 @@ struct spec_field {
 
 #define FIELD(kind, member)                                                                        \
 	{                                                                                          \
-		#member, kind, offsetof(struct spec, member)                                       \
+#member, kind, offsetof(struct spec, member)                                       \
 	}
 
 static const struct spec_field fields[] = {

@@ -16,10 +16,10 @@
  * texts end with NULL. */
 struct spec {
 	int64_t reservation_id;
-	char **arguments;   /* what is run; none: `failure` says why nothing is */
-	char **environment; /* NAME=value */
-	const char *script; /* run instead of arguments, which are its own; NULL: none */
-	const char *failure; /* the task's own fault: it ends with 127 and this as its output */
+	char **arguments;      /* what is run; none: `failure` says why nothing is */
+	char **environment;    /* NAME=value */
+	const char *script;    /* run instead of arguments, which are its own; NULL: none */
+	const char *failure;   /* the task's own fault: it ends with 127 and this as its output */
 	const char *directory; /* where it begins; NULL: / */
 	int64_t uid, gid;      /* -1: as the keeper */
 	int64_t groups[SPEC_GROUPS_MAX];

@@ -83,7 +83,8 @@ static bool read_journal(struct state *state, struct error *error)
 		memcpy(&head, bytes.data + at, sizeof(head));
 		size_t size = head.size == ERASED ? 0 : head.size;
 		const char *data = bytes.data + at + sizeof(head);
-		if (size > bytes.size - at - sizeof(head) || head.check != check_of(&head, data, size))
+		if (size > bytes.size - at - sizeof(head) ||
+		    head.check != check_of(&head, data, size))
 			break;
 		if (head.size == ERASED)
 			forget(state, head.key);
@@ -193,8 +194,8 @@ bool state_each(const struct state *state,
 {
 	for (size_t i = 0; i < state->values.capacity; i++) {
 		const struct value *value = state->values.entries[i].value;
-		if (value && !each(context, state->values.entries[i].key, value->data, value->size,
-		                   error))
+		if (value &&
+		    !each(context, state->values.entries[i].key, value->data, value->size, error))
 			return false;
 	}
 	return true;
@@ -296,7 +297,8 @@ int64_t state_lease(const struct state *state)
 {
 	int64_t until_ms = 0;
 
-	return pread(state->lease, &until_ms, sizeof(until_ms), 0) == sizeof(until_ms) ? until_ms : 0;
+	return pread(state->lease, &until_ms, sizeof(until_ms), 0) == sizeof(until_ms) ? until_ms
+	                                                                               : 0;
 }
 
 const char *state_directory(const struct state *state)

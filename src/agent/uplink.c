@@ -122,7 +122,8 @@ void uplink_write(struct uplink *link, const void *data, size_t size)
 	struct connection *connection = link->connection;
 	uv_stream_t *stream = (uv_stream_t *)&connection->socket;
 	uv_buf_t bytes = uv_buf_init((char *)data, (unsigned)size);
-	int done = uv_stream_get_write_queue_size(stream) == 0 ? uv_try_write(stream, &bytes, 1) : 0;
+	int done =
+	    uv_stream_get_write_queue_size(stream) == 0 ? uv_try_write(stream, &bytes, 1) : 0;
 
 	if (done == (int)size)
 		return;
@@ -156,7 +157,7 @@ static void received(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 		return;
 	if (size < 0) {
 		uplink_disconnect(link, size == UV_EOF ? "closed by the scheduler"
-		                                     : uv_strerror((int)size));
+		                                       : uv_strerror((int)size));
 		return;
 	}
 	bool good = link->tls ? uplink_tls_receive(link, buffer->base, (size_t)size, &error)

@@ -16,10 +16,10 @@ struct uplink_settings {
 	uv_loop_t *loop;
 	const char *const *addresses; /* HOST:PORT, [HOST]:PORT; ends with NULL */
 	bool tls;
-	const char *ca_file;               /* whom to trust; NULL: the system's */
-	const char *cert_file, *key_file;  /* who we are; NULL: nobody in particular */
-	const char *server_name;           /* in the certificate; NULL: the host of the address */
-	const char *token_file;            /* read at each connection; NULL: none */
+	const char *ca_file;              /* whom to trust; NULL: the system's */
+	const char *cert_file, *key_file; /* who we are; NULL: nobody in particular */
+	const char *server_name;          /* in the certificate; NULL: the host of the address */
+	const char *token_file;           /* read at each connection; NULL: none */
 	int64_t retry_least_ms, retry_most_ms;
 	void (*connected)(void *context);
 	void (*disconnected)(void *context, const char *reason);

@@ -190,8 +190,8 @@ bool uplink_http2_begin(struct uplink *link)
 	nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings, 2);
 	nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
 	                                      WINDOW_BYTES);
-	connection->stream = nghttp2_submit_request(connection->session, NULL, headers, count,
-	                                            &provider, NULL);
+	connection->stream =
+	    nghttp2_submit_request(connection->session, NULL, headers, count, &provider, NULL);
 	buffer_free(&authority);
 	buffer_free(&token);
 	return connection->stream > 0;
@@ -214,7 +214,8 @@ bool uplink_http2_receive(struct uplink *link, const void *data, size_t size, st
 	if (connection->link != link)
 		return true; /* given up by who was told; nothing is left to say */
 	if (taken < 0)
-		return error_set(error, ERROR_UNAVAILABLE, "what the scheduler sent is not HTTP/2: %s",
+		return error_set(error, ERROR_UNAVAILABLE,
+		                 "what the scheduler sent is not HTTP/2: %s",
 		                 nghttp2_strerror((int)taken));
 	if (connection->stream < 0)
 		return explain_end(connection, error);

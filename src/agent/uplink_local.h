@@ -8,7 +8,13 @@
 #include "agent/uplink.h"
 #include "wire/grpc_frame.h"
 
-enum uplink_stage { UPLINK_WAITING, UPLINK_RESOLVING, UPLINK_CONNECTING, UPLINK_SECURING, UPLINK_OPEN };
+enum uplink_stage {
+	UPLINK_WAITING,
+	UPLINK_RESOLVING,
+	UPLINK_CONNECTING,
+	UPLINK_SECURING,
+	UPLINK_OPEN
+};
 
 /* One try to connect. It outlives its end until libuv has closed its socket. */
 struct connection {

@@ -41,7 +41,8 @@ static bool become(const struct run_settings *settings, const char *name,
 		if (!name || (entry && entry->pw_uid == geteuid()))
 			return true;
 		return error_set(error, ERROR_FORBIDDEN,
-		                 "the agent does not run as root and cannot become the user %s", name);
+		                 "the agent does not run as root and cannot become the user %s",
+		                 name);
 	}
 	if (!entry)
 		return error_set(error, ERROR_NOT_FOUND, "there is no user %s on node %s",
@@ -72,7 +73,8 @@ bool user_apply(const struct run_settings *settings, const char *name, struct sp
 		environment_set(environment, "USER", entry->pw_name);
 		environment_set(environment, "LOGNAME", entry->pw_name);
 		environment_set(environment, "HOME", entry->pw_dir);
-		environment_set(environment, "SHELL", *entry->pw_shell ? entry->pw_shell : "/bin/sh");
+		environment_set(environment, "SHELL",
+		                *entry->pw_shell ? entry->pw_shell : "/bin/sh");
 		*home = arena_string(environment->arena, entry->pw_dir);
 	}
 	free(bytes);

@@ -437,7 +437,8 @@ void works_warn(struct works *works, int64_t reservation_id, const char *message
 	log_at(LOG_WARNING, "a work uses more than it reserved",
 	       LOG_NUMBER("reservation", reservation_id), LOG_TEXT("reason", message));
 	if (!process || !process->plan.spec.output_directory ||
-	    !output_open(&writer, process->plan.spec.output_directory, STREAM_OUTPUT, &limits, NULL))
+	    !output_open(&writer, process->plan.spec.output_directory, STREAM_OUTPUT, &limits,
+	                 NULL))
 		return;
 	buffer_print(&line, "gpu-agent: warning: %s\n", message);
 	output_append(&writer, line.data, line.size);

@@ -32,8 +32,7 @@ void works_free(struct works *works);
  * caller, texts are constant. */
 struct found *works_found(struct works *works, int64_t *count);
 /* Watches one of them from now on; its order is copied. */
-void works_adopt(struct works *works, const struct node_order *order,
-                 const struct kept_work *kept);
+void works_adopt(struct works *works, const struct node_order *order, const struct kept_work *kept);
 /* What is left of works that nobody knows any more is removed. */
 void works_sweep(struct works *works);
 

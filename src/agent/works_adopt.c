@@ -117,12 +117,12 @@ static void recall_plan(struct work_process *process)
 	struct works *works = process->works;
 	struct error error = { 0 };
 	bool slot = process->order->kind == ORDER_LOAD;
-	char *output = works_output_directory(works->settings.state_directory,
-	                                      process->reservation_id, process->order->job_id,
-	                                      process->order->task);
+	char *output =
+	    works_output_directory(works->settings.state_directory, process->reservation_id,
+	                           process->order->job_id, process->order->task);
 
-	(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run, process->order,
-	                                       &process->plan, &error);
+	(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run,
+	                                       process->order, &process->plan, &error);
 	process->plan.spec.output_directory = arena_string(&process->arena, output);
 	free(output);
 	if (slot) {
@@ -150,7 +150,8 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 	process->started = true;
 	process->exited = process->status.exited;
 	process->gone = kept->gone;
-	int keeper = open_process(process->status.keeper), first = open_process(process->status.pid);
+	int keeper = open_process(process->status.keeper),
+	    first = open_process(process->status.pid);
 	if (keeper >= 0)
 		process->keeper_end = works_watch(process, keeper, keeper_ended);
 	if (first >= 0)

@@ -26,7 +26,7 @@ struct work_process {
 	struct watched *report, *keeper_end, *first_end;
 	struct buffer said; /* by the report, no whole line yet */
 	bool started, refused, exited, gone;
-	uv_timer_t *look; /* for processes that are left when the keeper is not */
+	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
 };
 

@@ -53,7 +53,8 @@ int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers,
 	int64_t id = cgroups_of_process(cgroups, pid);
 
 	for (int i = 0; id == 0 && i < PARENTS_MAX && pid > 1; i++) {
-		for (size_t at = 0; at < keepers->size && id == 0; at += sizeof(struct work_keeper)) {
+		for (size_t at = 0; at < keepers->size && id == 0;
+		     at += sizeof(struct work_keeper)) {
 			struct work_keeper keeper;
 			memcpy(&keeper, keepers->data + at, sizeof(keeper));
 			if (keeper.keeper == pid)
@@ -131,9 +132,9 @@ bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t
 		const struct work_process *process = works->list[i];
 		if (!process->order || process->gone)
 			continue;
-		if (reservation_id > 0 ? process->reservation_id == reservation_id
-		                       : process->order->job_id == job_id &&
-		                             process->order->task == task)
+		if (reservation_id > 0
+		        ? process->reservation_id == reservation_id
+		        : process->order->job_id == job_id && process->order->task == task)
 			return true;
 	}
 	return false;

@@ -155,9 +155,9 @@ static void perform(struct stub_node *node, struct session_outputs *outputs)
 	for (size_t i = 0; i < outputs->count; i++) {
 		struct session_output *output = &outputs->at[i];
 		if (output->kind == SESSION_SEND)
-			send_envelope(node, &(struct envelope){ .kind = ENVELOPE_MESSAGE,
-			                                        .message = { output->data,
-			                                                     output->size } });
+			send_envelope(
+			    node, &(struct envelope){ .kind = ENVELOPE_MESSAGE,
+			                              .message = { output->data, output->size } });
 		else if (output->kind == SESSION_COMMAND && output->change > 0)
 			session_stored(node->session, now_ms(), output->connection, output->change,
 			               outputs);
@@ -429,12 +429,12 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		stub.policy.lease_ms = atoll(argv[2]);
 	stub.loop = loop_new(&limits);
-	struct listener *listener =
-	    listener_open(stub.loop,
-	                  &(struct listener_options){ .address = "127.0.0.1",
-	                                              .port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 0),
-	                                              .handler = &handler },
-	                  &error);
+	struct listener *listener = listener_open(
+	    stub.loop,
+	    &(struct listener_options){ .address = "127.0.0.1",
+	                                .port = (uint16_t)(argc > 1 ? atoi(argv[1]) : 0),
+	                                .handler = &handler },
+	    &error);
 	if (!listener) {
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
