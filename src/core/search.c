@@ -112,7 +112,7 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 /* All nodes at once: the best of the board, and those that it leaves out. */
 static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
 {
-	const struct board *board = finding->scorer.board;
+	struct board *board = finding->scorer.board;
 	size_t slot;
 
 	look_at_promised(sched, search, finding);
