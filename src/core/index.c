@@ -242,11 +242,8 @@ static unsigned look(struct index *index, struct node *node, const struct config
 
 static void set_version(struct index *index, struct node *node, uint64_t version)
 {
-	uint64_t number = index->changes++;
-
 	node->version = version;
-	index->changed[number % INDEX_CHANGES] = node->slot;
-	index->changed_at[node->slot] = number;
+	changes_note(&index->changes, (size_t)node->slot);
 }
 
 static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
@@ -289,11 +286,9 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	each_set(index, clear_set, cluster->node_count);
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
-	index->changes += INDEX_CHANGES + 1; /* more than anyone can follow */
+	changes_begin(&index->changes, cluster->node_count);
 	index->touches++;
 	index->views = memory_resize(index->views, cluster->node_count * sizeof(*index->views));
-	index->changed_at =
-	    memory_resize(index->changed_at, cluster->node_count * sizeof(*index->changed_at));
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;
@@ -334,7 +329,7 @@ void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
 	free(index->views);
-	free(index->changed_at);
+	changes_free(&index->changes);
 	*index = (struct index){ 0 };
 }
 
