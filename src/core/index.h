@@ -17,6 +17,8 @@
 #define INDEX_CPU_LEVELS 32   /* one to a doubling, from one thousandth of a core */
 #define INDEX_MILLI_LEVELS 41 /* every 25 thousandths */
 
+struct part;
+
 struct index {
 	struct bitset open;                      /* nodes that take anything new */
 	struct bitset releasing;                 /* of those, with memory coming back */
@@ -44,6 +46,10 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 /* After any change to a node's books or facts: gives it a new version if the
  * policy may choose otherwise because of it. */
 void index_touch(struct index *index, struct node *node, const struct config_record *config);
+/* The same where no GPUs are concerned but those of the parts: most changes are of
+ * one GPU among eight. */
+void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
+                       const struct config_record *config);
 /* The same when a plan is undone: the old versions are right again. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version);
