@@ -27,6 +27,7 @@ void view_make(struct node_view *view, const struct node *node)
 	view->host_bytes = min64(has->host_now, has->host_later);
 	view->cpu_now_milli = has->cpu_now;
 	view->cpu_total_milli = node->r.cpu_milli;
+	view->free_milli = 0;
 	view->mix = 0;
 	view->whole = has->whole;
 	view->gpu_count = (int16_t)node->gpu_count;
@@ -36,6 +37,7 @@ void view_make(struct node_view *view, const struct node *node)
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu_summary *gpu = &node->gpus[i]->summary;
 		add_gpu(view, gpu);
+		view->free_milli += gpu->free_milli;
 		view->plain = view->plain && gpu->whole == (gpu->free_milli == WHOLE_GPU);
 	}
 }
@@ -44,7 +46,8 @@ bool view_equal(const struct node_view *a, const struct node_view *b)
 {
 	return a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
 	       a->cpu_now_milli == b->cpu_now_milli && a->cpu_total_milli == b->cpu_total_milli &&
-	       a->whole == b->whole && a->gpu_count == b->gpu_count && a->open == b->open &&
-	       a->plain == b->plain && a->kind_count == b->kind_count &&
+	       a->free_milli == b->free_milli && a->whole == b->whole &&
+	       a->gpu_count == b->gpu_count && a->open == b->open && a->plain == b->plain &&
+	       a->kind_count == b->kind_count &&
 	       memcmp(a->kinds, b->kinds, (size_t)a->kind_count * sizeof(a->kinds[0])) == 0;
 }

@@ -9,9 +9,12 @@
 struct node_view {
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
 	int64_t cpu_now_milli, cpu_total_milli;
-	uint64_t mix; /* the version of the mix by which it has its fragmentation; 0: none */
+	int64_t free_milli; /* thousandths of all its GPUs that are free */
+	/* By the version of the mix that `mix` is; 0: not known. */
+	uint64_t mix;
 	int64_t fragmentation;
-	int32_t whole; /* GPUs that could be given whole */
+	uint8_t levels[GPUS_PER_NODE_MAX]; /* of `kinds` */
+	int32_t whole;                     /* GPUs that could be given whole */
 	int16_t gpu_count;
 	bool open;
 	bool plain; /* GPUs that could be given whole are those that are free to the last MiB */
