@@ -83,9 +83,10 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 {
 	struct job *job = search->job;
 	size_t mark = plan_mark(sched);
-	struct reservation **placed = memory_alloc((size_t)tasks * sizeof(*placed));
+	struct reservation *placed[TASKS_MAX];
 	int count = 0;
 
+	INVARIANT(tasks <= TASKS_MAX);
 	for (int task = 0; task < job->r.tasks && count < tasks; task++) {
 		if (!task_needs_place(search, &job->tasks[task]))
 			continue;
@@ -96,7 +97,6 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 	}
 	if (count == tasks && count > 1)
 		number_by_place(job, placed, count);
-	free(placed);
 	if (count == tasks)
 		return true;
 	plan_rollback(sched, mark);
