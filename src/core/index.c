@@ -304,7 +304,9 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	index->releasing_count = 0;
 	changes_begin(&index->changes, cluster->node_count);
 	index->touches++;
-	index->views = memory_resize(index->views, cluster->node_count * sizeof(*index->views));
+	size_t views_size = cluster->node_count * sizeof(*index->views);
+	free(index->views);
+	index->views = memory_pages(&views_size);
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;

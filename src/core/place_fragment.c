@@ -69,7 +69,7 @@ static int64_t fit_of(const struct node_view *view, const struct mix_row *row)
 
 	for (int i = 0; i < view->kind_count; i++)
 		fit += (int64_t)(view->kinds[i].free_milli * view->kinds[i].times) *
-		       row->single[view->levels[i]];
+		       row->single[view->kinds[i].level];
 	return fit;
 }
 
@@ -79,7 +79,7 @@ static void look_with(const struct mix *mix, struct node_view *view)
 	const struct mix_row row = mix_row(mix, view->cpu_now_milli);
 
 	for (int i = 0; i < view->kind_count; i++)
-		view->levels[i] = mix->weights.level[view->kinds[i].free_milli];
+		view->kinds[i].level = mix->weights.level[view->kinds[i].free_milli];
 	view->fragmentation =
 	    mix_row_fragmentation(&row, view->free_milli, view->whole, fit_of(view, &row));
 	view->mix = mix->version;
@@ -111,7 +111,7 @@ static int64_t score_fraction(const struct mix *mix, const struct node_view *vie
 		int32_t left = milli > fraction ? milli - fraction : 0;
 		if (view->kinds[i].takes_milli < fraction)
 			continue;
-		int64_t fit = leaving->fit - (int64_t)milli * single[view->levels[i]] +
+		int64_t fit = leaving->fit - (int64_t)milli * single[view->kinds[i].level] +
 		              (int64_t)left * single[mix->weights.level[left]];
 		best = min64(best, score_of(view, leaving, view->free_milli - milli + left,
 		                            view->whole - (milli == WHOLE_GPU), fit));
