@@ -10,8 +10,9 @@
 /* A score for each of the numbers 0 .. count - 1. Neighbours meet in groups, and
  * the winners of all groups meet each other when someone asks who is the best.
  * low[g] is the lowest score of group g, unless that is stale: scores change more
- * often than anyone asks, so a group whose winner got worse plays again only when
- * someone does. Zero-initialised has none. */
+ * often than anyone asks, so a group plays again only when someone does, rather than
+ * with every change, of which nobody can foretell who wins. Zero-initialised has
+ * none. */
 #define TOURNAMENT_GROUP 8
 #define TOURNAMENT_NONE INT64_MAX /* the score of one that does not take part */
 struct tournament {
@@ -27,14 +28,8 @@ void tournament_free(struct tournament *tournament);
 /* Sets the score of a number, which must be below `count`. */
 static inline void tournament_put(struct tournament *tournament, size_t number, int64_t score)
 {
-	size_t group = number / TOURNAMENT_GROUP;
-	int64_t before = tournament->score[number], *low = &tournament->low[group];
-
 	tournament->score[number] = score;
-	if (score < *low)
-		*low = score;
-	else if (before == *low)
-		bitset_add(&tournament->stale, group);
+	bitset_add(&tournament->stale, number / TOURNAMENT_GROUP);
 }
 /* The lowest score, or TOURNAMENT_NONE; and the lowest number that has it. */
 int64_t tournament_best(struct tournament *tournament, size_t *number);

@@ -101,12 +101,13 @@ static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 {
 	struct board *board = scorer->board;
 	uint64_t may_fit = candidates(scorer, w);
+	uint64_t gone = nodes & board->fitting.word[w] & ~may_fit;
 
-	nodes &= may_fit | board->fitting.word[w];
-	for (; nodes; nodes &= nodes - 1) {
-		int bit = __builtin_ctzll(nodes);
-		size_t slot = w * 64 + (size_t)bit;
-		put(board, slot, may_fit >> bit & 1 ? score_anew(scorer, slot) : TOURNAMENT_NONE);
+	for (; gone; gone &= gone - 1)
+		put(board, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
+	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
+		size_t slot = w * 64 + (size_t)__builtin_ctzll(nodes);
+		put(board, slot, score_anew(scorer, slot));
 	}
 }
 
