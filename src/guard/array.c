@@ -23,7 +23,8 @@ static size_t channel_bits(int format)
 	case 0x09: /* signed 16 bit */
 	case 0x10: /* half */
 		return 16;
-	default: return 32;
+	default:
+		return 32;
 	}
 }
 
@@ -63,8 +64,7 @@ static bool begin(struct charge *charge, const struct shape *shape)
 /* Remembers an array that was made; if it cannot be, destroys it. */
 static CUresult finish(const struct charge *charge, CUresult result, CUarray *array)
 {
-	if (result == CUDA_SUCCESS &&
-	    charge_keep(charge, TRACK_ARRAY, (uint64_t)(uintptr_t)*array))
+	if (result == CUDA_SUCCESS && charge_keep(charge, TRACK_ARRAY, (uint64_t)(uintptr_t)*array))
 		return result;
 	charge_cancel(charge);
 	if (result != CUDA_SUCCESS)

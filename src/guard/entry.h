@@ -23,16 +23,15 @@ void *entry_real(enum entry_number number);
 #define REAL(symbol) ((__typeof__(&(symbol)))entry_real(ENTRY_##symbol))
 
 /* Calls the driver's own function, or gives `missing` where there is none. */
-#define CALL_OR(missing, symbol, ...)                                                              \
-	(REAL(symbol) != NULL ? REAL(symbol)(__VA_ARGS__) : (missing))
+#define CALL_OR(missing, symbol, ...) (REAL(symbol) != NULL ? REAL(symbol)(__VA_ARGS__) : (missing))
 #define CALL(symbol, ...) CALL_OR(CUDA_ERROR_NOT_SUPPORTED, symbol, __VA_ARGS__)
 
 /* Whether the guard stands in for the function of that name. */
 bool entry_is_wrapped(const char *symbol);
 
 /* What a look-up of `symbol` by name is given, when the driver's own answer would be
- * `real`: our function if the guard stands in for it, otherwise `real`. NULL for a
- * name of ours that the loaded driver does not have. */
+ * `real`: our function if the guard stands in for it and has something to guard,
+ * otherwise `real`. NULL for a name of ours that no loaded driver has. */
 void *entry_for_symbol(const char *symbol, void *real);
 
 /* The same for cuGetProcAddress, which knows functions by name and version. */

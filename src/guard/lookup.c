@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "entry.h"
-#include "state.h"
 #include "symbol.h"
 
 /* `decided`: `address` is the answer. Otherwise the real function, of which
@@ -24,8 +23,9 @@ struct lookup_answer {
 
 __attribute__((visibility("hidden"))) struct lookup_answer lookup_dlsym(void *handle,
                                                                         const char *name);
-__attribute__((visibility("hidden"))) struct lookup_answer
-lookup_dlvsym(void *handle, const char *name, const char *version);
+__attribute__((visibility("hidden"))) struct lookup_answer lookup_dlvsym(void *handle,
+                                                                         const char *name,
+                                                                         const char *version);
 
 static void *find_real(_Atomic(void *) *kept, const char *name)
 {
@@ -42,8 +42,9 @@ static void *find_real(_Atomic(void *) *kept, const char *name)
 
 static bool may_be_ours(const char *name)
 {
-	return name != NULL && ((name[0] == 'c' && name[1] == 'u') || strncmp(name, "nvml", 4) == 0) &&
-	       entry_is_wrapped(name) && state_active();
+	return name != NULL &&
+	       ((name[0] == 'c' && name[1] == 'u') || strncmp(name, "nvml", 4) == 0) &&
+	       entry_is_wrapped(name);
 }
 
 struct lookup_answer lookup_dlsym(void *handle, const char *name)

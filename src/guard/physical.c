@@ -229,8 +229,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	    CALL(cuMemGetAllocationPropertiesFromHandle, &properties, *handle) != CUDA_SUCCESS)
 		return result;
 	struct charge charge = { .gpu = location_gpu(properties.location) };
-	uint64_t key =
-	    type == CU_MEM_HANDLE_TYPE_FABRIC ? charge_handle_key(shareable, 64) : 0;
+	uint64_t key = type == CU_MEM_HANDLE_TYPE_FABRIC ? charge_handle_key(shareable, 64) : 0;
 	struct track_item item;
 	if (track_refer(TRACK_HANDLE, *handle, 1, &item) > 0) {
 		(void)track_refer(TRACK_OBJECT, item.owner, 1, &item);

@@ -13,6 +13,9 @@
 
 enum { POOLS_MAX = 1024 };
 
+/* Pools grow by pieces of so much. */
+#define PIECE_BYTES ((int64_t)32 << 20)
+
 /* One pool of this process. `charged_bytes` is on the books; after a look at the pool
  * it is what the pool holds, and never less than what is in use. */
 struct pool {
@@ -58,11 +61,10 @@ static struct pool *add(const struct pool *added)
 static int64_t held_bytes(const struct pool *pool)
 {
 	uint64_t bytes = 0;
-	CUresult result =
-	    pool->graphs ? CALL(cuDeviceGetGraphMemAttribute, pool->device,
-	                        CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes)
-	                 : CALL(cuMemPoolGetAttribute, pool->handle,
-	                        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+	CUresult result = pool->graphs ? CALL(cuDeviceGetGraphMemAttribute, pool->device,
+	                                      CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes)
+	                               : CALL(cuMemPoolGetAttribute, pool->handle,
+	                                      CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
 	return result == CUDA_SUCCESS && bytes <= INT64_MAX ? (int64_t)bytes : -1;
 }
 
@@ -89,12 +91,11 @@ static void settle(const struct member *member, struct pool *pool)
 static bool will_shrink(const struct pool *pool)
 {
 	uint64_t keep_bytes = 0;
-	return pool->gpu >= 0 &&
-	       (pool->graphs || (pool->charged_bytes > pool->live_bytes &&
-	                         CALL(cuMemPoolGetAttribute, pool->handle,
-	                              CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_bytes) ==
-	                             CUDA_SUCCESS &&
-	                         (int64_t)keep_bytes < pool->charged_bytes));
+	return pool->gpu >= 0 && (pool->graphs || (pool->charged_bytes > pool->live_bytes &&
+	                                           CALL(cuMemPoolGetAttribute, pool->handle,
+	                                                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+	                                                &keep_bytes) == CUDA_SUCCESS &&
+	                                           (int64_t)keep_bytes < pool->charged_bytes));
 }
 
 void pool_synchronized(void)
@@ -195,20 +196,29 @@ void pool_trimmed(CUmemoryPool handle)
 	mutex_unlock(&pools_mutex);
 }
 
+/* What the pool will take from the GPU to hand out so much: whole pieces. */
+static int64_t growth_bytes(const struct pool *pool, int64_t bytes)
+{
+	int64_t live_bytes = pool->live_bytes + bytes;
+	if (live_bytes <= pool->charged_bytes)
+		return 0;
+	return (live_bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES - pool->charged_bytes;
+}
+
 /* Charges the part of the bytes that the pool does not hold yet, as far as we know. */
 static bool take_growth(const struct member *member, struct pool *pool, struct pool_charge *charge)
 {
-	int64_t more_bytes = pool->live_bytes + charge->bytes - pool->charged_bytes;
+	int64_t more_bytes = growth_bytes(pool, charge->bytes);
 	charge->grew = more_bytes > 0;
 	if (more_bytes > 0 && !budget_take(member, pool->gpu, more_bytes)) {
 		reclaim(member, pool->gpu);
-		more_bytes = pool->live_bytes + charge->bytes - pool->charged_bytes;
+		more_bytes = growth_bytes(pool, charge->bytes);
 		if (more_bytes > 0 && !budget_take(member, pool->gpu, more_bytes)) {
 			budget_refuse(member, pool->gpu, more_bytes);
 			return false;
 		}
 	}
-	pool->charged_bytes += more_bytes > 0 ? more_bytes : 0;
+	pool->charged_bytes += more_bytes;
 	pool->live_bytes += charge->bytes;
 	return true;
 }
@@ -247,8 +257,8 @@ bool pool_end(const struct pool_charge *charge, bool made)
 	if (!made || charge->grew)
 		settle(member, pool);
 	if (made && charge->grew && !budget_fits(member->segment, (uint32_t)pool->gpu, 0)) {
-		/* A pool takes memory in pieces, and so may have taken more than was asked
-		 * for. What others hold idle may make up for that. */
+		/* The pool has taken more than pieces of that size. What others hold idle
+		 * may make up for it. */
 		reclaim(member, pool->gpu);
 		within = budget_fits(member->segment, (uint32_t)pool->gpu, 0);
 	}

@@ -170,8 +170,8 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuCtxSynchronize(void)
 {
-	CUresult result = REAL(cuCtxSynchronize) != NULL ? REAL(cuCtxSynchronize)()
-	                                                 : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result =
+	    REAL(cuCtxSynchronize) != NULL ? REAL(cuCtxSynchronize)() : CUDA_ERROR_NOT_SUPPORTED;
 	pool_synchronized();
 	return result;
 }

@@ -61,7 +61,8 @@ static bool read_limit(struct options *options, const char *text, struct error *
 	int64_t bytes;
 	if (!size_parse(equals != NULL ? equals + 1 : text, &bytes))
 		return error_set(error, ERROR_INVALID,
-		                 "--limit %s: a size is a number with K, M, G or T, as in 20G", text);
+		                 "--limit %s: a size is a number with K, M, G or T, as in 20G",
+		                 text);
 	if (equals == NULL) {
 		options->others_bytes = bytes;
 		return true;

@@ -64,8 +64,8 @@ struct segment {
 	_Atomic(uint32_t) lock;    /* 0: free; otherwise the holder's place + 1 */
 	_Atomic(uint32_t) waiters; /* how many sleep until it is free */
 	_Atomic(uint32_t) gpu_count;
-	_Atomic(uint32_t) process_end;         /* no place from here on was ever taken */
-	_Atomic(int64_t) others_limit_bytes;   /* on GPUs that are not listed: 0, no memory at all */
+	_Atomic(uint32_t) process_end;       /* no place from here on was ever taken */
+	_Atomic(int64_t) others_limit_bytes; /* on GPUs that are not listed: 0, no memory at all */
 	_Atomic(int64_t) others_context_bytes; /* what a context there is expected to take */
 	struct segment_gpu gpus[SEGMENT_GPUS_MAX];
 	struct segment_process processes[SEGMENT_PROCESSES_MAX];

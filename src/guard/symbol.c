@@ -30,8 +30,8 @@ static bool read_tables(const struct dl_phdr_info *object, struct tables *tables
 	const ElfW(Dyn) *dynamic = NULL;
 	for (int i = 0; i < object->dlpi_phnum; i++) {
 		if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			dynamic = (const ElfW(Dyn) *)(object->dlpi_addr +
-			                              object->dlpi_phdr[i].p_vaddr);
+			dynamic =
+			    (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
 	}
 	if (dynamic == NULL)
 		return false;
@@ -39,12 +39,23 @@ static bool read_tables(const struct dl_phdr_info *object, struct tables *tables
 	for (; dynamic->d_tag != DT_NULL; dynamic++) {
 		const void *table = address_of(object, dynamic->d_un.d_ptr);
 		switch (dynamic->d_tag) {
-		case DT_STRTAB: tables->strings = table; break;
-		case DT_SYMTAB: tables->symbols = table; break;
-		case DT_GNU_HASH: tables->hashes = table; break;
-		case DT_VERSYM: tables->versions = table; break;
-		case DT_SONAME: own_name = dynamic->d_un.d_val; break;
-		default: break;
+		case DT_STRTAB:
+			tables->strings = table;
+			break;
+		case DT_SYMTAB:
+			tables->symbols = table;
+			break;
+		case DT_GNU_HASH:
+			tables->hashes = table;
+			break;
+		case DT_VERSYM:
+			tables->versions = table;
+			break;
+		case DT_SONAME:
+			own_name = dynamic->d_un.d_val;
+			break;
+		default:
+			break;
 		}
 	}
 	if (tables->strings == NULL || own_name == 0)

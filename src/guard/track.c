@@ -45,9 +45,8 @@ static void put(const struct track_item *item)
 static bool grow(void)
 {
 	size_t capacity = table.capacity > 0 ? table.capacity * 2 : FIRST_CAPACITY;
-	struct track_item *items =
-	    mmap(NULL, capacity * sizeof *items, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct track_item *items = mmap(NULL, capacity * sizeof *items, PROT_READ | PROT_WRITE,
+	                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (items == MAP_FAILED)
 		return false;
 	struct track_item *before = table.items;

@@ -14,7 +14,7 @@ enum track_kind {
 	TRACK_POINTER,  /* a device pointer: freed by cuMemFree or cuMemFreeAsync */
 	TRACK_ARRAY,
 	TRACK_MIPMAP,
-	TRACK_IMPORT,  /* a device pointer that another process exported */
+	TRACK_IMPORT, /* a device pointer that another process exported */
 	TRACK_EXTERNAL,
 	TRACK_HANDLE,  /* of physical memory */
 	TRACK_MAPPING, /* an address range where physical memory is mapped */

@@ -278,12 +278,12 @@ static void the_start_and_end_of_a_process_are_read_whatever_its_name(void **sta
 	                               &stat));
 	assert_int_equal(stat.start_ticks, 987);
 	assert_false(stat.ended);
-	assert_true(process_parse_stat("7 (x) Z 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 988 1",
-	                               &stat));
+	assert_true(
+	    process_parse_stat("7 (x) Z 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 988 1", &stat));
 	assert_true(stat.ended);
 	/* Its first thread has ended, two others have not. */
-	assert_true(process_parse_stat("7 (x) Z 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 988 1",
-	                               &stat));
+	assert_true(
+	    process_parse_stat("7 (x) Z 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 988 1", &stat));
 	assert_false(stat.ended);
 	assert_false(process_parse_stat("", &stat));
 	assert_false(process_parse_stat("7 (x", &stat));

@@ -31,8 +31,7 @@ static CUresult take_pitch_v1(int64_t bytes, uint64_t *handle)
 {
 	CUdeviceptr_v1 pointer = 0;
 	unsigned int pitch;
-	CUresult result =
-	    cuMemAllocPitch(&pointer, &pitch, 1024, (unsigned int)(bytes / 1024), 4);
+	CUresult result = cuMemAllocPitch(&pointer, &pitch, 1024, (unsigned int)(bytes / 1024), 4);
 	*handle = pointer;
 	return result;
 }
@@ -330,8 +329,8 @@ static void sizes_count_as_the_driver_takes_them(void **state)
 	struct fixture *fixture = *state;
 	const struct {
 		int64_t asked, counted;
-	} sizes[] = { { 1, 512 }, { 513, 1024 }, { MIB, MIB }, { MIB + 1, 2 * MIB },
-		      { 2 * MIB, 2 * MIB }, { 3 * MIB, 4 * MIB } };
+	} sizes[] = { { 1, 512 },           { 513, 1024 },        { MIB, MIB },
+		      { MIB + 1, 2 * MIB }, { 2 * MIB, 2 * MIB }, { 3 * MIB, 4 * MIB } };
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		uint64_t handle;
 		assert_int_equal(take_plain(sizes[i].asked, &handle), CUDA_SUCCESS);

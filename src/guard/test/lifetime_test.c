@@ -97,9 +97,9 @@ static CUmemoryPool make_pool(uint64_t keep_bytes)
 		                      .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemoryPool pool;
 	assert_int_equal(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
-	assert_int_equal(DRIVER(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-	                                               &keep_bytes),
-	                 CUDA_SUCCESS);
+	assert_int_equal(
+	    DRIVER(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_bytes),
+	    CUDA_SUCCESS);
 	return pool;
 }
 
@@ -151,6 +151,20 @@ static void a_pool_whose_pieces_are_over_the_limit_is_refused(void **state)
 	assert_int_equal(DRIVER(standin_used)(0), 0);
 	assert_int_equal(cuMemAllocAsync(&pointer, (size_t)(30 * MIB), NULL), CUDA_SUCCESS);
 	assert_int_equal(fixture_used(fixture, 0), 32 * MIB);
+}
+
+static void a_pool_that_takes_more_than_was_expected_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	CUdeviceptr pointer;
+	setenv("STANDIN_PIECE", "83886080", 1);
+	assert_int_equal(cuMemAllocAsync(&pointer, (size_t)(40 * MIB), NULL),
+	                 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 0);
+	assert_int_equal(fixture_refusals(fixture, 0), 1);
+	assert_int_equal(DRIVER(standin_used)(0), 0);
+	unsetenv("STANDIN_PIECE");
 }
 
 static void a_destroyed_pool_is_charged_for_what_is_still_in_use(void **state)
@@ -317,6 +331,7 @@ int main(void)
 		TEST(what_a_pool_keeps_is_used_again_without_a_new_charge),
 		TEST(what_pools_hold_idle_is_taken_back_before_anything_is_refused),
 		TEST(a_pool_whose_pieces_are_over_the_limit_is_refused),
+		TEST(a_pool_that_takes_more_than_was_expected_is_refused),
 		TEST(a_destroyed_pool_is_charged_for_what_is_still_in_use),
 		TEST(a_stream_of_another_device_takes_from_that_device),
 		TEST(memory_of_a_graph_counts_once_it_was_launched),

@@ -90,15 +90,9 @@ static struct watch_gpu gpu_of(const struct task *task)
 static void each_route_to_the_driver_leads_through_the_guard(void **state)
 {
 	struct task *task = *state;
-	const char *const routes[] = { "dlsym",
-		                       "dlvsym",
-		                       "default",
-		                       "proc_address",
-		                       "proc_address_v2",
-		                       "proc_address_of_itself",
-		                       "private",
-		                       "first_version",
-		                       "stream_per_thread",
+	const char *const routes[] = { "dlsym",        "dlvsym",          "default",
+		                       "proc_address", "proc_address_v2", "proc_address_of_itself",
+		                       "private",      "first_version",   "stream_per_thread",
 		                       "opened_again" };
 	int64_t refusals = 0;
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
@@ -188,7 +182,8 @@ static void nothing_is_exported_but_what_the_guard_stands_in_for(void **state)
 		if (sscanf(line, "%*s %*s %255s", name) != 1)
 			continue;
 		count++;
-		if (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvmlDeviceGetMemoryInfo", 23) != 0 &&
+		if (strncmp(name, "cu", 2) != 0 &&
+		    strncmp(name, "nvmlDeviceGetMemoryInfo", 23) != 0 &&
 		    strcmp(name, "dlsym") != 0 && strcmp(name, "dlvsym") != 0)
 			fail_msg("%s can be seen from outside", name);
 	}

@@ -32,8 +32,8 @@ struct board {
 
 static struct board *make_board(void)
 {
-	struct board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
-	                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct board *board =
+	    mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(board != MAP_FAILED);
 	return board;
 }
@@ -129,22 +129,31 @@ static CUresult take_random(struct held *held, uint64_t *random, CUdevice device
 	CUDA_ARRAY_DESCRIPTOR shape = { 1024, bytes / 4096 + 1, 0x20, 1 };
 	held->way = (int)random_below(random, WAYS);
 	switch (held->way) {
-	case 0: return cuMemAlloc_v2((CUdeviceptr *)&held->handle, bytes);
-	case 1: return cuMemAllocAsync((CUdeviceptr *)&held->handle, bytes, NULL);
-	case 2: return cuMemCreate((CUmemGenericAllocationHandle *)&held->handle, bytes,
-	                           &properties, 0);
-	case 3: return cuArrayCreate_v2((CUarray *)&held->handle, &shape);
-	default: return cuMemAllocManaged((CUdeviceptr *)&held->handle, bytes, 1);
+	case 0:
+		return cuMemAlloc_v2((CUdeviceptr *)&held->handle, bytes);
+	case 1:
+		return cuMemAllocAsync((CUdeviceptr *)&held->handle, bytes, NULL);
+	case 2:
+		return cuMemCreate((CUmemGenericAllocationHandle *)&held->handle, bytes,
+		                   &properties, 0);
+	case 3:
+		return cuArrayCreate_v2((CUarray *)&held->handle, &shape);
+	default:
+		return cuMemAllocManaged((CUdeviceptr *)&held->handle, bytes, 1);
 	}
 }
 
 static CUresult give(const struct held *held)
 {
 	switch (held->way) {
-	case 1: return cuMemFreeAsync(held->handle, NULL);
-	case 2: return cuMemRelease(held->handle);
-	case 3: return cuArrayDestroy((CUarray)(uintptr_t)held->handle);
-	default: return cuMemFree_v2(held->handle);
+	case 1:
+		return cuMemFreeAsync(held->handle, NULL);
+	case 2:
+		return cuMemRelease(held->handle);
+	case 3:
+		return cuArrayDestroy((CUarray)(uintptr_t)held->handle);
+	default:
+		return cuMemFree_v2(held->handle);
 	}
 }
 
@@ -392,8 +401,8 @@ static int import(struct fixture *fixture, struct board *board, int number)
 		return 2;
 	atomic_fetch_add(&board->ready, 1);
 	wait_for(&board->go, number + 1);
-	CUresult result = exported.ipc ? cuIpcCloseMemHandle(pointer)
-	                               : cuMemUnmap(pointer, (size_t)(40 * MIB));
+	CUresult result =
+	    exported.ipc ? cuIpcCloseMemHandle(pointer) : cuMemUnmap(pointer, (size_t)(40 * MIB));
 	return result == CUDA_SUCCESS ? 0 : 3;
 }
 
@@ -409,7 +418,8 @@ static void what_the_processes_of_a_task_share_counts_once(void **state)
 		exported.ipc = ipc != 0;
 		if (ipc) {
 			assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(40 * MIB)), CUDA_SUCCESS);
-			assert_int_equal(cuIpcGetMemHandle(&exported.handle, pointer), CUDA_SUCCESS);
+			assert_int_equal(cuIpcGetMemHandle(&exported.handle, pointer),
+			                 CUDA_SUCCESS);
 		} else {
 			assert_int_equal(cuMemCreate(&handle, (size_t)(40 * MIB), &properties, 0),
 			                 CUDA_SUCCESS);
@@ -456,9 +466,9 @@ static void what_another_task_shares_counts_here_too(void **state)
 	CUmemGenericAllocationHandle imported[2];
 	CUdeviceptr address = 0x30000000000;
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(cuMemImportFromShareableHandle(&imported[i], fabric,
-		                                                CU_MEM_HANDLE_TYPE_FABRIC),
-		                 CUDA_SUCCESS);
+		assert_int_equal(
+		    cuMemImportFromShareableHandle(&imported[i], fabric, CU_MEM_HANDLE_TYPE_FABRIC),
+		    CUDA_SUCCESS);
 		assert_int_equal(cuMemMap(address + (CUdeviceptr)(i * 64 * MIB), (size_t)(40 * MIB),
 		                          0, imported[i], 0),
 		                 CUDA_SUCCESS);
@@ -467,14 +477,15 @@ static void what_another_task_shares_counts_here_too(void **state)
 	}
 	fixture_limit(fixture, 0, 32 * MIB);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(cuMemUnmap(address + (CUdeviceptr)(i * 64 * MIB), (size_t)(40 * MIB)),
-		                 CUDA_SUCCESS);
+		assert_int_equal(
+		    cuMemUnmap(address + (CUdeviceptr)(i * 64 * MIB), (size_t)(40 * MIB)),
+		    CUDA_SUCCESS);
 		assert_int_equal(cuMemRelease(imported[i]), CUDA_SUCCESS);
 	}
 	assert_int_equal(fixture_used(fixture, 0), 0);
-	assert_int_equal(cuMemImportFromShareableHandle(&imported[0], fabric,
-	                                                CU_MEM_HANDLE_TYPE_FABRIC),
-	                 CUDA_SUCCESS);
+	assert_int_equal(
+	    cuMemImportFromShareableHandle(&imported[0], fabric, CU_MEM_HANDLE_TYPE_FABRIC),
+	    CUDA_SUCCESS);
 	assert_int_equal(cuMemMap(address, (size_t)(40 * MIB), 0, imported[0], 0),
 	                 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(fixture_used(fixture, 0), 0);

@@ -22,8 +22,11 @@ static int end(void **state)
 
 static void add(enum track_kind kind, uint64_t key, int64_t bytes, uint64_t context)
 {
-	struct track_item item = { .key = key, .bytes = bytes, .context = context,
-		                   .references = 1, .kind = (uint8_t)kind };
+	struct track_item item = { .key = key,
+		                   .bytes = bytes,
+		                   .context = context,
+		                   .references = 1,
+		                   .kind = (uint8_t)kind };
 	assert_true(track_add(&item));
 }
 
@@ -145,15 +148,20 @@ static void sizes_are_read_with_their_units(void **state)
 	const struct {
 		const char *text;
 		int64_t bytes;
-	} sizes[] = { { "0", 0 }, { "123", 123 }, { "4K", 4096 }, { "20M", 20 << 20 },
-		      { "3G", INT64_C(3) << 30 }, { "2T", INT64_C(2) << 40 } };
+	} sizes[] = { { "0", 0 },
+		      { "123", 123 },
+		      { "4K", 4096 },
+		      { "20M", 20 << 20 },
+		      { "3G", INT64_C(3) << 30 },
+		      { "2T", INT64_C(2) << 40 } };
 	int64_t bytes;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		assert_true(size_parse(sizes[i].text, &bytes));
 		assert_int_equal(bytes, sizes[i].bytes);
 	}
-	const char *wrong[] = { "", "G", "-1", "1.5G", "20GB", "20 G", "99999999999999999999",
-		                "9999999999T", "x" };
+	const char *wrong[] = {
+		"", "G", "-1", "1.5G", "20GB", "20 G", "99999999999999999999", "9999999999T", "x"
+	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(size_parse(wrong[i], &bytes));
 }

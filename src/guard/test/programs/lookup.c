@@ -39,8 +39,9 @@ static void *by_version(const char *name, int version, uint64_t flags)
 		if (again != *(void **)&find)
 			exit(WRONG);
 	}
-	return find(name, &address, version, flags, &status) == CUDA_SUCCESS && status == 0 ? address
-	                                                                                  : NULL;
+	return find(name, &address, version, flags, &status) == CUDA_SUCCESS && status == 0
+	           ? address
+	           : NULL;
 }
 
 static void *look_up(const char *symbol)

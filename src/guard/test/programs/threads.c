@@ -103,8 +103,8 @@ int main(int argc, char **argv)
 	FILE *file = fopen(path, "w+");
 	if (driver == NULL || file == NULL || ftruncate(fileno(file), sizeof(struct segment)) != 0)
 		return 91;
-	struct segment *segment = mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_SHARED,
-	                               fileno(file), 0);
+	struct segment *segment =
+	    mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
 	segment_init(segment);
 	segment_set(&segment->others_limit_bytes, (int64_t)(48 * MIB));
 	state_attach(path);

@@ -17,6 +17,23 @@ static int primary_references[STANDIN_GPUS_MAX];
 static int64_t used_bytes[STANDIN_GPUS_MAX];
 static int context_count[STANDIN_GPUS_MAX];
 
+static void become_child(void)
+{
+	pthread_mutex_init(&standin_mutex, NULL);
+	memset(primary, 0, sizeof primary);
+	memset(primary_references, 0, sizeof primary_references);
+	memset(used_bytes, 0, sizeof used_bytes);
+	memset(context_count, 0, sizeof context_count);
+	current_depth = 0;
+	standin_forget_pools();
+	standin_forget_pieces();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_atfork(NULL, NULL, become_child);
+}
+
 static int64_t setting(const char *name, int64_t otherwise)
 {
 	const char *text = getenv(name);
@@ -30,7 +47,8 @@ static struct standin_state *shared_state(void)
 	if (state == NULL && path != NULL) {
 		int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (file >= 0 && ftruncate(file, sizeof *state) == 0)
-			state = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+			state =
+			    mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 		close(file);
 	}
 	return state;

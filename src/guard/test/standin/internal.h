@@ -29,13 +29,21 @@ struct piece {
 	int kind;
 	CUcontext context;
 	CUmemoryPool pool;
-	uint64_t other;      /* of a mapping: the physical memory */
+	uint64_t other;      /* of a mapping: the physical memory; of an import: its size */
+	CUdeviceptr address; /* of a mapping */
 	int64_t references;  /* handles and mappings of physical memory */
 	CUmemLocation location;
 	struct piece *next;
 };
-enum { PIECE_MEMORY, PIECE_ARRAY, PIECE_MIPMAP, PIECE_PHYSICAL, PIECE_MAPPING, PIECE_EXTERNAL,
-       PIECE_IMPORT };
+enum {
+	PIECE_MEMORY,
+	PIECE_ARRAY,
+	PIECE_MIPMAP,
+	PIECE_PHYSICAL,
+	PIECE_MAPPING,
+	PIECE_EXTERNAL,
+	PIECE_IMPORT
+};
 
 extern pthread_mutex_t standin_mutex;
 
@@ -44,11 +52,16 @@ bool standin_take(int gpu, int64_t bytes);
 /* Hands out a piece with a handle that was never used before. */
 struct piece *standin_add(int kind, int gpu, int64_t bytes);
 struct piece *standin_find(int kind, uint64_t handle);
+struct piece *standin_find_mapping(CUdeviceptr address);
 /* Takes a piece back, and what it counts. */
 void standin_remove(struct piece *piece);
 void standin_end_context(CUcontext context);
 /* All pools give back what is not in use, as far as they shall. */
 void standin_shrink_pools(void);
+
+/* In a forked child, which has none of its parent's memory. */
+void standin_forget_pools(void);
+void standin_forget_pieces(void);
 
 /* The number on the machine of a visible device; -1 if there is none. */
 int standin_gpu(CUdevice device);

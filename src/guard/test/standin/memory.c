@@ -47,12 +47,28 @@ struct piece *standin_add(int kind, int gpu, int64_t bytes)
 	return piece;
 }
 
+void standin_forget_pieces(void)
+{
+	memset(pieces, 0, sizeof pieces);
+}
+
 struct piece *standin_find(int kind, uint64_t handle)
 {
 	struct piece *piece = *bucket_of(handle);
 	while (piece != NULL && (piece->handle != handle || piece->kind != kind))
 		piece = piece->next;
 	return piece;
+}
+
+struct piece *standin_find_mapping(CUdeviceptr address)
+{
+	for (int i = 0; i < 4096; i++) {
+		for (struct piece *piece = pieces[i]; piece != NULL; piece = piece->next) {
+			if (piece->kind == PIECE_MAPPING && piece->address == address)
+				return piece;
+		}
+	}
+	return NULL;
 }
 
 void standin_remove(struct piece *piece)
@@ -178,7 +194,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 	if (piece != NULL) {
 		*base = piece->handle;
 		/* Imports take nothing: their size is kept elsewhere. */
-		*bytes = (size_t)(piece->kind == PIECE_IMPORT ? (int64_t)piece->other : piece->bytes);
+		*bytes =
+		    (size_t)(piece->kind == PIECE_IMPORT ? (int64_t)piece->other : piece->bytes);
 	}
 	pthread_mutex_unlock(&standin_mutex);
 	return piece != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -64,9 +64,9 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 	}
 	*count = 2;
 	processes[0] = (nvmlProcessInfo_t){ .pid = 1, .usedGpuMemory = UINT64_C(1) << 40 };
-	processes[1] = (nvmlProcessInfo_t){ .pid = (unsigned int)getpid(),
-		                            .usedGpuMemory =
-		                                (unsigned long long)used_bytes(device->gpu) };
+	processes[1] =
+	    (nvmlProcessInfo_t){ .pid = (unsigned int)getpid(),
+		                 .usedGpuMemory = (unsigned long long)used_bytes(device->gpu) };
 	return NVML_SUCCESS;
 }
 

@@ -50,7 +50,6 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	return result;
 }
 
-/* A mapping is a piece whose handle is its address. */
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -60,22 +59,10 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	if (result == CUDA_SUCCESS) {
 		struct piece *mapping = standin_add(PIECE_MAPPING, -1, (int64_t)bytes);
 		mapping->other = handle;
-		mapping->location.type = (int)(address >> 21);
+		mapping->address = address;
 	}
 	pthread_mutex_unlock(&standin_mutex);
 	return result;
-}
-
-/* Mappings are few in tests: all handles that were ever used are looked at. */
-static struct piece *find_mapping(CUdeviceptr address)
-{
-	for (uint64_t handle = UINT64_C(2) << 20; handle < UINT64_C(1) << 36;
-	     handle += UINT64_C(2) << 20) {
-		struct piece *piece = standin_find(PIECE_MAPPING, handle);
-		if (piece != NULL && piece->location.type == (int)(address >> 21))
-			return piece;
-	}
-	return NULL;
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
@@ -84,7 +71,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	pthread_mutex_lock(&standin_mutex);
 	CUresult result = CUDA_SUCCESS;
 	while (address < end && result == CUDA_SUCCESS) {
-		struct piece *mapping = find_mapping(address);
+		struct piece *mapping = standin_find_mapping(address);
 		if (mapping == NULL) {
 			result = CUDA_ERROR_INVALID_VALUE;
 			break;
@@ -100,7 +87,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
 	pthread_mutex_lock(&standin_mutex);
-	struct piece *mapping = find_mapping((CUdeviceptr)(uintptr_t)address);
+	struct piece *mapping = standin_find_mapping((CUdeviceptr)(uintptr_t)address);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	if (mapping != NULL) {
 		*handle = mapping->other;
@@ -136,8 +123,8 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	struct piece *piece = standin_find(PIECE_PHYSICAL, handle);
 	struct shareable exported = { 0 };
 	if (piece != NULL)
-		exported = (struct shareable){ piece->bytes, piece->location,
-			                       (int64_t)handle + getpid() };
+		exported =
+		    (struct shareable){ piece->bytes, piece->location, (int64_t)handle + getpid() };
 	pthread_mutex_unlock(&standin_mutex);
 	if (piece == NULL)
 		return CUDA_ERROR_INVALID_VALUE;

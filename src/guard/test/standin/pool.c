@@ -14,7 +14,8 @@ static _Atomic(int) stream_count;
 
 static int64_t in_pieces(int64_t bytes)
 {
-	const int64_t piece_bytes = INT64_C(32) << 20;
+	const char *setting = getenv("STANDIN_PIECE");
+	int64_t piece_bytes = setting != NULL ? strtoll(setting, NULL, 10) : INT64_C(32) << 20;
 	return (bytes + piece_bytes - 1) / piece_bytes * piece_bytes;
 }
 
@@ -44,6 +45,13 @@ void standin_shrink_pools(void)
 			pools[i] = NULL;
 		}
 	}
+}
+
+void standin_forget_pools(void)
+{
+	memset(default_pools, 0, sizeof default_pools);
+	memset(pools, 0, sizeof pools);
+	memset(graph_bytes, 0, sizeof graph_bytes);
 }
 
 static CUmemoryPool default_pool(int gpu)

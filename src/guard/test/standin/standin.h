@@ -4,6 +4,7 @@
  *	STANDIN_GPUS     how many GPUs (2)
  *	STANDIN_MEMORY   bytes of each (16 GiB)
  *	STANDIN_CONTEXT  bytes that the first context in a process takes on a GPU (0)
+ *	STANDIN_PIECE    bytes by which pools grow (32 MiB)
  *	STANDIN_STATE    a file in which all processes add up what they have taken
  *	STANDIN_PRIVATE  if set, cuGetProcAddress gives out functions that the library
  *	                 does not export
