@@ -264,8 +264,9 @@ bool budget_expect_context(const struct member *member, int gpu)
 	int64_t expected_bytes = segment_get(&segment->gpus[gpu].context_bytes);
 	int64_t had_bytes = segment_get(&segment->processes[member->place].overhead_bytes[gpu]);
 	int64_t more_bytes = expected_bytes > had_bytes ? expected_bytes - had_bytes : 0;
-	bool fits = budget_fits(segment, (uint32_t)gpu, more_bytes);
-	if (!fits) {
+	/* However little a context takes, it is not nothing. */
+	bool fits = segment_get(&segment->gpus[gpu].limit_bytes) > 0;
+	if (fits && !budget_fits(segment, (uint32_t)gpu, more_bytes)) {
 		reap_locked(member);
 		fits = budget_fits(segment, (uint32_t)gpu, more_bytes);
 	}

@@ -40,7 +40,7 @@ void budget_give(const struct member *member, int gpu, int64_t bytes);
 void budget_refuse(const struct member *member, int gpu, int64_t bytes);
 
 /* Before a context is made: charges what it is expected to take as overhead, if that
- * is within the limit. */
+ * is within the limit, which is not 0. */
 bool budget_expect_context(const struct member *member, int gpu);
 
 /* Sets the overhead of a process, as it was measured: a fact, within the limit or

@@ -152,8 +152,8 @@ uint64_t charge_handle_key(const void *handle, size_t size)
 
 uint64_t charge_class_key(int kind, int gpu, int64_t bytes)
 {
-	int64_t parts[3] = { kind, gpu, bytes };
-	return charge_handle_key(parts, sizeof parts);
+	return ((uint64_t)bytes ^ (uint64_t)gpu << 56 ^ (uint64_t)kind << 62) *
+	       UINT64_C(0x9e3779b97f4a7c15);
 }
 
 void charge_reset(void)

@@ -105,17 +105,24 @@ void *entry_for_symbol(const char *symbol, void *real)
 	return real;
 }
 
+/* Whether cuGetProcAddress may mean that entry by a name: the function's, or that of
+ * one of its versions. */
+static bool is_named(const struct entry *entry, const char *name)
+{
+	return strcmp(entry->name, name) == 0 || strcmp(entry->symbol, name) == 0;
+}
+
 /* The latest version of the function that a program of that version gets. */
 static int find_by_name(const char *name, int version, bool per_thread)
 {
 	int best = -1;
 	for (int i = 0; i < ENTRY_COUNT && entries[i].ours != NULL; i++) {
-		bool named = strcmp(entries[i].name, name) == 0 && entries[i].version <= version;
-		bool exactly = strcmp(entries[i].symbol, name) == 0 &&
-		               strcmp(entries[i].symbol, entries[i].name) != 0;
-		if (exactly)
+		if (!is_named(&entries[i], name))
+			continue;
+		/* The first version is called what all of them are. */
+		if (strcmp(entries[i].name, name) != 0)
 			return i;
-		if (!named || (entries[i].per_thread && !per_thread))
+		if (entries[i].version > version || (entries[i].per_thread && !per_thread))
 			continue;
 		if (best < 0 || entries[i].version > entries[best].version ||
 		    entries[i].per_thread > entries[best].per_thread)
@@ -126,11 +133,14 @@ static int find_by_name(const char *name, int version, bool per_thread)
 
 void *entry_for_name(const char *name, int version, uint64_t flags, void *real)
 {
+	/* Only among those of that name: drivers have one address for many functions that
+	 * they do not support any more. */
 	for (int i = 0; i < ENTRY_COUNT && entries[i].ours != NULL; i++) {
-		if (entries[i].ours == real || entry_real((enum entry_number)i) == real)
+		if (is_named(&entries[i], name) &&
+		    (entries[i].ours == real || entry_real((enum entry_number)i) == real))
 			return entries[i].ours;
 	}
-	/* What the driver gave is not what it exports under any name of ours. */
+	/* What the driver gave is not what it exports under that name. */
 	bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
 	int found = find_by_name(name, version, per_thread);
 	if (found < 0)

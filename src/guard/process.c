@@ -8,8 +8,16 @@
 
 #include "system.h"
 
+/* Appends text without its end. */
+static char *append(char *out, const char *text)
+{
+	while (*text != '\0')
+		*out++ = *text++;
+	return out;
+}
+
 /* Writes "/proc/PID/NAME" without the help of stdio, which allocates. `name` begins
- * with a slash. */
+ * with a slash and is short. */
 static void proc_path(char path[40], int64_t pid, const char *name)
 {
 	char digits[24];
@@ -18,12 +26,10 @@ static void proc_path(char path[40], int64_t pid, const char *name)
 		digits[count++] = (char)('0' + pid % 10);
 		pid /= 10;
 	} while (pid > 0 && count < 20);
-	char *out = path;
-	memcpy(out, "/proc/", 6);
-	out += 6;
+	char *out = append(path, "/proc/");
 	while (count > 0)
 		*out++ = digits[--count];
-	strcpy(out, name);
+	*append(out, name) = '\0';
 }
 
 /* The value of a decimal number, as far as it goes. */

@@ -140,7 +140,7 @@ static bool make_segment(struct watch *watch, const struct options *options,
 	if (options->segment != NULL && strlen(options->segment) >= PATH_TEXT_MAX)
 		return error_set(error, ERROR_INVALID, "--segment: the name is too long");
 	if (options->segment != NULL)
-		strcpy(path, options->segment);
+		snprintf(path, PATH_TEXT_MAX, "%s", options->segment);
 	else
 		snprintf(path, PATH_TEXT_MAX, "/dev/shm/gpu-guard-%ld", (long)getpid());
 	if (!watch_create(watch, path, error))
@@ -169,7 +169,7 @@ static bool find_library(const struct options *options, char path[PATH_TEXT_MAX]
 	char *slash = size > 0 ? memrchr(program, '/', (size_t)size) : NULL;
 	if (slash == NULL)
 		return error_set(error, ERROR_NOT_FOUND, "this program cannot find itself");
-	strcpy(slash, "/../lib/libgpuguard.so");
+	snprintf(slash, 32, "/../lib/libgpuguard.so");
 	if (realpath(program, path) == NULL)
 		return error_set(error, ERROR_NOT_FOUND, "%s: %s; --library says where it is",
 		                 program, strerror(errno));
