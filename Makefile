@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store crash takeover faults lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store crash takeover faults chaos lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -38,6 +38,13 @@ faults:
 	@scripts/build release tests
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test
 	@FAULTS_ALL=1 scripts/system-tests -k test_postgres
+
+# make chaos SEEDS=number FIRST=seed STEPS=number: agents, schedulers and a world that fails
+SEEDS ?= 2000
+FIRST ?= 1
+STEPS ?= 20000
+chaos:
+	@scripts/chaos $(SEEDS) $(FIRST) $(STEPS)
 
 lint:
 	@scripts/lint
