@@ -256,7 +256,7 @@ static void step(struct chaos *chaos)
 	dispatch(chaos, event);
 	free(event->data);
 	free(event);
-	check_step(chaos);
+	check_after_step(chaos);
 }
 
 /* In a third of the runs a class is left out: with fewer kinds of faults some things

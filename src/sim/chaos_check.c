@@ -239,7 +239,7 @@ static void note_leases(struct chaos *chaos)
 	}
 }
 
-void check_step(struct chaos *chaos)
+void check_after_step(struct chaos *chaos)
 {
 	note_leases(chaos);
 	if (chaos->steps % 64 == 0)

@@ -301,7 +301,7 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id);
 /* A result is forgotten only when it is stored. */
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id);
 /* After each step. */
-void check_step(struct chaos *chaos);
+void check_after_step(struct chaos *chaos);
 /* Whether everyone was served: false with what is missing, in words. */
 bool check_done(struct chaos *chaos, struct buffer *missing);
 
