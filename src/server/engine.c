@@ -10,6 +10,7 @@
 #include "server/delivery.h"
 #include "server/inbox.h"
 #include "server/librarian.h"
+#include "server/steps.h"
 #include "store/archive.h"
 
 enum {
@@ -252,8 +253,10 @@ static void pass(struct engine *engine)
 {
 	int64_t began_us = now_us();
 	engine->changed = false;
+	steps_before(engine->sched, engine->desk.catalogue);
 	apply_own(engine,
 	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
+	steps_after(engine->sched, engine->desk.catalogue, &engine->effects);
 	int64_t took_us = now_us() - began_us;
 	atomic_fetch_add(&engine->passes, 1);
 	atomic_fetch_add(&engine->pass_us_total, took_us);
@@ -488,6 +491,7 @@ struct desk *engine_desk(struct engine *engine)
 void engine_reconfigure(struct engine *engine)
 {
 	atomic_store(&engine->reconfigure, true);
+	inbox_wake(&engine->inbox);
 }
 
 void engine_stop(struct engine *engine)

@@ -49,12 +49,13 @@ static void wait_for_one(struct inbox *inbox, int64_t wait_us)
 	struct timespec until = time_after_us(wait_us < 0 ? 0 : wait_us);
 	int waited = 0;
 	pthread_mutex_lock(&inbox->mutex);
-	while (!atomic_load(&inbox->last) && !inbox->is_closed && waited == 0) {
+	while (!atomic_load(&inbox->last) && !inbox->is_closed && !inbox->is_woken && waited == 0) {
 		if (wait_us < 0)
 			waited = pthread_cond_wait(&inbox->filled, &inbox->mutex);
 		else
 			waited = pthread_cond_timedwait(&inbox->filled, &inbox->mutex, &until);
 	}
+	inbox->is_woken = false;
 	pthread_mutex_unlock(&inbox->mutex);
 }
 
@@ -74,6 +75,14 @@ struct ask *inbox_take(struct inbox *inbox, int64_t wait_us)
 	}
 	atomic_fetch_sub_explicit(&inbox->count, count, memory_order_relaxed);
 	return first;
+}
+
+void inbox_wake(struct inbox *inbox)
+{
+	pthread_mutex_lock(&inbox->mutex);
+	inbox->is_woken = true;
+	pthread_cond_broadcast(&inbox->filled);
+	pthread_mutex_unlock(&inbox->mutex);
 }
 
 void inbox_close(struct inbox *inbox)

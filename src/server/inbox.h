@@ -14,6 +14,7 @@ struct inbox {
 	atomic_size_t count;        /* that were put and not taken */
 	pthread_mutex_t mutex;
 	pthread_cond_t filled;
+	bool is_woken;  /* whoever waits is to look up, once */
 	bool is_closed; /* nobody waits any more */
 };
 
@@ -24,6 +25,8 @@ void inbox_put(struct inbox *inbox, struct ask *ask);
 /* All that are there, oldest first, linked by `next`; waits up to `wait_us` for one
  * (negative: for as long as it takes, or until it is closed). NULL: none came. */
 struct ask *inbox_take(struct inbox *inbox, int64_t wait_us);
+/* Wakes the taker once, though nothing was put. */
+void inbox_wake(struct inbox *inbox);
 /* Wakes the taker for good. */
 void inbox_close(struct inbox *inbox);
 bool inbox_is_closed(struct inbox *inbox);

@@ -54,7 +54,7 @@ struct server {
 static void note(void *context, const char *sentence)
 {
 	(void)context;
-	log_at(LOG_INFO, sentence);
+	log_at(LOG_WARNING, sentence);
 }
 
 /* Called by the engine with what is stored: what is configured goes before that. */
@@ -157,8 +157,11 @@ static void end_after_failure(struct post *post)
 static void failed(void *context, const struct error *error)
 {
 	struct server *server = context;
-	log_at(LOG_ERROR, error->text, LOG_TEXT("code", error_code_name(error->code)));
-	atomic_store(&server->status, EXIT_RESTART);
+	bool corrupt = error->code == ERROR_CORRUPT;
+	log_at(LOG_ERROR, error->text, LOG_TEXT("code", error_code_name(error->code)),
+	       LOG_TEXT("remedy", corrupt ? "'gpu-scheduler check' says all that is wrong"
+	                                  : "start it again"));
+	atomic_store(&server->status, corrupt ? 1 : EXIT_RESTART);
 	if (!atomic_flag_test_and_set(&server->has_failed)) {
 		server->failure.run = end_after_failure;
 		loop_post(server->loop, &server->failure);

@@ -52,6 +52,26 @@ def test_a_second_one_on_the_same_data_waits_and_takes_over(start, tmp_path):
     second.stop()
 
 
+def test_one_that_waits_ends_when_told(start, tmp_path):
+    first = start(directory=tmp_path / "one")
+    second = start(directory=tmp_path / "two", starts=False)
+    second.data = first.data
+    second.start(waits=False)
+    second.await_log(f"another scheduler has {first.data}/scheduler.db open")
+    second.stop()
+
+
+def test_a_store_that_is_not_there_yet_is_waited_for(start, tmp_path):
+    folder = tmp_path / "not-mounted"
+    one = start(starts=False)
+    one.sections = {"database": {"path": str(folder / "x.db")}}
+    one.start(waits=False)
+    one.await_log(f"{folder}/x.db.lock: No such file or directory")
+    folder.mkdir()
+    one.wait_ready()
+    assert one.get("/health").status == 200
+
+
 def test_a_port_in_use_is_said(start):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -198,7 +218,7 @@ def test_what_is_damaged_is_found_and_taken_out(scheduler):
     assert found.returncode == 1
     assert "task 77/0" in found.stdout
     scheduler.start(waits=False)
-    assert scheduler.process.wait(timeout=20) != 0
+    assert scheduler.process.wait(timeout=20) == 1
     assert "77" in scheduler.errors.read_text()
     told = scheduler.run("repair")
     assert told.returncode == 1 and "would be taken out" in told.stdout
@@ -273,3 +293,24 @@ def test_postgresql_is_the_store_where_it_is_named(tmp_path, postgres_server):
     tenants = other.get("/api/v1/tenants").json()["tenants"]
     assert [tenant["name"] for tenant in tenants] == ["lab"]
     other.stop()
+
+
+def test_verbosity_can_be_raised_to_each_step_of_each_decision(scheduler):
+    tenant = scheduler.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+    job = {"tenant_id": tenant, "name": "train", "gpu_count": 1, "command": ["true"]}
+    assert scheduler.post("/api/v1/jobs", job).status == 201
+    scheduler.sections = {"logging": {"verbosity": 4}}
+    scheduler.reload()
+    scheduler.await_log("the settings were read again")
+    assert not [line for line in scheduler.log() if line["level"] == "steps"]
+    number = int(scheduler.post("/api/v1/jobs", job).json()["job_id"].removeprefix("job-"))
+
+    def steps():
+        return [line["message"] for line in scheduler.log() if line.get("job") == number]
+
+    deadline = time.monotonic() + 20
+    while not any(f"job-{number}: does not fit now" in step for step in steps()):
+        assert time.monotonic() < deadline, scheduler.log()
+        time.sleep(0.05)
+    tags = {step.split()[0] for step in steps()}
+    assert {"[GPU_FIT_CHECK]", "[IDLE_CHECK]", "[RESOURCE_CHECK]", "[GPU_SELECT]"} <= tags
