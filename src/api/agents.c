@@ -191,7 +191,7 @@ static void send(struct agents_node *node, struct agents_stream *stream,
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 
 	if (stream) {
-		envelope.message.data = (uint8_t *)(uintptr_t)output->data;
+		envelope.message.data = (uint8_t *)output->data;
 		envelope.message.len = output->size;
 		agents_stream_send(stream, &envelope);
 	} else if (node->legacy) {

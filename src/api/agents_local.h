@@ -48,7 +48,7 @@ struct agents {
 	struct agents_node **list;
 	size_t count, capacity;
 	struct text_map samples; /* of struct agents_sample, by UUID */
-	struct map slot_active;  /* requests in flight and 1, as a pointer, by slot */
+	struct map slot_active;  /* of int64_t: requests in flight, by slot */
 	struct agents_ask *spare;
 	struct buffer scratch;
 	struct arena arena;   /* of one order */

@@ -200,6 +200,12 @@ void agents_output_end_all(struct agents_node *node, const char *reason)
 
 void agents_output_free(struct agents *agents)
 {
-	while (agents->doomed)
-		end(agents->doomed, true);
+	struct agents_output *output = agents->doomed, *next;
+
+	agents->doomed = NULL;
+	for (; output; output = next) {
+		next = output->next;
+		output->link = NULL;
+		end(output, true);
+	}
 }

@@ -23,9 +23,14 @@ void agents_take_beat(struct agents *agents, const struct beat *beat)
 {
 	for (int64_t i = 0; i < beat->sample_count; i++)
 		take_sample(agents, &beat->samples[i]);
-	for (int64_t i = 0; i < beat->slot_count; i++)
-		map_put(&agents->slot_active, beat->slots[i].reservation_id,
-		        (void *)(uintptr_t)(beat->slots[i].active + 1));
+	for (int64_t i = 0; i < beat->slot_count; i++) {
+		int64_t *active = map_get(&agents->slot_active, beat->slots[i].reservation_id);
+		if (!active) {
+			active = NEW(int64_t);
+			map_put(&agents->slot_active, beat->slots[i].reservation_id, active);
+		}
+		*active = beat->slots[i].active;
+	}
 }
 
 bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample)
@@ -39,13 +44,17 @@ bool agents_sample(const struct agents *agents, const char *uuid, struct agents_
 
 int64_t agents_slot_active(const struct agents *agents, int64_t slot_id)
 {
-	return (int64_t)(uintptr_t)map_get(&agents->slot_active, slot_id) - 1;
+	const int64_t *active = map_get(&agents->slot_active, slot_id);
+
+	return active ? *active : -1;
 }
 
 void agents_samples_free(struct agents *agents)
 {
 	for (size_t i = 0; i < agents->samples.capacity; i++)
 		free(agents->samples.entries[i].value);
+	for (size_t i = 0; i < agents->slot_active.capacity; i++)
+		free(agents->slot_active.entries[i].value);
 	text_map_free(&agents->samples);
 	map_free(&agents->slot_active);
 }

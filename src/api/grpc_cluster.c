@@ -183,7 +183,7 @@ void grpc_metrics(struct grpc_call *call)
 		if (!every && strncmp(type, all[i].type, strlen(all[i].type)) != 0)
 			continue;
 		scheduler__get_metrics_response__metrics_entry__init(&entries[i]);
-		entries[i].key = (char *)(uintptr_t)all[i].name;
+		entries[i].key = (char *)all[i].name;
 		entries[i].value = all[i].value;
 		pointers[response.n_metrics++] = &entries[i];
 	}

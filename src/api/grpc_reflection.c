@@ -220,8 +220,7 @@ static void say_file(struct reflection *reflection, struct file *file,
 	files->n_file_descriptor_proto = count;
 	for (size_t i = 0; i < count; i++)
 		files->file_descriptor_proto[i] =
-		    (ProtobufCBinaryData){ list[i]->bytes.size,
-			                   (uint8_t *)(uintptr_t)list[i]->bytes.data };
+		    (ProtobufCBinaryData){ list[i]->bytes.size, (uint8_t *)list[i]->bytes.data };
 	response->message_response_case = SAYS(FILE_DESCRIPTOR_RESPONSE);
 	response->file_descriptor_response = files;
 }

@@ -31,7 +31,7 @@ static Google__Protobuf__Duration *duration_of(int64_t duration_ms, struct arena
 
 static char *state_name(int32_t state)
 {
-	return (char *)(uintptr_t)job_state_words.at[state];
+	return (char *)job_state_words.at[state];
 }
 
 static void add_metric(Scheduler__GetJobStatusResponse *response, const char *name, double value,

@@ -30,7 +30,7 @@ static void add_environment(Agent__JobAssignmentResponse *to, const json_t *obje
 
 	if (to->n_environment > 0)
 		memcpy(entries, to->environment, to->n_environment * sizeof(*entries));
-	json_object_foreach((json_t *)(uintptr_t)object, key, value)
+	json_object_foreach((json_t *)object, key, value)
 	{
 		Agent__JobAssignmentResponse__EnvironmentEntry *entry =
 		    arena_alloc(arena, sizeof(*entry));

@@ -3,6 +3,7 @@
 #define API_NOTIFY_H
 
 #include "api/desk.h"
+#include "api/smtp.h"
 
 /* Who is told what:
  * - a tenant, about its jobs, by its payload: "notify_webhook" (a URL), "notify_email" (an
@@ -22,7 +23,7 @@ struct notify_settings {
 	const char *smtp_host;        /* NULL: no e-mail */
 	int64_t smtp_port;            /* 0: 587 with STARTTLS, 465 with TLS, else 25 */
 	const char *smtp_user, *smtp_password, *smtp_from;
-	enum { SMTP_STARTTLS, SMTP_TLS, SMTP_PLAIN } smtp_security;
+	enum smtp_security smtp_security;
 	const char *ca_path;         /* of certificates to trust; NULL: the system's */
 	int64_t queue_threshold;     /* waiting jobs from which the operator is told; 0: never */
 	int64_t tries_max, retry_ms; /* 0: 12 tries, from 2 s on, doubling up to 10 min */

@@ -1,5 +1,6 @@
 """The process: starts, stops, settings, and the commands beside serving."""
 
+import http.client
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from scheduler import ROOT, Scheduler, program, run
+from scheduler import ROOT, Scheduler, run
 
 
 def test_it_serves_and_stops_when_told(scheduler):
@@ -77,11 +78,7 @@ def test_a_port_in_use_is_said(start):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        one = start(starts=False)
-        one.sections = {"api": {"listen": "127.0.0.1"}}
-        one.arguments = ()
-        one.command = lambda: [str(program()), "--config", str(one.config), "--data",
-                               str(one.data), "--http-port", str(port), "--grpc-port", "0"]
+        one = start(starts=False, http=port)
         one.start(waits=False)
         assert one.process.wait(timeout=20) == 1
         assert f"cannot listen on 127.0.0.1 port {port}" in one.errors.read_text()
@@ -265,6 +262,31 @@ def test_a_store_that_cannot_write_is_unhealthy_until_it_can(tmp_path):
     names = [tenant["name"] for tenant in one.get("/api/v1/tenants").json()["tenants"]]
     assert names == ["late"]
     one.stop()
+
+
+def test_it_ends_while_the_store_cannot_write(start):
+    """What waits for the store is not answered, and is not there afterwards by half."""
+    one = start(sections={"api": {"stop_grace_ms": 200}})
+    resource.prlimit(one.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    answers = []
+
+    def ask():
+        try:
+            answers.append(one.post("/api/v1/tenants", {"name": "late"}, timeout=60).status)
+        except (OSError, http.client.HTTPException):
+            answers.append(None)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    deadline = time.monotonic() + 20
+    while one.get("/health").status != 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    one.stop()
+    asking.join(timeout=20)
+    assert answers == [None]
+    one.start()
+    assert one.get("/api/v1/tenants").json()["tenants"] == []
 
 
 def test_the_journal_can_be_replayed(scheduler):

@@ -1,6 +1,7 @@
 /* calls_driver.c - an engine with sign-in, gRPC, tokens, leases and audit on one port, for
  * tests of those by real clients: calls_driver DATABASE [--jwt SECRET] [--key ALGORITHM FILE]
- * [--rate N] [--webhook URL SECRET]. Makes the tenants lab and other, and the model tiny. */
+ * [--rate N] [--notify PAYLOAD-OF-LAB] [--webhook URL SECRET] [--smtp PORT]. Makes the tenants lab
+ * and other, and the model tiny. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,11 +12,17 @@
 #include "api/grpc_services.h"
 #include "api/ids.h"
 #include "api/leases.h"
+#include "api/notify.h"
 #include "api/tokens.h"
 #include "server/engine.h"
 #include "wire/wire.h"
 
+enum { KEPT_MAX = 2000 };
+
 static struct {
+	struct keep kept[KEPT_MAX];
+	size_t kept_count;
+	int making; /* that is not made yet */
 	struct loop *loop;
 	struct engine *engine;
 	struct desk *desk;
@@ -27,6 +34,9 @@ static struct {
 	struct roster roster;
 	struct grpc_services *services;
 	struct listener *listener;
+	struct notify *notify;
+	struct notify_settings notify_settings;
+	const char *lab_payload;
 } driver;
 
 static int64_t unix_ms(void)
@@ -56,6 +66,47 @@ static bool is_path(const struct exchange *exchange, size_t count, const char *f
 	       (!third || text_is(exchange->segments.of[2], third));
 }
 
+/* The output of what runs on a node, all of it at once. */
+struct reading {
+	struct exchange *exchange;
+	struct buffer text;
+};
+
+static void on_part(void *context, int64_t offset, const void *data, size_t size)
+{
+	struct reading *reading = context;
+	if ((size_t)offset != reading->text.size)
+		panic("output has a gap at %lld", (long long)offset);
+	buffer_bytes(&reading->text, data, size);
+}
+
+static void on_output_end(void *context, const struct error *error)
+{
+	struct reading *reading = context;
+	if (error)
+		exchange_refuse(reading->exchange, error->code == ERROR_NOT_FOUND ? 404 : 503,
+		                error_code_name(error->code), "%s", error->text);
+	else
+		exchange_respond(
+		    reading->exchange,
+		    &(struct response){ .content_type = "text/plain",
+		                        .body = { reading->text.data, reading->text.size } });
+	buffer_free(&reading->text);
+	free(reading);
+}
+
+static void read_output(struct exchange *exchange, const char *node, int64_t reservation_id)
+{
+	struct reading *reading = NEW(struct reading);
+	reading->exchange = exchange;
+	agents_read_output(driver.agents,
+	                   &(struct agents_output_options){ .node = node,
+	                                                    .reservation_id = reservation_id,
+	                                                    .part = on_part,
+	                                                    .end = on_output_end,
+	                                                    .context = reading });
+}
+
 static void on_request(struct exchange *exchange)
 {
 	struct gate_refusal refusal;
@@ -80,6 +131,8 @@ static void on_request(struct exchange *exchange)
 		tokens_revoke(driver.tokens, exchange, &who, path->of[1].data);
 	else if (is_path(exchange, 1, "audit", NULL))
 		audit_list(driver.audit, exchange, &who);
+	else if (is_path(exchange, 3, "output", NULL))
+		read_output(exchange, path->of[1].data, strtoll(path->of[2].data, NULL, 10));
 	else if (is_path(exchange, 3, "models", "leases") && id_read(path->of[1], ID_MODEL, &id))
 		leases_create(driver.leases, exchange, &who, id);
 	else if (is_path(exchange, 3, "leases", "renew") && id_read(path->of[1], ID_LEASE, &id))
@@ -110,6 +163,7 @@ static void on_route(void *context, const struct route_effect *route)
 static void on_event(void *context, const struct event *event)
 {
 	(void)context;
+	notify_event(driver.notify, event);
 	if (event->kind == EVENT_TENANT_CHANGED)
 		roster_changed(&driver.roster, driver.desk->catalogue, event->tenant_id);
 }
@@ -143,12 +197,26 @@ static bool model_payload(void *context, int64_t model_id, struct buffer *payloa
 	return true;
 }
 
+static void listen_to_clients(void)
+{
+	struct error error = { 0 };
+	driver.listener = listener_open(
+	    driver.loop, &(struct listener_options){ .address = "127.0.0.1", .handler = &handler },
+	    &error);
+	if (!driver.listener)
+		panic("%s", error.text);
+	printf("listening %u\n", listener_port(driver.listener));
+	fflush(stdout);
+}
+
 static void on_made(struct ask *ask)
 {
 	if (!ask->ok)
-		fprintf(stderr, "%s\n", ask->error.text);
+		panic("%s", ask->error.text);
 	ask_free(ask);
 	free(ask);
+	if (--driver.making == 0)
+		listen_to_clients();
 }
 
 static void make(struct command command)
@@ -157,14 +225,15 @@ static void make(struct command command)
 	ask->command = command;
 	ask->has_command = true;
 	ask->done = on_made;
+	driver.making++;
 	desk_ask(driver.desk, ask);
 }
 
-static void make_tenant(const char *name)
+static void make_tenant(const char *name, const char *payload)
 {
 	make((struct command){ .kind = COMMAND_PUT_TENANT,
 	                       .tenant = { .name = name,
-	                                   .payload = "{}",
+	                                   .payload = payload,
 	                                   .limit_gpu = UNLIMITED,
 	                                   .limit_cpu = UNLIMITED,
 	                                   .limit_host = UNLIMITED,
@@ -198,25 +267,36 @@ static void make_model(void)
 	make(command);
 }
 
-static void on_leading(void *context)
+static void load_kept(void)
 {
 	struct error error = { 0 };
+	for (size_t i = 0; i < driver.kept_count; i++) {
+		const struct keep *keep = &driver.kept[i];
+		if (strcmp(keep->kind, "token") == 0 &&
+		    !tokens_load(driver.tokens, keep->value, &error))
+			panic("%s", error.text);
+		if (strcmp(keep->kind, "audit") == 0)
+			audit_load(driver.audit, keep->key, keep->value);
+		if (strcmp(keep->kind, "notify") == 0)
+			notify_load(driver.notify, keep->key, keep->value);
+	}
+}
+
+static void on_leading(void *context)
+{
 	(void)context;
+	load_kept();
 	roster_fill(&driver.roster, driver.desk->catalogue);
 	if (!roster_named(&driver.roster, TEXT("lab"))) {
-		make_tenant("lab");
-		make_tenant("other");
+		make_tenant("lab", driver.lab_payload);
+		make_tenant("other", "{}");
 		make_model();
 	}
 	agents_begin(driver.agents);
 	leases_begin(driver.leases);
-	driver.listener = listener_open(
-	    driver.loop, &(struct listener_options){ .address = "127.0.0.1", .handler = &handler },
-	    &error);
-	if (!driver.listener)
-		panic("%s", error.text);
-	printf("listening %u\n", listener_port(driver.listener));
-	fflush(stdout);
+	notify_begin(driver.notify);
+	if (driver.making == 0)
+		listen_to_clients();
 }
 
 static void on_failed(void *context, const struct error *error)
@@ -225,22 +305,15 @@ static void on_failed(void *context, const struct error *error)
 	panic("%s", error->text);
 }
 
-static void load_token(const char *value, struct error *error)
-{
-	struct gate_token token;
-	if (!gate_token_read(value, &token, error))
-		panic("%s", error->text);
-	gate_put_token(driver.gate, &token);
-}
-
+/* In the core's thread, before it leads. */
 static void on_kept(void *context, const struct kept *kept)
 {
-	struct error error = { 0 };
 	(void)context;
-	if (strcmp(kept->kind, "token") == 0)
-		load_token(kept->value, &error);
-	else if (strcmp(kept->kind, "audit") == 0)
-		audit_load(driver.audit, kept->key, kept->value);
+	if (driver.kept_count == KEPT_MAX)
+		panic("more is kept than the driver can hold");
+	driver.kept[driver.kept_count++] =
+	    (struct keep){ memory_text(kept->kind), memory_text(kept->key),
+		           memory_text(kept->value) };
 }
 
 static void stop(struct post *post)
@@ -284,6 +357,16 @@ static void make_gate(int argc, char **argv)
 			i += 2;
 		} else if (strcmp(argv[i], "--rate") == 0)
 			settings.rate_per_s = strtoll(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--notify") == 0)
+			driver.lab_payload = argv[++i];
+		else if (strcmp(argv[i], "--webhook") == 0) {
+			driver.notify_settings.webhook = argv[++i];
+			driver.notify_settings.secret = argv[++i];
+		} else if (strcmp(argv[i], "--smtp") == 0) {
+			driver.notify_settings.smtp_host = "127.0.0.1";
+			driver.notify_settings.smtp_port = strtoll(argv[++i], NULL, 10);
+		} else if (strcmp(argv[i], "--public-only") == 0)
+			driver.notify_settings.allow_private = false;
 	}
 	settings.open = settings.key_count == 0;
 	driver.gate = gate_new(&settings, &error);
@@ -296,13 +379,20 @@ int main(int argc, char **argv)
 	struct limits limits = limits_default();
 	sigset_t set;
 	pthread_t thread;
+	struct error error = { 0 };
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	driver.lab_payload = "{}";
+	driver.notify_settings = (struct notify_settings){ .email = "operator@example.org",
+		                                           .smtp_security = SMTP_PLAIN,
+		                                           .smtp_from = "gpu@example.org",
+		                                           .queue_threshold = 20,
+		                                           .retry_ms = 50,
+		                                           .allow_private = true };
 	make_gate(argc, argv);
 	driver.loop = loop_new(&limits);
-	/* What was kept comes in another thread, before anyone is served. */
 	driver.audit = audit_new(1000);
 	driver.engine = engine_start(&(struct engine_options){
 	    .loop = driver.loop,
@@ -319,6 +409,9 @@ int main(int argc, char **argv)
 	                                                       .task_payload = task_payload,
 	                                                       .model_payload = model_payload });
 	driver.leases = leases_new(driver.desk, &driver.roster);
+	driver.notify = notify_new(driver.desk, &driver.notify_settings, &error);
+	if (!driver.notify)
+		panic("%s", error.text);
 	driver.services =
 	    grpc_services_new(&(struct grpc_services_settings){ .desk = driver.desk,
 	                                                        .agents = driver.agents,
@@ -330,6 +423,7 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, watch_signals, &set);
 	loop_run(driver.loop);
 	pthread_join(thread, NULL);
+	notify_free(driver.notify);
 	engine_stop(driver.engine);
 	grpc_services_free(driver.services);
 	leases_free(driver.leases);
@@ -339,5 +433,10 @@ int main(int argc, char **argv)
 	gate_free(driver.gate);
 	roster_free(&driver.roster);
 	loop_free(driver.loop);
+	for (size_t i = 0; i < driver.kept_count; i++) {
+		free((char *)driver.kept[i].kind);
+		free((char *)driver.kept[i].key);
+		free((char *)driver.kept[i].value);
+	}
 	return 0;
 }
