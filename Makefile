@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire crash takeover faults threads lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service crash takeover faults threads lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -21,6 +21,9 @@ bench-core:
 
 bench-store:
 	@scripts/bench store
+
+bench-service:
+	@scripts/bench service
 
 bench-wire:
 	@scripts/bench wire

@@ -94,8 +94,7 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
 	} else if (message->kind == MESSAGE_HELLO) {
 		if (!message->hello.name[0] || strlen(message->hello.name) > 90)
-			drop(stream, GRPC_INVALID_ARGUMENT,
-			     "a node's name has 1 to 90 bytes");
+			drop(stream, GRPC_INVALID_ARGUMENT, "a node's name has 1 to 90 bytes");
 		else if (!agents_may_speak(&stream->identity, message->hello.name, &error))
 			drop(stream, GRPC_PERMISSION_DENIED, error.text);
 		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
@@ -114,8 +113,7 @@ static void on_body(struct exchange *exchange, struct text part)
 {
 	struct agents_stream *stream = exchange->context;
 	struct arena arena = { 0 };
-	Agent__Envelope *envelope =
-	    protobuf_read(&agent__envelope__descriptor, part, &arena);
+	Agent__Envelope *envelope = protobuf_read(&agent__envelope__descriptor, part, &arena);
 
 	if (!envelope)
 		drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");

@@ -88,8 +88,22 @@ void call_ask(struct call *call, void (*done)(struct ask *ask))
 	desk_ask(call->service->desk, &call->ask);
 }
 
+/* Who did it, and to what: the path says that best. */
+static void note(struct call *call)
+{
+	const struct exchange *exchange = call->exchange;
+	audit_note(call->service->audit, &call->ask,
+	           &(struct audit_entry){ .action = command_kind_name(call->ask.command.kind),
+	                                  .object = exchange->path.data,
+	                                  .identity = &call->identity,
+	                                  .exchange = exchange,
+	                                  .unix_ms = service_unix_ms() });
+}
+
 void call_command(struct call *call, void (*done)(struct ask *ask))
 {
+	if (call->ask.command.kind != COMMAND_SUBMIT)
+		note(call);
 	call->ask.has_command = true;
 	call->ask.look = NULL;
 	call->ask.read = NULL;
@@ -138,20 +152,50 @@ static void common_headers(struct call *call)
 	call_header(call, "vary", TEXT("origin"));
 }
 
+static void count(struct call *call, int status)
+{
+	size_t place = call->route ? (size_t)(call->route - routes) : SIZE_MAX;
+	call->status = status;
+	traffic_add(call->service->traffic, place, status, service_clock_us() - call->began_us);
+}
+
 static void send(struct call *call, int status, const char *content_type, struct text body)
 {
-	struct service *service = call->service;
 	common_headers(call);
 	struct response response = { .status = status,
 		                     .content_type = content_type,
 		                     .headers = call->headers,
 		                     .header_count = call->header_count,
 		                     .body = body };
-	call->status = status;
-	size_t place = call->route ? (size_t)(call->route - routes) : SIZE_MAX;
-	traffic_add(service->traffic, place, status, service_clock_us() - call->began_us);
+	count(call, status);
 	call->exchange->events = NULL;
 	exchange_respond(call->exchange, &response);
+	call_drop(call);
+}
+
+void call_begin(struct call *call, int status, const char *content_type)
+{
+	common_headers(call);
+	call->status = status;
+	exchange_begin(call->exchange, &(struct response){ .status = status,
+	                                                   .content_type = content_type,
+	                                                   .headers = call->headers,
+	                                                   .header_count = call->header_count });
+}
+
+void call_end(struct call *call)
+{
+	count(call, call->status);
+	call->exchange->events = NULL;
+	exchange_end(call->exchange);
+	call_drop(call);
+}
+
+void call_release(struct call *call)
+{
+	count(call, 200);
+	call->exchange->events = NULL;
+	call->exchange->context = NULL;
 	call_drop(call);
 }
 

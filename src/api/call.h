@@ -33,8 +33,10 @@ struct call {
 };
 
 struct call *call_take(struct service *service, struct exchange *exchange);
-/* Without an answer: for those whose exchange is gone, or is somebody else's now. */
+/* Without an answer: for those whose exchange is gone. */
 void call_drop(struct call *call);
+/* The same, where somebody else answers: the exchange is as if nobody had seen it. */
+void call_release(struct call *call);
 
 /* The place of a path's {name}: segments from 0 on, with a NUL behind each. */
 struct text call_segment(const struct call *call, size_t place);
@@ -43,7 +45,8 @@ int64_t call_viewer(const struct call *call);
 /* Hands in the call's ask; `done` gets it back and finds the call by call_of. The call may
  * ask again and again, one after the other. */
 void call_ask(struct call *call, void (*done)(struct ask *ask));
-/* A command, a look at the core, a read of the store. */
+/* A command, a look at the core, a read of the store. A command other than a submission is
+ * noted in the audit log, with what it is done to. */
 void call_command(struct call *call, void (*done)(struct ask *ask));
 void call_look(struct call *call, bool (*look)(struct ask *, struct sched *, struct error *),
                void (*done)(struct ask *ask));
@@ -67,6 +70,10 @@ void call_refuse(struct call *call, int status, const char *code, const char *fo
     __attribute__((format(printf, 4, 5)));
 /* 404, in the words that are also used for what the caller may not see. */
 void call_unknown(struct call *call, const char *what, struct text name);
+
+/* An answer whose body follows in parts, by exchange_write; call_end ends it. */
+void call_begin(struct call *call, int status, const char *content_type);
+void call_end(struct call *call);
 
 /* The HTTP status of an error. */
 int status_of(enum error_code code);

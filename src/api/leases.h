@@ -26,10 +26,10 @@ void leases_create(struct leases *leases, struct exchange *exchange,
 /* DELETE /api/v1/leases/{id}?failed=1, and POST /api/v1/leases/{id}/renew?lease=1m */
 void leases_delete(struct leases *leases, struct exchange *exchange,
                    const struct identity *identity, int64_t lease_id);
-void leases_renew(struct leases *leases, struct exchange *exchange,
-                  const struct identity *identity, int64_t lease_id);
+void leases_renew(struct leases *leases, struct exchange *exchange, const struct identity *identity,
+                  int64_t lease_id);
 /* GET /api/v1/leases/{id}: where it is now; a slot that went may have moved it. */
-void leases_show(struct leases *leases, struct exchange *exchange,
-                 const struct identity *identity, int64_t lease_id);
+void leases_show(struct leases *leases, struct exchange *exchange, const struct identity *identity,
+                 int64_t lease_id);
 
 #endif

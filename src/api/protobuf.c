@@ -57,12 +57,11 @@ static bool has_good_texts(const ProtobufCMessage *message)
 	return true;
 }
 
-void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes,
-                    struct arena *arena)
+void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes, struct arena *arena)
 {
 	ProtobufCAllocator allocator = { allocate, leave, arena };
-	ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size,
-	                                                      (const uint8_t *)bytes.data);
+	ProtobufCMessage *message =
+	    protobuf_c_message_unpack(type, &allocator, bytes.size, (const uint8_t *)bytes.data);
 
 	return message && has_good_texts(message) ? message : NULL;
 }

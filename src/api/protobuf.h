@@ -9,8 +9,7 @@
 
 /* The message, in the arena and never to be freed; NULL if it is malformed or has text in it
  * that is not UTF-8. */
-void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes,
-                    struct arena *arena);
+void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes, struct arena *arena);
 /* Its bytes, in the arena. */
 struct text protobuf_write(const void *message, struct arena *arena);
 

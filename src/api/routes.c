@@ -1,9 +1,11 @@
 /* routes.c - the table of all that can be asked over REST */
+#include "api/handed_calls.h"
 #include "api/hub.h"
 #include "api/jobs.h"
 #include "api/metrics.h"
 #include "api/model_calls.h"
 #include "api/node_calls.h"
+#include "api/pages.h"
 #include "api/report_calls.h"
 #include "api/route.h"
 #include "api/scheduler_calls.h"
@@ -19,6 +21,7 @@ const struct route routes[] = {
 	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0 },
 	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0 },
 	{ METHOD_GET, "/api/v1/jobs/{id}/events", ACCESS_READ, jobs_events, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0 },
 	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0 },
 	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0 },
 	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0 },
@@ -34,6 +37,14 @@ const struct route routes[] = {
 	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0 },
 	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0 },
 	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0 },
+	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, handed_lease_create, 0 },
+	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, handed_lease_show, 0 },
+	{ METHOD_DELETE, "/api/v1/leases/{id}", ACCESS_CHANGE, handed_lease_delete, 0 },
+	{ METHOD_POST, "/api/v1/leases/{id}/renew", ACCESS_CHANGE, handed_lease_renew, 0 },
+	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, handed_token_create, 0 },
+	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, handed_token_list, 0 },
+	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, handed_token_revoke, 0 },
+	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, handed_audit, 0 },
 	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0 },
 	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0 },
 	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0 },
@@ -52,5 +63,8 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0 },
 	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0 },
 	{ METHOD_GET, "/health", ACCESS_ANYONE, cluster_health, 0 },
+	{ METHOD_GET, "/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/api/v1/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0 },
 	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0 },
 };

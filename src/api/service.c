@@ -5,10 +5,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/metrics.h"
+#include "api/node_calls.h"
 #include "api/service_state.h"
 #include "base/hash.h"
 
 enum { NODE_GPUS_FOR_MS = 1000 };
+
+static const char not_leading[] = "this scheduler is not the active one: it is starting, or "
+				  "another one is";
 
 static int64_t clock_us(clockid_t clock)
 {
@@ -53,6 +58,18 @@ static void on_order(void *context, const struct effect *effect)
 {
 	struct service *service = context;
 	agents_order(service->agents, effect);
+}
+
+static void on_route(void *context, const struct route_effect *route)
+{
+	struct service *service = context;
+	leases_route(service->leases, route);
+}
+
+static void on_changed(void *context)
+{
+	struct service *service = context;
+	grpc_services_health_changed(service->services);
 }
 
 static void on_event(void *context, const struct event *event)
@@ -152,6 +169,10 @@ static bool let_in(struct call *call)
 		call->identity = (struct identity){ .role = ROLE_AGENT };
 		return true;
 	}
+	if (!call->service->leading) {
+		call_refuse(call, 503, "unavailable", "%s", not_leading);
+		return false;
+	}
 	if (!gate_check(call->service->gate, call->exchange, service_unix_ms(), &call->identity,
 	                &refusal)) {
 		refuse_at_gate(call, &refusal);
@@ -163,9 +184,46 @@ static bool let_in(struct call *call)
 	return false;
 }
 
+/* Calls of gRPC have no routes: their services know them. */
+static void on_grpc_head(struct service *service, struct exchange *exchange)
+{
+	bool is_public = grpc_services_is_public(exchange);
+	struct gate_refusal refusal;
+	struct identity identity;
+	if (!is_public && !service->leading) {
+		exchange_refuse(exchange, 503, "unavailable", "%s", not_leading);
+		return;
+	}
+	if (!is_public &&
+	    !gate_check(service->gate, exchange, service_unix_ms(), &identity, &refusal)) {
+		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
+		return;
+	}
+	if (grpc_services_is_stream(exchange)) {
+		grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+		return;
+	}
+	struct call *call = call_take(service, exchange);
+	call->identity = is_public ? (struct identity){ .role = ROLE_AGENT } : identity;
+	exchange->events = &waiting_events;
+}
+
+static void on_grpc_request(struct service *service, struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	struct identity identity = call->identity;
+	bool is_public = grpc_services_is_public(exchange);
+	call_release(call);
+	grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+}
+
 static void on_head(struct exchange *exchange)
 {
 	struct service *service = exchange->handler->context;
+	if (exchange->is_grpc) {
+		on_grpc_head(service, exchange);
+		return;
+	}
 	char allowed[ROUTE_ALLOWED_MAX];
 	struct call *call = call_take(service, exchange);
 
@@ -187,20 +245,42 @@ static void on_head(struct exchange *exchange)
 static void on_request(struct exchange *exchange)
 {
 	struct call *call = exchange->context;
+	if (exchange->is_grpc) {
+		on_grpc_request(exchange->handler->context, exchange);
+		return;
+	}
 	call->in_request = true;
 	call->route->handle(call);
 }
 
+static const struct route *route_of(void (*handle)(struct call *call))
+{
+	const struct route *route = routes;
+	while (route->path && route->handle != handle)
+		route++;
+	return route;
+}
+
+/* The port for metrics has those and health, under the path that is configured. */
 static void on_metrics_head(struct exchange *exchange)
 {
-	bool is_metrics = exchange->segments.count == 1;
-	const struct service *service = exchange->handler->context;
-	if (is_metrics && (text_is(exchange->path, service->settings.metrics_path) ||
-	                   text_is(exchange->path, "/health")))
-		on_head(exchange);
-	else
-		exchange_refuse(exchange, 404, "not_found", "only %s is here",
-		                service->settings.metrics_path);
+	struct service *service = exchange->handler->context;
+	bool is_read = exchange->method == METHOD_GET || exchange->method == METHOD_HEAD;
+	bool is_health = text_is(exchange->path, "/health");
+	struct call *call = call_take(service, exchange);
+	exchange->events = &waiting_events;
+	if (!is_read || (!is_health && !text_is(exchange->path, service->settings.metrics_path))) {
+		call_refuse(call, 404, "not_found", "only %s and /health are here",
+		            service->settings.metrics_path);
+		return;
+	}
+	call->route = route_of(is_health ? cluster_health : metrics_get);
+	let_in(call);
+}
+
+static int64_t largest_node(void *context)
+{
+	return service_node_gpus(context);
 }
 
 struct service *service_new(struct desk *desk, const struct service_settings *settings,
@@ -240,17 +320,37 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->grpc = service->http;
 	service->metrics =
 	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
-	desk->listener =
-	    (struct desk_listener){ .order = on_order, .event = on_event, .context = service };
+	service->audit = audit_new(0);
+	service->tokens = tokens_new(desk, gate, service->audit);
+	service->leases = leases_new(desk, &service->roster);
+	service->services = grpc_services_new(&(struct grpc_services_settings){
+	    .desk = desk,
+	    .agents = service->agents,
+	    .roster = &service->roster,
+	    .secret_keys = settings->secret_keys,
+	    .node_gpus = largest_node,
+	    .context = service,
+	    .audit = service->audit,
+	    .check_possible = settings->check_possible,
+	});
+	gate_use_catalogue(gate, desk->catalogue);
+	desk->listener = (struct desk_listener){ .order = on_order,
+		                                 .route = on_route,
+		                                 .event = on_event,
+		                                 .changed = on_changed,
+		                                 .context = service };
 	return service;
 }
 
 void service_load_kept(struct service *service, const struct keep *keep)
 {
-	struct gate_token token;
-	if (strcmp(keep->kind, "token") == 0 && keep->value &&
-	    gate_token_read(keep->value, &token, NULL))
-		gate_put_token(service->gate, &token);
+	struct error error;
+	if (!keep->value)
+		return;
+	if (strcmp(keep->kind, "token") == 0)
+		tokens_load(service->tokens, keep->value, &error);
+	else if (strcmp(keep->kind, "audit") == 0)
+		audit_load(service->audit, keep->key, keep->value);
 }
 
 void service_begin(struct service *service)
@@ -258,6 +358,7 @@ void service_begin(struct service *service)
 	service->leading = true;
 	roster_fill(&service->roster, service_catalogue(service));
 	agents_begin(service->agents);
+	leases_begin(service->leases);
 }
 
 bool service_reload(struct service *service, const struct service_settings *settings,
@@ -282,6 +383,10 @@ void service_free(struct service *service)
 		free(call);
 	}
 	hub_free(service->hub);
+	grpc_services_free(service->services);
+	leases_free(service->leases);
+	tokens_free(service->tokens);
+	audit_free(service->audit);
 	agents_free(service->agents);
 	gate_free(service->gate);
 	router_free(service->router);

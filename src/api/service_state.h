@@ -2,12 +2,16 @@
 #ifndef API_SERVICE_STATE_H
 #define API_SERVICE_STATE_H
 
+#include "api/audit.h"
 #include "api/call.h"
+#include "api/grpc_services.h"
 #include "api/hub.h"
+#include "api/leases.h"
 #include "api/meters.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
+#include "api/tokens.h"
 #include "api/traffic.h"
 
 struct service {
@@ -15,6 +19,10 @@ struct service {
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
 	struct gate *gate;
 	struct agents *agents;
+	struct audit *audit;
+	struct tokens *tokens;
+	struct leases *leases;
+	struct grpc_services *services; /* of gRPC */
 	struct hub *hub;
 	struct router *router;
 	struct roster roster;

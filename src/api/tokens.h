@@ -19,8 +19,7 @@ bool tokens_load(struct tokens *tokens, const char *value, struct error *error);
 void tokens_create(struct tokens *tokens, struct exchange *exchange,
                    const struct identity *identity);
 /* GET /api/v1/tokens: what they are, never the tokens themselves. */
-void tokens_list(struct tokens *tokens, struct exchange *exchange,
-                 const struct identity *identity);
+void tokens_list(struct tokens *tokens, struct exchange *exchange, const struct identity *identity);
 /* DELETE /api/v1/tokens/{id} */
 void tokens_revoke(struct tokens *tokens, struct exchange *exchange,
                    const struct identity *identity, const char *id);

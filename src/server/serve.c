@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/identity.h"
 #include "api/service.h"
 #include "base/log.h"
 #include "server/directory.h"
@@ -18,7 +17,8 @@
 #include "server/wiring.h"
 #include "wire/wire.h"
 
-enum { FAILED_GRACE_MS = 500 };
+/* How long a loop may go on after the time that it was given to end. */
+enum { FAILED_GRACE_MS = 500, OVERTIME_MS = 500 };
 
 /* Something that was kept, until the service can have it in the loop's thread. */
 struct remembered {
@@ -28,19 +28,20 @@ struct remembered {
 
 /* All of it. `wanted` is read in the core's thread, so the mutex guards it; `kept` is
  * filled there before the loop's thread is told that the engine leads. The rest
- * belongs to the loop's thread. Configs live until the end: others hold their texts. */
+ * belongs to the loop's thread. The first config and wiring live until the end: the engine
+ * holds on to them. */
 struct server {
 	const struct options *options;
 	char *const *environment;
 	struct config *config, *first;
-	struct wiring wiring;
+	struct wiring *wiring, *first_wiring;
 	struct loop *loop;
 	struct engine *engine;
 	struct service *service;
 	struct tls *tls;
 	struct signals *signals;
 	struct listener *http, *grpc, *metrics;
-	struct timer watchdog;
+	struct timer watchdog, deadline;
 	bool ready, stopping;
 	pthread_mutex_t mutex;
 	struct config_record wanted;
@@ -144,7 +145,23 @@ static void stop(struct server *server, int64_t grace_ms)
 		supervisor_tell("STOPPING=1\nSTATUS=finishing what is in flight\n");
 	server->stopping = true;
 	loop_timer_clear(server->loop, &server->watchdog);
+	loop_timer_set(server->loop, &server->deadline, left_ms + OVERTIME_MS);
 	loop_stop(server->loop, left_ms);
+}
+
+/* Requests whose answer will never come, because the store cannot commit or is lost, keep
+ * the loop from ending. What is durable is, so the process ends without them. */
+static void abandon(struct timer *timer)
+{
+	struct server *server =
+	    (struct server *)((char *)timer - offsetof(struct server, deadline));
+	uint64_t count = loop_counters(server->loop).exchanges;
+	log_at(LOG_WARNING, "requests are left without an answer",
+	       LOG_NUMBER("requests", (int64_t)count));
+	engine_stop(server->engine);
+	int status = atomic_load(&server->status);
+	log_at(LOG_INFO, "gpu-scheduler has ended", LOG_NUMBER("status", status));
+	_exit(status);
 }
 
 static void end_after_failure(struct post *post)
@@ -170,15 +187,16 @@ static void failed(void *context, const struct error *error)
 
 static bool use(struct server *server, struct config *config, struct error *error)
 {
-	struct wiring wiring;
-	if (!wiring_make(&wiring, config, error))
+	struct wiring *wiring = wiring_new(config, error);
+	if (!wiring)
 		return false;
-	if (!service_reload(server->service, &wiring.service, error)) {
-		wiring_free(&wiring);
+	if (!service_reload(server->service, &wiring->service, error)) {
+		wiring_free(wiring);
 		return false;
 	}
 	/* The service holds the keys of the last one that it was given. */
-	wiring_free(&server->wiring);
+	if (server->wiring != server->first_wiring)
+		wiring_free(server->wiring);
 	server->wiring = wiring;
 	return true;
 }
@@ -281,7 +299,7 @@ static void beat(struct timer *timer)
 
 static struct engine *start_engine(struct server *server)
 {
-	struct engine_options options = server->wiring.engine;
+	struct engine_options options = server->wiring->engine;
 	options.loop = server->loop;
 	options.configure = configure;
 	options.kept = remember;
@@ -296,13 +314,15 @@ static struct engine *start_engine(struct server *server)
 static bool begin(struct server *server, struct error *error)
 {
 	struct limits limits = config_to_limits(server->config);
-	if (!directory_make(server->config->store.data_dir, error) ||
-	    !wiring_make(&server->wiring, server->config, error))
+	if (!directory_make(server->config->store.data_dir, error))
+		return false;
+	server->wiring = server->first_wiring = wiring_new(server->config, error);
+	if (!server->wiring)
 		return false;
 	set_wanted(server, server->config);
 	server->loop = loop_new(&limits);
 	server->engine = start_engine(server);
-	server->service = service_new(engine_desk(server->engine), &server->wiring.service, error);
+	server->service = service_new(engine_desk(server->engine), &server->wiring->service, error);
 	if (!server->service || !open_tls(server, error) || !open_ports(server, error))
 		return false;
 	server->signals = signals_start(server->loop, on_signal, server);
@@ -327,7 +347,9 @@ static void end(struct server *server)
 	tls_free(server->tls);
 	if (server->loop)
 		loop_free(server->loop);
-	wiring_free(&server->wiring);
+	if (server->wiring != server->first_wiring)
+		wiring_free(server->wiring);
+	wiring_free(server->first_wiring);
 	arena_free(&server->kept_arena);
 	if (server->config != server->first)
 		config_free(server->config);
@@ -342,6 +364,7 @@ int serve(const struct options *options, struct config *config, char *const *env
 		                 .config = config,
 		                 .first = config,
 		                 .watchdog = TIMER(beat),
+		                 .deadline = TIMER(abandon),
 		                 .has_failed = ATOMIC_FLAG_INIT };
 	struct error error;
 	pthread_mutex_init(&server.mutex, NULL);

@@ -101,6 +101,26 @@ static bool make_keys(struct wiring *wiring, struct config *config, struct error
 	return true;
 }
 
+static void make_notify(struct wiring *wiring, const struct config *config)
+{
+	wiring->notify = (struct notify_settings){
+		.webhook = or_null(config->notifications.webhook),
+		.secret = or_null(config->notifications.webhook_secret),
+		.email = or_null(config->notifications.email),
+		.smtp_host = or_null(config->notifications.smtp_host),
+		.smtp_port = config->notifications.smtp_port,
+		.smtp_user = or_null(config->notifications.smtp_user),
+		.smtp_password = or_null(config->notifications.smtp_password),
+		.smtp_from = or_null(config->notifications.smtp_from),
+		.smtp_security = (int)config->notifications.smtp_security,
+		.ca_path = or_null(config->notifications.ca_path),
+		.queue_threshold = config->notifications.queue_threshold,
+		.tries_max = config->notifications.tries,
+		.allow_private = config->notifications.allow_private_addresses,
+		.service_url = or_null(config->notifications.service_url),
+	};
+}
+
 static void make_service(struct wiring *wiring, const struct config *config)
 {
 	int64_t burst = config->api.rate_limit_burst;
@@ -120,24 +140,28 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.default_limit = config->api.page_size,
 		.limit_max = config->api.page_size_max,
 		.version = GPU_SCHEDULER_VERSION,
+		.notify = &wiring->notify,
 		.metrics_path = config->metrics.path,
 	};
 }
 
-bool wiring_make(struct wiring *wiring, struct config *config, struct error *error)
+struct wiring *wiring_new(struct config *config, struct error *error)
 {
-	*wiring = (struct wiring){ 0 };
+	struct wiring *wiring = NEW(struct wiring);
 	if (!make_keys(wiring, config, error)) {
 		wiring_free(wiring);
-		return false;
+		return NULL;
 	}
 	make_engine(wiring, config);
+	make_notify(wiring, config);
 	make_service(wiring, config);
-	return true;
+	return wiring;
 }
 
 void wiring_free(struct wiring *wiring)
 {
+	if (!wiring)
+		return;
 	for (size_t i = 0; i < wiring->key_count; i++) {
 		if (wiring->materials[i].data)
 			explicit_bzero(wiring->materials[i].data, wiring->materials[i].size);
@@ -146,5 +170,5 @@ void wiring_free(struct wiring *wiring)
 	free(wiring->materials);
 	free(wiring->keys);
 	secret_keys_free(wiring->secret_keys);
-	*wiring = (struct wiring){ 0 };
+	free(wiring);
 }

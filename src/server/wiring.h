@@ -2,7 +2,7 @@
 #ifndef SERVER_WIRING_H
 #define SERVER_WIRING_H
 
-#include "api/identity.h"
+#include "api/notify.h"
 #include "api/service.h"
 #include "server/config.h"
 #include "server/engine.h"
@@ -14,15 +14,16 @@ struct wiring {
 	struct service_settings service;
 	struct journal_options journal;
 	struct redis_options redis;
+	struct notify_settings notify;
 	struct secret_keys *secret_keys;
 	struct gate_key *keys;
 	struct buffer *materials; /* of the keys */
 	size_t key_count;
 };
 
-/* Reads the files of keys. False with a reason, and nothing to be freed. The wiring
- * must not be moved before engine and service have been started with it. */
-bool wiring_make(struct wiring *wiring, struct config *config, struct error *error);
+/* Reads the files of keys. NULL with a reason. */
+struct wiring *wiring_new(struct config *config, struct error *error);
+/* Wipes and frees; NULL is allowed. */
 void wiring_free(struct wiring *wiring);
 
 #endif

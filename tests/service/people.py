@@ -5,7 +5,6 @@ import json
 import random
 import threading
 import time
-import urllib.parse
 
 
 class Client(threading.Thread):
@@ -19,14 +18,16 @@ class Client(threading.Thread):
         self.count = 0
         self.connection = None
         self.port = None
+        self.turn = number
 
     def ask(self, method, path, body=None):
         """(status, answer); None where the scheduler is not there, or went away."""
         try:
-            port = self.people.port
-            if port is None:
+            ports = self.people.ports
+            if not ports:
                 time.sleep(0.005)
                 return None
+            port = ports[self.turn % len(ports)]
             if self.connection is None or self.port != port:
                 self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
                 self.port = port
@@ -36,6 +37,7 @@ class Client(threading.Thread):
             return response.status, json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError):
             self.connection = None
+            self.turn += 1
             time.sleep(0.005)
             return None
 
@@ -44,6 +46,9 @@ class Client(threading.Thread):
             answer = self.ask(method, path, body)
             if answer and answer[0] != 503:
                 return answer
+            if answer:  # it waits, or its store fails
+                self.turn += 1
+                time.sleep(0.005)
         return None
 
     def submit(self):
@@ -91,7 +96,7 @@ class People:
         self.job = job or {"gpu_count": 1, "command": ["true"]}
         self.lock = threading.RLock()
         self.acknowledged, self.cancelled, self.complaints = {}, set(), []
-        self.port = None
+        self.ports = []  # where schedulers are, or may be
         self.over = False
         self.clients = [Client(self, number) for number in range(clients)]
         for client in self.clients:

@@ -66,15 +66,15 @@ def test_nothing_acknowledged_is_lost(tmp_path, kind, request):
                 time.sleep(chance.uniform(0, 0.05))  # while it starts
             else:
                 one.wait_ready()
-                people.port = one.port
+                people.ports = [one.port]
                 time.sleep(chance.uniform(0, 0.4))
             one.kill()
-            people.port = None
+            people.ports = []
             assert not [line for line in one.log() if line["level"] == "error"], one.log()
             if kill < 30 or kill % 20 == 0:
                 people.check(lambda: database.sql(JOBS))
         one.start()
-        people.port = one.port
+        people.ports = [one.port]
         time.sleep(0.3)
         people.stop()
         one.stop()

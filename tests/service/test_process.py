@@ -1,5 +1,6 @@
 """The process: starts, stops, settings, and the commands beside serving."""
 
+import http.client
 import json
 import os
 import re
@@ -265,6 +266,31 @@ def test_a_store_that_cannot_write_is_unhealthy_until_it_can(tmp_path):
     names = [tenant["name"] for tenant in one.get("/api/v1/tenants").json()["tenants"]]
     assert names == ["late"]
     one.stop()
+
+
+def test_it_ends_while_the_store_cannot_write(start):
+    """What waits for the store is not answered, and is not there afterwards by half."""
+    one = start(sections={"api": {"stop_grace_ms": 200}})
+    resource.prlimit(one.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    answers = []
+
+    def ask():
+        try:
+            answers.append(one.post("/api/v1/tenants", {"name": "late"}, timeout=60).status)
+        except (OSError, http.client.HTTPException):
+            answers.append(None)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    deadline = time.monotonic() + 20
+    while one.get("/health").status != 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    one.stop()
+    asking.join(timeout=20)
+    assert answers == [None]
+    one.start()
+    assert one.get("/api/v1/tenants").json()["tenants"] == []
 
 
 def test_the_journal_can_be_replayed(scheduler):
