@@ -59,11 +59,15 @@ void leases_free(struct leases *leases)
 {
 	if (!leases)
 		return;
-	while (leases->first) {
-		struct exchange *exchange = let_go(leases->first);
+	struct lease *lease = leases->first, *next;
+	for (leases->first = NULL; lease; lease = next) {
+		struct exchange *exchange = let_go(lease);
+		next = lease->next;
 		if (exchange)
 			exchange_refuse(exchange, 503, "unavailable", "the scheduler is stopping");
-		forget(leases->first);
+		loop_timer_clear(leases->desk->loop, &lease->timer);
+		free(lease->address);
+		free(lease);
 	}
 	while (leases->spare) {
 		struct lease_ask *ask = leases->spare;
