@@ -58,10 +58,11 @@ class Answer:
 
 class Scheduler:
     """A scheduler process. Arguments are added to its command line, sections are its
-    settings ({'api': {'rate_limit_rps': 5}}), which are written to a file."""
+    settings ({'api': {'rate_limit_rps': 5}}), which are written to a file. Ports are any
+    that are free, unless given: grpc=9090."""
 
     def __init__(self, directory, *arguments, sections=None, environment=None, token=None,
-                 prefix=(), starts=True):
+                 prefix=(), starts=True, **ports):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.data = self.directory / "data"
@@ -70,6 +71,7 @@ class Scheduler:
         self.token = token
         self.prefix = list(prefix)
         self.sections = sections or {}
+        self.ports = {"http": 0, "grpc": 0, "metrics": 0} | ports
         self.process = None
         self.starts = 0
         if starts:
@@ -84,7 +86,9 @@ class Scheduler:
         self.config.write_text(json.dumps(self.sections))
 
     def command(self):
-        ports = ["--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"]
+        ports = []
+        for name, port in self.ports.items():
+            ports += [f"--{name}-port", str(port)]
         return [*self.prefix, str(program()), "--config", str(self.config), "--data",
                 str(self.data), *ports, *map(str, self.arguments)]
 

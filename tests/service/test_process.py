@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from scheduler import ROOT, Scheduler, program, run
+from scheduler import ROOT, Scheduler, run
 
 
 def test_it_serves_and_stops_when_told(scheduler):
@@ -78,11 +78,7 @@ def test_a_port_in_use_is_said(start):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        one = start(starts=False)
-        one.sections = {"api": {"listen": "127.0.0.1"}}
-        one.arguments = ()
-        one.command = lambda: [str(program()), "--config", str(one.config), "--data",
-                               str(one.data), "--http-port", str(port), "--grpc-port", "0"]
+        one = start(starts=False, http=port)
         one.start(waits=False)
         assert one.process.wait(timeout=20) == 1
         assert f"cannot listen on 127.0.0.1 port {port}" in one.errors.read_text()

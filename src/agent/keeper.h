@@ -1,0 +1,36 @@
+/* keeper.h - the process that stays with a work: it outlives the agent */
+#ifndef AGENT_KEEPER_H
+#define AGENT_KEEPER_H
+
+#include "agent/spec.h"
+
+/* One keeper for each work, a child of the agent that goes on when the agent is gone. It
+ * starts the work's first process and is its parent; takes what the work writes to files;
+ * writes down how it ended, for good; ends the work when its lease or its time is over even
+ * where no agent says so; and leaves when no process of the work is left. It must survive
+ * what the agent does not: it reads no configuration and talks to nobody but by
+ *
+ * - the report, a pipe to the agent that started it. Lines:
+ *       started PID START | refused TEXT | exited CODE
+ *   and its end, which says that the keeper has left;
+ * - the status, a file. Lines: keeper PID START | started PID START | exited CODE PEAK_BYTES |
+ *   ended REASON (in place of `exited`: its end is nobody's result) | gone. */
+#define KEEPER_OPTION "--keep"
+
+/* What main() does when it is called with KEEPER_OPTION, the file that holds the spec and the
+ * pipe for the report, both as numbers of open files. */
+int keeper_main(const char *spec_file, const char *report_file);
+
+/* What a status file says. */
+struct keeper_status {
+	bool kept;
+	int64_t keeper, keeper_start;
+	bool started;
+	int64_t pid, pid_start;
+	bool exited, ended, gone;
+	int64_t exit_code, peak_bytes;
+};
+/* False where there is no such file. Lines that are not complete count as not written. */
+bool keeper_status_read(const char *path, struct keeper_status *status);
+
+#endif

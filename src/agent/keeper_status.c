@@ -1,0 +1,46 @@
+/* keeper_status.c - what keepers write down about their works */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/file.h"
+#include "agent/keeper.h"
+
+static void read_line(const char *line, struct keeper_status *status)
+{
+	int64_t first = 0, second = 0;
+
+	if (sscanf(line, "keeper %" SCNd64 " %" SCNd64, &first, &second) == 2) {
+		/* The file begins anew with each keeper. */
+		*status =
+		    (struct keeper_status){ .kept = true, .keeper = first, .keeper_start = second };
+	} else if (sscanf(line, "started %" SCNd64 " %" SCNd64, &first, &second) == 2) {
+		status->started = true;
+		status->pid = first;
+		status->pid_start = second;
+	} else if (sscanf(line, "exited %" SCNd64 " %" SCNd64, &first, &second) == 2) {
+		status->exited = true;
+		status->exit_code = first;
+		status->peak_bytes = second;
+	} else if (strncmp(line, "ended ", 6) == 0) {
+		status->ended = true;
+	} else if (strcmp(line, "gone") == 0) {
+		status->gone = true;
+	}
+}
+
+bool keeper_status_read(const char *path, struct keeper_status *status)
+{
+	struct buffer text = { 0 };
+
+	*status = (struct keeper_status){ 0 };
+	bool there = file_read(path, 65536, &text);
+	char *line = text.data, *end;
+	while (there && (end = strchr(line, '\n'))) {
+		*end = '\0';
+		read_line(line, status);
+		line = end + 1;
+	}
+	buffer_free(&text);
+	return there;
+}

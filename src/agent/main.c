@@ -1,0 +1,68 @@
+/* main.c - gpu-agent: a node's half of the scheduler, and the keepers of its works */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/keeper.h"
+#include "agent/options.h"
+#include "base/log.h"
+
+static void stop(uv_signal_t *signal, int number)
+{
+	struct agent *agent = signal->data;
+
+	log_at(LOG_INFO, "the agent stops; what runs goes on", LOG_NUMBER("signal", number));
+	agent_free(agent);
+	uv_stop(signal->loop);
+}
+
+static int fail(const struct error *error)
+{
+	fprintf(stderr, "gpu-agent: %s\n", error->text);
+	return 1;
+}
+
+static int run(struct options *options)
+{
+	struct error error = { 0 };
+	struct gpu_source *source = options_source(options, &error);
+	uv_loop_t *loop = uv_default_loop();
+	uv_signal_t signals[2];
+	static const int numbers[] = { SIGTERM, SIGINT };
+
+	if (!source)
+		return fail(&error);
+	struct agent *agent = agent_new(loop, &options->agent, source, &error);
+	if (!agent)
+		return fail(&error);
+	for (int i = 0; i < 2; i++) {
+		uv_signal_init(loop, &signals[i]);
+		signals[i].data = agent;
+		uv_signal_start(&signals[i], stop, numbers[i]);
+	}
+	uv_run(loop, UV_RUN_DEFAULT);
+	for (int i = 0; i < 2; i++)
+		uv_close((uv_handle_t *)&signals[i], NULL);
+	uv_run(loop, UV_RUN_DEFAULT);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct error error = { 0 };
+
+	if (argc == 4 && strcmp(argv[1], KEEPER_OPTION) == 0)
+		return keeper_main(argv[2], argv[3]);
+	signal(SIGPIPE, SIG_IGN);
+	switch (options_read(&options, argc, argv, &error)) {
+	case OPTIONS_RUN:
+		return run(&options);
+	case OPTIONS_SHOWN:
+		return 0;
+	default:
+		fail(&error);
+		return 2;
+	}
+}
