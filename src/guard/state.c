@@ -1,0 +1,77 @@
+/* state.c - the guard within one process: its segment, and its place in it */
+#include "state.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "budget.h"
+#include "charge.h"
+#include "context.h"
+#include "device.h"
+#include "mutex.h"
+#include "overhead.h"
+#include "pool.h"
+#include "track.h"
+
+static struct {
+	_Atomic(bool) attached; /* whether `segment` is known, or known to be none */
+	_Atomic(struct segment *) segment;
+	_Atomic(const struct member *) joined;
+	struct member member; /* written once, before `joined` points to it */
+	struct mutex joining;
+} state;
+
+void state_attach(const char *path)
+{
+	struct segment *segment = path != NULL && path[0] != '\0' ? segment_open(path) : NULL;
+	/* Only a process that called exec can have a place already. */
+	if (segment != NULL && segment_process_end(segment) > SEGMENT_WATCHER + 1)
+		budget_forget(segment, process_self());
+	atomic_store(&state.joined, NULL);
+	atomic_store(&state.segment, segment);
+	atomic_store(&state.attached, true);
+}
+
+struct segment *state_segment(void)
+{
+	if (!atomic_load_explicit(&state.attached, memory_order_acquire))
+		state_attach(getenv(SEGMENT_VARIABLE));
+	return atomic_load_explicit(&state.segment, memory_order_acquire);
+}
+
+const struct member *state_member(void)
+{
+	const struct member *member = atomic_load_explicit(&state.joined, memory_order_acquire);
+	struct segment *segment = state_segment();
+	if (member != NULL || segment == NULL)
+		return member;
+	mutex_lock(&state.joining);
+	member = atomic_load(&state.joined);
+	if (member == NULL && budget_join(&state.member, segment, process_self())) {
+		member = &state.member;
+		atomic_store_explicit(&state.joined, member, memory_order_release);
+	}
+	mutex_unlock(&state.joining);
+	return member;
+}
+
+/* A forked child is another process: it has none of its parent's memory on a GPU, and
+ * the locks that its parent's other threads held are nobody's. */
+static void become_child(void)
+{
+	atomic_store(&state.joined, NULL);
+	atomic_store(&state.joining.word, 0);
+	track_reset();
+	pool_reset();
+	charge_reset();
+	context_reset();
+	device_reset();
+	overhead_reset();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_atfork(NULL, NULL, become_child);
+	state_segment();
+}
