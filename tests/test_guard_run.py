@@ -12,6 +12,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STANDIN = ROOT / "build/release/src/guard/test"
+NO_CONTEXT = 102  # what the program ends with that allocates
 UUID = "GPU-57000000-0000-0000-0000-00000000000%d"
 
 
@@ -49,7 +50,8 @@ def test_a_command_over_its_limit_is_refused_and_that_is_said(guard_run):
 
 def test_only_the_gpus_that_are_named_give_memory(guard_run):
     assert guard_run("--limit", f"{UUID % 0}=64M", *allocate(64)).returncode == 0
-    assert guard_run("--limit", f"{UUID % 1}=64M", *allocate(1)).returncode == 2
+    # On others there is not even a context.
+    assert guard_run("--limit", f"{UUID % 1}=64M", *allocate(1)).returncode == NO_CONTEXT
 
 
 def test_the_numbers_are_written_as_json(guard_run, tmp_path):
@@ -116,3 +118,16 @@ def test_help_says_what_it_does(guard_run):
     assert result.returncode == 0
     assert "usage: gpu-guard-run --limit SIZE COMMAND" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_the_program_for_real_gpus_fills_its_budget_and_goes_on(guard_run, tmp_path):
+    program = tmp_path / "driver"
+    subprocess.run(["gcc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-o", program,
+                    ROOT / "tests/gpu/guard_driver.c", "-ldl", "-lpthread"], check=True)
+    result = guard_run("--quiet", "--limit", "512M", program, "fill", 0)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {
+        "shown_mib": 512, "total_mib": 512, "free_mib": 510, "taken_mib": 510,
+        "said": "CUDA_ERROR_OUT_OF_MEMORY", "goes_on": True}
+    result = guard_run("--quiet", "--limit", "512M", program, "times", 100)
+    assert (result.returncode, result.stderr) == (0, "")

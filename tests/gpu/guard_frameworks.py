@@ -1,8 +1,8 @@
 """What frameworks do under the guard: each takes memory until it is refused, and goes on.
 
-    guard_frameworks.py torch | jax | cupy | cupy_async | workers
+    guard_frameworks.py torch | jax | cupy | cupy_async | loader | workers
 
-Prints one JSON object. Run by tests/gpu/guard, under gpu-guard-run.
+Prints one JSON object. Run by guard_report.py, under gpu-guard-run.
 """
 
 import json
@@ -39,7 +39,7 @@ def with_torch():
     torch.cuda.empty_cache()
     a = torch.randn(2048, 2048, device="cuda")
     goes_on = bool(torch.isfinite((a @ a).sum()).item())
-    return {"properties_mib": properties // MIB, "total_mib": total // MIB, "free_mib": free // MIB,
+    return {"shown_mib": properties // MIB, "total_mib": total // MIB, "free_mib": free // MIB,
             "taken_mib": taken * 512, "said": said, "goes_on": goes_on}
 
 
@@ -58,7 +58,7 @@ def with_jax():
     del held[taken // 2:]
     a = jnp.ones((1024, 1024))
     goes_on = bool((a @ a)[0, 0] == 1024)
-    return {"bytes_limit_mib": stats["bytes_limit"] // MIB, "taken_mib": taken * 512, "said": said,
+    return {"free_mib": f"{stats['bytes_limit'] // MIB} for itself", "taken_mib": taken * 512, "said": said,
             "goes_on": goes_on}
 
 
@@ -78,15 +78,56 @@ def with_cupy(asynchronous=False):
             "said": said, "goes_on": goes_on}
 
 
-def take_all(number, taken, stop):
+class Cached:
+    """A data set whose workers keep each item on the GPU; an item is what one worker has got."""
+
+    def __init__(self):
+        self.held = []
+
+    def __len__(self):
+        return 180
+
+    def __getitem__(self, index):
+        import torch
+
+        try:
+            self.held.append(torch.empty(256 * MIB, dtype=torch.uint8, device="cuda"))
+        except torch.OutOfMemoryError as error:
+            return os.getpid(), len(self.held), str(error).splitlines()[0][:100]
+        return os.getpid(), len(self.held), ""
+
+
+def with_loader():
+    import torch
+    import torch.utils.data
+
+    loader = torch.utils.data.DataLoader(Cached(), batch_size=None, num_workers=3,
+                                         multiprocessing_context="spawn")
+    held = {}
+    refusals = []
+    for pid, count, said in loader:
+        held[pid] = count
+        refusals += [said] if said else []
+    a = torch.randn(64, 64)
+    goes_on = len(held) == 3 and bool(torch.isfinite((a @ a).sum()).item())
+    # The workers have ended with their loader: all is free again.
+    del loader
+    goes_on = goes_on and torch.empty(4 * GIB, dtype=torch.uint8, device="cuda").numel() == 4 * GIB
+    return {"taken_mib": sum(held.values()) * 256, "said": refusals[0] if refusals else "nothing",
+            "goes_on": goes_on}
+
+
+def take_all(number, taken, barrier, stop):
     """A worker: takes 256 MiB at a time until it is refused, and holds on to it."""
     import torch
 
-    held = []
+    # All have their contexts before anybody takes the rest.
+    held = [torch.empty(MIB, dtype=torch.uint8, device="cuda")]
+    barrier.wait()
     try:
         while not stop.is_set() and len(held) < 1000:
             held.append(torch.empty(256 * MIB, dtype=torch.uint8, device="cuda"))
-            taken[number] = len(held) * 256
+            taken[number] = (len(held) - 1) * 256
             time.sleep(0.01)
     except torch.OutOfMemoryError:
         pass
@@ -100,7 +141,7 @@ def share_one(queue, done):
 
     tensor = torch.full((512 * MIB,), 7, dtype=torch.uint8, device="cuda")
     queue.put(tensor)
-    done.wait()
+    done.wait(60)
 
 
 def with_workers():
@@ -112,16 +153,18 @@ def with_workers():
     context = multiprocessing.get_context("spawn")
     taken = context.Array("q", 4)
     stop = context.Event()
-    workers = [context.Process(target=take_all, args=(i, taken, stop)) for i in range(4)]
+    barrier = context.Barrier(4, timeout=60)
+    # This process has its context before the others take everything.
+    torch.cuda.mem_get_info()
+    workers = [context.Process(target=take_all, args=(i, taken, barrier, stop)) for i in range(4)]
     for worker in workers:
         worker.start()
     before = -1
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 60
     while (sum(taken) != before or before == 0) and time.monotonic() < deadline:
         before = sum(taken)
-        time.sleep(6)
+        time.sleep(1.5)
     in_all = sum(taken)
-    torch.cuda.init()
     free, total = torch.cuda.mem_get_info()
     victim = taken[0]
     os.kill(workers[0].pid, signal.SIGKILL)
@@ -131,11 +174,19 @@ def with_workers():
     for worker in workers[1:]:
         worker.join()
 
+    time.sleep(2.5)
+    torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    torch.cuda.empty_cache()
+    free_before, _ = torch.cuda.mem_get_info()
     queue = context.Queue()
     done = context.Event()
     giver = context.Process(target=share_one, args=(queue, done))
     giver.start()
-    tensor = queue.get()
+    tensor = queue.get(timeout=60)
+    # What this process holds by now is measured with its next allocation.
+    time.sleep(2.5)
+    torch.empty(64 * MIB, dtype=torch.uint8, device="cuda")
+    torch.cuda.empty_cache()
     free_with, _ = torch.cuda.mem_get_info()
     right = int(tensor[12345].item()) == 7
     del tensor
@@ -143,12 +194,13 @@ def with_workers():
     giver.join()
     return {"total_mib": total // MIB, "taken_together_mib": in_all, "free_when_full_mib": free // MIB,
             "victim_mib": victim, "free_after_kill_mib": free_after // MIB,
-            "free_with_shared_512_mib": free_with // MIB, "shared_tensor_is_right": right}
+            "shared_512_took_mib": (free_before - free_with) // MIB,
+            "context_mib": (total - free_before) // MIB, "shared_tensor_is_right": right}
 
 
 def main():
     ways = {"torch": with_torch, "jax": with_jax, "cupy": with_cupy,
-            "cupy_async": lambda: with_cupy(True), "workers": with_workers}
+            "cupy_async": lambda: with_cupy(True), "loader": with_loader, "workers": with_workers}
     print(json.dumps(ways[sys.argv[1]]()))
 
 

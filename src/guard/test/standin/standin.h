@@ -52,6 +52,9 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 CUresult cuLaunchKernel(void);
+CUresult cuModuleLoadData(void **module, const void *image);
+CUresult cuModuleGetFunction(void **function, void *module, const char *name);
+CUresult cuGetErrorName(CUresult error, const char **name);
 
 /* Asked by the guard; here they have to be seen. */
 CUresult cuInit(unsigned int flags);
