@@ -84,11 +84,17 @@ static bool measure(const struct member *member, int gpu, bool first)
 		overhead.started = true;
 		overhead.usable = start_nvml();
 	}
+	const _Atomic(int64_t) *charged =
+	    &member->segment->processes[member->place].charged_bytes[gpu];
+	/* Other threads allocate and free meanwhile. The larger of what was charged before
+	 * and after never takes an allocation for overhead. */
+	int64_t charged_bytes = segment_get(charged);
 	int64_t bytes = overhead.usable ? used_bytes(member, gpu) : -1;
 	if (bytes < 0)
 		return false;
-	const struct segment_process *process = &member->segment->processes[member->place];
-	bytes -= segment_get(&process->charged_bytes[gpu]);
+	if (segment_get(charged) > charged_bytes)
+		charged_bytes = segment_get(charged);
+	bytes -= charged_bytes;
 	int64_t floor_bytes = segment_get(&overhead.floor_bytes[gpu]);
 	/* Managed memory is charged in full and need not be on the GPU: that must not
 	 * hide the context. */
