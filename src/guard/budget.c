@@ -5,6 +5,13 @@
 
 #include "share.h"
 
+static void keep_peak(struct segment_gpu *gpu)
+{
+	int64_t used_bytes = segment_get(&gpu->used_bytes);
+	if (used_bytes > segment_get(&gpu->peak_bytes))
+		segment_set(&gpu->peak_bytes, used_bytes);
+}
+
 /* Totals from their parts. What a place holds is never negative, even if somebody
  * wrote that there. */
 static void count_totals(struct segment *segment)
@@ -26,10 +33,31 @@ static void count_totals(struct segment *segment)
 	}
 }
 
+/* Puts on the books what the agent has measured of other processes. */
+static void take_what_was_told(struct segment *segment, uint32_t told)
+{
+	atomic_store_explicit(&segment->told_seen, told, memory_order_relaxed);
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(segment); place++) {
+		struct segment_process *process = &segment->processes[place];
+		for (uint32_t gpu = 0; gpu < segment_gpu_count(segment); gpu++) {
+			int64_t told_bytes = segment_get(&process->told_bytes[gpu]);
+			if (told_bytes > 0)
+				segment_set(&process->overhead_bytes[gpu], told_bytes - 1);
+		}
+	}
+	count_totals(segment);
+	for (uint32_t gpu = 0; gpu < segment_gpu_count(segment); gpu++)
+		keep_peak(&segment->gpus[gpu]);
+}
+
 void budget_lock(const struct member *member)
 {
+	struct segment *segment = member->segment;
 	if (lock_take(member))
-		count_totals(member->segment);
+		count_totals(segment);
+	uint32_t told = atomic_load_explicit(&segment->told, memory_order_acquire);
+	if (told != atomic_load_explicit(&segment->told_seen, memory_order_relaxed))
+		take_what_was_told(segment, told);
 }
 
 bool budget_fits(const struct segment *segment, uint32_t gpu, int64_t bytes)
@@ -47,8 +75,7 @@ static void add_used(struct segment_gpu *gpu, int64_t bytes)
 	if (__builtin_add_overflow(used_bytes, bytes, &used_bytes))
 		used_bytes = INT64_MAX;
 	segment_set(&gpu->used_bytes, used_bytes > 0 ? used_bytes : 0);
-	if (used_bytes > segment_get(&gpu->peak_bytes))
-		segment_set(&gpu->peak_bytes, used_bytes);
+	keep_peak(gpu);
 }
 
 static void add_part(_Atomic(int64_t) *part, int64_t bytes)
@@ -73,7 +100,9 @@ static void clear_place(struct segment *segment, uint32_t place)
 	for (uint32_t gpu = 0; gpu < SEGMENT_GPUS_MAX; gpu++) {
 		segment_set(&process->charged_bytes[gpu], 0);
 		segment_set(&process->overhead_bytes[gpu], 0);
+		segment_set(&process->told_bytes[gpu], 0);
 	}
+	atomic_store_explicit(&process->gone_owner, 0, memory_order_relaxed);
 	share_drop_all(segment, place);
 }
 
@@ -88,7 +117,7 @@ static void reap_locked(const struct member *member)
 {
 	struct segment *segment = member->segment;
 	uint32_t end = segment_process_end(segment);
-	for (uint32_t place = SEGMENT_WATCHER + 1; place < end; place++) {
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < end; place++) {
 		if (place != member->place && lock_holder_is_gone(member, place))
 			vacate(segment, place);
 	}
@@ -115,7 +144,7 @@ void budget_reap_place(const struct member *member, uint32_t place)
 static bool take_place(struct member *member)
 {
 	struct segment *segment = member->segment;
-	for (uint32_t place = SEGMENT_WATCHER + 1; place < SEGMENT_PROCESSES_MAX; place++) {
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < SEGMENT_PROCESSES_MAX; place++) {
 		uint64_t nobody = 0;
 		struct segment_process *process = &segment->processes[place];
 		if (!atomic_compare_exchange_strong(&process->owner, &nobody,
@@ -136,7 +165,7 @@ static bool take_place(struct member *member)
 static uint32_t find_place(const struct segment *segment, struct process_identity identity)
 {
 	uint32_t end = segment_process_end(segment);
-	for (uint32_t place = SEGMENT_WATCHER + 1; place < end; place++) {
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < end; place++) {
 		const struct segment_process *process = &segment->processes[place];
 		if (atomic_load(&process->owner) == identity.owner &&
 		    (atomic_load(&process->namespace_id) == 0 ||
@@ -154,7 +183,7 @@ bool budget_join(struct member *member, struct segment *segment, struct process_
 		return true;
 	/* Nobody can take the lock without a place. The places are only read here, and
 	 * each is taken over from the dead in one step. */
-	for (uint32_t place = SEGMENT_WATCHER + 1; place < SEGMENT_PROCESSES_MAX; place++) {
+	for (uint32_t place = SEGMENT_FIRST_PLACE; place < SEGMENT_PROCESSES_MAX; place++) {
 		struct segment_process *process = &segment->processes[place];
 		uint64_t owner = atomic_load(&process->owner);
 		if (!lock_holder_is_gone(member, place) ||

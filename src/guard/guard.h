@@ -5,8 +5,8 @@
  * which a program finds before the driver's, however it looks for them. What is over
  * the task's budget is refused with the driver's own CUDA_ERROR_OUT_OF_MEMORY.
  * Budgets are per GPU, by UUID, and shared by all processes of the task through a
- * segment (segment.h), which the variable GPU_GUARD_SEGMENT names. Without it, the
- * library passes everything through.
+ * segment (segment.h). What to do about processes without a guard is the agent's
+ * policy, and no variable of the environment, which a task could change.
  *
  * The way of a call: a look-up by name finds our function (lookup.c, proc_address.c,
  * entry.h) -> which GPU (device.h) -> charge it (charge.h), in the task's books
@@ -36,6 +36,8 @@
  *   in containers the agent measures. Until then they are not on the books.
  * - The driver's rounding: allocations count in pages of 2 MiB, and by 512 bytes
  *   below 1 MiB; arrays by their shape, without the driver's padding.
+ * - Green contexts, and pools that another process exports: measured, or counted where
+ *   they are from.
  * - Memory imported by file descriptors: two pieces of the same size on the same GPU
  *   cannot be told apart, so that one that several processes of the task import counts
  *   once, and two of the same size in one process count twice.
@@ -45,5 +47,14 @@
  */
 #ifndef GUARD_GUARD_H
 #define GUARD_GUARD_H
+
+/* The file of the task's segment, which its agent has made and given limits (watch.h). */
+#define GUARD_SEGMENT_VARIABLE "GPU_GUARD_SEGMENT"
+
+/* The task's limits as text (limits.h). They count only where the segment cannot be used,
+ * as in a container that has not got the file: then each program that is started, with
+ * its forked children, has a budget of its own, and the agent sees that it is not
+ * registered. Without either variable the guard lets everything through. */
+#define GUARD_LIMITS_VARIABLE "GPU_GUARD_LIMITS"
 
 #endif

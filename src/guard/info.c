@@ -36,7 +36,7 @@ static void narrow(int gpu, struct view *view)
 	if (limit_bytes < 0 || limit_bytes == SEGMENT_NO_LIMIT)
 		return;
 	/* Other processes of the task may have ended. */
-	if (segment_process_end(member->segment) > SEGMENT_WATCHER + 2)
+	if (segment_process_end(member->segment) > SEGMENT_FIRST_PLACE + 1)
 		budget_reap(member);
 	uint64_t remaining = remaining_bytes(budget, limit_bytes);
 	if (limit_bytes > 0 && (uint64_t)limit_bytes < view->total_bytes)

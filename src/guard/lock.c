@@ -21,6 +21,9 @@ bool lock_holder_is_gone(const struct member *member, uint32_t place)
 	const struct segment_process *process = &member->segment->processes[place];
 	uint64_t owner = atomic_load_explicit(&process->owner, memory_order_relaxed);
 	uint64_t namespace_id = atomic_load_explicit(&process->namespace_id, memory_order_relaxed);
+	if (owner != 0 && owner != member->identity.owner &&
+	    atomic_load_explicit(&process->gone_owner, memory_order_relaxed) == owner)
+		return true;
 	bool seen = namespace_id == 0 || namespace_id == member->identity.namespace_id;
 	return owner != 0 && owner != member->identity.owner && seen && process_is_gone(owner);
 }

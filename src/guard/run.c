@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "guard.h"
 #include "size.h"
 #include "uuid.h"
 #include "watch.h"
@@ -145,8 +146,9 @@ static bool make_segment(struct watch *watch, const struct options *options,
 		snprintf(path, PATH_TEXT_MAX, "/dev/shm/gpu-guard-%ld", (long)getpid());
 	if (!watch_create(watch, path, error))
 		return false;
-	if (options->others_bytes >= 0)
-		watch_set_others(watch, options->others_bytes, options->context_bytes);
+	if (options->others_bytes >= 0 &&
+	    !watch_set_others(watch, options->others_bytes, options->context_bytes, error))
+		return false;
 	for (int i = 0; i < options->limit_count; i++) {
 		if (!watch_set_limit(watch, options->limits[i].uuid, options->limits[i].bytes,
 		                     options->context_bytes, error))
@@ -182,7 +184,8 @@ static bool set_environment(const char *segment, const char *library)
 	const char *before = getenv("LD_PRELOAD");
 	snprintf(preload, sizeof preload, "%s%s%s", library,
 	         before != NULL && before[0] != '\0' ? ":" : "", before != NULL ? before : "");
-	return setenv("LD_PRELOAD", preload, 1) == 0 && setenv(SEGMENT_VARIABLE, segment, 1) == 0;
+	return setenv("LD_PRELOAD", preload, 1) == 0 &&
+	       setenv(GUARD_SEGMENT_VARIABLE, segment, 1) == 0;
 }
 
 static volatile pid_t child;
@@ -218,7 +221,7 @@ static int run(char **command, const char *segment, const char *library)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void show(FILE *out, const struct watch *watch)
+static void show(FILE *out, struct watch *watch)
 {
 	struct watch_gpu gpu;
 	fprintf(out, "%-40s  %12s  %12s  %12s  %8s\n", "GPU", "LIMIT", "USED", "PEAK", "REFUSALS");
@@ -237,7 +240,7 @@ static void show(FILE *out, const struct watch *watch)
 	fprintf(out, "processes under the guard: %d\n", watch_process_count(watch));
 }
 
-static bool write_json(const char *path, const struct watch *watch)
+static bool write_json(const char *path, struct watch *watch)
 {
 	FILE *out = fopen(path, "w");
 	if (out == NULL)
@@ -260,13 +263,14 @@ static bool write_json(const char *path, const struct watch *watch)
 
 static int show_only(const char *path)
 {
-	/* Only looks: the place of the watcher is that of the one who runs the command. */
-	struct watch watch = { .segment = segment_open(path) };
-	if (watch.segment == NULL) {
-		fprintf(stderr, "gpu-guard-run: %s is not a segment of the guard\n", path);
+	struct watch watch;
+	struct error error;
+	if (!watch_open(&watch, path, &error)) {
+		fprintf(stderr, "gpu-guard-run: %s\n", error.text);
 		return STATUS_FAILED;
 	}
 	show(stdout, &watch);
+	watch_close(&watch);
 	return fflush(stdout) == 0 ? 0 : STATUS_FAILED;
 }
 

@@ -10,7 +10,7 @@ void segment_init(struct segment *segment)
 {
 	segment->version = SEGMENT_VERSION;
 	segment->size_bytes = (uint32_t)sizeof *segment;
-	atomic_store_explicit(&segment->process_end, SEGMENT_WATCHER + 1, memory_order_relaxed);
+	atomic_store_explicit(&segment->process_end, SEGMENT_FIRST_PLACE, memory_order_relaxed);
 	segment->magic = SEGMENT_MAGIC;
 }
 

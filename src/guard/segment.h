@@ -7,9 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The environment variable that names the file. Without it the guard does nothing. */
-#define SEGMENT_VARIABLE "GPU_GUARD_SEGMENT"
-
 #define SEGMENT_MAGIC UINT64_C(0x6472617567757067) /* "gpuguard" */
 #define SEGMENT_NO_LIMIT INT64_MAX
 
@@ -18,7 +15,7 @@ enum {
 	SEGMENT_GPUS_MAX = 32,
 	SEGMENT_PROCESSES_MAX = 512,
 	SEGMENT_SHARES_MAX = 1024,
-	SEGMENT_WATCHER = 0, /* the place that the agent has among the processes */
+	SEGMENT_FIRST_PLACE = 1, /* 0 is nobody's */
 };
 
 /* The budget of the task on one GPU. Bytes are never negative. While the lock is
@@ -40,8 +37,11 @@ struct segment_gpu {
 struct segment_process {
 	_Atomic(uint64_t) owner;
 	_Atomic(uint64_t) namespace_id; /* of its process id; 0: not known */
+	_Atomic(uint64_t) gone_owner;   /* if it is `owner`: the agent says that it is gone */
 	_Atomic(int64_t) charged_bytes[SEGMENT_GPUS_MAX];
 	_Atomic(int64_t) overhead_bytes[SEGMENT_GPUS_MAX];
+	_Atomic(int64_t) told_bytes[SEGMENT_GPUS_MAX]; /* overhead by the agent, plus 1; 0: not told
+	                                                */
 };
 
 /* Memory that processes of the task share: it is charged once, to `bearer`, and
@@ -54,9 +54,11 @@ struct segment_share {
 	uint64_t holders[SEGMENT_PROCESSES_MAX / 64];
 };
 
-/* The whole file. Whoever changes anything but `lock` and a process's own place
- * holds the lock (lock.h). Every process of the task can write all of it: this
- * keeps well-meaning programs apart, and the agent's measurements the others. */
+/* The whole file. A process that changes anything but `lock` and its own place holds
+ * the lock (lock.h). The agent never does, and never maps the file (watch.h): it writes
+ * limits, `gone_owner`, `told_bytes` and then `told`, which processes look at.
+ * Every process of the task can write all of it: this keeps well-meaning programs
+ * apart, and the agent's measurements the others. */
 struct segment {
 	uint64_t magic;
 	uint32_t version;
@@ -65,6 +67,8 @@ struct segment {
 	_Atomic(uint32_t) waiters; /* how many sleep until it is free */
 	_Atomic(uint32_t) gpu_count;
 	_Atomic(uint32_t) process_end;       /* no place from here on was ever taken */
+	_Atomic(uint32_t) told;              /* grows when the agent has told something */
+	_Atomic(uint32_t) told_seen;         /* up to where that is in the totals */
 	_Atomic(int64_t) others_limit_bytes; /* on GPUs that are not listed: 0, no memory at all */
 	_Atomic(int64_t) others_context_bytes; /* what a context there is expected to take */
 	struct segment_gpu gpus[SEGMENT_GPUS_MAX];

@@ -4,11 +4,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "budget.h"
 #include "charge.h"
 #include "context.h"
 #include "device.h"
+#include "guard.h"
+#include "limits.h"
 #include "mutex.h"
 #include "overhead.h"
 #include "pool.h"
@@ -22,11 +25,25 @@ static struct {
 	struct mutex joining;
 } state;
 
-void state_attach(const char *path)
+/* A segment that this process and its forked children share. */
+static struct segment *make_segment(const char *limits)
+{
+	struct segment *segment =
+	    mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (segment == MAP_FAILED)
+		return NULL;
+	segment_init(segment);
+	limits_read(limits, segment);
+	return segment;
+}
+
+void state_attach(const char *path, const char *limits)
 {
 	struct segment *segment = path != NULL && path[0] != '\0' ? segment_open(path) : NULL;
+	if (segment == NULL && limits != NULL && limits[0] != '\0')
+		segment = make_segment(limits);
 	/* Only a process that called exec can have a place already. */
-	if (segment != NULL && segment_process_end(segment) > SEGMENT_WATCHER + 1)
+	if (segment != NULL && segment_process_end(segment) > SEGMENT_FIRST_PLACE)
 		budget_forget(segment, process_self());
 	atomic_store(&state.joined, NULL);
 	atomic_store(&state.segment, segment);
@@ -36,7 +53,7 @@ void state_attach(const char *path)
 struct segment *state_segment(void)
 {
 	if (!atomic_load_explicit(&state.attached, memory_order_acquire))
-		state_attach(getenv(SEGMENT_VARIABLE));
+		state_attach(getenv(GUARD_SEGMENT_VARIABLE), getenv(GUARD_LIMITS_VARIABLE));
 	return atomic_load_explicit(&state.segment, memory_order_acquire);
 }
 

@@ -7,9 +7,11 @@
 #include "lock.h"
 #include "segment.h"
 
-/* Attaches the process to the segment in a file, NULL for none. Done once by itself,
- * with what the environment names, when the library is loaded or first used. */
-void state_attach(const char *path);
+/* Attaches the process to the segment in a file, NULL for none; where there is none
+ * that can be used, to one of its own with those limits (limits.h), NULL for none. Done
+ * once by itself, with what the environment says (guard.h), when the library is loaded
+ * or first used. */
+void state_attach(const char *path, const char *limits);
 
 /* The segment; NULL if the guard has nothing to guard. */
 struct segment *state_segment(void);

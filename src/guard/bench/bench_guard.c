@@ -82,10 +82,10 @@ static void *begin(char path[64])
 	struct error error;
 	void *driver = dlopen(GUARD_BUILD "/test/libcuda.so.1", RTLD_NOW);
 	snprintf(path, 64, "/dev/shm/gpu-guard-bench-%ld", (long)getpid());
-	if (driver == NULL || !watch_create(&watch, path, &error))
+	if (driver == NULL || !watch_create(&watch, path, &error) ||
+	    !watch_set_others(&watch, INT64_C(1) << 30, 0, &error))
 		return NULL;
-	watch_set_others(&watch, INT64_C(1) << 30, 0);
-	state_attach(path);
+	state_attach(path, NULL);
 	unlink(path);
 	CUcontext context;
 	__typeof__(&cuCtxSetCurrent) set_current;

@@ -45,7 +45,7 @@ static struct standin_state *shared_state(void)
 	assert_non_null(dlopen(GUARD_BUILD "/test/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL));
 	CUcontext context;
 	CUdeviceptr pointer;
-	state_attach(NULL);
+	state_attach(NULL, NULL);
 	assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
 	assert_int_equal(DRIVER(cuCtxSetCurrent)(context), CUDA_SUCCESS);
 	assert_int_equal(cuMemAlloc_v2(&pointer, 1), CUDA_SUCCESS);
@@ -91,31 +91,37 @@ int fixture_begin(void **state)
 		fail_msg("%s", error.text);
 	fixture_limit(fixture, 0, 64 * MIB);
 	fixture_limit(fixture, 1, 64 * MIB);
-	state_attach(fixture->path);
+	state_attach(fixture->path, NULL);
 	fixture_contexts(fixture);
 	*state = fixture;
 	return 0;
 }
 
-int fixture_end(void **state)
+void fixture_end_task(struct fixture *fixture)
 {
-	struct fixture *fixture = *state;
+	(void)fixture;
 	for (int device = 0; device < 2; device++)
 		(void)cuDevicePrimaryCtxReset_v2(device);
-	state_attach(NULL);
+	state_attach(NULL, NULL);
 	track_reset();
 	pool_reset();
 	charge_reset();
 	context_reset();
 	device_reset();
 	overhead_reset();
+}
+
+int fixture_end(void **state)
+{
+	struct fixture *fixture = *state;
+	fixture_end_task(fixture);
 	unlink(fixture->path);
 	watch_close(&fixture->watch);
 	free(fixture);
 	return 0;
 }
 
-static struct watch_gpu find(const struct fixture *fixture, int gpu)
+static struct watch_gpu find(struct fixture *fixture, int gpu)
 {
 	uint8_t uuid[16];
 	struct watch_gpu found;
@@ -128,17 +134,17 @@ static struct watch_gpu find(const struct fixture *fixture, int gpu)
 	return found;
 }
 
-int64_t fixture_used(const struct fixture *fixture, int gpu)
+int64_t fixture_used(struct fixture *fixture, int gpu)
 {
 	return find(fixture, gpu).used_bytes;
 }
 
-int64_t fixture_peak(const struct fixture *fixture, int gpu)
+int64_t fixture_peak(struct fixture *fixture, int gpu)
 {
 	return find(fixture, gpu).peak_bytes;
 }
 
-int64_t fixture_refusals(const struct fixture *fixture, int gpu)
+int64_t fixture_refusals(struct fixture *fixture, int gpu)
 {
 	return find(fixture, gpu).refusals;
 }

@@ -31,11 +31,14 @@ int fixture_end(void **state);
 /* Makes both devices' contexts, in a forked child too. */
 void fixture_contexts(struct fixture *fixture);
 
+/* Ends what the guard does in this process for the task. */
+void fixture_end_task(struct fixture *fixture);
+
 void fixture_limit(struct fixture *fixture, int gpu, int64_t bytes);
 
 /* What the books say of a GPU, by its number on the machine. */
-int64_t fixture_used(const struct fixture *fixture, int gpu);
-int64_t fixture_peak(const struct fixture *fixture, int gpu);
-int64_t fixture_refusals(const struct fixture *fixture, int gpu);
+int64_t fixture_used(struct fixture *fixture, int gpu);
+int64_t fixture_peak(struct fixture *fixture, int gpu);
+int64_t fixture_refusals(struct fixture *fixture, int gpu);
 
 #endif

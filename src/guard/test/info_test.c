@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../device.h"
 #include "../driver_abi.h"
@@ -158,7 +160,8 @@ static void a_gpu_that_is_not_listed_gets_what_others_get(void **state)
 	CUdeviceptr pointer;
 	setenv("STANDIN_GPUS", "4", 1);
 	assert_int_equal(cuCtxCreate_v2(&context, 0, 2), CUDA_ERROR_OUT_OF_MEMORY);
-	watch_set_others(&fixture->watch, 4 * MIB, 0);
+	struct error error;
+	assert_true(watch_set_others(&fixture->watch, 4 * MIB, 0, &error));
 	assert_int_equal(cuCtxCreate_v2(&context, 0, 3), CUDA_SUCCESS);
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(4 * MIB)), CUDA_SUCCESS);
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)MIB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -172,11 +175,41 @@ static void without_a_segment_the_guard_stands_aside(void **state)
 	(void)state;
 	size_t total;
 	CUdeviceptr pointer;
-	state_attach(NULL);
+	state_attach(NULL, NULL);
 	assert_int_equal(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
 	assert_int_equal(total, 16 * GIB);
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(4 * GIB)), CUDA_SUCCESS);
 	assert_int_equal(cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+static void without_a_segment_the_limits_hold_in_each_program(void **state)
+{
+	(void)state;
+	CUdeviceptr pointer;
+	size_t total;
+	device_reset();
+	state_attach("/no/such/file", "nonsense,GPU-57000000-0000-0000-0000-000000000000=32M,"
+	                              "GPU-57000000-0000-0000-0000-000000000001=,others=8M");
+	assert_int_equal(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
+	assert_int_equal(total, 32 * MIB);
+	/* What makes no sense is as if it were not there. */
+	assert_int_equal(cuDeviceTotalMem_v2(&total, 1), CUDA_SUCCESS);
+	assert_int_equal(total, 8 * MIB);
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(20 * MIB)), CUDA_SUCCESS);
+	pid_t child = fork();
+	if (child == 0) {
+		CUcontext context;
+		alarm(60);
+		if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+		    DRIVER(cuCtxSetCurrent)(context) != CUDA_SUCCESS)
+			_exit(1);
+		if (cuMemAlloc_v2(&pointer, (size_t)(14 * MIB)) != CUDA_ERROR_OUT_OF_MEMORY)
+			_exit(2);
+		_exit(cuMemAlloc_v2(&pointer, (size_t)(12 * MIB)) == CUDA_SUCCESS ? 0 : 3);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
@@ -195,6 +228,7 @@ int main(void)
 		TEST(budgets_follow_the_gpu_and_not_its_number),
 		TEST(a_gpu_that_is_not_listed_gets_what_others_get),
 		TEST(without_a_segment_the_guard_stands_aside),
+		TEST(without_a_segment_the_limits_hold_in_each_program),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../guard.h"
 #include "../uuid.h"
 #include "../watch.h"
 
@@ -64,7 +65,7 @@ static int run(const struct task *task, const char *variable, const char *const 
 			setenv(variable, "1", 1);
 		if (task != NULL) {
 			setenv("LD_PRELOAD", LIBRARY, 1);
-			setenv(SEGMENT_VARIABLE, task->path, 1);
+			setenv(GUARD_SEGMENT_VARIABLE, task->path, 1);
 		}
 		execv(argv[0], (char *const *)argv);
 		_exit(126);
@@ -80,7 +81,7 @@ static int look_up(const struct task *task, const char *route, const char *mib)
 	return run(task, strcmp(route, "private") == 0 ? "STANDIN_PRIVATE" : NULL, argv);
 }
 
-static struct watch_gpu gpu_of(const struct task *task)
+static struct watch_gpu gpu_of(struct task *task)
 {
 	struct watch_gpu gpu;
 	assert_true(watch_gpu(&task->watch, 0, &gpu));

@@ -458,11 +458,11 @@ static void what_another_task_shares_counts_here_too(void **state)
 	CUmemAllocationProp properties = { .type = 1,
 		                           .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	/* Made where this task's guard does not see it. */
-	state_attach(NULL);
+	state_attach(NULL, NULL);
 	assert_int_equal(cuMemCreate(&handle, (size_t)(40 * MIB), &properties, 0), CUDA_SUCCESS);
 	assert_int_equal(cuMemExportToShareableHandle(fabric, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
 	                 CUDA_SUCCESS);
-	state_attach(fixture->path);
+	state_attach(fixture->path, NULL);
 	CUmemGenericAllocationHandle imported[2];
 	CUdeviceptr address = 0x30000000000;
 	for (int i = 0; i < 2; i++) {

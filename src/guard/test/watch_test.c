@@ -15,6 +15,7 @@
 
 #include "../budget.h"
 #include "../driver_abi.h"
+#include "../state.h"
 #include "fixture.h"
 
 static void a_segment_is_for_its_owner_and_made_once(void **state)
@@ -91,7 +92,7 @@ static void a_process_in_a_container_goes_when_it_is_not_among_the_living(void *
 	struct member member;
 	CUdeviceptr pointer;
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_SUCCESS);
-	assert_true(budget_join(&member, fixture->watch.segment, elsewhere));
+	assert_true(budget_join(&member, state_segment(), elsewhere));
 	assert_true(budget_take(&member, 0, 16 * MIB));
 	assert_int_equal(fixture_used(fixture, 0), 24 * MIB);
 	int64_t live[] = { getpid(), 1 };
@@ -100,35 +101,116 @@ static void a_process_in_a_container_goes_when_it_is_not_among_the_living(void *
 	assert_true(watch_is_guarded(&fixture->watch, getpid()));
 }
 
+static void the_memory_of_one_who_is_gone_can_be_had_by_others(void **state)
+{
+	struct fixture *fixture = *state;
+	struct process_identity elsewhere = { .owner = process_owner(1, 77), .namespace_id = 42 };
+	struct member member;
+	CUdeviceptr pointer;
+	assert_true(budget_join(&member, state_segment(), elsewhere));
+	assert_true(budget_take(&member, 0, 60 * MIB));
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
+	watch_reap(&fixture->watch, NULL, 0);
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_SUCCESS);
+	assert_int_equal(fixture_used(fixture, 0), 8 * MIB);
+}
+
 static void a_watcher_that_comes_back_sees_the_same(void **state)
 {
 	struct fixture *fixture = *state;
 	CUdeviceptr pointer;
 	struct error error;
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_SUCCESS);
-	/* The one before died with the lock in its hand. */
-	lock_take(&fixture->watch.member);
 	watch_close(&fixture->watch);
 	assert_true(watch_open(&fixture->watch, fixture->path, &error));
 	assert_int_equal(fixture_used(fixture, 0), 8 * MIB);
+	assert_true(watch_is_guarded(&fixture->watch, getpid()));
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)), CUDA_SUCCESS);
 	assert_int_equal(fixture_used(fixture, 0), 16 * MIB);
+}
+
+static void who_watches_waits_for_nobody(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t uuid[16];
+	DRIVER(standin_uuid)(0, uuid);
+	/* A task that keeps its lock for ever. */
+	lock_take(state_member());
+	assert_true(watch_measured(&fixture->watch, getpid(), uuid, 50 * MIB));
+	watch_reap(&fixture->watch, NULL, 0);
+	fixture_limit(fixture, 0, 40 * MIB);
+	assert_int_equal(fixture_used(fixture, 0), 50 * MIB);
+	assert_int_equal(fixture_peak(fixture, 0), 50 * MIB);
+	lock_give(state_member());
+}
+
+static void a_segment_that_a_task_has_cut_short_is_none(void **state)
+{
+	struct fixture *fixture = *state;
+	struct watch_gpu gpu;
+	struct error error;
+	uint8_t uuid[16];
+	DRIVER(standin_uuid)(0, uuid);
+	/* The guard in this process lets go of it, or it would be the one that suffers. */
+	fixture_end_task(fixture);
+	assert_int_equal(truncate(fixture->path, 10), 0);
+	assert_false(watch_gpu(&fixture->watch, 0, &gpu));
+	assert_int_equal(watch_process_count(&fixture->watch), 0);
+	assert_false(watch_is_guarded(&fixture->watch, getpid()));
+	assert_false(watch_measured(&fixture->watch, getpid(), uuid, 50 * MIB));
+	watch_reap(&fixture->watch, NULL, 0);
+	assert_int_equal(truncate(fixture->path, sizeof(struct segment)), 0);
+	assert_false(watch_open(&(struct watch){ 0 }, fixture->path, &error));
+	assert_int_equal(error.code, ERROR_NOT_FOUND);
 }
 
 static void limits_that_make_no_sense_are_refused(void **state)
 {
 	struct fixture *fixture = *state;
 	struct error error;
+	struct watch watch;
+	char path[80];
 	uint8_t uuid[16] = { 9 };
-	assert_false(watch_set_limit(&fixture->watch, uuid, -1, 0, &error));
+	snprintf(path, sizeof path, "%s-other", fixture->path);
+	assert_true(watch_create(&watch, path, &error));
+	unlink(path);
+	assert_false(watch_set_limit(&watch, uuid, -1, 0, &error));
 	assert_int_equal(error.code, ERROR_INVALID);
-	for (uint8_t i = 0; i < SEGMENT_GPUS_MAX - 2; i++) {
+	assert_false(watch_set_others(&watch, 1, -1, &error));
+	assert_int_equal(error.code, ERROR_INVALID);
+	for (uint8_t i = 0; i < SEGMENT_GPUS_MAX; i++) {
 		uuid[1] = i;
-		assert_true(watch_set_limit(&fixture->watch, uuid, 1, 0, &error));
+		assert_true(watch_set_limit(&watch, uuid, 1, 0, &error));
 	}
 	uuid[1] = 200;
-	assert_false(watch_set_limit(&fixture->watch, uuid, 1, 0, &error));
+	assert_false(watch_set_limit(&watch, uuid, 1, 0, &error));
 	assert_int_equal(error.code, ERROR_FULL);
+	watch_close(&watch);
+}
+
+static void a_task_that_runs_gets_no_budget_on_another_gpu(void **state)
+{
+	struct fixture *fixture = *state;
+	struct error error;
+	uint8_t uuid[16] = { 9 };
+	assert_false(watch_set_limit(&fixture->watch, uuid, MIB, 0, &error));
+	assert_int_equal(error.code, ERROR_CONFLICT);
+	fixture_limit(fixture, 0, 8 * MIB);
+	CUdeviceptr pointer;
+	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(10 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void a_segment_can_be_given_to_who_runs_the_task(void **state)
+{
+	struct fixture *fixture = *state;
+	struct error error;
+	struct stat status;
+	assert_true(watch_give(&fixture->watch, getuid(), getgid(), &error));
+	if (getuid() != 0)
+		return;
+	assert_true(watch_give(&fixture->watch, 65534, 65534, &error));
+	assert_int_equal(stat(fixture->path, &status), 0);
+	assert_int_equal(status.st_uid, 65534);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
@@ -141,8 +223,13 @@ int main(void)
 		TEST(a_process_under_the_guard_is_told_from_one_that_is_not),
 		TEST(what_was_measured_counts_beside_what_was_charged),
 		TEST(a_process_in_a_container_goes_when_it_is_not_among_the_living),
+		TEST(the_memory_of_one_who_is_gone_can_be_had_by_others),
 		TEST(a_watcher_that_comes_back_sees_the_same),
+		TEST(who_watches_waits_for_nobody),
+		TEST(a_segment_that_a_task_has_cut_short_is_none),
 		TEST(limits_that_make_no_sense_are_refused),
+		TEST(a_task_that_runs_gets_no_budget_on_another_gpu),
+		TEST(a_segment_can_be_given_to_who_runs_the_task),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

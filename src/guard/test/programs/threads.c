@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 	    mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
 	segment_init(segment);
 	segment_set(&segment->others_limit_bytes, (int64_t)(48 * MIB));
-	state_attach(path);
+	state_attach(path, NULL);
 	unlink(path);
 	for (int device = 0; device < 2; device++)
 		fine(cuDevicePrimaryCtxRetain(&contexts[device], device));
