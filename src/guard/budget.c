@@ -175,6 +175,13 @@ static uint32_t find_place(const struct segment *segment, struct process_identit
 	return 0;
 }
 
+/* The one who had the place before may have ended with the lock in its hand. */
+static void free_lock_of(struct segment *segment, uint32_t place)
+{
+	uint32_t holder = place + 1;
+	atomic_compare_exchange_strong(&segment->lock, &holder, 0);
+}
+
 bool budget_join(struct member *member, struct segment *segment, struct process_identity identity)
 {
 	budget_forget(segment, identity);
@@ -191,6 +198,7 @@ bool budget_join(struct member *member, struct segment *segment, struct process_
 			continue;
 		member->place = place;
 		atomic_store(&process->namespace_id, identity.namespace_id);
+		free_lock_of(segment, place);
 		budget_lock(member);
 		clear_place(segment, place);
 		count_totals(segment);
@@ -207,8 +215,7 @@ void budget_forget(struct segment *segment, struct process_identity identity)
 		return;
 	struct member member = { .segment = segment, .identity = identity, .place = place };
 	/* A thread that exec ended may have held the lock: it was this process's. */
-	uint32_t mine = place + 1;
-	atomic_compare_exchange_strong(&segment->lock, &mine, 0);
+	free_lock_of(segment, place);
 	budget_reap_place(&member, place);
 }
 

@@ -19,7 +19,8 @@ static _Atomic(uint64_t) primary[DEVICES_MAX];
 static void forget_context(uint64_t context)
 {
 	struct track_item item;
-	while (context != 0 && track_remove_of_context(context, &item))
+	size_t from = 0;
+	while (context != 0 && track_remove_of_context(context, &from, &item))
 		charge_give(&item);
 	pool_synchronized();
 }

@@ -24,7 +24,7 @@ bool lock_holder_is_gone(const struct member *member, uint32_t place)
 	if (owner != 0 && owner != member->identity.owner &&
 	    atomic_load_explicit(&process->gone_owner, memory_order_relaxed) == owner)
 		return true;
-	bool seen = namespace_id == 0 || namespace_id == member->identity.namespace_id;
+	bool seen = namespace_id == member->identity.namespace_id;
 	return owner != 0 && owner != member->identity.owner && seen && process_is_gone(owner);
 }
 
@@ -37,7 +37,7 @@ static bool may_take_away(const struct member *member, uint32_t holder, int64_t 
 	const struct segment_process *process = &member->segment->processes[holder - 1];
 	uint64_t namespace_id = atomic_load_explicit(&process->namespace_id, memory_order_relaxed);
 	uint64_t owner = atomic_load_explicit(&process->owner, memory_order_relaxed);
-	if (owner == 0 || (namespace_id != 0 && namespace_id != member->identity.namespace_id))
+	if (owner == 0 || namespace_id != member->identity.namespace_id)
 		return waited_ms > STRANGER_MAY_MS;
 	return lock_holder_is_gone(member, holder - 1);
 }

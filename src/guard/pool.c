@@ -95,7 +95,7 @@ static bool will_shrink(const struct pool *pool)
 	                                           CALL(cuMemPoolGetAttribute, pool->handle,
 	                                                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
 	                                                &keep_bytes) == CUDA_SUCCESS &&
-	                                           (int64_t)keep_bytes < pool->charged_bytes));
+	                                           keep_bytes < (uint64_t)pool->charged_bytes));
 }
 
 void pool_synchronized(void)

@@ -143,20 +143,31 @@ bool track_charge(enum track_kind kind, uint64_t key, int before, int64_t bytes,
 	return charged;
 }
 
-bool track_remove_of_context(uint64_t context, struct track_item *item)
+/* Under the lock: the place of the first such item from there on; the capacity if there
+ * is none. */
+static size_t find_of_context(uint64_t context, size_t from)
 {
-	struct track_item *found = NULL;
+	while (from < table.capacity &&
+	       (table.items[from].kind == TRACK_FREE || table.items[from].context != context))
+		from++;
+	return from;
+}
+
+bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *item)
+{
 	mutex_lock(&table.mutex);
-	for (size_t i = 0; i < table.capacity && found == NULL; i++) {
-		if (table.items[i].kind != TRACK_FREE && table.items[i].context == context)
-			found = &table.items[i];
+	size_t at = find_of_context(context, *from);
+	/* The table may have been made anew since, with everything elsewhere. */
+	if (at >= table.capacity && *from > 0)
+		at = find_of_context(context, 0);
+	bool found = at < table.capacity;
+	if (found) {
+		*item = table.items[at];
+		erase(&table.items[at]);
 	}
-	if (found != NULL) {
-		*item = *found;
-		erase(found);
-	}
+	*from = at;
 	mutex_unlock(&table.mutex);
-	return found != NULL;
+	return found;
 }
 
 bool track_find_mapping(uint64_t address, struct track_item *item)

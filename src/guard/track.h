@@ -6,6 +6,7 @@
 #define GUARD_TRACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Handles of different kinds may have the same value. */
@@ -48,8 +49,9 @@ int64_t track_refer(enum track_kind kind, uint64_t key, int change, struct track
  * another thread was faster, or the item is gone. */
 bool track_charge(enum track_kind kind, uint64_t key, int before, int64_t bytes, int share);
 
-/* Takes away some item that ends with the context; false if there is none left. */
-bool track_remove_of_context(uint64_t context, struct track_item *item);
+/* Takes away some item that ends with the context; false if there is none left. `from`
+ * is 0 at first, and then where the search goes on. */
+bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *item);
 
 /* Finds the mapping that an address is in; false if there is none. */
 bool track_find_mapping(uint64_t address, struct track_item *item);

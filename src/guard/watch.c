@@ -319,7 +319,10 @@ void watch_reap(struct watch *watch, const int64_t *live_pids, size_t count)
 		struct segment_process *process = &watch->seen->processes[place];
 		uint64_t owner = atomic_load(&process->owner);
 		uint64_t namespace_id = atomic_load(&process->namespace_id);
-		bool seen_from_here = namespace_id == 0 || namespace_id == here;
+		bool seen_from_here = namespace_id == here;
+		/* Of one without a namespace nobody can say who it is, until nobody is left. */
+		if (namespace_id == 0 && count > 0)
+			continue;
 		if (is_taken(process) && (seen_from_here ? process_is_gone(owner)
 		                                         : !is_among(process, live_pids, count)))
 			WRITE(watch, &process->gone_owner, owner);

@@ -172,6 +172,7 @@ static void when_all_places_are_taken_those_of_the_dead_are_free(void **state)
 	struct process_identity dead = somebody_dead();
 	assert_true(budget_join(&member, books->segment, dead));
 	assert_true(budget_take(&member, 0, 10 * MIB));
+	uint32_t dead_place = member.place;
 	/* Other processes that live: the same one, as seen from many namespaces. */
 	for (uint64_t i = 0; i < SEGMENT_PROCESSES_MAX - 4; i++) {
 		init.namespace_id = 100 + i;
@@ -182,7 +183,10 @@ static void when_all_places_are_taken_those_of_the_dead_are_free(void **state)
 	/* Who can see that the dead one is dead takes its place. */
 	struct process_identity parent = { .owner = process_owner(getppid(), 0),
 		                           .namespace_id = dead.namespace_id };
+	/* It died with the lock in its hand, which comes with the place. */
+	atomic_store(&books->segment->lock, dead_place + 1);
 	assert_true(budget_join(&member, books->segment, parent));
+	assert_int_equal(member.place, dead_place);
 	assert_int_equal(used(books), 0);
 	assert_false(budget_join(&member, books->segment, init));
 }

@@ -90,7 +90,8 @@ static void the_items_of_a_context_are_found(void **state)
 	for (uint64_t key = 0; key < 5000; key++)
 		add(TRACK_POINTER, key << 21, 1, key % 5 == 0 ? 77 : 78);
 	int removed = 0;
-	while (track_remove_of_context(77, &item)) {
+	size_t from = 0;
+	while (track_remove_of_context(77, &from, &item)) {
 		assert_true((item.key >> 21) % 5 == 0);
 		removed++;
 	}
