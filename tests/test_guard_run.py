@@ -131,3 +131,17 @@ def test_the_program_for_real_gpus_fills_its_budget_and_goes_on(guard_run, tmp_p
         "said": "CUDA_ERROR_OUT_OF_MEMORY", "goes_on": True}
     result = guard_run("--quiet", "--limit", "512M", program, "times", 100)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_programs_that_use_no_gpu_run_as_ever(guard_run):
+    result = guard_run("--quiet", "--limit", "1G", "bash", "-c", "echo $((40 + 2)) | cat; exit 3")
+    assert (result.returncode, result.stdout, result.stderr) == (3, "42\n", "")
+    program = ("import concurrent.futures, ctypes, multiprocessing, sqlite3, ssl, subprocess\n"
+               "with concurrent.futures.ThreadPoolExecutor(4) as pool:\n"
+               "    assert list(pool.map(abs, range(-9, 0))) == list(range(9, 0, -1))\n"
+               "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+               "    assert pool.map(abs, [-1, -2]) == [1, 2]\n"
+               "assert ctypes.CDLL(None).strlen(b'guard') == 5\n"
+               "assert subprocess.run(['true']).returncode == 0\n")
+    result = guard_run("--quiet", "--limit", "1G", "python3", "-c", program)
+    assert (result.returncode, result.stderr) == (0, "")
