@@ -185,6 +185,8 @@ bool board_has_fit(struct sched *sched, const struct search *search)
 		if (!is_out_of_date(&scorer, slot))
 			return true;
 		renew(&scorer, slot);
+		/* Or a promise that ends before the board follows would leave no trace. */
+		bitset_assign(&board->promised, slot, bitset_has(&sched->index.promised, slot));
 		if (board->scores.score[slot] != TOURNAMENT_NONE)
 			return true;
 	}
