@@ -2,6 +2,7 @@
 #include "api/courier.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -167,7 +168,11 @@ static struct receiver *pick(const struct courier *courier, int64_t *wake_ms)
 static void *work(void *context)
 {
 	struct courier *courier = context;
+	sigset_t all;
 
+	/* Signals are for others; a receiver that has gone is an error, not SIGPIPE. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&courier->lock);
 	while (!courier->ended) {
 		int64_t wake_ms;
