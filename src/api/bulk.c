@@ -217,9 +217,11 @@ static void answer(struct bulk *bulk)
 	json_put_integer(json, "submitted", (int64_t)submitted);
 	json_put_integer(json, "failed", (int64_t)(bulk->count - submitted));
 	int status = status_for(bulk);
-	if (bulk->is_all && bulk->refused > 0) {
+	if (bulk->refused > 0 && submitted == 0) {
 		json_put_string(json, "error",
-		                "none of the jobs was submitted, as not all of them could be");
+		                bulk->is_all
+		                    ? "none of the jobs was submitted, as not all of them could be"
+		                    : "none of the jobs could be submitted");
 		json_put_string(json, "code", "refused");
 	}
 	json_close(json);

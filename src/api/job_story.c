@@ -8,7 +8,7 @@
 
 struct story {
 	int64_t id;
-	bool trace;
+	bool trace, in_memory;
 	int64_t since, limit;
 	struct event *events;
 	int64_t count;
@@ -68,9 +68,11 @@ static bool read_events(struct ask *ask, struct store *store, struct error *erro
 	struct story *story = call->state;
 	struct archived_job job;
 
-	if (call->identity.tenant_id != 0 && story->trace &&
-	    (!archive_find(store, story->id, &ask->arena, &job, NULL, NULL, error) ||
-	     job.job.tenant_id != call->identity.tenant_id))
+	if (!story->in_memory &&
+	    !archive_find(store, story->id, &ask->arena, &job, NULL, NULL, error))
+		return false;
+	if (!story->in_memory && call->identity.tenant_id != 0 &&
+	    job.job.tenant_id != call->identity.tenant_id)
 		return error_set(error, ERROR_NOT_FOUND, "job-%lld is not known",
 		                 (long long)story->id);
 	return archive_events(store,
@@ -85,7 +87,10 @@ static void answer_events(struct ask *ask)
 	struct call *call = call_of(ask);
 	const struct story *story = call->state;
 	if (!ask->ok) {
-		call_fail(call, &ask->error);
+		if (ask->error.code == ERROR_NOT_FOUND)
+			call_unknown(call, "job", call_segment(call, 3));
+		else
+			call_fail(call, &ask->error);
 		return;
 	}
 	struct catalogue *catalogue = service_catalogue(call->service);
@@ -125,7 +130,7 @@ void jobs_events(struct call *call)
 	bool allowed =
 	    found && roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
-	story->trace = !found;
+	story->in_memory = found;
 	if (found && !allowed)
 		call_unknown(call, "job", segment);
 	else

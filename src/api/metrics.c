@@ -338,6 +338,15 @@ static void put_wire(struct call *call)
 	put_number(text, "gpu_scheduler_stream_missed_total", "counter",
 	           "Events that slow listeners were told they missed.", hub.skipped);
 	traffic_print(call->service->traffic, text);
+	if (!call->service->notify)
+		return;
+	struct notify_counters notes = notify_counters(call->service->notify);
+	put_number(text, "gpu_scheduler_notifications_total", "counter", "Notifications delivered.",
+	           notes.delivered);
+	put_number(text, "gpu_scheduler_notifications_failed_total", "counter",
+	           "Notifications given up.", notes.failed + notes.dropped);
+	put_number(text, "gpu_scheduler_notifications_waiting", "gauge",
+	           "Notifications to be delivered.", notes.waiting);
 }
 
 static void put_all(struct call *call, const struct scrape *scrape)

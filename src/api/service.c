@@ -78,6 +78,8 @@ static void on_event(void *context, const struct event *event)
 	if (event->kind == EVENT_TENANT_CHANGED)
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
 	meters_event(&service->meters, event, service_catalogue(service));
+	if (service->notify)
+		notify_event(service->notify, event);
 	hub_event(service->hub, event);
 }
 
@@ -289,6 +291,11 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	struct gate *gate = gate_new(&settings->gate, error);
 	if (!gate)
 		return NULL;
+	struct notify *notify = NULL;
+	if (settings->notify && !(notify = notify_new(desk, settings->notify, error))) {
+		gate_free(gate);
+		return NULL;
+	}
 	struct service *service = NEW(struct service);
 	size_t route_count = 0;
 	while (routes[route_count].path)
@@ -296,6 +303,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 
 	service->desk = desk;
 	service->gate = gate;
+	service->notify = notify;
 	service->settings = *settings;
 	service->settings.version = memory_text(settings->version ? settings->version : "");
 	service->settings.metrics_path =
@@ -351,6 +359,8 @@ void service_load_kept(struct service *service, const struct keep *keep)
 		tokens_load(service->tokens, keep->value, &error);
 	else if (strcmp(keep->kind, "audit") == 0)
 		audit_load(service->audit, keep->key, keep->value);
+	else if (strcmp(keep->kind, "notify") == 0 && service->notify)
+		notify_load(service->notify, keep->key, keep->value);
 }
 
 void service_begin(struct service *service)
@@ -359,11 +369,16 @@ void service_begin(struct service *service)
 	roster_fill(&service->roster, service_catalogue(service));
 	agents_begin(service->agents);
 	leases_begin(service->leases);
+	if (service->notify)
+		notify_begin(service->notify);
 }
 
 bool service_reload(struct service *service, const struct service_settings *settings,
                     struct error *error)
 {
+	if (service->notify && settings->notify &&
+	    !notify_reload(service->notify, settings->notify, error))
+		return false;
 	if (!gate_reload(service->gate, &settings->gate, error))
 		return false;
 	service->settings.secret_keys = settings->secret_keys;
@@ -382,6 +397,7 @@ void service_free(struct service *service)
 		buffer_free(&call->body);
 		free(call);
 	}
+	notify_free(service->notify);
 	hub_free(service->hub);
 	grpc_services_free(service->services);
 	leases_free(service->leases);

@@ -8,6 +8,7 @@
 #include "api/hub.h"
 #include "api/leases.h"
 #include "api/meters.h"
+#include "api/notify.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
@@ -23,6 +24,7 @@ struct service {
 	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */
+	struct notify *notify; /* NULL: nobody is notified */
 	struct hub *hub;
 	struct router *router;
 	struct roster roster;
