@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -53,14 +54,6 @@ void parcel_free(struct parcel *parcel)
 	free(parcel->event);
 	free(parcel->body);
 	free(parcel);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static const char *key_of(const struct parcel *parcel)
@@ -146,13 +139,13 @@ static void try_first(struct courier *courier, struct receiver *receiver)
 	    error.code == ERROR_INVALID || parcel->tries >= courier->settings.tries_max)
 		finish(courier, receiver, &error);
 	else
-		receiver->next_ms = now_ms() + pause_ms(courier, parcel->tries);
+		receiver->next_ms = clock_steady_ms() + pause_ms(courier, parcel->tries);
 }
 
 /* One that can be tried now; otherwise when the next can. */
 static struct receiver *pick(const struct courier *courier, int64_t *wake_ms)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_steady_ms();
 
 	*wake_ms = INT64_MAX;
 	for (struct receiver *at = courier->receivers; at; at = at->next) {
