@@ -9,11 +9,30 @@
 
 /* Taking in. */
 
+/* The answer that is given most, as it stands. */
+static void answer_plain(struct call *call, int64_t id)
+{
+	static const char before[] = "{\"job_id\":\"";
+	static const char behind[] =
+	    "\",\"status\":\"submitted\",\"message\":\"Job submitted successfully\"}";
+	char text[ID_TEXT_MAX];
+	size_t size = id_write(text, ID_JOB, id);
+	buffer_clear(&call->body);
+	buffer_bytes(&call->body, before, sizeof(before) - 1);
+	buffer_bytes(&call->body, text, size);
+	buffer_bytes(&call->body, behind, sizeof(behind) - 1);
+	call_answer_json(call, 201);
+}
+
 static void submitted(struct ask *ask)
 {
 	struct call *call = call_of(ask);
 	if (!ask->ok) {
 		call_fail(call, &ask->error);
+		return;
+	}
+	if (!ask->repeated && ask->reply_count == 1) {
+		answer_plain(call, ask->reply_id);
 		return;
 	}
 	struct json_writer *json = call_object(call);
