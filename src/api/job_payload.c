@@ -167,7 +167,7 @@ static bool seal(struct job_payload *payload, const struct secret_keys *keys, in
 		return error_set(
 		    error, ERROR_INVALID,
 		    "secret_environment cannot be kept safe here: no key is configured. "
-		    "Set secrets.keys in the configuration of the service, or use "
+		    "Set store.secret_keys in the configuration of the service, or use "
 		    "environment");
 	job_secret_context(context, tenant_id);
 	bool done = secret_seal(keys, context, payload->secrets.data, payload->secrets.size,
