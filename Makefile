@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service crash takeover faults threads lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service crash takeover faults chaos threads lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -48,6 +48,13 @@ faults:
 # What has threads, under the thread sanitizer.
 threads:
 	@scripts/unit-tests thread 'wire_*'
+
+# make chaos SEEDS=number FIRST=seed STEPS=number: agents, schedulers and a world that fails
+SEEDS ?= 2000
+FIRST ?= 1
+STEPS ?= 20000
+chaos:
+	@scripts/chaos $(SEEDS) $(FIRST) $(STEPS)
 
 lint:
 	@scripts/lint

@@ -12,6 +12,7 @@ struct agents *agents_new(struct desk *desk, const struct agents_settings *setti
 	struct agents *agents = NEW(struct agents);
 
 	agents->desk = desk;
+	agents->loop = desk->loop;
 	agents->settings = *settings;
 	return agents;
 }
@@ -22,7 +23,7 @@ static void free_node(struct agents_node *node)
 		agents_stream_end(node->stream, GRPC_UNAVAILABLE, "the scheduler is stopping");
 	agents_output_end_all(node, "the scheduler is stopping");
 	legacy_free(node->legacy);
-	loop_timer_clear(node->agents->desk->loop, &node->timer);
+	loop_timer_clear(node->agents->loop, &node->timer);
 	if (node->session)
 		session_delete(node->session);
 	free(node->name);
@@ -40,9 +41,9 @@ void agents_free(struct agents *agents)
 	free(agents->list);
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);
-	while (agents->spare) {
-		struct agents_ask *ask = agents->spare;
-		agents->spare = ask->next;
+	while (agents->all) {
+		struct agents_ask *ask = agents->all;
+		agents->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
 	}
@@ -59,13 +60,13 @@ struct agents_node *agents_find(const struct agents *agents, const char *name)
 
 static int64_t now_ms(const struct agents *agents)
 {
-	return loop_now_ms(agents->desk->loop);
+	return loop_now_ms(agents->loop);
 }
 
 static void set_timer(struct agents_node *node)
 {
 	int64_t wake_ms = session_wake_ms(node->session);
-	struct loop *loop = node->agents->desk->loop;
+	struct loop *loop = node->agents->loop;
 
 	if (wake_ms == INT64_MAX)
 		loop_timer_clear(loop, &node->timer);
@@ -133,9 +134,13 @@ static struct agents_ask *take_ask(struct agents *agents)
 {
 	struct agents_ask *ask = agents->spare;
 
-	if (!ask)
-		return NEW(struct agents_ask);
-	agents->spare = ask->next;
+	if (ask) {
+		agents->spare = ask->next;
+		return ask;
+	}
+	ask = NEW(struct agents_ask);
+	ask->next_of_all = agents->all;
+	agents->all = ask;
 	return ask;
 }
 

@@ -36,11 +36,12 @@ struct agents_ask {
 	struct agents *agents;
 	struct agents_node *node;
 	int64_t connection, change;
-	struct agents_ask *next;
+	struct agents_ask *next, *next_of_all;
 };
 
 struct agents {
-	struct desk *desk;
+	struct desk *desk; /* gone before this is freed */
+	struct loop *loop;
 	struct agents_settings settings;
 	bool begun;
 	int64_t term;
@@ -49,7 +50,7 @@ struct agents {
 	size_t count, capacity;
 	struct text_map samples; /* of struct agents_sample, by UUID */
 	struct map slot_active;  /* of int64_t: requests in flight, by slot */
-	struct agents_ask *spare;
+	struct agents_ask *spare, *all; /* all: also those that are under way */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
 	struct arena packing; /* of one envelope */

@@ -49,7 +49,7 @@ static void unlink_output(struct agents_output *output)
 static void release(struct agents_output *output)
 {
 	unlink_output(output);
-	loop_timer_clear(output->agents->desk->loop, &output->timer);
+	loop_timer_clear(output->agents->loop, &output->timer);
 	free(output);
 }
 
@@ -76,7 +76,7 @@ static void fail(struct agents_output *output, enum error_code code, const char 
 	unlink_output(output);
 	link_output(output, &output->agents->doomed);
 	error_set(&output->error, code, "%s", reason);
-	loop_timer_set(output->agents->desk->loop, &output->timer, 0);
+	loop_timer_set(output->agents->loop, &output->timer, 0);
 }
 
 static void send_request(struct agents_output *output)

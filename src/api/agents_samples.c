@@ -16,7 +16,7 @@ static void take_sample(struct agents *agents, const struct gpu_sample *from)
 		                          .temperature_c = from->temperature_c,
 		                          .power_mw = from->power_mw,
 		                          .utilisation = from->utilisation,
-		                          .sampled_ms = loop_now_ms(agents->desk->loop) };
+		                          .sampled_ms = loop_now_ms(agents->loop) };
 }
 
 void agents_take_beat(struct agents *agents, const struct beat *beat)

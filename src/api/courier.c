@@ -243,12 +243,15 @@ void courier_stop(struct courier *courier)
 	pthread_mutex_unlock(&courier->lock);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(courier->threads[i], NULL);
-	while (courier->receivers) {
-		struct parcel *parcel = courier->receivers->first;
-		courier->receivers->first = parcel->next;
-		parcel_free(parcel);
-		if (!courier->receivers->first)
-			remove_receiver(courier, courier->receivers);
+	for (struct receiver *at = courier->receivers, *next; at; at = next) {
+		next = at->next;
+		while (at->first) {
+			struct parcel *parcel = at->first;
+			at->first = parcel->next;
+			parcel_free(parcel);
+		}
+		free(at->key);
+		free(at);
 	}
 	while (courier->outcomes) {
 		struct outcome *outcome = courier->outcomes;

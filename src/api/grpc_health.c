@@ -79,7 +79,7 @@ static void on_writable(struct exchange *exchange)
 
 static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
 
-static void watch(struct grpc_services *services, struct exchange *exchange, bool unknown)
+static void add_watch(struct grpc_services *services, struct exchange *exchange, bool unknown)
 {
 	size_t count = 0;
 
@@ -117,7 +117,7 @@ void grpc_health_call(struct grpc_services *services, struct exchange *exchange)
 	else if (text_is(method, "Check"))
 		check(services, exchange, unknown);
 	else if (text_is(method, "Watch"))
-		watch(services, exchange, unknown);
+		add_watch(services, exchange, unknown);
 	else
 		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "Health has no such method");
 	arena_free(&arena);
@@ -131,9 +131,14 @@ void grpc_services_health_changed(struct grpc_services *services)
 
 void grpc_health_free(struct grpc_services *services)
 {
-	while (services->watches) {
-		struct exchange *exchange = services->watches->exchange;
-		drop(services->watches);
+	struct health_watch *watch = services->watches, *next;
+
+	services->watches = NULL;
+	for (; watch; watch = next) {
+		struct exchange *exchange = watch->exchange;
+		next = watch->next;
+		exchange->events = NULL;
+		free(watch);
 		grpc_finish(exchange, GRPC_UNAVAILABLE, "the scheduler is stopping");
 	}
 }

@@ -12,7 +12,7 @@ struct grpc_call {
 	struct exchange *exchange;
 	struct identity identity;
 	void *request, *state; /* of the method */
-	struct grpc_call *next;
+	struct grpc_call *next, *next_of_all;
 };
 
 struct health_watch;
@@ -20,7 +20,7 @@ struct reflection;
 
 struct grpc_services {
 	struct grpc_services_settings settings;
-	struct grpc_call *spare;
+	struct grpc_call *spare, *all; /* all: also those that are under way */
 	struct buffer scratch, payload;
 	struct health_watch *watches;
 	struct reflection *reflection;

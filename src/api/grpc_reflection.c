@@ -78,7 +78,8 @@ static char *own(struct reflection *reflection, struct text text)
 {
 	char *copy = arena_alloc(&reflection->arena, text.size + 1);
 
-	memcpy(copy, text.data, text.size);
+	if (text.size > 0)
+		memcpy(copy, text.data, text.size);
 	copy[text.size] = '\0';
 	return copy;
 }
@@ -90,7 +91,8 @@ static char *join(struct reflection *reflection, const char *scope, struct text 
 
 	memcpy(full, scope, size);
 	full[size] = '.';
-	memcpy(full + size + 1, name.data, name.size);
+	if (name.size > 0)
+		memcpy(full + size + 1, name.data, name.size);
 	full[size + 1 + name.size] = '\0';
 	return size > 0 ? full : full + 1;
 }

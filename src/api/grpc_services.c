@@ -50,9 +50,9 @@ void grpc_services_free(struct grpc_services *services)
 		return;
 	grpc_health_free(services);
 	grpc_reflection_free(services);
-	while (services->spare) {
-		struct grpc_call *call = services->spare;
-		services->spare = call->next;
+	while (services->all) {
+		struct grpc_call *call = services->all;
+		services->all = call->next_of_all;
 		ask_free(&call->ask);
 		free(call);
 	}
@@ -133,10 +133,13 @@ static struct grpc_call *take_call(struct grpc_services *services, struct exchan
 {
 	struct grpc_call *call = services->spare;
 
-	if (call)
+	if (call) {
 		services->spare = call->next;
-	else
+	} else {
 		call = NEW(struct grpc_call);
+		call->next_of_all = services->all;
+		services->all = call;
+	}
 	call->services = services;
 	call->exchange = exchange;
 	call->identity = *identity;

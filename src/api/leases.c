@@ -17,6 +17,7 @@ struct leases *leases_new(struct desk *desk, const struct roster *roster)
 	struct leases *leases = NEW(struct leases);
 
 	leases->desk = desk;
+	leases->loop = desk->loop;
 	leases->roster = roster;
 	return leases;
 }
@@ -37,7 +38,7 @@ static void forget(struct lease *lease)
 	*lease->link = lease->next;
 	if (lease->next)
 		lease->next->link = lease->link;
-	loop_timer_clear(leases->desk->loop, &lease->timer);
+	loop_timer_clear(leases->loop, &lease->timer);
 	free(lease->address);
 	free(lease);
 }
@@ -59,15 +60,19 @@ void leases_free(struct leases *leases)
 {
 	if (!leases)
 		return;
-	while (leases->first) {
-		struct exchange *exchange = let_go(leases->first);
+	struct lease *lease = leases->first, *next;
+	for (leases->first = NULL; lease; lease = next) {
+		struct exchange *exchange = let_go(lease);
+		next = lease->next;
 		if (exchange)
 			exchange_refuse(exchange, 503, "unavailable", "the scheduler is stopping");
-		forget(leases->first);
+		loop_timer_clear(leases->loop, &lease->timer);
+		free(lease->address);
+		free(lease);
 	}
-	while (leases->spare) {
-		struct lease_ask *ask = leases->spare;
-		leases->spare = ask->next;
+	while (leases->all) {
+		struct lease_ask *ask = leases->all;
+		leases->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
 	}
@@ -80,10 +85,13 @@ struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
 {
 	struct lease_ask *ask = leases->spare;
 
-	if (ask)
+	if (ask) {
 		leases->spare = ask->next;
-	else
+	} else {
 		ask = NEW(struct lease_ask);
+		ask->next_of_all = leases->all;
+		leases->all = ask;
+	}
 	ask->leases = leases;
 	ask->exchange = NULL;
 	ask->lease_id = 0;
@@ -182,7 +190,7 @@ void leases_route(struct leases *leases, const struct route_effect *route)
 		lease->slot_id = route->slot_id;
 		lease->node_id = route->node_id;
 		lease->until_ms = route->until_ms;
-		loop_timer_clear(leases->desk->loop, &lease->timer);
+		loop_timer_clear(leases->loop, &lease->timer);
 		if (lease->is_asked && !lease->exchange)
 			withdraw(lease); /* who asked has been told to try again */
 		else if (lease->exchange)
@@ -210,7 +218,7 @@ static void on_asked(struct ask *done)
 		if (lease->wait_ms == 0)
 			refuse_wait(lease);
 		lease->is_asked = lease->wait_ms == 0;
-		loop_timer_set(ask->leases->desk->loop, &lease->timer,
+		loop_timer_set(ask->leases->loop, &lease->timer,
 		               lease->wait_ms == 0 ? LINGER_MS : lease->wait_ms);
 	}
 	leases_give_ask(ask);

@@ -24,15 +24,16 @@ struct lease_ask {
 	struct leases *leases;
 	struct exchange *exchange;
 	int64_t lease_id, lease_ms;
-	struct lease_ask *next;
+	struct lease_ask *next, *next_of_all;
 };
 
 struct leases {
-	struct desk *desk;
+	struct desk *desk; /* gone before this is freed */
+	struct loop *loop;
 	const struct roster *roster;
 	struct map by_id;
 	struct lease *first;
-	struct lease_ask *spare;
+	struct lease_ask *spare, *all; /* all: also those that are under way */
 	int64_t last_id;
 };
 

@@ -17,7 +17,7 @@ static void say(struct legacy *legacy, struct message message)
 
 static int64_t now_ms(const struct legacy *legacy)
 {
-	return loop_now_ms(legacy->node->agents->desk->loop);
+	return loop_now_ms(legacy->node->agents->loop);
 }
 
 void legacy_connect(struct legacy *legacy)

@@ -24,7 +24,7 @@ enum {
 struct notify_ask {
 	struct ask ask; /* first: one pointer is the other */
 	struct notify *notify;
-	struct notify_ask *next;
+	struct notify_ask *next, *next_of_all;
 };
 
 int64_t notify_unix_ms(void)
@@ -146,10 +146,13 @@ static void keep(struct notify *notify, int64_t number, const char *value)
 	struct notify_ask *ask = notify->spare;
 	char key[32];
 
-	if (ask)
+	if (ask) {
 		notify->spare = ask->next;
-	else
+	} else {
 		ask = NEW(struct notify_ask);
+		ask->next_of_all = notify->all;
+		notify->all = ask;
+	}
 	ask->notify = notify;
 	snprintf(key, sizeof(key), "%018lld", (long long)number);
 	struct keep *one = arena_alloc(&ask->ask.arena, sizeof(*one));
@@ -180,7 +183,7 @@ static void on_timer(struct timer *timer)
 	    (struct notify *)(void *)((char *)timer - offsetof(struct notify, timer));
 
 	notify_look(notify);
-	loop_timer_set(notify->desk->loop, &notify->timer, LOOK_MS);
+	loop_timer_set(notify->loop, &notify->timer, LOOK_MS);
 }
 
 struct notify *notify_new(struct desk *desk, const struct notify_settings *settings,
@@ -192,6 +195,7 @@ struct notify *notify_new(struct desk *desk, const struct notify_settings *setti
 		return NULL;
 	struct notify *notify = NEW(struct notify);
 	notify->desk = desk;
+	notify->loop = desk->loop;
 	notify->means = means;
 	notify->timer = TIMER(on_timer);
 	pthread_mutex_init(&notify->lock, NULL);
@@ -236,7 +240,7 @@ void notify_free(struct notify *notify)
 	if (!notify)
 		return;
 	courier_stop(notify->courier);
-	loop_timer_clear(notify->desk->loop, &notify->timer);
+	loop_timer_clear(notify->loop, &notify->timer);
 	for (size_t i = 0; i < notify->tenants.capacity; i++)
 		free_tenant(notify->tenants.entries[i].value);
 	map_free(&notify->tenants);
@@ -246,9 +250,9 @@ void notify_free(struct notify *notify)
 		notify->loaded = parcel->next;
 		parcel_free(parcel);
 	}
-	while (notify->spare) {
-		struct notify_ask *ask = notify->spare;
-		notify->spare = ask->next;
+	while (notify->all) {
+		struct notify_ask *ask = notify->all;
+		notify->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
 	}
@@ -293,7 +297,7 @@ void notify_begin(struct notify *notify)
 		notify->loaded = parcel->next;
 		put(notify, parcel);
 	}
-	loop_timer_set(notify->desk->loop, &notify->timer, LOOK_MS);
+	loop_timer_set(notify->loop, &notify->timer, LOOK_MS);
 }
 
 struct notify_counters notify_counters(const struct notify *notify)

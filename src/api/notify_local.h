@@ -32,7 +32,8 @@ struct notify_means {
 };
 
 struct notify {
-	struct desk *desk;
+	struct desk *desk; /* gone before this is freed */
+	struct loop *loop;
 	pthread_mutex_t lock; /* of `means` */
 	struct notify_means means;
 	struct courier *courier;
@@ -41,7 +42,7 @@ struct notify {
 	struct map tenants;         /* of struct notify_tenant, by id: read when they are needed */
 	struct text_map conditions; /* that hold, and were told: keys to any pointer */
 	struct parcel *loaded;      /* until it has begun */
-	struct notify_ask *spare;
+	struct notify_ask *spare, *all; /* all: also those that are under way */
 	struct timer timer;
 	int64_t delivered, failed, dropped;
 };

@@ -51,7 +51,8 @@ static bool say(struct dial *dial, int wanted, struct error *error, const char *
 	va_end(arguments);
 	if (size < 0 || (size_t)size >= sizeof(line) - 2)
 		return error_set(error, ERROR_NOT_FOUND, "a line is too long for the mail server");
-	memcpy(line + size, "\r\n", 2);
+	line[size] = '\r';
+	line[size + 1] = '\n';
 	return dial_write(dial, (struct text){ line, (size_t)size + 2 }, error) &&
 	       expect(dial, wanted, error);
 }

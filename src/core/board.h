@@ -50,8 +50,8 @@ struct scorer {
 bool board_serves(const struct search *search);
 /* Finds the board, or makes it. One that follows has followed. */
 struct scorer scorer_begin(struct sched *sched, const struct search *search);
-/* Whether a node is known to fit: looks again only at the best of those noted, until
- * one still does. False says nothing. */
+/* Whether a node is known to fit: looks again only at those noted, until one still
+ * does. False says nothing. */
 bool board_has_fit(struct sched *sched, const struct search *search);
 /* What the node scores. No promise may count on it. */
 int64_t scorer_score(struct scorer *scorer, const struct node *node);

@@ -15,6 +15,9 @@
 
 _Static_assert(sizeof(struct mix_kind) == MIX_WIDTH * sizeof(int64_t), "a kind is a row");
 
+static const int32_t no_single[MIX_NEEDS + 1], no_several[GPUS_PER_NODE_MAX + 1];
+const struct mix_row mix_row_of_nothing = { no_single, no_several, 0, -1 };
+
 /* What is expected where nothing is known. */
 static const struct mix_kind usual[] = {
 	{ 1000, 1, 0, 40 }, { 1000, 2, 0, 10 }, { 1000, 4, 0, 10 },
@@ -229,16 +232,19 @@ int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_
                           int gpu_count)
 {
 	const struct mix_weights *weights = &mix->weights;
-	struct mix_sum sum = mix_sum_begin(mix, cpu_milli);
+	const struct mix_row row = mix_row(mix, cpu_milli);
+	int64_t total_milli = 0, whole = 0, fit = 0;
 
 	INVARIANT(gpu_count <= GPUS_PER_NODE_MAX);
 	for (int g = 0; g < gpu_count; g++) {
 		INVARIANT(free_milli[g] >= 0 && free_milli[g] <= WHOLE_GPU);
-		mix_sum_add(&sum, free_milli[g], 1);
+		total_milli += free_milli[g];
+		whole += free_milli[g] == WHOLE_GPU;
+		fit += (int64_t)free_milli[g] * row.single[weights->level[free_milli[g]]];
 	}
-	if (weights->split_count > 0 && sum.step >= 0)
-		sum.fit += split_fit(weights, sum.step, free_milli, gpu_count);
-	return mix_sum_fragmentation(&sum);
+	if (weights->split_count > 0 && row.step >= 0)
+		fit += split_fit(weights, row.step, free_milli, gpu_count);
+	return mix_row_fragmentation(&row, total_milli, whole, fit);
 }
 
 static struct rows rows_of(const struct mix_kind *kinds, size_t count)

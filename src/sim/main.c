@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/chaos.h"
 #include "sim/demo.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
@@ -22,6 +23,8 @@ static const struct subcommand subcommands[] = {
 	  scenario_main },
 	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
 	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
+	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
+	  "let everything fail, and check that nothing goes wrong", chaos_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };

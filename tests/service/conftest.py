@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "store"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "agent"))
 
 import postgres
 from scheduler import Scheduler

@@ -54,7 +54,8 @@ class Client(threading.Thread):
     def submit(self):
         self.count += 1
         key = f"{self.name}-{self.count}"
-        body = {"tenant_id": self.people.tenant, "name": key, "idempotency_key": key} | self.people.job
+        body = {"tenant_id": self.people.tenant, "name": key, "idempotency_key": key,
+                "gpu_count": 1, "preemptible": False, "command": self.people.command(key)}
         answer = self.ask_until_answered("POST", "/api/v1/jobs", body)
         if not answer:
             return
@@ -91,9 +92,9 @@ class Client(threading.Thread):
 class People:
     """Several clients, and all that they were told."""
 
-    def __init__(self, seed, tenant, clients=3, job=None):
+    def __init__(self, seed, tenant, clients=3, command=lambda key: ["true"]):
         self.seed, self.tenant = seed, tenant
-        self.job = job or {"gpu_count": 1, "command": ["true"]}
+        self.command = command  # what the job of a key runs
         self.lock = threading.RLock()
         self.acknowledged, self.cancelled, self.complaints = {}, set(), []
         self.ports = []  # where schedulers are, or may be

@@ -79,6 +79,24 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(1);
+	struct search search;
+	struct sched *sched = lab.h->sched;
+	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	struct node *node = sched->cluster.by_slot[0];
+	node->promised = 1;
+	index_promised(&sched->index, node);
+	assert_false(board_has_fit(sched, &search));
+	node->promised = 0;
+	index_promised(&sched->index, node);
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	harness_free(lab.h);
+}
+
 /* What is decided must not depend on how much of it was looked up. */
 static void a_large_cluster_keeps_scores_without_following_all_nodes(void **unused)
 {
@@ -144,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_board_counts_the_nodes_that_fit),
 		cmocka_unit_test(a_node_that_changed_is_scored_anew),
+		cmocka_unit_test(a_node_fits_again_when_nothing_is_promised_there_any_more),
 		cmocka_unit_test(a_large_cluster_keeps_scores_without_following_all_nodes),
 		cmocka_unit_test(searches_that_depend_on_more_than_the_shape_have_no_board),
 		cmocka_unit_test(a_score_that_is_not_right_is_found_out),

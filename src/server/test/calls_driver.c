@@ -353,7 +353,7 @@ static void make_gate(int argc, char **argv)
 			keys[settings.key_count++] = (struct gate_key){ "", "HS256", argv[++i] };
 		else if (strcmp(argv[i], "--key") == 0) {
 			keys[settings.key_count++] =
-			    (struct gate_key){ "", argv[i + 1], strdup(read_all(argv[i + 2])) };
+			    (struct gate_key){ "", argv[i + 1], read_all(argv[i + 2]) };
 			i += 2;
 		} else if (strcmp(argv[i], "--rate") == 0)
 			settings.rate_per_s = strtoll(argv[++i], NULL, 10);
@@ -423,8 +423,8 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, watch_signals, &set);
 	loop_run(driver.loop);
 	pthread_join(thread, NULL);
-	notify_free(driver.notify);
 	engine_stop(driver.engine);
+	notify_free(driver.notify);
 	grpc_services_free(driver.services);
 	leases_free(driver.leases);
 	agents_free(driver.agents);
