@@ -48,8 +48,8 @@ struct agents {
 	struct text_map nodes; /* by name */
 	struct agents_node **list;
 	size_t count, capacity;
-	struct text_map samples; /* of struct agents_sample, by UUID */
-	struct map slot_active;  /* of int64_t: requests in flight, by slot */
+	struct text_map samples;        /* of struct agents_sample, by UUID */
+	struct map slot_active;         /* of int64_t: requests in flight, by slot */
 	struct agents_ask *spare, *all; /* all: also those that are under way */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
