@@ -1,8 +1,15 @@
 """What the tests of the agent share."""
 
 import os
+import pathlib
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "service"))
+
+from cluster import Cluster
 from stub import Agent, Driver, clean_up
 
 
@@ -35,3 +42,11 @@ def agent(driver, make_agent):
     agent = make_agent()
     driver.snapshot(agent.name)
     return agent
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """The real scheduler; agents and a tenant are made by the test."""
+    cluster = Cluster(tmp_path)
+    yield cluster
+    cluster.stop()

@@ -1,22 +1,10 @@
 """Tasks on a node: run, read back, ended, limited."""
 
-import pathlib
 import subprocess
 import time
 
 import pytest
-
-
-def alive(marker):
-    """Processes with this text in their command line."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if marker.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
-        except OSError:
-            pass
-    return found
+from processes import alive
 
 
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
