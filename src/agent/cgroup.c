@@ -232,16 +232,36 @@ static void descendants(pid_t keeper, struct buffer *pids)
 	} while (pids->size > before);
 }
 
-void cgroup_processes(const struct cgroup *group, struct buffer *pids)
-{
-	const char *directory = membership(group);
-	struct buffer text = { 0 };
+static void collect(const char *directory, struct buffer *pids);
 
-	if (!directory) {
-		descendants(group->keeper, pids);
-		return;
+/* Calls for each group below this one: containers make some. */
+static void each_below(const char *directory, void (*each)(const char *directory, void *context),
+                       void *context)
+{
+	DIR *open_directory = opendir(directory);
+	const struct dirent *entry;
+
+	while (open_directory && (entry = readdir(open_directory))) {
+		if (entry->d_type != DT_DIR || *entry->d_name == '.')
+			continue;
+		char *path = file_path("%s/%s", directory, entry->d_name);
+		each(path, context);
+		free(path);
 	}
+	if (open_directory)
+		closedir(open_directory);
+}
+
+static void collect_below(const char *directory, void *pids)
+{
+	collect(directory, pids);
+}
+
+static void collect(const char *directory, struct buffer *pids)
+{
+	struct buffer text = { 0 };
 	char *path = file_path("%s/cgroup.procs", directory);
+
 	if (file_read(path, PROCESSES_BYTES, &text)) {
 		char *rest = NULL;
 		for (char *line = strtok_r(text.data, "\n", &rest); line;
@@ -250,6 +270,17 @@ void cgroup_processes(const struct cgroup *group, struct buffer *pids)
 	}
 	free(path);
 	buffer_free(&text);
+	each_below(directory, collect_below, pids);
+}
+
+void cgroup_processes(const struct cgroup *group, struct buffer *pids)
+{
+	const char *directory = membership(group);
+
+	if (directory)
+		collect(directory, pids);
+	else
+		descendants(group->keeper, pids);
 }
 
 bool cgroup_has(const struct cgroup *group, pid_t pid)
@@ -262,10 +293,32 @@ bool cgroup_has(const struct cgroup *group, pid_t pid)
 	return has;
 }
 
+/* What the unified tree says about the group and all below; 0: nothing. */
+static int told_populated(const struct cgroup *group)
+{
+	struct buffer text = { 0 };
+	char path[512];
+	int told = 0;
+
+	if (!group->path[TREE_UNIFIED])
+		return 0;
+	snprintf(path, sizeof(path), "%s/cgroup.events", group->path[TREE_UNIFIED]);
+	if (file_read(path, 4096, &text))
+		told = strstr(text.data, "populated 1") ? 1 : strstr(text.data, "populated 0") ? -1 : 0;
+	else if (errno == ENOENT)
+		told = -1;
+	buffer_free(&text);
+	return told;
+}
+
 bool cgroup_is_populated(const struct cgroup *group)
 {
 	struct buffer pids = { 0 };
 	bool populated = false;
+	int told = told_populated(group);
+
+	if (told != 0)
+		return told > 0;
 
 	cgroup_processes(group, &pids);
 	for (size_t at = 0; at < pids.size && !populated; at += sizeof(int64_t)) {
@@ -328,12 +381,22 @@ int64_t cgroup_peak_bytes(const struct cgroup *group)
 	return peak_bytes;
 }
 
+static void remove_below(const char *directory, void *nothing)
+{
+	each_below(directory, remove_below, nothing);
+	rmdir(directory);
+}
+
 bool cgroup_remove(const struct cgroup *group)
 {
 	bool removed = true;
 
-	for (int tree = 0; tree < CGROUP_TREES; tree++)
-		if (group->path[tree] && rmdir(group->path[tree]) != 0 && errno != ENOENT)
-			removed = false;
+	for (int tree = 0; tree < CGROUP_TREES; tree++) {
+		const char *path = group->path[tree];
+		if (!path || rmdir(path) == 0 || errno == ENOENT)
+			continue;
+		remove_below(path, NULL);
+		removed = removed && access(path, F_OK) != 0;
+	}
 	return removed;
 }

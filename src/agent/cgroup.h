@@ -28,6 +28,7 @@ extern const char *const cgroup_tree_names[CGROUP_TREES];
  * ours to write to. Controllers of the unified tree: bits 1 << TREE_CPU and so on. */
 struct cgroups {
 	char *base[CGROUP_TREES];
+	char *relative; /* the same below the roots of the trees; NULL: it is not the same in all */
 	unsigned unified_controllers;
 	bool can_kill; /* the unified tree has cgroup.kill */
 };

@@ -130,6 +130,22 @@ static bool offers_kill(const char *base)
 	return offers;
 }
 
+static void set_relative(struct cgroups *cgroups, const struct trees *trees)
+{
+	const char *relative = NULL;
+
+	for (int tree = 0; tree < CGROUP_TREES; tree++) {
+		if (!cgroups->base[tree])
+			continue;
+		const char *here = cgroups->base[tree] + strlen(trees->root[tree]);
+		if (relative && strcmp(relative, here) != 0)
+			return;
+		relative = here;
+	}
+	if (relative)
+		cgroups->relative = memory_text(relative + strspn(relative, "/") - 1);
+}
+
 void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent)
 {
 	struct trees trees = { 0 };
@@ -153,6 +169,7 @@ void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent)
 		cgroups->can_kill = offers_kill(cgroups->base[TREE_UNIFIED]);
 		enable_controllers(cgroups, trees.root[TREE_UNIFIED]);
 	}
+	set_relative(cgroups, &trees);
 	for (int tree = 0; tree < CGROUP_TREES; tree++) {
 		free(trees.root[tree]);
 		free(trees.own[tree]);
@@ -163,6 +180,7 @@ void cgroups_close(struct cgroups *cgroups)
 {
 	for (int tree = 0; tree < CGROUP_TREES; tree++)
 		free(cgroups->base[tree]);
+	free(cgroups->relative);
 	*cgroups = (struct cgroups){ 0 };
 }
 

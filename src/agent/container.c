@@ -1,8 +1,11 @@
 /* container.c - tasks in containers, by podman or docker */
 #include "agent/container.h"
 
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/file.h"
@@ -91,16 +94,44 @@ static void add_gpus(struct word_list *words, const struct node_order *order, bo
 	buffer_free(&list);
 }
 
-/* podman leaves the container in the cgroup that it was started in, with its limits; docker's
- * are made by its own service, so it is told the limits. */
-static void add_limits(struct word_list *words, const struct node_order *order, bool is_podman)
+/* A runtime raises limits, which not everyone may: there it is told what it can keep to. */
+static void add_ulimits(struct word_list *words)
+{
+	struct rlimit files = { 0, 0 };
+	struct buffer text = { 0 };
+
+	if (prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE) == 1 || getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	buffer_print(&text, "nofile=%llu:%llu", (unsigned long long)files.rlim_cur,
+	             (unsigned long long)files.rlim_max);
+	add_value(words, "--ulimit", text.data);
+	add_value(words, "--ulimit", "nproc=32768:32768");
+	buffer_free(&text);
+}
+
+/* A container of podman is put below the group of its work, where its limits are, or left in
+ * it where it is a user's own. */
+static void add_place(struct word_list *words, const struct run_settings *settings,
+                      const struct node_order *order, const struct spec *spec)
 {
 	struct buffer text = { 0 };
 
-	if (is_podman) {
+	if (spec->uid > 0) {
 		add(words, "--cgroups=disabled");
-		return;
+	} else if (settings->cgroup_base) {
+		buffer_print(&text, "%s/work-%lld", settings->cgroup_base,
+		             (long long)order->reservation_id);
+		add(words, "--cgroups=no-conmon");
+		add_value(words, "--cgroup-parent", text.data);
 	}
+	buffer_free(&text);
+}
+
+/* Those of docker are made by its own service, so it is told the limits. */
+static void add_limits(struct word_list *words, const struct node_order *order)
+{
+	struct buffer text = { 0 };
+
 	if (order->cpu_milli > 0) {
 		buffer_print(&text, "%lld.%03lld", (long long)(order->cpu_milli / 1000),
 		             (long long)(order->cpu_milli % 1000));
@@ -143,11 +174,18 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	    file_path("gpu-scheduler-%s-%lld", settings->node, (long long)order->reservation_id);
 	char *clean_up = file_path("%s rm --force %s >/dev/null 2>&1", runtime, name);
 
-	add_value(&words, runtime, "run");
+	add(&words, runtime);
+	if (is_podman)
+		add(&words, "--cgroup-manager=cgroupfs");
+	add(&words, "run");
 	add(&words, "--rm");
 	add_value(&words, "--name", name);
 	add(&words, "--network=host");
-	add_limits(&words, order, is_podman);
+	add_ulimits(&words);
+	if (is_podman)
+		add_place(&words, settings, order, spec);
+	else
+		add_limits(&words, order);
 	if (!settings->simulated)
 		add_gpus(&words, order, is_podman);
 	if (spec->directory && spec->script == NULL && strcmp(spec->directory, "/") != 0 &&

@@ -66,8 +66,11 @@ static void send_end(struct follows *follows, const struct output_request *reque
 
 static void remove_at(struct follows *follows, size_t at)
 {
+	struct follow *last = &follows->at[--follows->count];
+
 	free(follows->at[at].directory);
-	follows->at[at] = follows->at[--follows->count];
+	follows->at[at] = *last;
+	last->directory = NULL;
 }
 
 static enum output_stream stream_of(const struct output_request *request)

@@ -247,7 +247,7 @@ static bool split_address(const char *address, char *host, size_t host_size, cha
 		return false;
 	memcpy(host, address, size);
 	host[size] = '\0';
-	strcpy(port, colon + 1);
+	memcpy(port, colon + 1, strlen(colon + 1) + 1);
 	return true;
 }
 

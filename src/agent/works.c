@@ -27,6 +27,7 @@ struct works *works_new(const struct works_settings *settings)
 	struct works *works = NEW(struct works);
 
 	works->settings = *settings;
+	works->settings.run.cgroup_base = settings->cgroups->relative;
 	return works;
 }
 

@@ -65,7 +65,9 @@ class Cluster:
         return None
 
     def submit(self, script, **fields):
-        fields = {"tenant_id": self.tenant, "name": "test", "script": script, **fields}
+        fields = {"tenant_id": self.tenant, "name": "test", **fields}
+        if script is not None:
+            fields["script"] = script
         answer = self.scheduler.post("/api/v1/jobs", fields)
         assert answer.status in (200, 201, 202), answer
         return answer.json()["job_id"]

@@ -148,15 +148,25 @@ class Agent:
 
 
 def clean_up(names):
-    """Ends what tests left running, by the cgroups of their agents."""
+    """Ends what tests left running, by the cgroups of their agents, and removes those."""
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
         if tree.name not in names:
             continue
-        for group in tree.iterdir():
-            if not group.is_dir():
-                continue
+        groups = sorted((p for p in tree.rglob("*") if p.is_dir()), key=lambda p: -len(p.parts))
+        for group in groups:
             for pid in (group / "cgroup.procs").read_text().split():
                 try:
                     os.kill(int(pid), 9)
                 except ProcessLookupError:
                     pass
+        for group in [*groups, tree]:
+            remove_group(group)
+
+
+def remove_group(group):
+    deadline = time.monotonic() + 5
+    while group.exists() and time.monotonic() < deadline:
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(0.02)
