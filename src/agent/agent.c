@@ -290,7 +290,7 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 {
 	struct works_settings works = { .loop = agent->loop,
 		                        .state_directory = state_directory(agent->state),
-		                        .program = agent->settings.program,
+		                        .keeper = agent->settings.keeper,
 		                        .cgroups = &agent->cgroups,
 		                        .source = source,
 		                        .run = agent->settings.run,

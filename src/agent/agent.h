@@ -15,7 +15,7 @@ struct agent_settings {
 	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;
 	const char *cgroup_parent;                /* NULL: chosen; "none": no cgroups */
-	const char *program;                      /* that keepers run */
+	const char *keeper;                       /* the program gpu-keeper */
 	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
 };
 

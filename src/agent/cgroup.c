@@ -304,7 +304,9 @@ static int told_populated(const struct cgroup *group)
 		return 0;
 	snprintf(path, sizeof(path), "%s/cgroup.events", group->path[TREE_UNIFIED]);
 	if (file_read(path, 4096, &text))
-		told = strstr(text.data, "populated 1") ? 1 : strstr(text.data, "populated 0") ? -1 : 0;
+		told = strstr(text.data, "populated 1")   ? 1
+		       : strstr(text.data, "populated 0") ? -1
+		                                          : 0;
 	else if (errno == ENOENT)
 		told = -1;
 	buffer_free(&text);

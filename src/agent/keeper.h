@@ -15,10 +15,8 @@
  *   and its end, which says that the keeper has left;
  * - the status, a file. Lines: keeper PID START | started PID START | exited CODE PEAK_BYTES |
  *   ended REASON (in place of `exited`: its end is nobody's result) | gone. */
-#define KEEPER_OPTION "--keep"
-
-/* What main() does when it is called with KEEPER_OPTION, the file that holds the spec and the
- * pipe for the report, both as numbers of open files. */
+/* What gpu-keeper does: it is given the file that holds the spec and the pipe for the report,
+ * both as numbers of open files. */
 int keeper_main(const char *spec_file, const char *report_file);
 
 /* What a status file says. */

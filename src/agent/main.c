@@ -1,10 +1,8 @@
-/* main.c - gpu-agent: a node's half of the scheduler, and the keepers of its works */
+/* main.c - gpu-agent: a node's half of the scheduler */
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "agent/agent.h"
-#include "agent/keeper.h"
 #include "agent/options.h"
 #include "base/log.h"
 
@@ -53,8 +51,6 @@ int main(int argc, char **argv)
 	struct options options;
 	struct error error = { 0 };
 
-	if (argc == 4 && strcmp(argv[1], KEEPER_OPTION) == 0)
-		return keeper_main(argv[2], argv[3]);
 	signal(SIGPIPE, SIG_IGN);
 	switch (options_read(&options, argc, argv, &error)) {
 	case OPTIONS_RUN:

@@ -51,7 +51,7 @@ struct place {
 
 static const struct option table[] = {
 	TEXT_OPTION("scheduler", "HOST:PORT[,...]", told.schedulers,
-	            "where schedulers listen for gRPC"),
+	            "where schedulers listen for gRPC; 127.0.0.1:9090"),
 	TEXT_OPTION("name", "NODE", options.agent.identity.name, "of this node; the host's name"),
 	TEXT_OPTION("state", "DIR", options.agent.state_directory,
 	            "what must survive; /var/lib/gpu-agent"),
@@ -83,6 +83,8 @@ static const struct option table[] = {
 	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
 	TEXT_OPTION("guard", "FILE", options.agent.run.guard,
 	            "libgpuguard.so: a hard limit of GPU memory"),
+	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
+	            "the program gpu-keeper; the one beside gpu-agent"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
 	            "podman or docker; whichever is there"),
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
@@ -217,7 +219,6 @@ static void set_defaults(struct place *place)
 
 	agent->policy = node_policy_default();
 	agent->state_directory = "/var/lib/gpu-agent";
-	agent->program = "/proc/self/exe";
 	agent->run.default_user = "nobody";
 	agent->run.pids = 65536;
 	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
@@ -239,7 +240,28 @@ static bool set_schedulers(struct options *options, const char *list, struct err
 			                 OPTIONS_SCHEDULERS_MAX);
 		options->schedulers[count++] = one;
 	}
-	return count > 0 || error_set(error, ERROR_INVALID, "--scheduler HOST:PORT is missing");
+	if (count == 0)
+		options->schedulers[0] = "127.0.0.1:9090";
+	return true;
+}
+
+/* The keeper is beside us. */
+static bool find_keeper(struct options *options, struct error *error)
+{
+	char path[4096];
+	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (!options->agent.keeper && size > 0) {
+		path[size] = '\0';
+		char *slash = strrchr(path, '/');
+		char *beside = file_path("%.*s/gpu-keeper", (int)(slash - path), path);
+		options->agent.keeper = arena_string(&options->arena, beside);
+		free(beside);
+	}
+	if (options->agent.keeper && access(options->agent.keeper, X_OK) == 0)
+		return true;
+	return error_set(error, ERROR_NOT_FOUND, "%s, which stays with tasks, cannot be run",
+	                 options->agent.keeper ? options->agent.keeper : "gpu-keeper");
 }
 
 /* A name is part of paths and of names of cgroups. */
@@ -267,7 +289,7 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (!agent->identity.name)
 		agent->identity.name = arena_string(&options->arena, host.name);
 	if (!check_name(agent->identity.name, error) ||
-	    !set_schedulers(options, told->schedulers, error))
+	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
 	if (told->overuse && strcmp(told->overuse, "warn") != 0 &&
 	    strcmp(told->overuse, "stop") != 0)

@@ -300,7 +300,7 @@ static int spec_file(const struct spec *spec)
 
 static int spawn_keeper(const char *program, int spec, int report)
 {
-	char *arguments[] = { "gpu-agent", KEEPER_OPTION, "3", "4", NULL };
+	char *arguments[] = { "gpu-keeper", "3", "4", NULL };
 	char *environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -334,7 +334,7 @@ static bool start_keeper(struct work_process *process, struct error *error)
 
 	if (!failed)
 		failed = report < 0 ? errno
-		                    : spawn_keeper(process->works->settings.program, spec, report);
+		                    : spawn_keeper(process->works->settings.keeper, spec, report);
 	for (int *fd = (int[]){ spec, report, ends[1], -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);

@@ -16,7 +16,7 @@ struct works;
 struct works_settings {
 	uv_loop_t *loop;
 	const char *state_directory;
-	const char *program; /* that keepers run: this one */
+	const char *keeper; /* the program gpu-keeper */
 	const struct cgroups *cgroups;
 	struct gpu_source *source;
 	struct run_settings run;
