@@ -77,9 +77,9 @@ bool guarding_begin(const struct run_settings *settings, const struct node_order
 	free(path);
 	if (!made)
 		return false;
-	bool good = set_limits(&watch, order, error) &&
-	            (spec->uid < 0 ||
-	             watch_give(&watch, (uid_t)spec->uid, (gid_t)spec->gid, error));
+	bool good =
+	    set_limits(&watch, order, error) &&
+	    (spec->uid < 0 || watch_give(&watch, (uid_t)spec->uid, (gid_t)spec->gid, error));
 	watch_close(&watch);
 	if (!good)
 		guarding_end(settings, order->reservation_id);

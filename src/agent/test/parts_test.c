@@ -286,13 +286,11 @@ static void a_model_is_served_by_its_template(void **state)
 
 static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 {
-	struct run_settings settings = { .node = "n",
-		                         .allow_root = true,
-		                         .default_user = "root",
-		                         .guard = "/lib/guard.so" };
-	struct order_part parts[] = {
-		{ "GPU-00112233-4455-6677-8899-aabbccddeeff", 1000, 1000, false }
+	struct run_settings settings = {
+		.node = "n", .allow_root = true, .default_user = "root", .guard = "/lib/guard.so"
 	};
+	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 1000, 1000,
+		                        false } };
 	struct node_order order = {
 		.kind = ORDER_START,
 		.reservation_id = getpid(),
