@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "wire/json_writer.h"
 
+enum { NAME_BYTES_MAX = 90 };
+
 struct agents *agents_new(struct desk *desk, const struct agents_settings *settings)
 {
 	struct agents *agents = NEW(struct agents);
@@ -265,8 +267,28 @@ void agents_disconnected(struct agents_node *node)
 	set_timer(node);
 }
 
+/* Names are in URLs, in logs and on command lines. */
+static bool is_name(const char *name)
+{
+	size_t size = strlen(name);
+
+	for (const char *at = name; *at; at++)
+		if (*at <= ' ' || *at > '~' || strchr("/\\\"'?#%", *at))
+			return false;
+	return size > 0 && size <= NAME_BYTES_MAX;
+}
+
+enum grpc_status agents_status_of(const struct error *error)
+{
+	return error->code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED : GRPC_INVALID_ARGUMENT;
+}
+
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error)
 {
+	if (!is_name(name))
+		return error_set(error, ERROR_INVALID,
+		                 "a node's name has 1 to %d letters, digits, dots and dashes",
+		                 NAME_BYTES_MAX);
 	if (identity->role != ROLE_AGENT && identity->role != ROLE_ADMIN)
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "only agents may report for nodes: use a token with the role "

@@ -48,8 +48,8 @@ struct agents {
 	struct text_map nodes; /* by name */
 	struct agents_node **list;
 	size_t count, capacity;
-	struct text_map samples; /* of struct agents_sample, by UUID */
-	struct map slot_active;  /* of int64_t: requests in flight, by slot */
+	struct text_map samples;        /* of struct agents_sample, by UUID */
+	struct map slot_active;         /* of int64_t: requests in flight, by slot */
 	struct agents_ask *spare, *all; /* all: also those that are under way */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
@@ -72,8 +72,10 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 /* The connection of the node broke. */
 void agents_disconnected(struct agents_node *node);
 
-/* Whether who calls may speak for the node; refuses the call where not. */
+/* Whether it can be a node's name, and who calls may speak for that node: ERROR_INVALID,
+ * ERROR_FORBIDDEN. */
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error);
+enum grpc_status agents_status_of(const struct error *error);
 
 /* agents_stream.c */
 void agents_connect(struct agents *agents, struct exchange *exchange,

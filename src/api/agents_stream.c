@@ -93,10 +93,8 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 	if (!message) {
 		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
 	} else if (message->kind == MESSAGE_HELLO) {
-		if (!message->hello.name[0] || strlen(message->hello.name) > 90)
-			drop(stream, GRPC_INVALID_ARGUMENT, "a node's name has 1 to 90 bytes");
-		else if (!agents_may_speak(&stream->identity, message->hello.name, &error))
-			drop(stream, GRPC_PERMISSION_DENIED, error.text);
+		if (!agents_may_speak(&stream->identity, message->hello.name, &error))
+			drop(stream, agents_status_of(&error), error.text);
 		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
 			drop(stream, GRPC_INVALID_ARGUMENT, "a connection is of one node");
 		else

@@ -7,6 +7,7 @@
 
 #include "api/service_state.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 /* Larger ones are not kept for the next call. */
 enum { BODY_KEPT_BYTES = 1 << 20 };
@@ -52,6 +53,7 @@ struct call *call_take(struct service *service, struct exchange *exchange)
 	call->in_request = false;
 	call->state = NULL;
 	call->status = 0;
+	call->identity = (struct identity){ .role = ROLE_AGENT };
 	call->began_us = service_clock_us();
 	name_request(call);
 	exchange->context = call;
@@ -100,14 +102,29 @@ static void note(struct call *call)
 	                                  .unix_ms = service_unix_ms() });
 }
 
+/* What was refused did not happen, and does not stay in the audit log. */
+static void settle(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	audit_settle(call->service->audit, ask);
+	if (ask->ok)
+		log_at(
+		    LOG_INFO, "changed", LOG_TEXT("action", command_kind_name(ask->command.kind)),
+		    LOG_TEXT("path", call->exchange->path.data),
+		    LOG_TEXT("who", call->identity.name), LOG_TEXT("request_id", call->request_id));
+	call->done(ask);
+}
+
 void call_command(struct call *call, void (*done)(struct ask *ask))
 {
-	if (call->ask.command.kind != COMMAND_SUBMIT)
+	bool is_noted = call->ask.command.kind != COMMAND_SUBMIT;
+	call->done = done;
+	if (is_noted)
 		note(call);
 	call->ask.has_command = true;
 	call->ask.look = NULL;
 	call->ask.read = NULL;
-	call_ask(call, done);
+	call_ask(call, is_noted ? settle : done);
 }
 
 void call_look(struct call *call, bool (*look)(struct ask *, struct sched *, struct error *),
@@ -152,11 +169,23 @@ static void common_headers(struct call *call)
 	call_header(call, "vary", TEXT("origin"));
 }
 
+static const char *trace_of(const struct call *call)
+{
+	struct text trace = headers_get(&call->exchange->headers, "traceparent");
+	return trace.data && is_plain(trace) ? trace.data : "";
+}
+
 static void count(struct call *call, int status)
 {
 	size_t place = call->route ? (size_t)(call->route - routes) : SIZE_MAX;
 	call->status = status;
-	traffic_add(call->service->traffic, place, status, service_clock_us() - call->began_us);
+	int64_t took_us = service_clock_us() - call->began_us;
+	traffic_add(call->service->traffic, place, status, took_us);
+	log_at(LOG_DEBUG, "request", LOG_TEXT("request_id", call->request_id),
+	       LOG_TEXT("method", call->exchange->method_name.data),
+	       LOG_TEXT("path", call->exchange->path.data), LOG_NUMBER("status", status),
+	       LOG_NUMBER("took_us", took_us), LOG_TEXT("who", call->identity.name),
+	       LOG_TEXT("trace", trace_of(call)));
 }
 
 static void send(struct call *call, int status, const char *content_type, struct text body)
@@ -218,7 +247,8 @@ static bool tag(struct call *call, char text[24])
 	memcpy(text, "W/\"", 3);
 	for (int i = 0; i < 16; i++, number >>= 4)
 		text[3 + i] = hex[number & 15];
-	memcpy(text + 19, "\"", 2);
+	text[19] = '"';
+	text[20] = '\0';
 	call_header(call, "etag", (struct text){ text, 20 });
 	call_header(call, "cache-control", TEXT("private, no-cache"));
 	struct text known = headers_get(&call->exchange->headers, "if-none-match");

@@ -29,6 +29,7 @@ struct call {
 	bool in_request; /* it is ours to answer; before that the client may just go */
 	int status;      /* that was answered */
 	void *state;     /* the handler's */
+	void (*done)(struct ask *ask); /* of a command that is noted */
 	struct call *next;
 };
 

@@ -2,10 +2,12 @@
 #include "api/courier.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -52,14 +54,6 @@ void parcel_free(struct parcel *parcel)
 	free(parcel->event);
 	free(parcel->body);
 	free(parcel);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static const char *key_of(const struct parcel *parcel)
@@ -145,13 +139,13 @@ static void try_first(struct courier *courier, struct receiver *receiver)
 	    error.code == ERROR_INVALID || parcel->tries >= courier->settings.tries_max)
 		finish(courier, receiver, &error);
 	else
-		receiver->next_ms = now_ms() + pause_ms(courier, parcel->tries);
+		receiver->next_ms = clock_steady_ms() + pause_ms(courier, parcel->tries);
 }
 
 /* One that can be tried now; otherwise when the next can. */
 static struct receiver *pick(const struct courier *courier, int64_t *wake_ms)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_steady_ms();
 
 	*wake_ms = INT64_MAX;
 	for (struct receiver *at = courier->receivers; at; at = at->next) {
@@ -167,7 +161,11 @@ static struct receiver *pick(const struct courier *courier, int64_t *wake_ms)
 static void *work(void *context)
 {
 	struct courier *courier = context;
+	sigset_t all;
 
+	/* Signals are for others; a receiver that has gone is an error, not SIGPIPE. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	pthread_mutex_lock(&courier->lock);
 	while (!courier->ended) {
 		int64_t wake_ms;

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "api/clock.h"
 #include "base/memory.h"
 
 /* The socket does not block; waiting is done by poll, up to `deadline_ms`. */
@@ -27,14 +27,6 @@ struct dial {
 	char received[4096];
 	size_t at, size;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static bool is_private_ipv4(uint32_t address)
 {
@@ -83,7 +75,7 @@ static bool wait_for(struct dial *dial, short what)
 	struct pollfd poll_fd = { .fd = dial->socket, .events = what };
 
 	for (;;) {
-		int64_t left_ms = dial->deadline_ms - now_ms();
+		int64_t left_ms = dial->deadline_ms - clock_steady_ms();
 		if (left_ms <= 0)
 			return false;
 		int ready = poll(&poll_fd, 1, (int)(left_ms < 60000 ? left_ms : 60000));
@@ -147,7 +139,7 @@ struct dial *dial_open(const struct dial_options *options, struct error *error)
 	dial->socket = -1;
 	dial->host = memory_text(options->host);
 	dial->ca_path = options->ca_path ? memory_text(options->ca_path) : NULL;
-	dial->deadline_ms = now_ms() + options->timeout_ms;
+	dial->deadline_ms = clock_steady_ms() + options->timeout_ms;
 	if (connect_to(dial, options, error) && (!options->tls || dial_secure(dial, error)))
 		return dial;
 	dial_close(dial);

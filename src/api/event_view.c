@@ -28,17 +28,68 @@ enum event_topic event_topic(enum event_kind kind)
 	}
 }
 
+/* The state that the job was in after the event; NULL: it says nothing about that. */
+static const char *state_after(const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_JOB_SUBMITTED:
+	case EVENT_JOB_REQUEUED:
+	case EVENT_JOB_HELD:
+	case EVENT_JOB_RELEASED:
+		return word_of(&job_state_words, JOB_PENDING);
+	case EVENT_JOB_SCHEDULED:
+		return word_of(&job_state_words, JOB_SCHEDULED);
+	case EVENT_JOB_STARTED:
+		return word_of(&job_state_words, JOB_RUNNING);
+	case EVENT_JOB_PREEMPTED:
+		return word_of(&job_state_words, JOB_PREEMPTED);
+	case EVENT_JOB_ENDED:
+		return word_of(&job_state_words, event->value);
+	default:
+		return NULL;
+	}
+}
+
 static void write_job(struct json_writer *json, const struct event *event,
                       const struct catalogue *catalogue)
 {
 	struct catalogue_job job;
+	const char *state = state_after(event);
 	json_put_id(json, "job_id", ID_JOB, event->job_id);
 	if (event->kind == EVENT_TASK_STARTED || event->kind == EVENT_TASK_ENDED)
 		json_put_integer(json, "task", event->task);
-	if (!catalogue_job(catalogue, event->job_id, &job))
-		return;
-	json_put_string(json, "name", job.job->name);
-	json_put_string(json, "state", word_of(&job_state_words, job.state->state));
+	if (event->kind == EVENT_TASK_ENDED)
+		json_put_integer(json, "exit_code", event->value);
+	if (state)
+		json_put_string(json, "state", state);
+	if (catalogue_job(catalogue, event->job_id, &job))
+		json_put_string(json, "name", job.job->name);
+}
+
+/* What the number of an event of its kind means. */
+static void write_value(struct json_writer *json, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_NODE_CHANGED:
+		json_put_string(json, "node_state",
+		                event->value < 0 ? "removed"
+		                                 : word_of(&node_state_words, event->value));
+		break;
+	case EVENT_GPU_OVER:
+		json_put_integer(json, "over_by_mb", event->value);
+		break;
+	case EVENT_MODEL_FAILED:
+		json_put_integer(json, "failures", event->value);
+		break;
+	case EVENT_SLOT_LOADING:
+	case EVENT_SLOT_READY:
+	case EVENT_SLOT_STOPPING:
+	case EVENT_SLOT_GONE:
+		json_put_id(json, "slot_id", ID_SLOT, event->value);
+		break;
+	default:
+		break;
+	}
 }
 
 void event_view_write(struct json_writer *json, const struct event *event,
@@ -57,9 +108,6 @@ void event_view_write(struct json_writer *json, const struct event *event,
 		const struct node_record *node =
 		    catalogue_get(catalogue, RECORD_NODE, event->node_id, 0);
 		json_put_string(json, "node", node ? node->name : NULL);
-		if (node && event->kind == EVENT_NODE_CHANGED)
-			json_put_string(json, "node_state",
-			                word_of(&node_state_words, node->state));
 	}
 	if (event->gpu_id > 0) {
 		const struct gpu_record *gpu =
@@ -72,10 +120,6 @@ void event_view_write(struct json_writer *json, const struct event *event,
 		json_put_id(json, "model_id", ID_MODEL, event->model_id);
 		json_put_string(json, "model", model ? model->name : NULL);
 	}
-	if (event_topic(event->kind) == TOPIC_SLOTS && event->kind != EVENT_MODEL_CHANGED &&
-	    event->kind != EVENT_MODEL_FAILED)
-		json_put_id(json, "slot_id", ID_SLOT, event->value);
-	else if (event->value != 0)
-		json_put_integer(json, "value", event->value);
+	write_value(json, event);
 	json_close(json);
 }

@@ -192,7 +192,7 @@ void grpc_metrics(struct grpc_call *call)
 		                 "metric_type is one of jobs, gpu, node and all, not %.60s", type);
 		return;
 	}
-	int64_t now_ms = grpc_unix_ms();
+	int64_t now_ms = clock_unix_ms();
 	now.seconds = now_ms / 1000;
 	now.nanos = (int32_t)(now_ms % 1000 * 1000000);
 	response.metrics = pointers;
@@ -269,6 +269,6 @@ void grpc_update_quota(struct grpc_call *call)
 		                                  .object = request->tenant_id,
 		                                  .identity = &call->identity,
 		                                  .exchange = call->exchange,
-		                                  .unix_ms = grpc_unix_ms() });
+		                                  .unix_ms = clock_unix_ms() });
 	grpc_call_ask(call, on_updated);
 }

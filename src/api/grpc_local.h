@@ -2,6 +2,7 @@
 #ifndef API_GRPC_LOCAL_H
 #define API_GRPC_LOCAL_H
 
+#include "api/clock.h"
 #include "api/grpc_services.h"
 #include "api/protobuf.h"
 
@@ -36,7 +37,6 @@ void grpc_call_refuse(struct grpc_call *call, enum error_code code, const char *
 /* Hands in the call's ask; `done` finds the call again by grpc_call_of. */
 void grpc_call_ask(struct grpc_call *call, void (*done)(struct ask *ask));
 enum grpc_status grpc_status_of_error(enum error_code code);
-int64_t grpc_unix_ms(void);
 
 /* Who may do what; false: answered. */
 bool grpc_call_may_change(struct grpc_call *call);

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "api/grpc_local.h"
 #include "scheduler.pb-c.h"
@@ -93,14 +92,6 @@ bool grpc_services_is_public(const struct exchange *exchange)
 	int service = service_of(exchange);
 
 	return service == HEALTH_V1 || service == REFLECTION_V1 || service == REFLECTION_V1ALPHA;
-}
-
-int64_t grpc_unix_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 enum grpc_status grpc_status_of_error(enum error_code code)

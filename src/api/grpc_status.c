@@ -195,7 +195,7 @@ void grpc_job_status(struct grpc_call *call)
 		fill_places(response, &job, call, arena);
 		if (job.promise)
 			response->estimated_wait =
-			    duration_of(max64(job.promise->start_ms - grpc_unix_ms(), 0), arena);
+			    duration_of(max64(job.promise->start_ms - clock_unix_ms(), 0), arena);
 	}
 	catalogue_unlock(catalogue);
 	if (!found) {

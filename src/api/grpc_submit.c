@@ -196,6 +196,6 @@ void grpc_cancel_job(struct grpc_call *call)
 		                                  .object = request->job_id,
 		                                  .identity = &call->identity,
 		                                  .exchange = call->exchange,
-		                                  .unix_ms = grpc_unix_ms() });
+		                                  .unix_ms = clock_unix_ms() });
 	grpc_call_ask(call, on_cancelled);
 }

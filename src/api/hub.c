@@ -151,14 +151,15 @@ void hub_event(struct hub *hub, const struct event *event)
 static bool tell_missed(struct listener *listener, int64_t from, int64_t to)
 {
 	char text[160];
+	int64_t count = to - from + 1;
 	int size = snprintf(text, sizeof(text),
 	                    "{\"type\":\"missed\",\"from\":%lld,\"to\":%lld,\"count\":%lld}",
-	                    (long long)from, (long long)to, (long long)(to - from + 1));
+	                    (long long)from, (long long)to, (long long)count);
 	struct shared *frame = websocket_frame((struct text){ text, (size_t)size }, true);
 	bool sent = send(listener, frame);
 	shared_drop(frame);
 	if (sent)
-		listener->hub->counters.skipped += to - from + 1;
+		listener->hub->counters.skipped += count;
 	return sent;
 }
 

@@ -72,6 +72,7 @@ static bool flag(struct reader *reader, bool *value)
 
 static bool text(struct reader *reader, size_t most, struct text *value)
 {
+	*value = TEXT("");
 	if (json_scan_kind(reader->scan) != JSON_KIND_TEXT)
 		return fail(reader, "must be a text in double quotes");
 	if (!json_scan_text(reader->scan, value))
@@ -270,7 +271,7 @@ static bool dependency_id(struct reader *reader, int64_t *id)
 
 static bool dependency(struct reader *reader, int64_t row[2])
 {
-	struct text key, condition;
+	struct text key = { NULL, 0 }, condition;
 
 	row[0] = 0;
 	row[1] = AFTER_SUCCESS;
@@ -529,7 +530,7 @@ static bool read_members(struct reader *reader)
 {
 	struct json_scan *scan = reader->scan;
 	uint64_t seen = 0;
-	struct text key;
+	struct text key = { NULL, 0 };
 
 	if (json_scan_kind(scan) != JSON_KIND_OBJECT) {
 		scan->failed = true;

@@ -253,11 +253,13 @@ static void put_in_memory(struct call *call, const struct catalogue *catalogue, 
 		                                   .now_ms = service_unix_ms() });
 }
 
-static void put_archived(struct call *call, const struct archived_job *job)
+static void put_archived(struct call *call, const struct catalogue *catalogue,
+                         const struct archived_job *job)
 {
 	job_view_write(&call->json, NULL,
 	               &(struct job_view){ .job = &job->job,
 	                                   .state = &job->state,
+	                                   .catalogue = catalogue,
 	                                   .arena = &call->ask.arena,
 	                                   .now_ms = service_unix_ms() });
 }
@@ -283,7 +285,7 @@ static void answer(struct call *call, const struct listing *listing)
 			put_in_memory(call, catalogue, last);
 		} else {
 			last = job->job.id;
-			put_archived(call, job);
+			put_archived(call, catalogue, job);
 			archived++;
 		}
 	}

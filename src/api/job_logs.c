@@ -232,18 +232,21 @@ void jobs_logs(struct call *call)
 	struct error error = { 0 };
 	logs->call = call;
 	call->state = logs;
-	if (!id_read(segment, ID_JOB, &logs->job_id)) {
-		drop(logs);
-		call_unknown(call, "job", segment);
-	} else if (!read_query(call, logs, &error)) {
+	bool is_id = id_read(segment, ID_JOB, &logs->job_id);
+	if (is_id && !read_query(call, logs, &error)) {
 		drop(logs);
 		call_fail(call, &error);
-	} else if (!find_in_memory(logs)) {
-		call_read(call, read_history, got_history);
-	} else if (!roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
-		drop(logs);
-		call_unknown(call, "job", segment);
-	} else {
-		start(logs);
+		return;
 	}
+	bool is_placed = is_id && find_in_memory(logs);
+	if (is_id && !is_placed) {
+		call_read(call, read_history, got_history);
+		return;
+	}
+	if (is_placed && roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
+		start(logs);
+		return;
+	}
+	drop(logs);
+	call_unknown(call, "job", segment);
 }

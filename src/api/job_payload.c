@@ -50,7 +50,7 @@ static bool words(struct job_payload *payload, const char *name, struct json_sca
 {
 	bool is_command = strcmp(name, "command") == 0;
 	size_t count = 0;
-	struct text word;
+	struct text word = { NULL, 0 };
 
 	if (json_scan_kind(scan) != JSON_KIND_ARRAY)
 		return error_set(error, ERROR_INVALID,
@@ -79,7 +79,7 @@ static bool words(struct job_payload *payload, const char *name, struct json_sca
 static bool one_text(struct job_payload *payload, const char *name, size_t most,
                      struct json_scan *scan, struct error *error)
 {
-	struct text value;
+	struct text value = { NULL, 0 };
 
 	if (json_scan_kind(scan) != JSON_KIND_TEXT)
 		return error_set(error, ERROR_INVALID, "%s must be a text in double quotes", name);
@@ -108,7 +108,7 @@ static bool variables(const char *name, size_t most, struct json_scan *scan, str
                       struct error *error)
 {
 	struct json_keys keys = { 0 };
-	struct text key, value;
+	struct text key = { NULL, 0 }, value = { NULL, 0 };
 
 	if (json_scan_kind(scan) != JSON_KIND_OBJECT)
 		return error_set(error, ERROR_INVALID,
@@ -140,7 +140,7 @@ static bool variables(const char *name, size_t most, struct json_scan *scan, str
 bool job_payload_member(struct job_payload *payload, const char *name, struct json_scan *scan,
                         struct error *error)
 {
-	struct text raw;
+	struct text raw = { NULL, 0 };
 
 	if (strcmp(name, "command") == 0 || strcmp(name, "args") == 0)
 		return words(payload, name, scan, error);
@@ -167,7 +167,7 @@ static bool seal(struct job_payload *payload, const struct secret_keys *keys, in
 		return error_set(
 		    error, ERROR_INVALID,
 		    "secret_environment cannot be kept safe here: no key is configured. "
-		    "Set secrets.keys in the configuration of the service, or use "
+		    "Set store.secret_keys in the configuration of the service, or use "
 		    "environment");
 	job_secret_context(context, tenant_id);
 	bool done = secret_seal(keys, context, payload->secrets.data, payload->secrets.size,
@@ -219,7 +219,7 @@ static bool check_label(struct text key, struct text value, struct error *error)
 bool job_payload_node_labels(struct json_scan *scan, struct arena *arena, const char **labels,
                              struct error *error)
 {
-	struct text pairs[LABELS_MAX], key, value;
+	struct text pairs[LABELS_MAX], key = { NULL, 0 }, value = { NULL, 0 };
 	size_t count = 0, size = 0;
 
 	if (json_scan_kind(scan) != JSON_KIND_OBJECT)
@@ -272,7 +272,7 @@ static const char *copy_key(struct arena *arena, struct text key)
 void job_payload_show(struct json_writer *json, const char *payload, struct arena *arena)
 {
 	struct json_scan scan = json_scan_of(text_of(payload), arena, NULL);
-	struct text key, raw;
+	struct text key = { NULL, 0 }, raw = { NULL, 0 };
 
 	if (!*payload || !json_scan_open(&scan, JSON_KIND_OBJECT))
 		return;
@@ -287,7 +287,7 @@ void job_payload_show(struct json_writer *json, const char *payload, struct aren
 struct text job_payload_label(const char *payload, struct text name, struct arena *arena)
 {
 	struct json_scan scan = json_scan_of(text_of(payload), arena, NULL);
-	struct text key, value;
+	struct text key = { NULL, 0 }, value = { NULL, 0 };
 
 	if (!*payload || !json_scan_open(&scan, JSON_KIND_OBJECT))
 		return (struct text){ NULL, 0 };

@@ -4,10 +4,12 @@
 #include "api/jobs.h"
 #include "api/page.h"
 #include "api/service_state.h"
+#include "core/why_text.h"
 #include "store/archive.h"
 
 struct story {
 	int64_t id;
+	struct archived_job archived;
 	bool trace, in_memory;
 	int64_t since, limit;
 	struct event *events;
@@ -51,12 +53,58 @@ static struct story *new_story(struct call *call)
 	return story;
 }
 
+/* One that has left memory is over: that is all there is to say. */
+
+static bool read_end(struct ask *ask, struct store *store, struct error *error)
+{
+	struct story *story = call_of(ask)->state;
+	return archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error);
+}
+
+static void answer_end(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct story *story = call->state;
+	const struct job_state_record *state = &story->archived.state;
+	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity,
+	                                story->archived.job.tenant_id)) {
+		call_unknown(call, "job", call_segment(call, 3));
+		return;
+	}
+	buffer_clear(&ask->text);
+	buffer_print(&ask->text, "job-%lld is over since ", (long long)story->id);
+	text_time(&ask->text, state->completed_ms);
+	buffer_print(&ask->text, ": %s", word_of(&job_state_words, state->state));
+	if (*state->message)
+		buffer_print(&ask->text, ", %s", state->message);
+	answer_why(ask);
+}
+
 void jobs_why(struct call *call)
 {
 	struct story *story = new_story(call);
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct text segment = call_segment(call, 3);
+	struct catalogue_job job;
 	struct error error = { 0 };
-	if (!query_flag(&call->exchange->query, "trace", false, &story->trace, &error))
+
+	if (!query_flag(&call->exchange->query, "trace", false, &story->trace, &error)) {
 		call_fail(call, &error);
+		return;
+	}
+	if (!id_read(segment, ID_JOB, &story->id)) {
+		call_unknown(call, "job", segment);
+		return;
+	}
+	catalogue_lock(catalogue);
+	story->in_memory = catalogue_job(catalogue, story->id, &job);
+	catalogue_unlock(catalogue);
+	if (!story->in_memory)
+		call_read(call, read_end, answer_end);
 	else if (jobs_find(call, &story->id))
 		call_look(call, look_why, answer_why);
 }

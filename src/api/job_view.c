@@ -108,8 +108,7 @@ static const struct reservation_record *reservation_of(const struct job_view *vi
                                                        const struct task_record *task)
 {
 	int64_t id = task->reservation_id > 0 ? task->reservation_id : task->claim_id;
-	return view->catalogue && id > 0 ? catalogue_get(view->catalogue, RECORD_RESERVATION, id, 0)
-	                                 : NULL;
+	return id > 0 ? catalogue_get(view->catalogue, RECORD_RESERVATION, id, 0) : NULL;
 }
 
 static const char *node_name(const struct job_view *view, int64_t node_id)
@@ -125,7 +124,7 @@ const char *job_view_node(const struct job_view *view)
 		if (reservation)
 			return node_name(view, reservation->node_id);
 	}
-	return NULL;
+	return view->past && view->past->node_id > 0 ? node_name(view, view->past->node_id) : NULL;
 }
 
 static const struct gpu_record *gpu_of(const struct job_view *view, int64_t gpu_id)
@@ -133,10 +132,21 @@ static const struct gpu_record *gpu_of(const struct job_view *view, int64_t gpu_
 	return catalogue_get(view->catalogue, RECORD_GPU, gpu_id, 0);
 }
 
+static void write_past_gpus(struct json_writer *json, const struct job_view *view)
+{
+	for (size_t i = 0; i < view->past->gpu_count; i++) {
+		const struct gpu_record *gpu = gpu_of(view, view->past->gpu_ids[i]);
+		if (gpu)
+			json_put_string(json, NULL, gpu->uuid);
+	}
+}
+
 /* The UUIDs of all its GPUs, as scripts know them. */
 static void write_gpu_names(struct json_writer *json, const struct job_view *view)
 {
 	json_open_array(json, "allocated_gpus");
+	if (view->past)
+		write_past_gpus(json, view);
 	for (size_t i = 0; i < view->task_count; i++) {
 		const struct reservation_record *reservation = reservation_of(view, view->tasks[i]);
 		if (!reservation || reservation->phase == PHASE_CLAIM)
@@ -196,16 +206,37 @@ static void write_tasks(struct json_writer *json, const struct job_view *view)
 	json_close(json);
 }
 
+/* When it first started; once it is over its tasks tell. */
+static int64_t started_ms(const struct job_view *view)
+{
+	int64_t first = view->state->started_ms;
+	if (first == 0 && view->past)
+		first = view->past->started_ms;
+	for (size_t i = 0; i < view->task_count && first == 0; i++)
+		first = view->tasks[i]->started_ms;
+	return first;
+}
+
 /* The earliest that is known of a placement: while it has not started, when it was made. */
 static int64_t scheduled_ms(const struct job_view *view)
 {
-	int64_t first = view->state->started_ms;
+	int64_t first = view->past && view->past->scheduled_ms > 0 ? view->past->scheduled_ms
+	                                                           : started_ms(view);
 	for (size_t i = 0; i < view->task_count && first == 0; i++) {
 		const struct reservation_record *reservation = reservation_of(view, view->tasks[i]);
 		if (reservation && reservation->phase == PHASE_HELD)
 			first = reservation->since_ms;
 	}
 	return first;
+}
+
+static void write_exit_code(struct json_writer *json, const struct job_state_record *state)
+{
+	bool failed = state->state == JOB_FAILED && state->exit_code != 0;
+	if (failed || state->state == JOB_COMPLETED)
+		json_put_integer(json, "exit_code", failed ? state->exit_code : 0);
+	else
+		json_put_null(json, "exit_code");
 }
 
 static void write_wait(struct json_writer *json, const struct job_view *view)
@@ -227,20 +258,16 @@ static void write_wait(struct json_writer *json, const struct job_view *view)
 static void write_became(struct json_writer *json, const struct job_view *view)
 {
 	const struct job_state_record *state = view->state;
-	bool is_final = job_state_is_final((enum job_state)state->state);
 
 	json_put_moment(json, "submitted_at", view->job->submitted_ms);
 	json_put_moment(json, "scheduled_at", scheduled_ms(view));
-	json_put_moment(json, "started_at", state->started_ms);
+	json_put_moment(json, "started_at", started_ms(view));
 	json_put_moment(json, "completed_at", state->completed_ms);
 	json_put_duration(json, "estimated_duration",
 	                  state->expected_ms > 0 ? state->expected_ms : -1);
 	json_put_decimal(json, "prediction_confidence", state->confidence, 3);
 	json_put_integer(json, "preempted_count", state->preempted_count);
-	if (is_final && state->started_ms > 0)
-		json_put_integer(json, "exit_code", state->exit_code);
-	else
-		json_put_null(json, "exit_code");
+	write_exit_code(json, state);
 	json_put_string(json, "message", state->message);
 }
 
@@ -257,7 +284,7 @@ void job_view_write(struct json_writer *json, const char *key, const struct job_
 	write_asked(json, view);
 	write_became(json, view);
 	write_wait(json, view);
-	json_put_string(json, "node_name", view->catalogue ? job_view_node(view) : NULL);
+	json_put_string(json, "node_name", job_view_node(view));
 	write_gpu_names(json, view);
 	write_tasks(json, view);
 	json_close(json);

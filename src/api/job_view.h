@@ -6,6 +6,13 @@
 #include "core/sched.h"
 #include "wire/json_writer.h"
 
+/* Where a job that is over was, from its history; what is 0 or NULL is not known. */
+struct job_past {
+	int64_t scheduled_ms, started_ms, node_id;
+	const int64_t *gpu_ids;
+	size_t gpu_count;
+};
+
 /* What there is to tell about a job. */
 struct job_view {
 	const struct job_record *job;
@@ -14,7 +21,8 @@ struct job_view {
 	size_t task_count;
 	const struct promise_record *promise; /* NULL: none */
 	const struct wait_figures *wait;      /* NULL: not asked for, or it does not wait */
-	const struct catalogue *catalogue;    /* locked; NULL: archived, its GPUs are not known */
+	const struct job_past *past;          /* NULL: not asked for, or it is not over */
+	const struct catalogue *catalogue;    /* locked */
 	struct arena *arena;                  /* to work in */
 	int64_t now_ms;
 };

@@ -7,13 +7,34 @@
 #include "api/service_state.h"
 #include "store/archive.h"
 
+enum { EVENTS_MAX = 1000 };
+
 /* Taking in. */
+
+/* The answer that is given most, as it stands. */
+static void answer_plain(struct call *call, int64_t id)
+{
+	static const char before[] = "{\"job_id\":\"";
+	static const char behind[] =
+	    "\",\"status\":\"submitted\",\"message\":\"Job submitted successfully\"}";
+	char text[ID_TEXT_MAX];
+	size_t size = id_write(text, ID_JOB, id);
+	buffer_clear(&call->body);
+	buffer_bytes(&call->body, before, sizeof(before) - 1);
+	buffer_bytes(&call->body, text, size);
+	buffer_bytes(&call->body, behind, sizeof(behind) - 1);
+	call_answer_json(call, 201);
+}
 
 static void submitted(struct ask *ask)
 {
 	struct call *call = call_of(ask);
 	if (!ask->ok) {
 		call_fail(call, &ask->error);
+		return;
+	}
+	if (!ask->repeated && ask->reply_count == 1) {
+		answer_plain(call, ask->reply_id);
 		return;
 	}
 	struct json_writer *json = call_object(call);
@@ -107,6 +128,8 @@ struct look_up {
 	struct archived_job archived;
 	struct task_record *tasks;
 	int64_t task_count;
+	struct job_past past;
+	bool has_past;
 };
 
 static void answer_from_memory(struct call *call, const struct look_up *look_up, bool waits)
@@ -119,16 +142,18 @@ static void answer_from_memory(struct call *call, const struct look_up *look_up,
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, look_up->id, &job);
 	if (found)
-		job_view_write(&call->json, NULL,
-		               &(struct job_view){ .job = job.job,
-		                                   .state = job.state,
-		                                   .tasks = job.tasks,
-		                                   .task_count = job.task_count,
-		                                   .promise = job.promise,
-		                                   .wait = waits ? &look_up->wait : NULL,
-		                                   .catalogue = catalogue,
-		                                   .arena = &call->ask.arena,
-		                                   .now_ms = service_unix_ms() });
+		job_view_write(
+		    &call->json, NULL,
+		    &(struct job_view){ .job = job.job,
+		                        .state = job.state,
+		                        .tasks = job.tasks,
+		                        .task_count = job.task_count,
+		                        .promise = job.promise,
+		                        .wait = waits ? &look_up->wait : NULL,
+		                        .past = look_up->has_past ? &look_up->past : NULL,
+		                        .catalogue = catalogue,
+		                        .arena = &call->ask.arena,
+		                        .now_ms = service_unix_ms() });
 	catalogue_unlock(catalogue);
 	if (found)
 		call_answer_json(call, 200);
@@ -148,11 +173,64 @@ static void looked_at_wait(struct ask *ask)
 	answer_from_memory(call, call->state, ask->ok);
 }
 
+/* Where it was, from what is stored: the last start counts. */
+static bool read_past(struct look_up *look_up, struct arena *arena, struct store *store,
+                      struct error *error)
+{
+	struct job_past *past = &look_up->past;
+	struct decision_filter filter = { .job_id = look_up->id, .kind = -1, .limit = 100 };
+	struct decision_record *decisions;
+	struct event *events;
+	int64_t count;
+
+	if (!archive_events(store,
+	                    &(struct event_filter){ .job_id = look_up->id, .limit = EVENTS_MAX },
+	                    arena, &events, &count, error))
+		return false;
+	for (int64_t i = 0; i < count; i++) {
+		if (events[i].kind == EVENT_JOB_SCHEDULED)
+			past->scheduled_ms = events[i].time_ms;
+		else if (events[i].kind == EVENT_JOB_STARTED)
+			past->started_ms = events[i].time_ms;
+		else if (events[i].kind == EVENT_TASK_STARTED && events[i].node_id > 0)
+			past->node_id = events[i].node_id;
+	}
+	look_up->has_past = true;
+	if (past->started_ms == 0)
+		return true;
+	if (!archive_decisions(store, &filter, arena, &decisions, &count, error))
+		return false;
+	for (int64_t i = 0; i < count && past->gpu_count == 0; i++) {
+		const struct rows *gpus = &decisions[i].gpus;
+		if (decisions[i].kind != DECISION_START && decisions[i].kind != DECISION_CLAIM)
+			continue;
+		int64_t *ids = arena_alloc(arena, ((size_t)gpus->count + 1) * sizeof(*ids));
+		for (int64_t gpu = 0; gpu < gpus->count; gpu++)
+			ids[gpu] = gpus->at[gpu * LINE_WIDTH + LINE_GPU];
+		past->gpu_ids = ids;
+		past->gpu_count = (size_t)gpus->count;
+	}
+	return true;
+}
+
+static bool read_past_only(struct ask *ask, struct store *store, struct error *error)
+{
+	return read_past(call_of(ask)->state, &ask->arena, store, error);
+}
+
+/* Its history is more than it needs: without it, what memory has is told. */
+static void got_past(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	answer_from_memory(call, call->state, false);
+}
+
 static bool read_archived(struct ask *ask, struct store *store, struct error *error)
 {
 	struct look_up *look_up = call_of(ask)->state;
 	return archive_find(store, look_up->id, &ask->arena, &look_up->archived, &look_up->tasks,
-	                    &look_up->task_count, error);
+	                    &look_up->task_count, error) &&
+	       read_past(look_up, &ask->arena, store, error);
 }
 
 static void answer_archived(struct call *call, const struct look_up *look_up)
@@ -161,15 +239,20 @@ static void answer_archived(struct call *call, const struct look_up *look_up)
 	    &call->ask.arena, ((size_t)look_up->task_count + 1) * sizeof(struct task_record *));
 	for (int64_t i = 0; i < look_up->task_count; i++)
 		tasks[i] = &look_up->tasks[i];
+	struct catalogue *catalogue = service_catalogue(call->service);
 	buffer_clear(&call->body);
 	call->json = json_writer_to(&call->body);
+	catalogue_lock(catalogue);
 	job_view_write(&call->json, NULL,
 	               &(struct job_view){ .job = &look_up->archived.job,
 	                                   .state = &look_up->archived.state,
 	                                   .tasks = tasks,
 	                                   .task_count = (size_t)look_up->task_count,
+	                                   .past = look_up->has_past ? &look_up->past : NULL,
+	                                   .catalogue = catalogue,
 	                                   .arena = &call->ask.arena,
 	                                   .now_ms = service_unix_ms() });
+	catalogue_unlock(catalogue);
 	call_answer_json(call, 200);
 }
 
@@ -195,14 +278,14 @@ static struct look_up *new_look_up(struct call *call, int64_t id)
 	return look_up;
 }
 
-static bool is_pending(struct call *call, int64_t id)
+static int state_of(struct call *call, int64_t id)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_job job;
 	catalogue_lock(catalogue);
-	bool pending = catalogue_job(catalogue, id, &job) && job.state->state == JOB_PENDING;
+	int state = catalogue_job(catalogue, id, &job) ? job.state->state : -1;
 	catalogue_unlock(catalogue);
-	return pending;
+	return state;
 }
 
 void jobs_get(struct call *call)
@@ -211,12 +294,15 @@ void jobs_get(struct call *call)
 	if (!job_of_path(call, &id))
 		return;
 	struct look_up *look_up = new_look_up(call, id);
+	int state = state_of(call, id);
 	if (!find_in_memory(call, id, &tenant_id))
 		call_read(call, read_archived, found_archived);
 	else if (tenant_id == 0)
 		call_unknown(call, "job", call_segment(call, 3));
-	else if (is_pending(call, id))
+	else if (state == JOB_PENDING)
 		call_look(call, look_at_wait, looked_at_wait);
+	else if (state >= 0 && job_state_is_final((enum job_state)state))
+		call_read(call, read_past_only, got_past);
 	else
 		answer_from_memory(call, look_up, false);
 }

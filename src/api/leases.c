@@ -2,8 +2,8 @@
 #include "api/leases.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "api/clock.h"
 #include "api/ids.h"
 #include "api/leases_local.h"
 #include "base/memory.h"
@@ -20,14 +20,6 @@ struct leases *leases_new(struct desk *desk, const struct roster *roster)
 	leases->loop = desk->loop;
 	leases->roster = roster;
 	return leases;
-}
-
-int64_t leases_unix_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static void forget(struct lease *lease)
@@ -116,7 +108,7 @@ static void on_quiet(struct ask *ask)
 void leases_begin(struct leases *leases)
 {
 	/* So that a lease of an earlier start is never taken for one of this. */
-	leases->last_id = leases_unix_ms() / 1000 << 20;
+	leases->last_id = clock_unix_ms() / 1000 << 20;
 	struct lease_ask *ask = leases_take_ask(leases, COMMAND_RESET_REQUESTS, on_quiet);
 	ask->ask.patient = true;
 	desk_ask(leases->desk, &ask->ask);

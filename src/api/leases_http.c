@@ -1,4 +1,6 @@
 /* leases_http.c - leases as people ask for them over REST */
+#include "api/call.h"
+#include "api/clock.h"
 #include "api/ids.h"
 #include "api/leases_local.h"
 #include "api/times.h"
@@ -10,33 +12,8 @@ enum { WAIT_MS_MAX = 10 * 60 * 1000 };
 
 void leases_fail(struct exchange *exchange, const struct error *error)
 {
-	int status = 500;
-
-	switch (error->code) {
-	case ERROR_INVALID:
-		status = 400;
-		break;
-	case ERROR_FORBIDDEN:
-		status = 403;
-		break;
-	case ERROR_NOT_FOUND:
-		status = 404;
-		break;
-	case ERROR_CONFLICT:
-		status = 409;
-		break;
-	case ERROR_IMPOSSIBLE:
-		status = 422;
-		break;
-	case ERROR_FULL:
-	case ERROR_NO_ROOM:
-	case ERROR_UNAVAILABLE:
-		status = 503;
-		break;
-	default:
-		break;
-	}
-	exchange_refuse(exchange, status, error_code_name(error->code), "%s", error->text);
+	exchange_refuse(exchange, status_of(error->code), error_code_name(error->code), "%s",
+	                error->text);
 }
 
 void leases_answer(const struct lease *lease, struct exchange *exchange, int status)
@@ -180,7 +157,7 @@ static void on_renewed(struct ask *done)
 	} else if (!lease) {
 		exchange_refuse(ask->exchange, 404, "not_found", "the lease has ended meanwhile");
 	} else {
-		lease->until_ms = leases_unix_ms() + ask->lease_ms;
+		lease->until_ms = clock_unix_ms() + ask->lease_ms;
 		leases_answer(lease, ask->exchange, 200);
 	}
 	leases_give_ask(ask);

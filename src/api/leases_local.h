@@ -48,7 +48,6 @@ void leases_end(struct lease *lease, struct exchange *exchange, enum request_end
 struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
                                   void (*done)(struct ask *ask));
 void leases_give_ask(struct lease_ask *ask);
-int64_t leases_unix_ms(void);
 
 /* Answers with the lease as JSON, or with an error. */
 void leases_answer(const struct lease *lease, struct exchange *exchange, int status);

@@ -19,16 +19,7 @@ static const char not_registered[] = "the node is not registered: call RegisterA
 
 static void refuse(struct exchange *exchange, const struct error *error)
 {
-	grpc_finish(exchange,
-	            error->code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED : GRPC_INVALID_ARGUMENT,
-	            error->text);
-}
-
-static bool check_name(const struct identity *identity, const char *name, struct error *error)
-{
-	if (!name[0] || strlen(name) > 90)
-		return error_set(error, ERROR_INVALID, "node_id is to have 1 to 90 bytes");
-	return agents_may_speak(identity, name, error);
+	grpc_finish(exchange, agents_status_of(error), error->text);
 }
 
 static struct legacy *find(const struct agents *agents, const char *name)
@@ -83,7 +74,7 @@ static void register_agent(struct agents *agents, struct exchange *exchange,
 		return;
 	}
 	const char *name = request->node_id[0] ? request->node_id : request->hostname;
-	if (!check_name(identity, name, &error) || !check_registration(request, &error)) {
+	if (!agents_may_speak(identity, name, &error) || !check_registration(request, &error)) {
 		refuse(exchange, &error);
 		return;
 	}
@@ -150,7 +141,7 @@ static void report_metrics(struct agents *agents, struct exchange *exchange,
 		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a ReportMetricsRequest");
 		return;
 	}
-	if (!check_name(identity, request->node_id, &error)) {
+	if (!agents_may_speak(identity, request->node_id, &error)) {
 		refuse(exchange, &error);
 		return;
 	}
@@ -249,11 +240,8 @@ static void on_body(struct exchange *exchange, struct text part)
 	if (!request)
 		legacy_end_stream(exchange, GRPC_INVALID_ARGUMENT,
 		                  "this is not a message of this call");
-	else if (!check_name(&stream->identity, name, &error))
-		legacy_end_stream(exchange,
-		                  error.code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED
-		                                                : GRPC_INVALID_ARGUMENT,
-		                  error.text);
+	else if (!agents_may_speak(&stream->identity, name, &error))
+		legacy_end_stream(exchange, agents_status_of(&error), error.text);
 	else if (stream->is_heartbeat)
 		take_heartbeat(exchange, request, &arena);
 	else

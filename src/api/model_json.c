@@ -257,9 +257,10 @@ static json_t *sealed(struct reader *reader, const json_t *secrets)
 	json_t *value = NULL;
 	char context[32], *plain = json_dumps(secrets, JSON_COMPACT);
 	if (!reader->with->secret_keys) {
-		json_fail(&reader->json, "secret_environment",
-		          "cannot be kept safe here: no key is configured. Set secrets.keys in the "
-		          "configuration of the service, or use environment");
+		json_fail(
+		    &reader->json, "secret_environment",
+		    "cannot be kept safe here: no key is configured. Set store.secret_keys in the "
+		    "configuration of the service, or use environment");
 	} else {
 		job_secret_context(context, reader->model->tenant_id);
 		if (secret_seal(reader->with->secret_keys, context, plain, strlen(plain), &text,

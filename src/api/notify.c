@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "api/clock.h"
 #include "api/notify_local.h"
 #include "api/webhook.h"
 #include "base/memory.h"
@@ -26,14 +26,6 @@ struct notify_ask {
 	struct notify *notify;
 	struct notify_ask *next, *next_of_all;
 };
-
-int64_t notify_unix_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static char *copy(const char *text)
 {
@@ -291,7 +283,7 @@ void notify_load(struct notify *notify, const char *key, const char *value)
 void notify_begin(struct notify *notify)
 {
 	notify->begun = true;
-	notify->last_number = notify_unix_ms() * 1000;
+	notify->last_number = clock_unix_ms() * 1000;
 	while (notify->loaded) {
 		struct parcel *parcel = notify->loaded;
 		notify->loaded = parcel->next;

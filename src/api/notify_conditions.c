@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/clock.h"
 #include "api/ids.h"
 #include "api/notify_local.h"
 #include "wire/json_writer.h"
@@ -117,7 +118,7 @@ static void tell(struct notify *notify, const struct finding *finding)
 	struct notify_message message = { .event = finding->event,
 		                          .subject = finding->subject,
 		                          .sentence = finding->subject,
-		                          .unix_ms = notify_unix_ms() };
+		                          .unix_ms = clock_unix_ms() };
 
 	notify_tell_operator(notify, &message);
 	if (finding->tenant_id > 0)

@@ -62,7 +62,6 @@ void notify_forget_tenant(struct notify *notify, int64_t tenant_id);
 void notify_tell_tenant(struct notify *notify, int64_t tenant_id, enum notify_kind kind,
                         const struct notify_message *message);
 void notify_tell_operator(struct notify *notify, const struct notify_message *message);
-int64_t notify_unix_ms(void);
 
 /* notify_conditions.c: looks for what an operator cares about. */
 void notify_look(struct notify *notify);

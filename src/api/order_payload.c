@@ -44,7 +44,7 @@ static bool put_members(const struct service *service, struct json_writer *json,
 {
 	struct arena arena = { 0 };
 	struct json_scan scan = json_scan_of(text_of(payload), &arena, error);
-	struct text key, value;
+	struct text key = { NULL, 0 }, value = { NULL, 0 };
 	bool done = !*payload || json_scan_open(&scan, JSON_KIND_OBJECT);
 
 	while (done && *payload && json_scan_member(&scan, &key)) {

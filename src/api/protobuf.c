@@ -14,17 +14,17 @@ static void leave(void *context, void *memory)
 	(void)memory;
 }
 
-static bool has_good_texts(const ProtobufCMessage *message);
+static bool clean(ProtobufCMessage *message);
 
-static bool is_good(const ProtobufCFieldDescriptor *field, const void *value)
+static bool is_good(const ProtobufCFieldDescriptor *field, void *const *value)
 {
-	const void *pointer = *(const void *const *)value;
+	void *pointer = *value;
 
 	if (!pointer)
 		return true;
 	if (field->type == PROTOBUF_C_TYPE_STRING)
 		return utf8_is_valid(text_of(pointer));
-	return has_good_texts(pointer);
+	return clean(pointer);
 }
 
 static bool is_absent_choice(const ProtobufCFieldDescriptor *field, const char *base)
@@ -34,13 +34,15 @@ static bool is_absent_choice(const ProtobufCFieldDescriptor *field, const char *
 	return *(const uint32_t *)(const void *)(base + field->quantifier_offset) != field->id;
 }
 
-static bool has_good_texts(const ProtobufCMessage *message)
+/* Checks its texts, and forgets fields that are not known, with those of what is in it. */
+static bool clean(ProtobufCMessage *message)
 {
-	const char *base = (const char *)message;
+	char *base = (char *)message;
 
+	message->n_unknown_fields = 0;
 	for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
 		const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
-		const void *value = base + field->offset;
+		void *value = base + field->offset;
 		if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
 		if (field->label != PROTOBUF_C_LABEL_REPEATED) {
@@ -49,7 +51,7 @@ static bool has_good_texts(const ProtobufCMessage *message)
 			continue;
 		}
 		size_t count = *(const size_t *)(const void *)(base + field->quantifier_offset);
-		const void *const *list = *(const void *const *const *)value;
+		void **list = *(void ***)value;
 		for (size_t k = 0; k < count; k++)
 			if (!is_good(field, &list[k]))
 				return false;
@@ -63,7 +65,7 @@ void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes, s
 	ProtobufCMessage *message =
 	    protobuf_c_message_unpack(type, &allocator, bytes.size, (const uint8_t *)bytes.data);
 
-	return message && has_good_texts(message) ? message : NULL;
+	return message && clean(message) ? message : NULL;
 }
 
 struct text protobuf_write(const void *message, struct arena *arena)

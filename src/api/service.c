@@ -168,7 +168,6 @@ static bool let_in(struct call *call)
 {
 	struct gate_refusal refusal;
 	if (call->route->access == ACCESS_ANYONE) {
-		call->identity = (struct identity){ .role = ROLE_AGENT };
 		return true;
 	}
 	if (!call->service->leading) {
@@ -206,7 +205,8 @@ static void on_grpc_head(struct service *service, struct exchange *exchange)
 		return;
 	}
 	struct call *call = call_take(service, exchange);
-	call->identity = is_public ? (struct identity){ .role = ROLE_AGENT } : identity;
+	if (!is_public)
+		call->identity = identity;
 	exchange->events = &waiting_events;
 }
 
@@ -390,6 +390,7 @@ void service_free(struct service *service)
 {
 	if (!service)
 		return;
+	notify_free(service->notify);
 	while (service->free_calls) {
 		struct call *call = service->free_calls;
 		service->free_calls = call->next;
@@ -397,7 +398,6 @@ void service_free(struct service *service)
 		buffer_free(&call->body);
 		free(call);
 	}
-	notify_free(service->notify);
 	hub_free(service->hub);
 	grpc_services_free(service->services);
 	leases_free(service->leases);

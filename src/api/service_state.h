@@ -24,7 +24,7 @@ struct service {
 	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */
-	struct notify *notify; /* NULL: nobody is notified */
+	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
 	struct router *router;
 	struct roster roster;

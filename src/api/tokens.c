@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "api/call.h"
+#include "api/clock.h"
 #include "api/gate_local.h"
 #include "api/ids.h"
 #include "api/times.h"
@@ -50,14 +51,6 @@ bool tokens_load(struct tokens *tokens, const char *value, struct error *error)
 	return true;
 }
 
-static int64_t unix_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool is_admin(struct exchange *exchange, const struct identity *identity)
 {
 	if (identity->role == ROLE_ADMIN)
@@ -93,10 +86,8 @@ static void answer_json(struct exchange *exchange, int status, struct buffer *bo
 
 static void refuse(struct exchange *exchange, const struct error *error)
 {
-	int status = error->code == ERROR_UNAVAILABLE || error->code == ERROR_FULL ? 503
-	             : error->code == ERROR_NOT_FOUND                              ? 404
-	                                                                           : 400;
-	exchange_refuse(exchange, status, error_code_name(error->code), "%s", error->text);
+	exchange_refuse(exchange, status_of(error->code), error_code_name(error->code), "%s",
+	                error->text);
 }
 
 /* Only what is durable opens the gate, or closes it. */
@@ -141,7 +132,7 @@ static void hand_in(struct token_change *change, const char *value, const char *
 		                           .detail = gate_role_name(change->token.identity.role),
 		                           .identity = identity,
 		                           .exchange = change->exchange,
-		                           .unix_ms = unix_ms() });
+		                           .unix_ms = clock_unix_ms() });
 	desk_ask(change->tokens->desk, &change->ask);
 }
 
@@ -175,7 +166,7 @@ static void read_token(struct tokens *tokens, struct json_reader *reader, struct
 	struct text expires = json_get_text(reader, "expires_in", 64);
 	int64_t duration_ms = 0;
 
-	token->created_ms = unix_ms();
+	token->created_ms = clock_unix_ms();
 	if (!reader->failed && role < 0)
 		json_fail(reader, "role", "is missing: admin, tenant, viewer or agent");
 	else

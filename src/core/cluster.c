@@ -118,6 +118,10 @@ static bool check_node(const struct node_report_command *report, struct error *e
 		return error_set(error, ERROR_INVALID,
 		                 "node %s: %" PRId64 " running without a list", report->name,
 		                 report->running_count);
+	if (report->coming_count < 0 || (report->coming_count > 0 && !report->coming))
+		return error_set(error, ERROR_INVALID,
+		                 "node %s: %" PRId64 " orders on their way without a list",
+		                 report->name, report->coming_count);
 	return check_labels(report, error) &&
 	       check_amount(report, "the host", "CPU (thousandths)", report->cpu_milli,
 	                    CPU_MILLI_MAX, error) &&

@@ -81,7 +81,7 @@ static const struct rack_tally *follow(struct sched *sched, const struct search 
 static void add_nodes(struct sched *sched, const struct search *search, const struct bitset *set,
                       const struct rack_tally *counted, int64_t *room)
 {
-	for (size_t w = 0; w < set->words; w++) {
+	for (size_t w = 0; w < sched->index.changes.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
 		for (; bits; bits &= bits - 1) {
 			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);

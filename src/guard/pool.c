@@ -247,16 +247,16 @@ bool pool_begin(struct pool_charge *charge, CUmemoryPool handle, int gpu, size_t
 bool pool_end(const struct pool_charge *charge, bool made)
 {
 	const struct member *member = state_member();
-	if (charge->owner == 0 || member == NULL)
+	bool as_expected = made && !charge->grew;
+	if (charge->owner == 0 || member == NULL || as_expected)
 		return true;
 	struct pool *pool = &pools[charge->owner - 1];
 	bool within = true;
 	mutex_lock(&pools_mutex);
 	if (!made)
 		pool->live_bytes -= charge->bytes;
-	if (!made || charge->grew)
-		settle(member, pool);
-	if (made && charge->grew && !budget_fits(member->segment, (uint32_t)pool->gpu, 0)) {
+	settle(member, pool);
+	if (made && !budget_fits(member->segment, (uint32_t)pool->gpu, 0)) {
 		/* The pool has taken more than pieces of that size. What others hold idle
 		 * may make up for it. */
 		reclaim(member, pool->gpu);

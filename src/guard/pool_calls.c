@@ -32,11 +32,11 @@ static CUresult finish(const struct pool_charge *charge, CUresult result, CUdevi
 	bool within = pool_end(charge, result == CUDA_SUCCESS);
 	if (result != CUDA_SUCCESS || (within && charge->owner == 0))
 		return result;
-	uint64_t context;
-	(void)device_current(&context);
+	CUcontext context = NULL;
+	(void)CALL(cuCtxGetCurrent, &context);
 	struct track_item item = { .key = *pointer,
 		                   .bytes = charge->bytes,
-		                   .context = context,
+		                   .context = (uint64_t)(uintptr_t)context,
 		                   .owner = charge->owner,
 		                   .references = 1,
 		                   .share = SHARE_NONE,

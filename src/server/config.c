@@ -135,6 +135,24 @@ bool config_refuse(const struct config *config, const char *section, const char 
 	                 *config->file ? ": " : "", section, key, reason);
 }
 
+void config_without_effect(const struct config *config, struct buffer *text)
+{
+	static const char *const names[][2] = { { "agent", "heartbeat_interval_ms" },
+		                                { "agent", "metrics_interval_ms" },
+		                                { "agent", "container_runtime" },
+		                                { "kubernetes", "kubeconfig_path" },
+		                                { "kubernetes", "namespace" } };
+	buffer_text(text, "");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct setting *setting =
+		    setting_find(names[i][0], names[i][1], strlen(names[i][1]));
+		INVARIANT(setting);
+		if (config->places[setting - settings].given)
+			buffer_print(text, "%s%s.%s", text->size > 0 ? ", " : "", names[i][0],
+			             names[i][1]);
+	}
+}
+
 void config_differences(const struct config *before, const struct config *after,
                         struct buffer *text)
 {

@@ -124,6 +124,10 @@ bool config_refuse(const struct config *config, const char *section, const char 
 void config_differences(const struct config *before, const struct config *after,
                         struct buffer *text);
 
+/* Settings that were given and have no effect: those of an earlier system, which are
+ * taken so that its files can be used. The same form. */
+void config_without_effect(const struct config *config, struct buffer *text);
+
 /* What the parts of the scheduler are given. */
 void config_to_record(const struct config *config, struct config_record *record);
 struct session_policy config_to_policy(const struct config *config);

@@ -6,7 +6,7 @@
 void inbox_init(struct inbox *inbox)
 {
 	pthread_condattr_t monotonic;
-	*inbox = (struct inbox){ 0 };
+	*inbox = (struct inbox){ .is_closed = false };
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&inbox->mutex, NULL);

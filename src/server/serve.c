@@ -367,11 +367,17 @@ int serve(const struct options *options, struct config *config, char *const *env
 		                 .deadline = TIMER(abandon),
 		                 .has_failed = ATOMIC_FLAG_INIT };
 	struct error error;
+	struct buffer without_effect = { 0 };
 	pthread_mutex_init(&server.mutex, NULL);
 	signals_block();
 	log_set_verbosity((int)config->logging.verbosity);
 	log_at(LOG_INFO, "gpu-scheduler starts", LOG_TEXT("version", GPU_SCHEDULER_VERSION),
 	       LOG_TEXT("store", config_is_postgres(config) ? "postgresql" : "sqlite"));
+	config_without_effect(config, &without_effect);
+	if (without_effect.size > 0)
+		log_at(LOG_WARNING, "some settings have no effect",
+		       LOG_TEXT("settings", without_effect.data));
+	buffer_free(&without_effect);
 	if (begin(&server, &error)) {
 		loop_run(server.loop);
 	} else {

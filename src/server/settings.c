@@ -123,9 +123,9 @@ const struct setting settings[] = {
 	INTEGER(metrics, port, 0, PORT_MAX, "9091", false, "0 is any that is free")
 	TEXT_OF(metrics, path, "/metrics", false, "")
 
-	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", true, "How often agents say that they are there")
-	INTEGER(agent, metrics_interval_ms, 100, 600000, "5000", true, "How often agents send what they measure for charts")
-	WORD(agent, container_runtime, runtimes, "none", true, "What agents run a job's `image` with")
+	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", false, "Has no effect, and is taken for setups that have it: agents have an option for it, `--beat-ms`")
+	INTEGER(agent, metrics_interval_ms, 100, 600000, "5000", false, "The same")
+	WORD(agent, container_runtime, runtimes, "none", false, "The same: `--container-runtime`")
 	INTEGER(agent, silent_ms, 1000, DAY_MS, "10000", false, "A node not heard of for so long is unknown")
 	INTEGER(agent, lease_ms, 1000, DAY_MS, "30000", false, "How long a node may go on with tasks that are to stop without a scheduler")
 	INTEGER(agent, margin_ms, 0, DAY_MS, "10000", false, "For clocks that run unevenly and kills that take their time")
@@ -133,7 +133,7 @@ const struct setting settings[] = {
 	INTEGER(agent, resend_ms, 100, DAY_MS, "3000", false, "An order not acknowledged for so long is sent again")
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "MiB by which others' memory may change without that being told")
 
-	TEXT_OF(kubernetes, kubeconfig_path, "", false, "Kept for setups that have it; not used by the service")
+	TEXT_OF(kubernetes, kubeconfig_path, "", false, "Has no effect, and is taken for setups that have it")
 	TEXT_OF(kubernetes, namespace, "", false, "The same")
 
 	TEXT_OF(store, data_dir, "data", false, "Where SQLite's file and the journal are")

@@ -112,7 +112,7 @@ static void make_notify(struct wiring *wiring, const struct config *config)
 		.smtp_user = or_null(config->notifications.smtp_user),
 		.smtp_password = or_null(config->notifications.smtp_password),
 		.smtp_from = or_null(config->notifications.smtp_from),
-		.smtp_security = (int)config->notifications.smtp_security,
+		.smtp_security = (enum smtp_security)config->notifications.smtp_security,
 		.ca_path = or_null(config->notifications.ca_path),
 		.queue_threshold = config->notifications.queue_threshold,
 		.tries_max = config->notifications.tries,

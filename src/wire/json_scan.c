@@ -265,30 +265,41 @@ static bool text_with_escapes(struct json_scan *scan, const char *start, struct 
 	return utf8_is_valid(*value) || json_scan_fail(scan, "a text is not UTF-8");
 }
 
+/* What a byte of a text means: most stand for themselves. */
+enum byte_kind { BYTE_PLAIN, BYTE_HIGH, BYTE_QUOTE, BYTE_ESCAPE, BYTE_CONTROL };
+static const unsigned char byte_kinds[256] = {
+	[0 ... 31] = BYTE_CONTROL,
+	['"'] = BYTE_QUOTE,
+	['\\'] = BYTE_ESCAPE,
+	[128 ... 255] = BYTE_HIGH,
+};
+
 bool json_scan_text(struct json_scan *scan, struct text *value)
 {
 	if (scan->failed)
 		return false;
 	if (json_scan_kind(scan) != JSON_KIND_TEXT)
 		return json_scan_fail(scan, "a text in double quotes is expected");
-	const char *start = ++scan->at;
-	unsigned char high = 0;
-	for (; scan->at < scan->end; scan->at++) {
-		unsigned char byte = (unsigned char)*scan->at;
-		if (byte == '"')
-			break;
-		if (byte == '\\')
-			return text_with_escapes(scan, start, value);
-		if (byte < ' ')
-			return json_scan_fail(scan,
-			                      "a control character in a text must be escaped");
-		high |= byte;
+	const char *start = ++scan->at, *at = start, *end = scan->end;
+	bool is_plain = true;
+	while (at < end && byte_kinds[(unsigned char)*at] == BYTE_PLAIN)
+		at++;
+	if (at < end && byte_kinds[(unsigned char)*at] == BYTE_HIGH) {
+		is_plain = false;
+		while (at < end && byte_kinds[(unsigned char)*at] <= BYTE_HIGH)
+			at++;
 	}
-	if (scan->at == scan->end)
+	scan->at = at;
+	if (at == end)
 		return json_scan_fail(scan, "a text has no end");
-	*value = (struct text){ start, (size_t)(scan->at - start) };
+	enum byte_kind kind = byte_kinds[(unsigned char)*at];
+	if (kind == BYTE_ESCAPE)
+		return text_with_escapes(scan, start, value);
+	if (kind == BYTE_CONTROL)
+		return json_scan_fail(scan, "a control character in a text must be escaped");
+	*value = (struct text){ start, (size_t)(at - start) };
 	scan->at++;
-	return high < 0x80 || utf8_is_valid(*value) || json_scan_fail(scan, "a text is not UTF-8");
+	return is_plain || utf8_is_valid(*value) || json_scan_fail(scan, "a text is not UTF-8");
 }
 
 static bool literal(struct json_scan *scan, const char *word)
@@ -405,7 +416,7 @@ bool json_scan_decimal(struct json_scan *scan, int digits, int64_t *value)
 
 static bool skip_object(struct json_scan *scan)
 {
-	struct text key;
+	struct text key = { NULL, 0 };
 	struct json_keys keys = { 0 };
 	if (!json_scan_open(scan, JSON_KIND_OBJECT))
 		return false;

@@ -15,15 +15,25 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 
+HOLD_S = 2  # how long everything is held that could be had, so that nvidia-smi sees it
+
+
 def fill(take, refusal):
     """Takes pieces of 512 MiB until `refusal` is raised; the pieces, and what it said."""
     held = []
+    said = "nothing"
     while len(held) < 1000:
         try:
             held.append(take(512 * MIB))
         except refusal as error:
-            return held, str(error).splitlines()[0][:160]
-    return held, "nothing"
+            said = first_sentence(error)
+            break
+    time.sleep(HOLD_S)
+    return held, said
+
+
+def first_sentence(error):
+    return str(error).splitlines()[0].split(". ")[0][:120]
 
 
 def with_torch():
@@ -58,8 +68,9 @@ def with_jax():
     del held[taken // 2:]
     a = jnp.ones((1024, 1024))
     goes_on = bool((a @ a)[0, 0] == 1024)
-    return {"free_mib": f"{stats['bytes_limit'] // MIB} for itself", "taken_mib": taken * 512, "said": said,
-            "goes_on": goes_on}
+    # Not every allocator of JAX keeps statistics.
+    itself = f"{stats['bytes_limit'] // MIB} for its pool" if stats else ""
+    return {"free_mib": itself, "taken_mib": taken * 512, "said": said, "goes_on": goes_on}
 
 
 def with_cupy(asynchronous=False):
@@ -68,14 +79,15 @@ def with_cupy(asynchronous=False):
     if asynchronous:
         cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
     free, total = cupy.cuda.runtime.memGetInfo()
+    properties = cupy.cuda.runtime.getDeviceProperties(0)["totalGlobalMem"]
     held, said = fill(lambda size: cupy.empty(size, dtype=cupy.uint8),
                       cupy.cuda.memory.OutOfMemoryError)
     taken = len(held)
     del held[taken // 2:]
     a = cupy.ones((1024, 1024), dtype=cupy.float32)
     goes_on = float((a @ a)[0, 0]) == 1024
-    return {"total_mib": total // MIB, "free_mib": free // MIB, "taken_mib": taken * 512,
-            "said": said, "goes_on": goes_on}
+    return {"shown_mib": properties // MIB, "total_mib": total // MIB, "free_mib": free // MIB,
+            "taken_mib": taken * 512, "said": said, "goes_on": goes_on}
 
 
 class Cached:
@@ -93,7 +105,7 @@ class Cached:
         try:
             self.held.append(torch.empty(256 * MIB, dtype=torch.uint8, device="cuda"))
         except torch.OutOfMemoryError as error:
-            return os.getpid(), len(self.held), str(error).splitlines()[0][:100]
+            return os.getpid(), len(self.held), first_sentence(error)
         return os.getpid(), len(self.held), ""
 
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -36,6 +37,8 @@ static int fill(void)
 	while (count < MOST && (error = cudaMalloc(&held[count], 256 * MIB)) == cudaSuccess)
 		count++;
 	cudaGetLastError();
+	/* So long that nvidia-smi sees it. */
+	sleep(2);
 	for (size_t i = count / 2; i < count; i++)
 		cudaFree(held[i]);
 	void *pointer = NULL;

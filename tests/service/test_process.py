@@ -53,12 +53,30 @@ def test_a_second_one_on_the_same_data_waits_and_takes_over(start, tmp_path):
     second.stop()
 
 
-def test_one_that_waits_ends_when_told(start, tmp_path):
+def await_answer(one, seconds=20):
+    """What it says about its health, once its port is open."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return one.get("/health")
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_one_that_waits_says_so_and_ends_when_told(start, tmp_path):
     first = start(directory=tmp_path / "one")
-    second = start(directory=tmp_path / "two", starts=False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    second = start(directory=tmp_path / "two", starts=False, http=port)
     second.data = first.data
     second.start(waits=False)
     second.await_log(f"another scheduler has {first.data}/scheduler.db open")
+    second.url = f"http://127.0.0.1:{port}"
+    assert await_answer(second).status == 503
+    refused = second.post("/api/v1/tenants", {"name": "lab"})
+    assert refused.status == 503 and "is not the active one" in refused.json()["error"]
     second.stop()
 
 

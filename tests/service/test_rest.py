@@ -1,5 +1,6 @@
 """REST: jobs, tenants, models and lists, as the contract has them."""
 
+import base64
 import concurrent.futures
 import gzip
 import json
@@ -250,3 +251,33 @@ def test_metrics_have_the_names_of_the_contract(service):
         assert "\n" + name in "\n" + text, name
     assert service.get("/metrics", url=service.metrics_url).status == 200
     assert service.get("/api/v1/jobs", url=service.metrics_url).status == 404
+
+
+def test_secrets_are_sealed_in_the_store_and_never_shown(start):
+    key = "k1:" + base64.b64encode(b"0123456789" * 3 + b"01").decode()
+    service = start(sections={"store": {"secret_keys": key}})
+    tenant = make_tenant(service, "secrets")
+    job = submit(service, tenant, secret_environment={"TOKEN": "very-secret-value"})
+    shown = service.get(f"/api/v1/jobs/{job}")
+    assert shown.json()["secret_environment"] == "sealed"
+    model = service.post("/api/v1/models", {"name": "m", "tenant_id": tenant, "gpu_memory_mb": 1,
+                                            "secret_environment": {"T": "very-secret-value"}})
+    assert model.json()["secret_environment"] == "sealed"
+    service.stop()
+    for file in service.data.rglob("*"):
+        if file.is_file():
+            assert b"very-secret-value" not in file.read_bytes(), file
+
+
+def test_a_page_of_another_origin_asks_first(start):
+    service = start(sections={"api": {"cors_origins": ["https://page.example"]}})
+    asks = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
+    allowed = service.request("OPTIONS", "/api/v1/jobs", headers=asks)
+    assert allowed.status == 204
+    assert allowed.headers["access-control-allow-origin"] == "https://page.example"
+    assert "POST" in allowed.headers["access-control-allow-methods"]
+    other = service.request("OPTIONS", "/api/v1/jobs", headers=asks | {"Origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in other.headers
+    got = service.get("/api/v1/jobs", headers={"Origin": "https://page.example"})
+    assert got.headers["access-control-allow-origin"] == "https://page.example"
+    assert service.get("/api/v1/jobs", headers={"Origin": "https://evil.example"}).status == 403

@@ -128,6 +128,30 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	harness_free(lab.h);
 }
 
+static void set_promised(struct lab lab, int promised)
+{
+	for (size_t slot = 0; slot < lab.h->sched->cluster.node_count; slot++) {
+		struct node *node = lab.h->sched->cluster.by_slot[slot];
+		node->promised = promised;
+		index_promised(&lab.h->sched->index, node);
+	}
+}
+
+static void a_node_fits_again_after_a_promise_that_a_board_only_glanced_at(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(4);
+	struct search search;
+	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
+	set_promised(lab, 1);
+	assert_false(board_has_fit(lab.h->sched, &search));
+	set_promised(lab, 0);
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
+	boards_check(lab.h->sched);
+	harness_free(lab.h);
+}
+
 /* Whether boards_check ends the program, in a child. */
 static bool is_found_out(struct sched *sched)
 {
@@ -165,6 +189,7 @@ int main(void)
 		cmocka_unit_test(a_node_fits_again_when_nothing_is_promised_there_any_more),
 		cmocka_unit_test(a_large_cluster_keeps_scores_without_following_all_nodes),
 		cmocka_unit_test(searches_that_depend_on_more_than_the_shape_have_no_board),
+		cmocka_unit_test(a_node_fits_again_after_a_promise_that_a_board_only_glanced_at),
 		cmocka_unit_test(a_score_that_is_not_right_is_found_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

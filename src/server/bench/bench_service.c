@@ -86,8 +86,8 @@ static double load_http(const struct service_process *service, const char *type,
 	                    type, body);
 	write_file(path, script, (size_t)size);
 	snprintf(command, sizeof(command),
-	         "wrk -t1 -c%d -d%d -s %s http://127.0.0.1:%u/api/v1/jobs 2>&1", connections, SECONDS,
-	         path, service->http_port);
+	         "wrk -t1 -c%d -d%d -s %s http://127.0.0.1:%u/api/v1/jobs 2>&1", connections,
+	         SECONDS, path, service->http_port);
 	double rate = command_number(command, "Requests/sec:", false);
 	unlink(path);
 	free(script);
@@ -327,8 +327,8 @@ static void report(const char *path)
 	FILE *file = path ? fopen(path, "w") : NULL;
 	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
 		const struct metric *m = &metrics[i];
-		bool met = m->value >= 0 && m->value >= m->least &&
-		           (m->most <= 0 || m->value <= m->most);
+		bool met =
+		    m->value >= 0 && m->value >= m->least && (m->most <= 0 || m->value <= m->most);
 		printf("%-26s %12.3f %-5s", m->name, m->value, m->unit);
 		if (m->least > 0)
 			printf("  at least %.0f: %s", m->least, met ? "met" : "MISSED");

@@ -256,6 +256,18 @@ static void secrets_can_be_in_files(void **state)
 	config_free(config);
 }
 
+static void what_has_no_effect_is_told(void **state)
+{
+	struct config *config = read_text("agent:\n  heartbeat_interval_ms: 5000\n"
+	                                  "kubernetes:\n  namespace: gpu\n");
+	struct buffer text = { 0 };
+	(void)state;
+	config_without_effect(config, &text);
+	assert_string_equal(text.data, "agent.heartbeat_interval_ms, kubernetes.namespace");
+	buffer_free(&text);
+	config_free(config);
+}
+
 static void what_needs_a_new_start_is_told(void **state)
 {
 	struct config *before = read_text("");
@@ -283,6 +295,7 @@ int main(void)
 		cmocka_unit_test(the_environment_goes_before_the_file),
 		cmocka_unit_test(variables_that_are_no_settings_are_refused),
 		cmocka_unit_test(secrets_can_be_in_files),
+		cmocka_unit_test(what_has_no_effect_is_told),
 		cmocka_unit_test(what_needs_a_new_start_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
