@@ -1,8 +1,10 @@
 /* main.c - gpu-agent: a node's half of the scheduler */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/agent.h"
+#include "agent/enroll.h"
 #include "agent/options.h"
 #include "base/log.h"
 
@@ -52,6 +54,8 @@ int main(int argc, char **argv)
 	struct error error = { 0 };
 
 	signal(SIGPIPE, SIG_IGN);
+	if (argc >= 2 && strcmp(argv[1], "enroll") == 0)
+		return enroll_main(argc - 1, argv + 1);
 	switch (options_read(&options, argc, argv, &error)) {
 	case OPTIONS_RUN:
 		return run(&options);

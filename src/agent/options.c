@@ -124,7 +124,8 @@ static const struct option table[] = {
 
 static void show_help(void)
 {
-	printf("gpu-agent --scheduler HOST:PORT [OPTION...]\n"
+	printf("gpu-agent [--scheduler HOST:PORT] [OPTION...]\n"
+	       "gpu-agent enroll --help\n"
 	       "Runs what a scheduler orders on this node, and measures its GPUs.\n\n");
 	for (size_t i = 0; i < OPTIONS; i++) {
 		char left[64];

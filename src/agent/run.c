@@ -8,6 +8,7 @@
 
 #include "agent/container.h"
 #include "agent/environment.h"
+#include "agent/guarding.h"
 #include "agent/slot_command.h"
 #include "agent/user.h"
 #include "base/number.h"
@@ -107,20 +108,6 @@ static void set_gpus(struct reading *reading)
 	}
 	buffer_free(&uuids);
 	buffer_free(&memory);
-}
-
-static void set_guard(struct reading *reading)
-{
-	struct environment *environment = &reading->environment;
-	const char *before = environment_get(environment, "LD_PRELOAD");
-	struct buffer list = { 0 };
-
-	if (!reading->settings->guard || reading->order->part_count == 0)
-		return;
-	buffer_print(&list, "%s%s%s", reading->settings->guard, before ? ":" : "",
-	             before ? before : "");
-	environment_set(environment, "LD_PRELOAD", list.data);
-	buffer_free(&list);
 }
 
 static void set_identity(struct reading *reading)
@@ -269,7 +256,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
 			                plan->checkpoint_path);
 		if (!image)
-			set_guard(&reading);
+			guarding_prepare(settings, order, &reading.environment);
 		finish(&reading);
 		if (image)
 			good = container_plan(arena, settings, order, image, &plan->spec, error);
@@ -290,7 +277,7 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 	*plan = (struct run_plan){ 0 };
 	good = good && begin(&reading, error);
 	if (good) {
-		set_guard(&reading);
+		guarding_prepare(settings, order, &reading.environment);
 		good = slot_command_plan(arena, settings, order, payload, &reading.environment,
 		                         plan, error);
 		finish(&reading);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/file.h"
+#include "agent/guarding.h"
 #include "agent/works_local.h"
 #include "base/log.h"
 
@@ -276,7 +277,8 @@ static bool prepare(struct work_process *process, struct error *error)
 	free(status);
 	free(lease);
 	unlink(spec->status_path);
-	if (!make_output(process, error) || !make_group(process, error))
+	if (!guarding_begin(&works->settings.run, order, spec, error) ||
+	    !make_output(process, error) || !make_group(process, error))
 		return false;
 	spec->group = process->group;
 	return true;
@@ -454,6 +456,7 @@ void works_erase(struct works *works, int64_t reservation_id)
 
 	unlink(path);
 	free(path);
+	guarding_end(&works->settings.run, reservation_id);
 	if (process)
 		works_remove(works, process);
 }

@@ -14,6 +14,7 @@
 #include "agent/device_filter.h"
 #include "agent/environment.h"
 #include "agent/gpu_source.h"
+#include "agent/guarding.h"
 #include "agent/keeper.h"
 #include "agent/output.h"
 #include "agent/run.h"
@@ -288,9 +289,11 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	struct run_settings settings = {
 		.node = "n", .allow_root = true, .default_user = "root", .guard = "/lib/guard.so"
 	};
-	struct order_part parts[] = { { "GPU-1", 1000, 1000, false } };
+	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 1000, 1000,
+		                        false } };
 	struct node_order order = {
 		.kind = ORDER_START,
+		.reservation_id = getpid(),
 		.parts = parts,
 		.part_count = 1,
 		.payload = "{\"command\":[\"x\"],\"environment\":{\"LD_PRELOAD\":\"a.so\"}}"
@@ -302,6 +305,14 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	(void)state;
 	assert_true(run_plan_task(&arena, &settings, &order, &plan, &error));
 	assert_string_equal(variable(&plan, "LD_PRELOAD"), "/lib/guard.so:a.so");
+	assert_string_equal(variable(&plan, "GPU_GUARD_LIMITS"),
+	                    "GPU-00112233-4455-6677-8899-aabbccddeeff=1000M");
+	const char *books = variable(&plan, "GPU_GUARD_SEGMENT");
+	if (!guarding_begin(&settings, &order, &plan.spec, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(access(books, R_OK), 0);
+	guarding_end(&settings, order.reservation_id);
+	assert_int_not_equal(access(books, R_OK), 0);
 	order.part_count = 0;
 	assert_true(run_plan_task(&arena, &settings, &order, &plan, &error));
 	assert_string_equal(variable(&plan, "LD_PRELOAD"), "a.so");
