@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service crash takeover faults chaos threads lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent crash takeover faults chaos threads lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -24,6 +24,9 @@ bench-store:
 
 bench-service:
 	@scripts/bench service
+
+bench-agent:
+	@scripts/bench agent
 
 bench-wire:
 	@scripts/bench wire

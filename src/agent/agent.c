@@ -245,7 +245,10 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 
 static void measured(void *context, const struct measured *measured)
 {
-	apply(context, (struct input){ .kind = INPUT_MEASURED, .measured = *measured });
+	struct agent *agent = context;
+
+	works_account(agent->works, clock_ms(), measured);
+	apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = *measured });
 }
 
 static bool has_room(void *context)

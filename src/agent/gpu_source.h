@@ -55,8 +55,9 @@ struct gpu_source *fake_open(const char *spec, const char *node, const char *con
                              struct error *error);
 
 /* What NVIDIA's library tells. NULL with a reason: there is no driver, or no GPU. `path`: of
- * the library; NULL: where the system finds it. */
-struct gpu_source *nvml_open(const char *path, struct error *error);
+ * the library; NULL: where the system finds it. `replicas`: names that each GPU is advertised
+ * under. */
+struct gpu_source *nvml_open(const char *path, int64_t replicas, struct error *error);
 
 /* No GPUs. */
 struct gpu_source *none_open(void);

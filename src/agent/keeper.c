@@ -122,13 +122,14 @@ static void watch_signals(struct keeper *keeper)
 
 static void write_down_end(struct keeper *keeper)
 {
-	if (keeper->leased_out)
+	int64_t peak_bytes = cgroup_peak_bytes(&keeper->spec.group);
+
+	if (keeper->leased_out) {
 		tell(keeper->status, "ended lease");
-	else
-		tell(keeper->status, "exited %d %" PRId64, keeper->exit_code,
-		     cgroup_peak_bytes(&keeper->spec.group));
-	if (!keeper->leased_out)
-		tell(keeper->report, "exited %d", keeper->exit_code);
+	} else {
+		tell(keeper->status, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
+		tell(keeper->report, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
+	}
 	fdatasync(keeper->status);
 }
 

@@ -11,7 +11,7 @@
  * what the agent does not: it reads no configuration and talks to nobody but by
  *
  * - the report, a pipe to the agent that started it. Lines:
- *       started PID START | refused TEXT | exited CODE
+ *       started PID START | refused TEXT | exited CODE PEAK_BYTES
  *   and its end, which says that the keeper has left;
  * - the status, a file. Lines: keeper PID START | started PID START | exited CODE PEAK_BYTES |
  *   ended REASON (in place of `exited`: its end is nobody's result) | gone. */

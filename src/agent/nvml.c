@@ -153,6 +153,7 @@ static void read_gpu(struct nvml_source *nvml, const struct nvml_gpu *gpu,
                      struct gpu_readings *readings)
 {
 	struct gpu_reading reading = { .place = gpu->place,
+		                       .replicas = nvml->replicas,
 		                       .nvlink_group = gpu->nvlink_group,
 		                       .mig_mode = gpu->mig_mode };
 
@@ -200,13 +201,14 @@ static void nvml_close(struct gpu_source *source)
 	free(nvml);
 }
 
-struct gpu_source *nvml_open(const char *path, struct error *error)
+struct gpu_source *nvml_open(const char *path, int64_t replicas, struct error *error)
 {
 	static const struct gpu_source_kind kind = { "nvml", nvml_read, nvml_devices, nvml_close };
 	struct nvml_source *nvml = NEW(struct nvml_source);
 	char version[NVML_TEXT_MAX] = "";
 
 	nvml->source.kind = &kind;
+	nvml->replicas = replicas;
 	if (!nvml_api_open(&nvml->api, path, error)) {
 		free(nvml);
 		return NULL;

@@ -33,6 +33,7 @@ struct nvml_source {
 	nvml_events events;             /* NULL: not to be had */
 	struct nvml_process *processes; /* for one call */
 	int64_t reads;
+	int64_t replicas; /* names that each GPU is advertised under */
 };
 
 /* nvml_inventory.c: which GPUs there are, and what connects them. */

@@ -9,6 +9,8 @@
 
 #include "agent/file.h"
 #include "agent/host.h"
+#include "agent/labels.h"
+#include "agent/time_slices.h"
 #include "base/log.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -76,6 +78,8 @@ static const struct option table[] = {
 	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
 	TEXT_OPTION("nvml", "FILE", options.nvml_library,
 	            "NVIDIA's library, where it is elsewhere"),
+	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
+	            "of Kubernetes' device plugin, for time slices"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
 	            "runs tasks that name none, where the agent is root; nobody"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
@@ -301,6 +305,10 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
+	agent->identity.labels =
+	    labels_read(&options->arena, agent->identity.labels, agent->run.address, error);
+	if (!agent->identity.labels)
+		return false;
 	agent->run.node = agent->identity.name;
 	agent->run.simulated = options->fake_gpus != NULL;
 	log_set_verbosity((int)told->verbosity);
@@ -341,7 +349,9 @@ struct gpu_source *options_source(const struct options *options, struct error *e
 	}
 	if (options->no_gpus)
 		return none_open();
-	struct gpu_source *source = nvml_open(options->nvml_library, &reason);
+	int64_t replicas =
+	    options->device_plugin_config ? time_slices_read(options->device_plugin_config) : 1;
+	struct gpu_source *source = nvml_open(options->nvml_library, replicas, &reason);
 	if (source)
 		return source;
 	log_at(LOG_INFO, "no GPUs are offered", LOG_TEXT("reason", reason.text));

@@ -121,11 +121,15 @@ void works_tell(struct work_process *process, enum input_kind kind, struct work_
 	process->works->settings.event(process->works->settings.context, kind, &event);
 }
 
-static void tell_exit(struct work_process *process, int64_t exit_code)
+static void tell_exit(struct work_process *process, int64_t exit_code, int64_t peak_bytes)
 {
 	if (process->exited)
 		return;
 	process->exited = true;
+	log_at(LOG_INFO, "a work has ended", LOG_NUMBER("reservation", process->reservation_id),
+	       LOG_NUMBER("exit_code", exit_code), LOG_NUMBER("peak_bytes", peak_bytes),
+	       LOG_NUMBER("gpu_seconds", process->gpu_ms / 1000),
+	       LOG_NUMBER("energy_j", process->energy_uj / 1000000));
 	works_tell(process, INPUT_EXITED, (struct work_event){ .exit_code = exit_code });
 }
 
@@ -136,7 +140,7 @@ void works_read_status(struct work_process *process)
 	keeper_status_read(path, &process->status);
 	free(path);
 	if (process->status.exited)
-		tell_exit(process, process->status.exit_code);
+		tell_exit(process, process->status.exit_code, process->status.peak_bytes);
 }
 
 static void look_again(uv_timer_t *timer)
@@ -176,8 +180,8 @@ static void take_line(struct work_process *process, const char *line)
 		process->status.pid_start = second;
 		works_tell(process, INPUT_STARTED,
 		           (struct work_event){ .pid = first, .pid_start = second });
-	} else if (sscanf(line, "exited %" SCNd64, &first) == 1) {
-		tell_exit(process, first);
+	} else if (sscanf(line, "exited %" SCNd64 " %" SCNd64, &first, &second) == 2) {
+		tell_exit(process, first, second);
 	} else if (strncmp(line, "refused ", 8) == 0) {
 		process->refused = true;
 		works_tell(process, INPUT_NOT_STARTED, (struct work_event){ .message = line + 8 });

@@ -47,6 +47,8 @@ void works_erase(struct works *works, int64_t reservation_id);
 /* Who is on GPUs, for simulated ones. Appends struct gpu_user; texts live until the next
  * change of works. */
 void works_users(const struct works *works, struct buffer *users);
+/* What works had of GPUs since the last measurement counts for them. */
+void works_account(struct works *works, int64_t now_ms, const struct measured *measured);
 /* Looks for checkpoints that were written. */
 void works_look(struct works *works);
 

@@ -10,6 +10,7 @@
 
 #include "agent/file.h"
 #include "agent/works_local.h"
+#include "base/number.h"
 
 #define PARENTS_MAX 64
 
@@ -32,6 +33,32 @@ void works_users(const struct works *works, struct buffer *users)
 				.utilisation = process->plan.fake_utilisation,
 			};
 			buffer_bytes(users, &user, sizeof(user));
+		}
+	}
+}
+
+static int64_t power_of(const struct measured *measured, const char *uuid)
+{
+	for (int64_t i = 0; i < measured->gpu_count; i++)
+		if (strcmp(measured->gpus[i].uuid, uuid) == 0)
+			return measured->gpus[i].power_mw;
+	return 0;
+}
+
+void works_account(struct works *works, int64_t now_ms, const struct measured *measured)
+{
+	int64_t elapsed_ms = works->accounted_ms > 0 ? max64(now_ms - works->accounted_ms, 0) : 0;
+
+	works->accounted_ms = now_ms;
+	for (size_t i = 0; i < works->count; i++) {
+		struct work_process *process = works->list[i];
+		if (!process->order || !process->started || process->exited)
+			continue;
+		for (int64_t j = 0; j < process->order->part_count; j++) {
+			const struct order_part *part = &process->order->parts[j];
+			process->gpu_ms += elapsed_ms;
+			process->energy_uj += muldiv_down(
+			    power_of(measured, part->uuid) * elapsed_ms, part->share, WHOLE_GPU);
 		}
 	}
 }

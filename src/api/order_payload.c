@@ -60,6 +60,20 @@ static bool put_members(const struct service *service, struct json_writer *json,
 	return done && !scan.failed;
 }
 
+/* What others reach a node by: its label says so, else its name does. */
+static void put_address(struct json_writer *json, const struct node_record *node)
+{
+	struct text labels = text_of(node ? node->labels : ""), label;
+
+	while (text_next(&labels, '\n', &label)) {
+		if (text_starts(label, "address=")) {
+			json_put_text(json, NULL, text_from(label, strlen("address=")));
+			return;
+		}
+	}
+	json_put_string(json, NULL, node ? node->name : "");
+}
+
 /* Where the tasks of a gang are, so that they can find each other. */
 static void put_gang(struct json_writer *json, const struct catalogue *catalogue,
                      const struct catalogue_job *job)
@@ -73,7 +87,7 @@ static void put_gang(struct json_writer *json, const struct catalogue *catalogue
 		const struct node_record *node =
 		    reservation ? catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0)
 				: NULL;
-		json_put_string(json, NULL, node ? node->name : "");
+		put_address(json, node);
 	}
 	json_close(json);
 	json_close(json);

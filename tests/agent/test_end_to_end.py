@@ -46,14 +46,15 @@ else:
 
 
 def test_a_gang_of_three_on_two_nodes_finds_each_other(cluster):
-    # Addresses of this machine: nodes reach each other by their names here.
-    names = ["127.0.0.2", "127.0.0.3"]
-    for name in names:
-        cluster.agent(name, gpus="2x80G", arguments=["--address", name])
+    # Both are addresses of this machine.
+    names = {
+        cluster.agent(gpus="2x80G", arguments=["--address", address]).name
+        for address in ("127.0.0.2", "127.0.0.3")
+    }
     job = cluster.submit(GANG, gpu_count=1, tasks=3, gang_scheduling=True)
     ended = cluster.await_state(job, "completed", "failed")
     assert ended["state"] == "completed", ended
-    assert {task["node"] for task in ended["allocations"] if "node" in task} <= set(names)
+    assert {task["node"] for task in ended["allocations"] if "node" in task} <= names
     assert cluster.logs(job, task=0) == "heard task-1 task-2\n"
     assert cluster.logs(job, task=1) == "all: task-1 task-2\n"
     assert cluster.logs(job, task=2) == "all: task-1 task-2\n"

@@ -16,11 +16,13 @@
 #include "agent/gpu_source.h"
 #include "agent/guarding.h"
 #include "agent/keeper.h"
+#include "agent/labels.h"
 #include "agent/output.h"
 #include "agent/run.h"
 #include "agent/slots.h"
 #include "agent/spec.h"
 #include "agent/test/place.h"
+#include "agent/time_slices.h"
 
 static void output_keeps_its_offsets_when_files_go(void **state)
 {
@@ -319,6 +321,40 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	arena_free(&arena);
 }
 
+static void time_slices_are_read_from_the_plugins_configuration(void **state)
+{
+	(void)state;
+	assert_int_equal(time_slices_in("version: v1\n"
+	                                "sharing:\n"
+	                                "  timeSlicing:\n"
+	                                "    resources:\n"
+	                                "    - name: nvidia.com/gpu\n"
+	                                "      replicas: 99\n"
+	                                "  mps:\n"
+	                                "    resources:\n"
+	                                "    - replicas: 500\n"),
+	                 99);
+	assert_int_equal(time_slices_in("flags:\n  replicas: 7\n"), 1);
+	assert_int_equal(time_slices_in(""), 1);
+	assert_int_equal(time_slices_read("/nowhere"), 1);
+}
+
+static void labels_become_sorted_lines(void **state)
+{
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+
+	(void)state;
+	assert_string_equal(labels_read(&arena, "disk=nvme,a=2,disk=ssd", "10.0.0.1", &error),
+	                    "a=2\naddress=10.0.0.1\ndisk=ssd");
+	assert_string_equal(labels_read(&arena, "address=here", "10.0.0.1", &error),
+	                    "address=here");
+	assert_string_equal(labels_read(&arena, NULL, NULL, &error), "");
+	assert_null(labels_read(&arena, "nothing", NULL, &error));
+	assert_true(strstr(error.text, "nothing") != NULL);
+	arena_free(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +367,8 @@ int main(void)
 		cmocka_unit_test(requests_in_flight_are_read_from_what_runtimes_tell),
 		cmocka_unit_test(lines_that_are_not_complete_count_as_not_written),
 		cmocka_unit_test(a_model_is_served_by_its_template),
+		cmocka_unit_test(labels_become_sorted_lines),
+		cmocka_unit_test(time_slices_are_read_from_the_plugins_configuration),
 		cmocka_unit_test(the_guard_is_preloaded_where_there_are_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
