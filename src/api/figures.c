@@ -51,7 +51,7 @@ static int64_t count_jobs(const struct view *view, int state)
 	const struct catalogue *catalogue = service_catalogue(view->service);
 	struct catalogue_filter filter = { .state = state };
 	int64_t archived, count = 0;
-	if (view->identity->tenant_id == 0 && view->tenant_id == 0) {
+	if (roster_sees_all(view->identity) && view->tenant_id == 0) {
 		count = catalogue_count(catalogue, &filter, &archived);
 		return count + archived;
 	}
@@ -102,8 +102,10 @@ void figures_write(struct json_writer *json, const struct service *service,
 	struct totals totals = { 0 };
 
 	catalogue_lock(catalogue);
-	while ((node = catalogue_next(catalogue, &cursor)) != NULL)
+	for (int64_t done = 0; (node = catalogue_next(catalogue, &cursor)) != NULL; done++) {
 		add_node(service, catalogue, node, &totals);
+		service_breathe(service, done);
+	}
 	json_put_integer(json, "total_nodes", totals.nodes);
 	json_put_integer(json, "online_nodes", totals.online_nodes);
 	json_put_integer(json, "draining_nodes", totals.draining_nodes);

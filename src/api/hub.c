@@ -90,7 +90,7 @@ static bool is_for(const struct listener *listener, const struct event *event)
 	/* Nodes are everyone's; what is somebody's is for those who may see it. */
 	if (event->tenant_id == 0)
 		return (event->job_id == 0 && event->model_id == 0) ||
-		       listener->identity.tenant_id == 0;
+		       roster_sees_all(&listener->identity);
 	if (listener->tenant_id != 0 &&
 	    !roster_is_within(roster, event->tenant_id, listener->tenant_id))
 		return false;

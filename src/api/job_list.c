@@ -120,9 +120,7 @@ static bool read_tenant(struct call *call, struct listing *listing)
 		listing->filter.tenant_id = tenant->id;
 		return true;
 	}
-	bool sees_all = call->identity.role == ROLE_ADMIN ||
-	                (call->identity.role == ROLE_VIEWER && call->identity.tenant_id == 0);
-	if (!sees_all)
+	if (call->identity.role != ROLE_ADMIN && !roster_sees_all(&call->identity))
 		collect_tenants(call, listing);
 	return true;
 }
@@ -275,6 +273,7 @@ static void answer(struct call *call, const struct listing *listing)
 	json_open_array(json, "jobs");
 	catalogue_lock(catalogue);
 	for (; left > 0; left--) {
+		service_breathe(call->service, left);
 		bool has_memory = next < listing->count;
 		bool has_archived = archived < listing->archived_count;
 		if (!has_memory && !has_archived)

@@ -49,7 +49,7 @@ static int64_t count_jobs(const struct call *call, const struct scrape *scrape, 
 	const struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_filter filter = { .state = state };
 	int64_t archived, count = 0;
-	if (call->identity.tenant_id == 0) {
+	if (roster_sees_all(&call->identity)) {
 		count = catalogue_count(catalogue, &filter, &archived);
 		return count + archived;
 	}
@@ -214,7 +214,7 @@ static void each_gpu(struct call *call, int of)
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	const struct gpu_record *const *gpus;
 	const struct node_record *node;
-	while ((node = catalogue_next(catalogue, &cursor)) != NULL) {
+	for (int64_t done = 0; (node = catalogue_next(catalogue, &cursor)) != NULL; done++) {
 		size_t count = catalogue_node_gpus(catalogue, node->id, &gpus);
 		for (size_t i = 0; i < count; i++) {
 			if (gpus[i]->mig_mode)
@@ -224,6 +224,7 @@ static void each_gpu(struct call *call, int of)
 			else
 				put_sample(call, (enum sample_family)of, node, gpus[i]);
 		}
+		service_breathe(call->service, done);
 	}
 }
 
@@ -353,7 +354,7 @@ static void put_all(struct call *call, const struct scrape *scrape)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	const struct meters *meters = &call->service->meters;
-	bool sees_all = call->identity.tenant_id == 0;
+	bool sees_all = roster_sees_all(&call->identity);
 	buffer_clear(&call->body);
 	catalogue_lock(catalogue);
 	put_jobs(call, scrape);

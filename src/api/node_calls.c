@@ -131,7 +131,7 @@ void node_calls_list(struct call *call)
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	const struct node_record *node;
 	struct page page;
-	int64_t place = 0, total = 0;
+	int64_t place = 0;
 
 	if (!page_read(call, "", &page))
 		return;
@@ -141,13 +141,13 @@ void node_calls_list(struct call *call)
 	json_open_array(json, "nodes");
 	catalogue_lock(catalogue);
 	while ((node = catalogue_next(catalogue, &cursor)) != NULL) {
-		total++;
-		if (place++ >= page.offset && place <= page.offset + page.limit)
+		if (place >= page.offset && place < page.offset + page.limit)
 			put_node(call, catalogue, node, false);
+		service_breathe(call->service, place++);
 	}
 	catalogue_unlock(catalogue);
 	json_close(json);
-	json_put_integer(json, "total", total);
+	json_put_integer(json, "total", place);
 	json_close(json);
 	call_answer_json(call, 200);
 }
@@ -192,7 +192,7 @@ void node_calls_gpus(struct call *call)
 	const struct node_record *node;
 	const struct gpu_record *const *gpus;
 	struct page page;
-	int64_t place = 0;
+	int64_t place = 0, done = 0;
 
 	if (!page_read(call, "", &page))
 		return;
@@ -208,6 +208,7 @@ void node_calls_gpus(struct call *call)
 		for (size_t i = 0; i < count; i++)
 			if (place++ >= page.offset && place <= page.offset + page.limit)
 				put_gpu(call, catalogue, node, gpus[i]);
+		service_breathe(call->service, done++);
 	}
 	catalogue_unlock(catalogue);
 	json_close(json);

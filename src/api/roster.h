@@ -35,6 +35,12 @@ const struct roster_tenant *roster_named(const struct roster *roster, struct tex
 /* Whether who asks may see what belongs to the tenant: its own and what is below. */
 bool roster_may_see(const struct roster *roster, const struct identity *identity,
                     int64_t tenant_id);
+/* Whether it sees what belongs to anyone. */
+static inline bool roster_sees_all(const struct identity *identity)
+{
+	return identity->tenant_id == 0 &&
+	       (identity->role == ROLE_ADMIN || identity->role == ROLE_VIEWER);
+}
 /* Whether it is `ancestor` or below it. */
 bool roster_is_within(const struct roster *roster, int64_t tenant_id, int64_t ancestor);
 

@@ -1,6 +1,7 @@
 /* route.c - finding the function that answers a request */
 #include "api/route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -63,15 +64,9 @@ static bool matches(const struct pattern *pattern, const struct url_segments *se
 
 static void allow(char allowed[ROUTE_ALLOWED_MAX], enum method method)
 {
-	const char *name = method_text(method);
 	size_t size = strlen(allowed);
-	if (size + strlen(name) + 3 > ROUTE_ALLOWED_MAX)
-		return;
-	if (size > 0) {
-		memcpy(allowed + size, ", ", 2);
-		size += 2;
-	}
-	memcpy(allowed + size, name, strlen(name) + 1);
+	snprintf(allowed + size, ROUTE_ALLOWED_MAX - size, "%s%s", size > 0 ? ", " : "",
+	         method_text(method));
 }
 
 const struct route *router_find(const struct router *router, const struct exchange *exchange,

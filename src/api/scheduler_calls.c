@@ -84,7 +84,7 @@ static bool read_subject(struct call *call, struct inquiry *inquiry)
 static void read_tenants(struct call *call, struct inquiry *inquiry)
 {
 	const struct roster *roster = &call->service->roster;
-	if (call->identity.tenant_id == 0)
+	if (roster_sees_all(&call->identity))
 		return;
 	int64_t *ids = arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(*ids));
 	size_t count = 0;
@@ -233,7 +233,7 @@ static void answer_queue(struct ask *ask)
 	call->json = json_writer_to(&call->body);
 	json_open_array(&call->json, NULL);
 	catalogue_lock(catalogue);
-	for (size_t i = 0; i < queue->count; i++)
+	for (size_t i = 0; i < queue->count; i++) {
 		if (catalogue_job(catalogue, queue->ids[i], &job))
 			job_view_write(
 			    &call->json, NULL,
@@ -248,6 +248,8 @@ static void answer_queue(struct ask *ask)
 				.arena = &ask->arena,
 				.now_ms = service_unix_ms(),
 			    });
+		service_breathe(call->service, (int64_t)i);
+	}
 	catalogue_unlock(catalogue);
 	json_close(&call->json);
 	call_answer_json(call, 200);
@@ -257,15 +259,16 @@ void scheduler_calls_queue(struct call *call)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct queue *queue = arena_alloc(&call->ask.arena, sizeof(*queue));
-	struct catalogue_filter filter = { .tenant_id = call->identity.tenant_id,
-		                           .state = JOB_PENDING,
-		                           .order = ORDER_PRIORITY };
+	struct catalogue_filter filter = { .state = JOB_PENDING, .order = ORDER_PRIORITY };
 	struct page page;
 
 	*queue = (struct queue){ 0 };
 	call->state = queue;
 	if (!page_read(call, ID_JOB, &page))
 		return;
+	/* No tenant has the id -1. */
+	if (!roster_sees_all(&call->identity))
+		filter.tenant_id = call->identity.tenant_id > 0 ? call->identity.tenant_id : -1;
 	struct text name = query_get(&call->exchange->query, "tenant_id");
 	if (name.data && name.size > 0) {
 		const struct roster_tenant *tenant = roster_named(&call->service->roster, name);

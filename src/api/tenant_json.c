@@ -105,7 +105,7 @@ static void read_quota(struct json_reader *reader, const char *name, int digits,
                        int64_t most, int64_t *value)
 {
 	const json_t *given = reader->object ? json_object_get(reader->object, name) : NULL;
-	if (given && json_is_integer(given) && json_integer_value(given) == -1)
+	if (json_is_integer(given) && json_integer_value(given) == -1)
 		*value = UNLIMITED;
 	else
 		read_amount(reader, name, digits, scale, most, QUOTA_UNSET, value);

@@ -26,7 +26,8 @@ struct ticker {
 	int64_t ticks;
 	struct ask ask; /* reads decisions, one at a time */
 	bool reading;
-	int64_t last_decision; /* 0: not known yet, nothing is told of what was before */
+	bool knows_last; /* false: nothing is told of decisions that were before */
+	int64_t last_decision;
 	struct decision_record *decisions;
 	int64_t count;
 	struct buffer text;
@@ -79,7 +80,7 @@ void ticker_remove(struct ticker *ticker, struct websocket *socket)
 	free(watcher);
 	if (!ticker->watchers) {
 		loop_timer_clear(ticker->service->desk->loop, &ticker->timer);
-		ticker->last_decision = 0;
+		ticker->knows_last = false;
 	}
 }
 
@@ -164,7 +165,7 @@ static void tell_decision(struct ticker *ticker, const struct catalogue *catalog
 static bool read_decisions(struct ask *ask, struct store *store, struct error *error)
 {
 	struct ticker *ticker = ask->context;
-	int64_t limit = ticker->last_decision == 0 ? 1 : DECISIONS_MAX;
+	int64_t limit = ticker->knows_last ? DECISIONS_MAX : 1;
 	return archive_decisions(store, &(struct decision_filter){ .kind = -1, .limit = limit },
 	                         &ask->arena, &ticker->decisions, &ticker->count, error);
 }
@@ -176,13 +177,13 @@ static void got_decisions(struct ask *ask)
 	ticker->reading = false;
 	if (!ask->ok)
 		return;
-	bool known = ticker->last_decision > 0;
 	catalogue_lock(catalogue);
-	for (int64_t i = ticker->count; known && i-- > 0;)
+	for (int64_t i = ticker->count; ticker->knows_last && i-- > 0;)
 		if (ticker->decisions[i].id > ticker->last_decision)
 			tell_decision(ticker, catalogue, &ticker->decisions[i]);
 	catalogue_unlock(catalogue);
-	ticker->last_decision = ticker->count > 0 ? ticker->decisions[0].id : 1;
+	ticker->last_decision = ticker->count > 0 ? ticker->decisions[0].id : 0;
+	ticker->knows_last = true;
 }
 
 static void on_tick(struct timer *timer)

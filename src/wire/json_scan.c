@@ -416,7 +416,7 @@ bool json_scan_decimal(struct json_scan *scan, int digits, int64_t *value)
 
 static bool skip_object(struct json_scan *scan)
 {
-	struct text key = { NULL, 0 };
+	struct text key = TEXT("");
 	struct json_keys keys = { 0 };
 	if (!json_scan_open(scan, JSON_KIND_OBJECT))
 		return false;

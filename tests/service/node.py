@@ -30,8 +30,9 @@ KINDS = {
     "hello": table("name! protocol sent_ms"),
     "snapshot": table(
         "name! boot! zone! rack! labels! cpu_milli host_bytes devices measurements running "
-        "snapshot slots", devices=DEVICE, measurements=MEASUREMENT,
-        running=[("reservation_id", NUMBER)], slots=table("reservation_id model! address! ready")),
+        "snapshot slots coming", devices=DEVICE, measurements=MEASUREMENT,
+        running=[("reservation_id", NUMBER)], slots=table("reservation_id model! address! ready"),
+        coming=[("reservation_id", NUMBER)]),
     "change": table("kind reservation_id slot exit_code reason message! address! took_ms pids "
                     "samples measurements", pids=ROW, samples=SAMPLE, measurements=MEASUREMENT),
     "beat": table("sent_ms samples uses slots", samples=SAMPLE,

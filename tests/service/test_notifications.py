@@ -1,5 +1,6 @@
 """Webhooks and e-mail: signed, in order, again until they arrive, also after a restart."""
 
+import base64
 import email
 import email.header
 import hashlib
@@ -7,6 +8,8 @@ import hmac
 import http.server
 import json
 import socket
+import ssl
+import subprocess
 import threading
 
 import pytest
@@ -17,7 +20,7 @@ from calls import Calls, agent_pb2, scheduler_pb2, wait_for
 class Receiver:
     """Takes webhooks; answers with what `answers` has, then with 200."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.got = []
         self.answers = []
         outer = self
@@ -34,7 +37,9 @@ class Receiver:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.server.server_port}/hook"
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def taken(self):
@@ -53,10 +58,13 @@ def receiver():
 
 
 class Mailbox:
-    """A mail server that takes everything."""
+    """A mail server that takes everything; with `tls` from the first byte on, or when it
+    is asked to."""
 
-    def __init__(self):
+    def __init__(self, tls=None, at_once=False):
         self.mails = []
+        self.connections = 0
+        self.tls, self.at_once = tls, at_once
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -67,21 +75,37 @@ class Mailbox:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
+            self.connections += 1
+            threading.Thread(target=self.welcome, args=(client,), daemon=True).start()
 
-    def talk(self, client):
+    def welcome(self, client):
+        try:
+            if self.at_once:
+                client = self.tls.wrap_socket(client, server_side=True)
+            self.talk(client)
+        except (OSError, ssl.SSLError):
+            client.close()
+
+    def talk(self, client, greets=True):
         lines, words = client.makefile("rwb"), []
 
         def say(text):
             lines.write(text + b"\r\n")
             lines.flush()
 
-        say(b"220 here")
+        if greets:
+            say(b"220 here")
         for line in lines:
             words.append(line.strip())
             if line.startswith(b"EHLO"):
                 say(b"250-here")
                 say(b"250 SIZE 1000000")
+            elif line.startswith(b"STARTTLS"):
+                say(b"220 go on")
+                self.talk(self.tls.wrap_socket(client, server_side=True), greets=False)
+                return
+            elif line.startswith(b"AUTH"):
+                say(b"235 welcome")
             elif line.startswith(b"DATA"):
                 say(b"354 go on")
                 data = b""
@@ -235,3 +259,49 @@ def test_a_tenant_is_told_by_mail(start, mailbox):
     assert mail["To"] == "<lab@example.org>"
     assert mail["Bcc"] is None
     assert "was cancelled" in mail.get_payload(decode=True).decode()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that is its own authority, and a context that shows it."""
+    directory = tmp_path_factory.mktemp("certificate")
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-keyout", key, "-out", certificate, "-subj", "/CN=127.0.0.1",
+                    "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return certificate, context
+
+
+@pytest.mark.parametrize("security", ["tls", "starttls"])
+def test_mail_goes_by_tls_and_signs_in(start, certificate, security):
+    path, context = certificate
+    mailbox = Mailbox(context, at_once=security == "tls")
+    payload = json.dumps({"notify_email": "lab@example.org"})
+    calls = start("--notify", payload, "--smtp", mailbox.port, "--smtp-security", security,
+                  "--ca", path)
+    cancelled_job(calls)
+    words, mail = wait_for(lambda: mailbox.mails and mailbox.mails[0])
+    proof = base64.b64encode(b"\0someone\0hunter2")
+    assert b"AUTH PLAIN " + proof in words
+    assert mail["To"] == "<lab@example.org>"
+    mailbox.listener.close()
+
+
+def test_a_webhook_goes_by_tls_to_who_has_the_right_certificate(start, certificate):
+    path, context = certificate
+    receiver = Receiver(context)
+    calls = start(*lab(receiver), "--ca", path)
+    cancelled_job(calls)
+    assert wait_for(receiver.events) == ["job.cancelled"]
+
+
+def test_without_a_certificate_that_is_trusted_nothing_is_said(start, certificate):
+    _, context = certificate
+    receiver, mailbox = Receiver(context), Mailbox(context)
+    calls = start(*lab(receiver, notify_email="lab@example.org"), "--smtp", mailbox.port,
+                  "--smtp-security", "starttls")
+    cancelled_job(calls)
+    wait_for(lambda: mailbox.connections >= 3)
+    assert not receiver.got and not mailbox.mails

@@ -1,6 +1,7 @@
 /* calls_driver.c - an engine with sign-in, gRPC, tokens, leases and audit on one port, for
  * tests of those by real clients: calls_driver DATABASE [--jwt SECRET] [--key ALGORITHM FILE]
- * [--rate N] [--notify PAYLOAD-OF-LAB] [--webhook URL SECRET] [--smtp PORT]. Makes the tenants lab
+ * [--rate N] [--notify PAYLOAD-OF-LAB] [--webhook URL SECRET] [--smtp PORT]
+ * [--smtp-security tls|starttls] [--ca FILE] [--public-only]. Makes the tenants lab
  * and other, and the model tiny. */
 #include <pthread.h>
 #include <signal.h>
@@ -365,7 +366,14 @@ static void make_gate(int argc, char **argv)
 		} else if (strcmp(argv[i], "--smtp") == 0) {
 			driver.notify_settings.smtp_host = "127.0.0.1";
 			driver.notify_settings.smtp_port = strtoll(argv[++i], NULL, 10);
-		} else if (strcmp(argv[i], "--public-only") == 0)
+		} else if (strcmp(argv[i], "--smtp-security") == 0) {
+			driver.notify_settings.smtp_security =
+			    strcmp(argv[++i], "tls") == 0 ? SMTP_TLS : SMTP_STARTTLS;
+			driver.notify_settings.smtp_user = "someone";
+			driver.notify_settings.smtp_password = "hunter2";
+		} else if (strcmp(argv[i], "--ca") == 0)
+			driver.notify_settings.ca_path = argv[++i];
+		else if (strcmp(argv[i], "--public-only") == 0)
 			driver.notify_settings.allow_private = false;
 	}
 	settings.open = settings.key_count == 0;
