@@ -43,7 +43,7 @@ struct listener {
 struct hub {
 	struct service *service;
 	struct moment *ring;
-	int64_t first, last; /* numbers of the events in the ring; last 0: none */
+	int64_t first, last; /* numbers of the events in the ring; first is larger: none */
 	struct listener *listeners;
 	struct ticker *ticker;
 	struct buffer text;
@@ -56,7 +56,16 @@ struct hub *hub_new(struct service *service)
 	hub->service = service;
 	hub->ring = memory_zero(RING, sizeof(*hub->ring));
 	hub->ticker = ticker_new(service);
+	hub->first = 1;
 	return hub;
+}
+
+void hub_begin(struct hub *hub, int64_t last_event)
+{
+	if (last_event <= hub->last)
+		return;
+	hub->last = last_event;
+	hub->first = last_event + 1;
 }
 
 static struct moment *moment_of(const struct hub *hub, int64_t number)
@@ -136,7 +145,7 @@ void hub_event(struct hub *hub, const struct event *event)
 		shared_drop(moment->frame);
 	*moment = (struct moment){ .event = *event };
 	hub->last = event->number;
-	if (hub->first == 0 || event->number != before + 1)
+	if (event->number != before + 1)
 		hub->first = event->number;
 	hub->first = max64(hub->first, event->number - RING + 1);
 	for (struct listener *listener = hub->listeners; listener; listener = listener->next) {
@@ -218,7 +227,7 @@ static void read_from_store(struct listener *listener)
 	reading->listener = listener;
 	reading->hub = hub;
 	reading->since = listener->cursor;
-	reading->until = hub->first > 0 ? hub->first - 1 : INT64_MAX;
+	reading->until = hub->first - 1;
 	reading->ask.read = read_events;
 	reading->ask.done = got_events;
 	listener->reading = &reading->ask;

@@ -11,6 +11,8 @@ struct hub;
 struct hub *hub_new(struct service *service);
 void hub_free(struct hub *hub);
 
+/* The desk leads: the number of the last event that there was. */
+void hub_begin(struct hub *hub, int64_t last_event);
 /* Something became durable. */
 void hub_event(struct hub *hub, const struct event *event);
 /* GET /api/v1/stream. */

@@ -363,10 +363,20 @@ void service_load_kept(struct service *service, const struct keep *keep)
 		notify_load(service->notify, keep->key, keep->value);
 }
 
+static int64_t last_event(struct catalogue *catalogue)
+{
+	catalogue_lock(catalogue);
+	const struct meta_record *meta = catalogue_get(catalogue, RECORD_META, 1, 0);
+	int64_t number = meta ? meta->last_event : 0;
+	catalogue_unlock(catalogue);
+	return number;
+}
+
 void service_begin(struct service *service)
 {
 	service->leading = true;
 	roster_fill(&service->roster, service_catalogue(service));
+	hub_begin(service->hub, last_event(service_catalogue(service)));
 	agents_begin(service->agents);
 	leases_begin(service->leases);
 	if (service->notify)

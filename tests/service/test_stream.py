@@ -77,13 +77,18 @@ def test_what_happened_before_a_restart_is_read_from_the_store(scheduler):
     scheduler.delete(f"/api/v1/jobs/{job}")
     scheduler.stop()
     scheduler.start()
-    later = submit(scheduler, tenant)
 
     async def listen():
         async with websockets.connect(url_of(scheduler, "?topics=jobs&since=0")) as socket:
-            events = (await receive(socket, 3))[1:]
-            assert [(event["type"], event["job_id"]) for event in events] == [
-                ("job_ended", job), ("job_submitted", later)]
+            hello, ended = await receive(socket, 2)
+            assert (ended["type"], ended["job_id"]) == ("job_ended", job)
+            assert hello["seq"] >= ended["seq"]
+            later = await asyncio.to_thread(submit, scheduler, tenant)
+            told = (await receive(socket, 1))[0]
+            assert (told["type"], told["job_id"]) == ("job_submitted", later)
+        query = f"?topics=jobs&since={ended['seq']}"
+        async with websockets.connect(url_of(scheduler, query)) as socket:
+            assert (await receive(socket, 2))[1]["job_id"] == later
 
     asyncio.run(listen())
 
