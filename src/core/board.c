@@ -53,7 +53,7 @@ static void board_begin(struct board *board, int64_t shape, uint64_t mix, size_t
 bool board_serves(const struct search *search)
 {
 	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
-	       search->shape->request.gpu_kind != GPU_UNEVEN;
+	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
 }
 
 /* The nodes of word `w` that may fit: the index and the filter leave out most of

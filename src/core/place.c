@@ -216,7 +216,7 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 }
 
 /* Several tasks: near together as far as that is asked for or comes for free. */
-static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_near(struct sched *sched, struct search *search, int64_t tasks)
 {
 	const struct shape *shape = search->shape;
 
@@ -238,6 +238,23 @@ static bool place_gang(struct sched *sched, struct search *search, int64_t tasks
 	if (shape->closeness == CLOSE_RACK && shape->closeness_required)
 		return false;
 	return place_tasks(sched, search, tasks);
+}
+
+/* Tasks with parts of several GPUs each, one after the other onto the fullest, can
+ * leave room on one GPU alone, which is of use to none of them: if they do not fit
+ * so, they may if they are spread. */
+static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+{
+	const struct request *request = &search->shape->request;
+
+	if (place_near(sched, search, tasks))
+		return true;
+	if (request->gpu_count < 2 || request->gpu_kind == GPU_WHOLE || search->limit_blocked)
+		return false;
+	search->even = true;
+	bool placed = place_near(sched, search, tasks);
+	search->even = false;
+	return placed;
 }
 
 static int free_whole_gpus(const struct sched *sched, struct search *search,

@@ -31,6 +31,7 @@ struct search {
 	int64_t until_ms; /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
 	bool any;             /* the first place that fits will do */
+	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */

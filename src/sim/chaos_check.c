@@ -59,6 +59,62 @@ static void check_fit(struct chaos *chaos, int at, const struct node_order *orde
 	}
 }
 
+static int64_t asked_part_mib(const struct job_record *job, const struct chaos_gpu *gpu, int64_t at)
+{
+	switch (job->gpu_kind) {
+	case GPU_FRACTION:
+		return job->fraction * (gpu->capacity_mib - gpu->overhead_mib) / WHOLE_GPU;
+	case GPU_UNEVEN:
+		return job->uneven.at[at];
+	default:
+		return max64(job->memory_mib, 1);
+	}
+}
+
+static int64_t asked_mib(const struct chaos *chaos, int at, const struct node_order *order,
+                         const struct job_record *job)
+{
+	int64_t sum = 0;
+
+	for (int64_t i = 0; i < order->part_count; i++) {
+		int gpu = run_gpu(&chaos->nodes[at], order->parts[i].uuid);
+		if (gpu >= 0)
+			sum += asked_part_mib(job, &chaos->nodes[at].gpus[gpu], i);
+	}
+	return sum;
+}
+
+/* What starts has as much as was asked for, no GPU twice. */
+static void check_asked(struct chaos *chaos, int at, const struct node_order *order)
+{
+	const struct job_record *job = world_find(&chaos->store, RECORD_JOB, order->job_id, 0);
+	const struct model_record *model =
+	    world_find(&chaos->store, RECORD_MODEL, order->model_id, 0);
+	int64_t given = 0, asked = 0;
+
+	for (int64_t i = 0; i < order->part_count; i++) {
+		given += order->parts[i].memory_mib;
+		for (int64_t j = 0; j < i; j++)
+			if (strcmp(order->parts[i].uuid, order->parts[j].uuid) == 0)
+				chaos_broken(chaos, "asked", "reservation %lld has %s twice",
+				             (long long)order->reservation_id,
+				             order->parts[i].uuid);
+	}
+	if (order->kind == ORDER_LOAD && model)
+		asked = model->memory_mib;
+	else if (order->kind == ORDER_START && job)
+		asked = asked_mib(chaos, at, order, job);
+	bool count_differs = order->kind == ORDER_START && job && job->split_gpus == 0 &&
+	                     order->part_count != job->gpu_count;
+	if (given < asked || count_differs)
+		chaos_broken(chaos, "asked",
+		             "reservation %lld starts with %lld MiB on %lld GPUs, and %lld MiB on "
+		             "%d were asked for",
+		             (long long)order->reservation_id, (long long)given,
+		             (long long)order->part_count, (long long)asked,
+		             job && order->job_id ? job->gpu_count : (int)order->part_count);
+}
+
 static void check_once(struct chaos *chaos, int at, const struct node_order *order)
 {
 	for (size_t i = 0; i < chaos->run_count; i++) {
@@ -101,6 +157,7 @@ static void check_dependencies(struct chaos *chaos, const struct node_order *ord
 void check_start(struct chaos *chaos, int at, const struct node_order *order)
 {
 	check_fit(chaos, at, order);
+	check_asked(chaos, at, order);
 	check_once(chaos, at, order);
 	check_dependencies(chaos, order);
 	if (!map_get(&chaos->nodes[at].allowed, order->reservation_id))

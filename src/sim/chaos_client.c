@@ -139,10 +139,6 @@ static void draw_tasks(struct chaos *chaos, struct chaos_wish *wish)
 	uint64_t *random = &chaos->random;
 
 	job->tasks = job->min_available = 1;
-	/* A gang of tasks with several GPUs each may fit in one way, and not in the one
-	 * that is tried: it could wait for ever. */
-	if (job->gpu_count > 1)
-		return;
 	if (chance(random, 20)) {
 		job->tasks = job->min_available = between(random, 2, 4);
 	} else if (chance(random, 12)) {

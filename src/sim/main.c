@@ -6,6 +6,7 @@
 #include "sim/demo.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
+#include "sim/whatif.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -25,6 +26,8 @@ static const struct subcommand subcommands[] = {
 	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },
+	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",
+	  "run a live scheduler forward: when would a job start, what would change", whatif_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };
