@@ -316,24 +316,21 @@ static bool begin(struct keeper *keeper, struct error *error)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	watch_signals(keeper);
-	keeper->status =
-	    open(keeper->spec.status_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (keeper->status < 0)
-		return error_set(error, ERROR_UNAVAILABLE, "cannot write %s: %s",
-		                 keeper->spec.status_path, strerror(errno));
-	tell(keeper->status, "keeper %d %" PRId64, getpid(), process_start(getpid()));
 	return open_outputs(keeper, error);
 }
 
-int keeper_main(const char *spec_file, const char *report_file)
+int keeper_main(const char *spec_file, const char *report_file, const char *status_file)
 {
-	struct keeper keeper = { .status = -1,
+	struct keeper keeper = { .status = atoi(status_file),
 		                 .output = { .fd = -1 },
 		                 .error_output = { .fd = -1 } };
 	struct error error = { 0 };
 
 	keeper.report = atoi(report_file);
 	fcntl(keeper.report, F_SETFD, FD_CLOEXEC);
+	/* What the work starts must not hold its lock. */
+	fcntl(keeper.status, F_SETFD, FD_CLOEXEC);
+	tell(keeper.status, "keeper %d %" PRId64, getpid(), process_start(getpid()));
 	setsid();
 	if (!read_spec(&keeper, atoi(spec_file))) {
 		tell(keeper.report, "refused its description cannot be read");

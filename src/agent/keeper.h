@@ -14,10 +14,12 @@
  *       started PID START | refused TEXT | exited CODE PEAK_BYTES
  *   and its end, which says that the keeper has left;
  * - the status, a file. Lines: keeper PID START | started PID START | exited CODE PEAK_BYTES |
- *   ended REASON (in place of `exited`: its end is nobody's result) | gone. */
+ *   ended REASON (in place of `exited`: its end is nobody's result) | gone.
+ *   The agent locks it before there is a keeper, and the keeper holds the lock as long as it
+ *   lives: so who finds it locked knows of the keeper, whatever that has written so far. */
 /* What gpu-keeper does: it is given the file that holds the spec and the pipe for the report,
  * both as numbers of open files. */
-int keeper_main(const char *spec_file, const char *report_file);
+int keeper_main(const char *spec_file, const char *report_file, const char *status_file);
 
 /* What a status file says. */
 struct keeper_status {
@@ -30,5 +32,10 @@ struct keeper_status {
 };
 /* False where there is no such file. Lines that are not complete count as not written. */
 bool keeper_status_read(const char *path, struct keeper_status *status);
+/* Opens and locks it for a new keeper, empty; negative where it cannot be done, as where
+ * the last keeper lives. */
+int keeper_status_lock(const char *path);
+/* Whether the work has a keeper. */
+bool keeper_status_is_locked(const char *path);
 
 #endif

@@ -5,8 +5,8 @@
 
 int main(int argc, char **argv)
 {
-	if (argc == 3)
-		return keeper_main(argv[1], argv[2]);
+	if (argc == 4)
+		return keeper_main(argv[1], argv[2], argv[3]);
 	fprintf(stderr, "gpu-keeper is started by gpu-agent, one for each task\n");
 	return 2;
 }

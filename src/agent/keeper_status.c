@@ -1,7 +1,11 @@
 /* keeper_status.c - what keepers write down about their works */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "agent/file.h"
 #include "agent/keeper.h"
@@ -43,4 +47,26 @@ bool keeper_status_read(const char *path, struct keeper_status *status)
 	}
 	buffer_free(&text);
 	return there;
+}
+
+int keeper_status_lock(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && ftruncate(fd, 0) == 0))
+		return fd;
+	int reason = errno;
+	close(fd);
+	errno = reason;
+	return -1;
+}
+
+bool keeper_status_is_locked(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return locked;
 }

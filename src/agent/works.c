@@ -21,6 +21,7 @@
 #define LOOK_MS 100
 #define SPEC_FILE 3 /* the numbers that a keeper has these files open under */
 #define REPORT_FILE 4
+#define STATUS_FILE 5
 #define FIRST_SPARE_FILE 10
 
 struct works *works_new(const struct works_settings *settings)
@@ -280,7 +281,6 @@ static bool prepare(struct work_process *process, struct error *error)
 		spec->lease_path = arena_string(&process->arena, lease);
 	free(status);
 	free(lease);
-	unlink(spec->status_path);
 	if (!guarding_begin(&works->settings.run, order, spec, error) ||
 	    !make_output(process, error) || !make_group(process, error))
 		return false;
@@ -288,7 +288,17 @@ static bool prepare(struct work_process *process, struct error *error)
 	return true;
 }
 
-/* A file in memory with the spec, as a number above those that are given away. */
+/* The same file under a number above those that are given away. */
+static int above(int fd)
+{
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_SPARE_FILE);
+
+	if (fd >= 0)
+		close(fd);
+	return high;
+}
+
+/* A file in memory with the spec. */
 static int spec_file(const struct spec *spec)
 {
 	struct buffer bytes = { 0 };
@@ -298,15 +308,14 @@ static int spec_file(const struct spec *spec)
 	bool written = fd >= 0 && write(fd, bytes.data, bytes.size) == (ssize_t)bytes.size &&
 	               lseek(fd, 0, SEEK_SET) == 0;
 	buffer_free(&bytes);
-	int high = written ? fcntl(fd, F_DUPFD_CLOEXEC, FIRST_SPARE_FILE) : -1;
-	if (fd >= 0)
+	if (!written && fd >= 0)
 		close(fd);
-	return high;
+	return written ? above(fd) : -1;
 }
 
-static int spawn_keeper(const char *program, int spec, int report)
+static int spawn_keeper(const char *program, int spec, int report, int status)
 {
-	char *arguments[] = { "gpu-keeper", "3", "4", NULL };
+	char *arguments[] = { "gpu-keeper", "3", "4", "5", NULL };
 	char *environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -321,6 +330,7 @@ static int spawn_keeper(const char *program, int spec, int report)
 		posix_spawn_file_actions_addopen(&actions, file, "/dev/null", O_RDWR, 0);
 	posix_spawn_file_actions_adddup2(&actions, spec, SPEC_FILE);
 	posix_spawn_file_actions_adddup2(&actions, report, REPORT_FILE);
+	posix_spawn_file_actions_adddup2(&actions, status, STATUS_FILE);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
@@ -335,13 +345,15 @@ static bool start_keeper(struct work_process *process, struct error *error)
 {
 	int ends[2] = { -1, -1 };
 	int spec = spec_file(&process->plan.spec);
-	int failed = spec < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
-	int report = failed ? -1 : fcntl(ends[1], F_DUPFD_CLOEXEC, FIRST_SPARE_FILE);
+	int status = above(keeper_status_lock(process->plan.spec.status_path));
+	int failed = spec < 0 || status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
+	int report = failed ? -1 : above(ends[1]);
 
 	if (!failed)
-		failed = report < 0 ? errno
-		                    : spawn_keeper(process->works->settings.keeper, spec, report);
-	for (int *fd = (int[]){ spec, report, ends[1], -2 }; *fd != -2; fd++)
+		failed = report < 0
+		             ? errno
+		             : spawn_keeper(process->works->settings.keeper, spec, report, status);
+	for (int *fd = (int[]){ spec, report, status, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);
 	if (failed) {

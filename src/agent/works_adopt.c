@@ -11,6 +11,18 @@
 #include "agent/works_local.h"
 #include "base/log.h"
 
+/* A keeper that has only just begun says who it is before it does anything else. */
+static void read_found(const char *path, struct keeper_status *status)
+{
+	enum { TRIES = 500, PAUSE_US = 10000 };
+
+	keeper_status_read(path, status);
+	for (int i = 0; i < TRIES && !status->kept && keeper_status_is_locked(path); i++) {
+		usleep(PAUSE_US);
+		keeper_status_read(path, status);
+	}
+}
+
 static void find_one(void *context, int64_t id)
 {
 	struct works *works = context;
@@ -19,7 +31,7 @@ static void find_one(void *context, int64_t id)
 		return;
 	struct work_process *process = works_add(works, id);
 	char *path = works_status_path(works, id);
-	keeper_status_read(path, &process->status);
+	read_found(path, &process->status);
 	free(path);
 	if (process_start((pid_t)process->status.keeper) != process->status.keeper_start)
 		process->status.keeper = 0;
@@ -51,7 +63,10 @@ struct found *works_found(struct works *works, int64_t *count)
 	struct found *found = memory_zero(works->count + 1, sizeof(*found));
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
-		bool alive = process->status.pid > 0 || cgroup_is_populated(&process->group);
+		/* A keeper without a process is about to start it: its prolog runs, say. */
+		bool begins = process->status.keeper > 0 && !process->status.exited;
+		bool alive =
+		    begins || process->status.pid > 0 || cgroup_is_populated(&process->group);
 		found[i] = (struct found){ .reservation_id = process->reservation_id,
 			                   .alive = alive,
 			                   .pid = process->status.pid,

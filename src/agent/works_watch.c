@@ -108,6 +108,9 @@ void works_look(struct works *works)
 	for (size_t i = 0; i < works->count; i++) {
 		struct work_process *process = works->list[i];
 		const char *path = process->plan.checkpoint_path;
+		/* Adopted before its keeper had started it. */
+		if (process->keeper_end && process->status.pid == 0 && !process->exited)
+			works_read_status(process);
 		if (!path || !process->started || process->exited)
 			continue;
 		int64_t mark = mark_of(path), before = process->checkpoint_mark;

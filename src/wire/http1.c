@@ -148,12 +148,14 @@ static void hangup(struct connection *connection)
 	if (http1->current)
 		forget_current(http1);
 	/* Whole answers are still sent, as the client may have closed only its side. */
-	bool is_lost = !http1->first;
+	bool is_lost = false;
 	for (struct exchange_state *state = http1->first; state; state = state->next)
-		is_lost = is_lost || state->has_begun || state->exchange.hangup_is_gone ||
-		          state->exchange.is_websocket;
+		is_lost = is_lost || (state->has_begun && !state->has_ended) ||
+		          state->exchange.hangup_is_gone || state->exchange.is_websocket;
 	if (is_lost)
 		connection_close(connection);
+	else if (!http1->first) /* answers that were given may not be sent yet */
+		connection_finish(connection);
 }
 
 static int64_t deadline_ms(const struct connection *connection)

@@ -61,7 +61,7 @@ def test_a_job_runs_in_its_image(cluster, image):
 
 
 def test_a_container_that_ignores_sigterm_is_gone_after_cancel(cluster, image, tmp_path):
-    cluster.agent()
+    agent = cluster.agent()
     marker = f"stubborn-{tmp_path.name}"
     # The name as a whole is in no command line but the one inside.
     script = f"trap '' TERM; m=stubborn; (setsid sh -c \"while :; do sleep 0.1; done #$m-{tmp_path.name}\" &); sleep 1000"
@@ -70,7 +70,7 @@ def test_a_container_that_ignores_sigterm_is_gone_after_cancel(cluster, image, t
     cluster.scheduler.delete(f"/api/v1/jobs/{job}")
     cluster.await_state(job, "cancelled")
     cluster.wait(lambda: not alive(marker))
-    cluster.wait(lambda: "gpu-scheduler" not in containers())
+    cluster.wait(lambda: agent.name not in containers())
 
 
 def containers():

@@ -43,6 +43,25 @@ def test_a_task_that_ends_while_no_agent_is_there_has_its_result(driver, agent, 
     assert driver.change("exited", 1)["exit_code"] == 9
 
 
+def test_a_task_that_was_about_to_start_when_its_agent_died_runs_once(driver, make_agent, tmp_path):
+    go, begun, ran = tmp_path / "go", tmp_path / "begun", tmp_path / "ran"
+    prolog = tmp_path / "prolog"
+    prolog.write_text(f"#!/bin/sh\ntouch {begun}; while [ ! -e {go} ]; do sleep 0.05; done\n")
+    prolog.chmod(0o755)
+    agent = make_agent(arguments=["--prolog", str(prolog)])
+    driver.snapshot(agent.name)
+    driver.start(agent.name, 1, [], payload={"script": f"echo ran >> {ran}; exit 7"})
+    wait_for(begun.exists)
+    agent.kill()
+    since = len(driver.seen)
+    agent.start()
+    assert driver.snapshot(agent.name, since)["running"] == [1]
+    go.touch()
+    assert driver.change("exited", 1, since=since)["exit_code"] == 7
+    driver.change("released", 1, since=since)
+    assert ran.read_text() == "ran\n"
+
+
 def test_many_tasks_survive_many_agents(driver, agent, tmp_path):
     for reservation in range(1, 9):
         script = f"sleep 3; exit {reservation}"

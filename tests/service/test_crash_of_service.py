@@ -15,7 +15,7 @@ from stub import Agent
 
 KILLS = int(os.environ.get("CRASH_KILLS", "30"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
-AGENT_DEATHS = float(os.environ.get("CRASH_AGENT_DEATHS", "0"))  # for each kill
+AGENT_DEATHS = float(os.environ.get("CRASH_AGENT_DEATHS", "0.3"))  # for each kill
 JOBS = "SELECT id, idempotency_key, state FROM jobs"
 
 
