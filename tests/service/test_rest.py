@@ -4,6 +4,7 @@ import base64
 import concurrent.futures
 import gzip
 import json
+import re
 
 import pytest
 
@@ -281,3 +282,30 @@ def test_a_page_of_another_origin_asks_first(start):
     got = service.get("/api/v1/jobs", headers={"Origin": "https://page.example"})
     assert got.headers["access-control-allow-origin"] == "https://page.example"
     assert service.get("/api/v1/jobs", headers={"Origin": "https://evil.example"}).status == 403
+
+
+def test_metrics_are_well_formed(service):
+    make_tenant(service, 'odd "name"\\ \n of a tenant')
+    families, seen = {}, set()
+    current = None
+    sample = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (\S+)$')
+    for line in service.get("/metrics").body.decode().splitlines():
+        if line.startswith("# HELP "):
+            current = line.split(" ", 3)[2]
+            assert current not in families, current
+            families[current] = None
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == current
+            assert kind in ("counter", "gauge", "histogram")
+            assert kind != "counter" or name.endswith("_total"), name
+            families[name] = kind
+        else:
+            match = sample.match(line)
+            assert match, line
+            name, labels, value = match.groups()
+            float(value)
+            base = re.sub("_(bucket|sum|count)$", "", name) if families[current] == "histogram" else name
+            assert base == current, line
+            assert (name, labels) not in seen, line
+            seen.add((name, labels))
