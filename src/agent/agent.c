@@ -51,9 +51,11 @@ static void apply(struct agent *agent, struct input input)
 static void keep(struct agent *agent)
 {
 	struct error error = { 0 };
+	bool written = false;
 
 	for (size_t i = 0; i < agent->outputs.count; i++) {
 		const struct output *output = &agent->outputs.at[i];
+		written = written || output->kind == OUTPUT_WRITE;
 		if (output->kind == OUTPUT_WRITE)
 			state_put(agent->state, output->key, output->data, output->size);
 		else if (output->kind == OUTPUT_ERASE)
@@ -62,7 +64,8 @@ static void keep(struct agent *agent)
 		         !state_set_lease(agent->state, output->until_ms))
 			panic("the lease cannot be written in %s", state_directory(agent->state));
 	}
-	if (!state_sync(agent->state, &error))
+	/* What is forgotten a little later was only kept for longer. */
+	if (written && !state_sync(agent->state, &error))
 		panic("%s", error.text);
 }
 

@@ -91,6 +91,7 @@ static void describe(const struct enrollment *enrollment, struct buffer *body)
 /* Nobody but its owner may read it, from the first byte on. */
 static bool write_token(const char *path, const char *token, struct error *error)
 {
+	INVARIANT(path);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool written =
 	    fd >= 0 && fchmod(fd, 0600) == 0 && dprintf(fd, "%s\n", token) > 0 && fsync(fd) == 0;

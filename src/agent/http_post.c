@@ -125,7 +125,7 @@ bool http_post(const struct http_post *post, int *status, struct buffer *answer,
 	write_request(post, &target, &request);
 	if (good && !talk(bio, &request, &page))
 		good = fail(error, &target);
-	const char *body = good ? strstr(page.data, "\r\n\r\n") : NULL;
+	const char *body = good && page.data ? strstr(page.data, "\r\n\r\n") : NULL;
 	if (good && (!body || sscanf(page.data, "HTTP/%*d.%*d %d", status) != 1))
 		good = error_set(error, ERROR_UNAVAILABLE, "%s does not answer as HTTP",
 		                 target.address);

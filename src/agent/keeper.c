@@ -42,7 +42,8 @@ struct keeper {
 	enum ending ending;
 };
 
-__attribute__((format(printf, 2, 3))) static void tell(int fd, const char *format, ...)
+/* False where nobody is there to be told. */
+__attribute__((format(printf, 2, 3))) static bool tell(int fd, const char *format, ...)
 {
 	char line[512];
 	va_list arguments;
@@ -52,9 +53,7 @@ __attribute__((format(printf, 2, 3))) static void tell(int fd, const char *forma
 	va_end(arguments);
 	size = size < (int)sizeof(line) - 2 ? size : (int)sizeof(line) - 2;
 	line[size] = '\n';
-	/* The agent may be gone; then the status has it. */
-	if (fd >= 0 && write(fd, line, (size_t)size + 1) < 0)
-		return;
+	return fd >= 0 && write(fd, line, (size_t)size + 1) == size + 1;
 }
 
 static void say(struct keeper *keeper, const char *text)
@@ -120,17 +119,20 @@ static void watch_signals(struct keeper *keeper)
 	signal(SIGTERM, SIG_IGN);
 }
 
+/* The agent makes a result last as soon as it has it; where there is none, that is done here. */
 static void write_down_end(struct keeper *keeper)
 {
 	int64_t peak_bytes = cgroup_peak_bytes(&keeper->spec.group);
+	bool told = false;
 
 	if (keeper->leased_out) {
 		tell(keeper->status, "ended lease");
 	} else {
 		tell(keeper->status, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
-		tell(keeper->report, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
+		told = tell(keeper->report, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
 	}
-	fdatasync(keeper->status);
+	if (!told)
+		fdatasync(keeper->status);
 }
 
 /* Takes all children that ended: the first process, and those that it left to us. */

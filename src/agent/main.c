@@ -56,13 +56,12 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc >= 2 && strcmp(argv[1], "enroll") == 0)
 		return enroll_main(argc - 1, argv + 1);
-	switch (options_read(&options, argc, argv, &error)) {
-	case OPTIONS_RUN:
-		return run(&options);
-	case OPTIONS_SHOWN:
-		return 0;
-	default:
-		fail(&error);
-		return 2;
-	}
+	int status = 0;
+	enum options_result result = options_read(&options, argc, argv, &error);
+	if (result == OPTIONS_RUN)
+		status = run(&options);
+	else if (result == OPTIONS_WRONG)
+		status = fail(&error) + 1;
+	options_free(&options);
+	return status;
 }

@@ -336,6 +336,11 @@ enum options_result options_read(struct options *options, int argc, char **argv,
 	return place.told.help || place.told.version ? OPTIONS_SHOWN : OPTIONS_RUN;
 }
 
+void options_free(struct options *options)
+{
+	arena_free(&options->arena);
+}
+
 struct gpu_source *options_source(const struct options *options, struct error *error)
 {
 	struct error reason = { 0 };

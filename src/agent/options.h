@@ -23,6 +23,9 @@ enum options_result { OPTIONS_RUN, OPTIONS_SHOWN /* help or version */, OPTIONS_
 enum options_result options_read(struct options *options, int argc, char **argv,
                                  struct error *error);
 
+/* Everything that points into them is invalid afterwards. */
+void options_free(struct options *options);
+
 /* The GPUs that the options ask for: simulated, none, or what there is. NULL with a reason. */
 struct gpu_source *options_source(const struct options *options, struct error *error);
 

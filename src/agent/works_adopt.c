@@ -64,7 +64,8 @@ struct found *works_found(struct works *works, int64_t *count)
 	for (size_t i = 0; i < works->count; i++) {
 		const struct work_process *process = works->list[i];
 		/* A keeper without a process is about to start it: its prolog runs, say. */
-		bool begins = process->status.keeper > 0 && !process->status.exited;
+		bool begins =
+		    process->status.keeper > 0 && !process->status.exited && !process->status.ended;
 		bool alive =
 		    begins || process->status.pid > 0 || cgroup_is_populated(&process->group);
 		found[i] = (struct found){ .reservation_id = process->reservation_id,

@@ -12,6 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KIND = os.environ.get("BUILD_KIND", "release")
 
 
+def program():
+    """The agent under test: bin/'s, or that of the build that BUILD_KIND names."""
+    if KIND == "release":
+        return ROOT / "bin" / "gpu-agent"
+    return ROOT / "build" / KIND / "src" / "agent" / "gpu-agent"
+
+
 class Driver:
     """scheduler_driver; `seen` has what nodes told it, in order."""
 
@@ -112,7 +119,7 @@ class Agent:
         self.log = open(f"{self.state}.log", "a")
         self.process = subprocess.Popen(
             [
-                ROOT / "bin" / "gpu-agent",
+                program(),
                 "--scheduler",
                 f"127.0.0.1:{self.port}",
                 "--name",

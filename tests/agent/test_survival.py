@@ -118,7 +118,7 @@ def test_a_task_stops_with_its_lease_although_the_agent_is_dead(make_agent):
         wait_for(lambda: not is_alive(pid), 5)
         since = len(driver.seen)
         agent.start()
-        assert driver.snapshot(agent.name, since)["running"] == []
+        driver.wait(lambda m: m["kind"] == "snapshot" and m["running"] == [], since)
         assert not any(m.get("change") == "exited" for m in driver.seen)
     finally:
         driver.stop()
