@@ -4,13 +4,6 @@ import json
 
 import pytest
 
-from conftest import Program
-
-
-@pytest.fixture
-def gpu_sim():
-    return Program("gpu-sim")
-
 
 def test_chaos_counts_seeds_and_what_happened(gpu_sim):
     result = gpu_sim("chaos", "--seed", 3, "--seeds", 4, "--steps", 3000, "--json")
