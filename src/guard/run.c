@@ -199,8 +199,15 @@ static void pass_on(int signal_number)
 /* Runs the command; its exit status, as a shell would give it. */
 static int run(char **command, const char *segment, const char *library)
 {
+	sigset_t passed_on, before;
+	sigemptyset(&passed_on);
+	sigaddset(&passed_on, SIGTERM);
+	sigaddset(&passed_on, SIGHUP);
+	/* What comes before there is someone to pass it on to waits. */
+	sigprocmask(SIG_BLOCK, &passed_on, &before);
 	child = fork();
 	if (child == 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		if (set_environment(segment, library))
 			execvp(command[0], command);
 		fprintf(stderr, "gpu-guard-run: %s: %s\n", command[0], strerror(errno));
@@ -215,6 +222,7 @@ static int run(char **command, const char *segment, const char *library)
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGTERM, pass_on);
 	signal(SIGHUP, pass_on);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	int status;
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
