@@ -34,6 +34,7 @@ static bool number(struct job_reader *reader, int digits, int64_t least, int64_t
                    int64_t *value)
 {
 	int64_t scale = 1;
+	*value = 0;
 	for (int i = 0; i < digits; i++)
 		scale *= 10;
 	bool is_number = json_scan_kind(reader->scan) == JSON_KIND_NUMBER;
