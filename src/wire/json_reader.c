@@ -59,6 +59,11 @@ json_t *json_read(struct text text, const struct json_limits *limits, struct err
 		error_set(error, ERROR_INVALID, "there is no JSON, only an empty body");
 		return NULL;
 	}
+	/* jansson takes one behind a number for nothing. */
+	if (memchr(text.data, '\0', text.size)) {
+		error_set(error, ERROR_INVALID, "the JSON has a NUL byte in it");
+		return NULL;
+	}
 	if (!measure(text, limits, error))
 		return NULL;
 	json_error_t reason;

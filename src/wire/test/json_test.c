@@ -128,6 +128,9 @@ static void what_is_not_strict_json_is_refused(void **state)
 		assert_null(json_read(text_of(bad[i]), NULL, &error));
 		assert_int_equal(error.code, ERROR_INVALID);
 	}
+	struct error error = { 0 };
+	assert_null(json_read(TEXT("[90\0]"), NULL, &error));
+	assert_int_equal(error.code, ERROR_INVALID);
 }
 
 static void depth_is_bounded_before_anything_is_built(void **state)
