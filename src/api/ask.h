@@ -7,13 +7,6 @@
 #include "store/store.h"
 #include "wire/loop.h"
 
-/* What the service itself keeps in the store beside the core's records: API tokens, the
- * audit log, notifications that were not delivered yet. A text under a kind and a key. */
-struct keep {
-	const char *kind, *key;
-	const char *value; /* NULL: forget it */
-};
-
 /* One of three:
  * - a command for the core (`has_command`), or only things to keep: answered when all of
  *   it is durable, or refused and nothing changed;
@@ -28,7 +21,7 @@ struct ask {
 	struct arena arena;
 	struct command command; /* its time is filled in by the desk */
 	bool has_command;
-	const struct keep *keeps; /* written in the same transaction as the command's effects */
+	const struct kept *keeps; /* written in the same transaction as the command's effects */
 	size_t keep_count;
 	/* While the store cannot commit: waits for it, however long. Others are answered
 	 * ERROR_UNAVAILABLE at once. For what must not be lost: facts from nodes. */

@@ -99,16 +99,16 @@ void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *
 	struct buffer json = { 0 };
 	int64_t number = audit->next;
 	size_t count = ask->keep_count;
-	struct keep *keeps = arena_alloc(&ask->arena, (count + 2) * sizeof(*keeps));
+	struct kept *keeps = arena_alloc(&ask->arena, (count + 2) * sizeof(*keeps));
 
 	write_entry(&json, number, entry);
 	if (count > 0)
 		memcpy(keeps, ask->keeps, count * sizeof(*keeps));
-	keeps[count++] = (struct keep){ "audit", key_of(&ask->arena, number),
+	keeps[count++] = (struct kept){ "audit", key_of(&ask->arena, number),
 		                        arena_string(&ask->arena, json.data) };
 	if (number - audit->most >= 1)
 		keeps[count++] =
-		    (struct keep){ "audit", key_of(&ask->arena, number - audit->most), NULL };
+		    (struct kept){ "audit", key_of(&ask->arena, number - audit->most), NULL };
 	ask->keeps = keeps;
 	ask->keep_count = count;
 	put(audit, number, json.data);

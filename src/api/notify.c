@@ -147,8 +147,8 @@ static void keep(struct notify *notify, int64_t number, const char *value)
 	}
 	ask->notify = notify;
 	snprintf(key, sizeof(key), "%018lld", (long long)number);
-	struct keep *one = arena_alloc(&ask->ask.arena, sizeof(*one));
-	*one = (struct keep){ "notify", arena_string(&ask->ask.arena, key),
+	struct kept *one = arena_alloc(&ask->ask.arena, sizeof(*one));
+	*one = (struct kept){ "notify", arena_string(&ask->ask.arena, key),
 		              arena_string(&ask->ask.arena, value) };
 	ask->ask.keeps = one;
 	ask->ask.keep_count = 1;

@@ -350,7 +350,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	return service;
 }
 
-void service_load_kept(struct service *service, const struct keep *keep)
+void service_load_kept(struct service *service, const struct kept *keep)
 {
 	struct error error;
 	if (!keep->value)

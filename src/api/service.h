@@ -25,7 +25,7 @@ struct service_settings {
 struct service *service_new(struct desk *desk, const struct service_settings *settings,
                             struct error *error);
 /* What was kept under a kind and a key is given back at the start, before the loop runs. */
-void service_load_kept(struct service *service, const struct keep *keep);
+void service_load_kept(struct service *service, const struct kept *keep);
 /* The desk leads: sessions begin. */
 void service_begin(struct service *service);
 /* What can change while it runs: rates, origins, keys, notifications. False: nothing did. */

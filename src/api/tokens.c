@@ -118,9 +118,9 @@ static void on_done(struct ask *ask)
 static void hand_in(struct token_change *change, const char *value, const char *action,
                     const struct identity *identity)
 {
-	struct keep *keep = arena_alloc(&change->ask.arena, sizeof(*keep));
+	struct kept *keep = arena_alloc(&change->ask.arena, sizeof(*keep));
 
-	*keep = (struct keep){ "token", change->token.id, value };
+	*keep = (struct kept){ "token", change->token.id, value };
 	change->ask.keeps = keep;
 	change->ask.keep_count = 1;
 	change->ask.done = on_done;

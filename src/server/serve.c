@@ -23,7 +23,7 @@ enum { FAILED_GRACE_MS = 500, OVERTIME_MS = 500 };
 /* Something that was kept, until the service can have it in the loop's thread. */
 struct remembered {
 	struct remembered *next;
-	struct keep keep;
+	struct kept keep;
 };
 
 /* All of it. `wanted` is read in the core's thread, so the mutex guards it; `kept` is

@@ -21,7 +21,7 @@
 enum { KEPT_MAX = 2000 };
 
 static struct {
-	struct keep kept[KEPT_MAX];
+	struct kept kept[KEPT_MAX];
 	size_t kept_count;
 	int making; /* that is not made yet */
 	struct loop *loop;
@@ -272,7 +272,7 @@ static void load_kept(void)
 {
 	struct error error = { 0 };
 	for (size_t i = 0; i < driver.kept_count; i++) {
-		const struct keep *keep = &driver.kept[i];
+		const struct kept *keep = &driver.kept[i];
 		if (strcmp(keep->kind, "token") == 0 &&
 		    !tokens_load(driver.tokens, keep->value, &error))
 			panic("%s", error.text);
@@ -313,7 +313,7 @@ static void on_kept(void *context, const struct kept *kept)
 	if (driver.kept_count == KEPT_MAX)
 		panic("more is kept than the driver can hold");
 	driver.kept[driver.kept_count++] =
-	    (struct keep){ memory_text(kept->kind), memory_text(kept->key),
+	    (struct kept){ memory_text(kept->kind), memory_text(kept->key),
 		           memory_text(kept->value) };
 }
 

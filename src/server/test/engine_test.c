@@ -126,7 +126,7 @@ static struct ask *next_ask(struct bench *bench)
 
 static void ask_tenant(struct bench *bench)
 {
-	static const struct keep keep = { "note", "a", "b" };
+	static const struct kept keep = { "note", "a", "b" };
 	struct ask *ask = next_ask(bench);
 	ask->has_command = true;
 	ask->keeps = &keep;
