@@ -234,6 +234,7 @@ def test_methods_and_paths_that_are_not_there(service):
     head = service.request("HEAD", "/api/v1/jobs")
     assert (head.status, head.body) == (200, b"")
     assert service.request("OPTIONS", "/api/v1/jobs").status == 204
+    assert service.request("FROBNICATE", "/api/v1/jobs").status == 501
 
 
 def test_submissions_at_once_get_ids_of_their_own(service):
