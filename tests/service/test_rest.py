@@ -286,7 +286,7 @@ def test_a_page_of_another_origin_asks_first(start):
 
 
 def test_metrics_are_well_formed(service):
-    make_tenant(service, 'odd "name"\\ \n of a tenant')
+    make_tenant(service, 'odd "name"\\ of a tenant')
     families, seen = {}, set()
     current = None
     sample = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (\S+)$')
