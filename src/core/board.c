@@ -74,7 +74,8 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	if ((candidates(scorer, slot / 64) >> (slot % 64) & 1) == 0)
 		return TOURNAMENT_NONE;
 	if (scorer->by_view && view->plain)
-		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
+		return growth_of_view(scorer->measure, sched->mix.version,
+		                      &scorer->search->shape->request, view);
 	return place_on_node(sched, scorer->search, sched->cluster.by_slot[slot], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
@@ -143,14 +144,19 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
 	if (board->shape != shape->number || board->mix != mix)
 		board_begin(board, shape->number, mix, boards->nodes);
+	enum policy policy = sched->config.policy;
+	bool measures = policy_measures(policy);
+	struct measure measure = { 0 };
+	if (measures)
+		measure = measure_of(&sched->mix, policy);
 	struct scorer scorer = {
 		.sched = sched,
 		.search = search,
 		.board = board,
 		.scope = place_scope(sched, search).sets,
 		.follows = !board->versions,
-		.by_view =
-		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
+		.measure = measure,
+		.by_view = measures && growth_sees(measure, shape),
 	};
 	return scorer;
 }

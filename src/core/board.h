@@ -4,7 +4,7 @@
 
 #include "base/bitset.h"
 #include "base/tournament.h"
-#include "core/place.h"
+#include "core/growth.h"
 
 /* The scores of one shape, of tasks that start now, by slot: TOURNAMENT_NONE where
  * the node does not fit, or where a promise counts on it: what fits beside a
@@ -42,6 +42,7 @@ struct scorer {
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
+	struct measure measure; /* where the policy measures waste */
 	bool by_view; /* the view of a node is enough to score it */
 };
 

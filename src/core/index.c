@@ -1,6 +1,8 @@
 /* index.c - what is free where, kept up to date as the books change */
 #include "core/index.h"
 
+#include "core/growth.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,7 +311,7 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
 	unsigned change = look(index, node, config);
 
 	index->touches++;
-	if ((change & CHANGE_SEEN) != 0 || config->policy != POLICY_FRAGMENT)
+	if ((change & CHANGE_SEEN) != 0 || !policy_measures(config->policy))
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;

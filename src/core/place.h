@@ -45,13 +45,7 @@ typedef int64_t policy_score(struct sched *sched, const struct search *search,
 int64_t place_pack(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice);
-
-/* Whether place_fragment's score of a shape can be told from the view of a node,
- * if that is `plain`; and the score of the best choice, TOURNAMENT_NONE if none
- * fits. Promises are left aside, and so are labels. */
-bool fragment_sees(const struct mix *mix, const struct shape *shape);
-int64_t fragment_score(const struct mix *mix, const struct request *request,
-                       struct node_view *view);
+int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice);
 
 /* Chooses the GPUs of one node for one task; false if it does not fit there. */
 bool place_on_node(struct sched *sched, const struct search *search, struct node *node,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const struct words policy_words = WORDS("fragment", "pack", "spread");
+const struct words policy_words = WORDS("fragment", "pack", "spread", "worth");
 const struct words node_state_words = WORDS("online", "unknown", "lost");
 const struct words gpu_kind_words = WORDS("none", "whole", "fraction", "memory", "uneven");
 const struct words closeness_words = WORDS("any", "nvlink", "node", "rack");
@@ -278,7 +278,7 @@ bool config_check(const struct config_record *config, struct error *error)
 {
 	if (!word_of(&policy_words, config->policy))
 		return error_set(error, ERROR_INVALID,
-		                 "policy is %d: set it to 0 (fragment), 1 (pack) or 2 (spread)",
+		                 "policy is %d: set it to 0 (fragment), 1 (pack), 2 (spread) or 3 (worth)",
 		                 config->policy);
 	if (!ranges_check(config, error))
 		return false;

@@ -80,7 +80,7 @@ struct request {
 /* How close together the GPUs of a job should be. */
 enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
 
-enum policy { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD };
+enum policy { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD, POLICY_WORTH };
 
 enum job_state {
 	JOB_PENDING,   /* in the queue, or held, or waiting for other jobs */

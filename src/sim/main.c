@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/demo.h"
+#include "sim/pack_command.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
 
@@ -22,6 +23,10 @@ static const struct subcommand subcommands[] = {
 	  scenario_main },
 	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
 	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
+	{ "pack",
+	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1] [--rejections]\n"
+	  "               [--json] [--plot SVG]",
+	  "fill a cluster with the pods of a trace", pack_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };

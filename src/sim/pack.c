@@ -1,0 +1,326 @@
+/* pack.c - the packing protocol: pods arrive one by one until more was asked for than there is */
+#include "sim/pack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "core/sched.h"
+
+#define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */
+#define GPU_MIB INT64_C(32000)          /* a multiple of 1000, so that fractions are exact */
+#define PASS_UNITS INT64_C(1000)
+
+const struct pack_policy pack_policies[] = {
+	{ "random", "any node that fits", POLICY_PACK, true },
+	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, false },
+	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, false },
+	{ "fragment", "least growth of fragmentation", POLICY_FRAGMENT, false },
+	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH, false },
+};
+const int pack_policy_count = sizeof(pack_policies) / sizeof(pack_policies[0]);
+
+const struct pack_policy *pack_policy(const char *name)
+{
+	for (int i = 0; i < pack_policy_count; i++)
+		if (strcmp(pack_policies[i].name, name) == 0)
+			return &pack_policies[i];
+	return NULL;
+}
+
+/* What `random` knows of a node, from what was started there. */
+struct pack_node {
+	int64_t first_gpu_id; /* the others follow */
+	int64_t cpu_milli, memory_mib;
+	int64_t free_milli[GPUS_PER_NODE_MAX];
+};
+
+struct pack {
+	const struct openb *openb;
+	const struct pack_policy *policy;
+	struct sched *sched;
+	struct effects effects;
+	struct pack_node *nodes; /* by place in the list */
+	int64_t tenant_id;
+	uint64_t random;
+};
+
+static bool send(struct pack *pack, const struct command *command, struct error *error)
+{
+	effects_clear(&pack->effects);
+	return sched_apply(pack->sched, command, &pack->effects, error);
+}
+
+/* Everything that fits is admitted, and nobody is stopped or moved for another. */
+static bool configure(struct pack *pack, struct error *error)
+{
+	struct command command = { .kind = COMMAND_CONFIGURE, .now_ms = BEGIN_MS };
+	command.configure = config_default();
+	command.configure.policy = pack->policy->policy;
+	command.configure.enable_preemption = false;
+	command.configure.enable_consolidation = false;
+	command.configure.enable_backfill = false;
+	command.configure.promise_jobs = 0;
+	return send(pack, &command, error);
+}
+
+static bool put_tenant(struct pack *pack, struct error *error)
+{
+	struct command command = { .kind = COMMAND_PUT_TENANT, .now_ms = BEGIN_MS };
+	command.tenant = (struct tenant_record){
+		.name = "trace",
+		.limit_gpu = UNLIMITED,
+		.limit_cpu = UNLIMITED,
+		.limit_host = UNLIMITED,
+		.limit_gpu_memory = UNLIMITED,
+		.limit_jobs = UNLIMITED,
+		.quota_gpu = UNLIMITED,
+		.quota_cpu = UNLIMITED,
+		.quota_host = UNLIMITED,
+		.weight = 1000,
+		.max_preemptions = UNLIMITED,
+		.queue_max = UNLIMITED,
+		.budget_per_month = UNLIMITED,
+	};
+	bool fine = send(pack, &command, error);
+	pack->tenant_id = pack->effects.reply_id;
+	return fine;
+}
+
+/* "node=NAME", which a job that must go there asks for. */
+static void label_of(const struct openb_node *node, char *label, size_t size)
+{
+	snprintf(label, size, "node=%s", node->name);
+}
+
+static void begin_node(struct pack_node *node, const struct openb_node *is, int64_t first_gpu_id)
+{
+	*node = (struct pack_node){ first_gpu_id, is->cpu_milli, is->memory_mib, { 0 } };
+	for (int64_t g = 0; g < is->gpu_count; g++)
+		node->free_milli[g] = WHOLE_GPU;
+}
+
+static bool report_node(struct pack *pack, size_t number, struct error *error)
+{
+	const struct openb_node *node = &pack->openb->nodes[number];
+	struct device devices[GPUS_PER_NODE_MAX];
+	char uuids[GPUS_PER_NODE_MAX][32], label[256];
+
+	label_of(node, label, sizeof(label));
+	begin_node(&pack->nodes[number], node, sched_meta(pack->sched)->last_gpu_id + 1);
+	for (int64_t i = 0; i < node->gpu_count; i++) {
+		snprintf(uuids[i], sizeof(uuids[i]), "GPU-%zu-%" PRId64, number, i);
+		devices[i] = (struct device){ .uuid = uuids[i],
+			                      .model = node->model,
+			                      .mig_parent = "",
+			                      .place = i,
+			                      .capacity_mib = GPU_MIB,
+			                      .healthy = true };
+	}
+	struct command command = { .kind = COMMAND_NODE_REPORT, .now_ms = BEGIN_MS };
+	command.report = (struct node_report_command){
+		.name = node->name,
+		.boot = "1",
+		.zone = "",
+		.rack = "",
+		.labels = label,
+		.cpu_milli = node->cpu_milli,
+		.host_bytes = node->memory_mib << 20,
+		.devices = devices,
+		.device_count = node->gpu_count,
+		.snapshot = true,
+	};
+	return send(pack, &command, error);
+}
+
+static bool begin(struct pack *pack, struct error *error)
+{
+	const struct command start = { .kind = COMMAND_START, .now_ms = BEGIN_MS };
+
+	pack->sched = sched_new();
+	pack->nodes = memory_alloc(pack->openb->node_count * sizeof(*pack->nodes));
+	if (!send(pack, &start, error) || !configure(pack, error) || !put_tenant(pack, error))
+		return false;
+	for (size_t i = 0; i < pack->openb->node_count; i++)
+		if (!report_node(pack, i, error))
+			return false;
+	return true;
+}
+
+static bool lists_model(const char *models, const char *model)
+{
+	size_t size = strlen(model);
+
+	for (const char *at = models; *at; at += strcspn(at, "|"), at += *at == '|')
+		if (strcspn(at, "|") == size && memcmp(at, model, size) == 0)
+			return true;
+	return *models == '\0';
+}
+
+static bool node_fits(const struct pack *pack, size_t number, const struct openb_kind *kind)
+{
+	const struct openb_node *is = &pack->openb->nodes[number];
+	const struct pack_node *has = &pack->nodes[number];
+	int64_t fitting = 0;
+
+	for (int64_t g = 0; g < is->gpu_count; g++)
+		fitting += has->free_milli[g] >= kind->gpu_milli;
+	return has->cpu_milli >= kind->cpu_milli && has->memory_mib >= kind->memory_mib &&
+	       fitting >= kind->gpu_count && lists_model(kind->models, is->model);
+}
+
+/* A node that fits, each as likely as the other; -1: none does. */
+static int64_t draw_node(struct pack *pack, const struct openb_kind *kind)
+{
+	uint64_t fitting = 0;
+	int64_t drawn = -1;
+
+	for (size_t i = 0; i < pack->openb->node_count; i++)
+		if (node_fits(pack, i, kind) && random_below(&pack->random, ++fitting) == 0)
+			drawn = (int64_t)i;
+	return drawn;
+}
+
+/* Follows an order on the drawn node, whose GPUs the core has chosen. */
+static void follow_order(struct pack *pack, int64_t drawn, const struct openb_kind *kind,
+                         const struct task_order *order)
+{
+	struct pack_node *node = &pack->nodes[drawn];
+
+	node->cpu_milli -= kind->cpu_milli;
+	node->memory_mib -= kind->memory_mib;
+	for (int64_t i = 0; i < order->parts.count; i++) {
+		const int64_t *part = order->parts.at + i * PART_WIDTH;
+		node->free_milli[part[PART_GPU] - node->first_gpu_id] -= part[PART_SHARE];
+	}
+}
+
+static bool submit(struct pack *pack, const struct openb_kind *kind, const char *labels,
+                   struct error *error)
+{
+	struct command command = { .kind = COMMAND_SUBMIT, .now_ms = BEGIN_MS };
+	bool whole = kind->gpu_milli == WHOLE_GPU;
+	command.submit.job = (struct job_record){
+		.tenant_id = pack->tenant_id,
+		.name = "pod",
+		.payload = "",
+		.gpu_kind = kind->gpu_count == 0 ? GPU_NONE : whole ? GPU_WHOLE : GPU_FRACTION,
+		.gpu_count = (int32_t)kind->gpu_count,
+		.fraction = whole ? 0 : (int32_t)kind->gpu_milli,
+		.cpu_milli = kind->cpu_milli,
+		.host_bytes = kind->memory_mib << 20,
+		.tasks = 1,
+		.min_available = 1,
+		.gpu_models = kind->models,
+		.node_labels = labels,
+		.idempotency_key = "",
+	};
+	return send(pack, &command, error);
+}
+
+static const struct task_order *find_start(const struct pack *pack)
+{
+	for (size_t i = 0; i < pack->effects.count; i++)
+		if (pack->effects.at[i].kind == EFFECT_START)
+			return &pack->effects.at[i].order;
+	return NULL;
+}
+
+/* Lets the core decide, confirms what it starts and drops what it does not. */
+static bool decide(struct pack *pack, const struct openb_kind *kind, int64_t drawn, bool *started,
+                   struct error *error)
+{
+	int64_t job_id = pack->effects.reply_id;
+	struct command command = { .kind = COMMAND_PASS, .now_ms = BEGIN_MS, .units = PASS_UNITS };
+
+	if (!send(pack, &command, error))
+		return false;
+	const struct task_order *order = find_start(pack);
+	*started = order != NULL;
+	if (!order) {
+		command =
+		    (struct command){ .kind = COMMAND_CANCEL, .now_ms = BEGIN_MS, .id = job_id };
+		return send(pack, &command, error);
+	}
+	if (pack->policy->random)
+		follow_order(pack, drawn, kind, order);
+	command = (struct command){ .kind = COMMAND_TASK_STARTED, .now_ms = BEGIN_MS };
+	command.task.reservation_id = order->reservation_id;
+	command.task.message = "";
+	return send(pack, &command, error);
+}
+
+/* One pod: whether it was started. */
+static bool arrive(struct pack *pack, const struct openb_kind *kind, bool *started,
+                   struct error *error)
+{
+	char label[256] = "";
+	int64_t drawn = pack->policy->random ? draw_node(pack, kind) : -1;
+
+	*started = false;
+	if (pack->policy->random && drawn < 0)
+		return true;
+	if (drawn >= 0)
+		label_of(&pack->openb->nodes[drawn], label, sizeof(label));
+	return submit(pack, kind, label, error) && decide(pack, kind, drawn, started, error);
+}
+
+static void shuffle(int32_t *pods, size_t count, uint64_t *random)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t other = (size_t)random_below(random, i);
+		int32_t pod = pods[i - 1];
+		pods[i - 1] = pods[other];
+		pods[other] = pod;
+	}
+}
+
+static bool run(struct pack *pack, const int32_t *pods, uint64_t *random,
+                struct pack_result *result, void (*tick)(void *context, int percent), void *context,
+                struct error *error)
+{
+	const struct openb *openb = pack->openb;
+	int64_t asked = 0, allocated = 0;
+	int percent = 0;
+
+	for (size_t i = 0; percent < PACK_ARRIVED; i++) {
+		int32_t number = i < openb->pod_count
+		                     ? pods[i]
+		                     : openb->pods[random_below(random, openb->pod_count)];
+		const struct openb_kind *kind = &openb->kinds[number];
+		bool started;
+		if (!arrive(pack, kind, &started, error))
+			return false;
+		asked += openb_asks(kind);
+		allocated += started ? openb_asks(kind) : 0;
+		result->arrived[number]++;
+		result->rejected[number] += !started;
+		while (percent < PACK_ARRIVED && asked * 100 >= openb->gpu_milli * (percent + 1)) {
+			result->allocated[++percent] = allocated;
+			if (tick)
+				tick(context, percent);
+		}
+	}
+	return true;
+}
+
+bool pack_run(const struct openb *openb, const struct pack_policy *policy, uint64_t seed,
+              struct pack_result *result, void (*tick)(void *context, int percent), void *context,
+              struct error *error)
+{
+	uint64_t random = seed;
+	struct pack pack = { .openb = openb, .policy = policy, .random = ~seed };
+	int32_t *pods = memory_alloc(openb->pod_count * sizeof(*pods));
+
+	memcpy(pods, openb->pods, openb->pod_count * sizeof(*pods));
+	shuffle(pods, openb->pod_count, &random);
+	bool fine =
+	    begin(&pack, error) && run(&pack, pods, &random, result, tick, context, error);
+	free(pods);
+	free(pack.nodes);
+	effects_free(&pack.effects);
+	sched_free(pack.sched);
+	return fine;
+}
