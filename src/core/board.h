@@ -43,7 +43,7 @@ struct scorer {
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
 	struct measure measure; /* where the policy measures waste */
-	bool by_view; /* the view of a node is enough to score it */
+	bool by_view;           /* the view of a node is enough to score it */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the

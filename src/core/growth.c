@@ -25,9 +25,11 @@ static int64_t imbalance(int64_t cpu_free, int64_t cpu_total, int64_t gpu_free, 
 	return 1000 + gpu - cpu;
 }
 
-static int64_t combine(int64_t growth, int64_t imbalanced)
+/* A worth knows the CPU that is needed; fragmentation leaves many equals, and the
+ * node that keeps CPU for the GPUs it has left goes first. */
+static int64_t combine(struct measure measure, int64_t growth, int64_t imbalanced)
 {
-	return growth * 4096 + imbalanced;
+	return measure.worth ? growth : growth * 4096 + imbalanced;
 }
 
 /* Waste without the free GPUs themselves, of which a choice takes the same
@@ -67,8 +69,9 @@ int64_t growth_of_choice(struct measure measure, const struct search *search,
 	int64_t after = waste_of(measure, cpu_after, milli, node->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++)
 		gpu_free += milli[i];
-	return combine(after - before, imbalance(cpu_after, node->r.cpu_milli, gpu_free,
-	                                         (int64_t)node->gpu_count * WHOLE_GPU));
+	return combine(measure, after - before,
+	               imbalance(cpu_after, node->r.cpu_milli, gpu_free,
+	                         (int64_t)node->gpu_count * WHOLE_GPU));
 }
 
 bool growth_sees(struct measure measure, const struct shape *shape)
@@ -108,8 +111,9 @@ static void add(struct growth_sum *sum, int32_t milli, int times)
 static struct growth_sum sum_up(struct measure measure, const struct node_view *view,
                                 int64_t cpu_milli)
 {
-	struct growth_sum sum = { measure, cpu_milli, mix_sum_begin(measure.weights, cpu_milli),
-		                  { 0 } };
+	struct growth_sum sum = {
+		measure, cpu_milli, mix_sum_begin(measure.weights, cpu_milli), { 0 }
+	};
 
 	for (int i = 0; i < view->kind_count; i++)
 		add(&sum, view->kinds[i].free_milli, view->kinds[i].times);
@@ -134,7 +138,7 @@ static void look_with(struct measure measure, uint64_t version, struct node_view
 
 static int64_t score_of(const struct node_view *view, const struct growth_sum *after)
 {
-	return combine(waste_of_sum(after) - view->waste,
+	return combine(after->measure, waste_of_sum(after) - view->waste,
 	               imbalance(after->cpu_milli, view->cpu_total_milli, after->mix.total_milli,
 	                         (int64_t)view->gpu_count * WHOLE_GPU));
 }

@@ -17,8 +17,7 @@ static inline bool policy_measures(enum policy policy)
 	return policy == POLICY_FRAGMENT || policy == POLICY_WORTH;
 }
 
-/* The score of a choice: by how much the waste of its node grows; among equals,
- * the node that keeps CPU for the GPUs it has left goes first. */
+/* The score of a choice: by how much the waste of its node grows. */
 int64_t growth_of_choice(struct measure measure, const struct search *search,
                          const struct choice *choice);
 

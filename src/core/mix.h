@@ -59,7 +59,7 @@ void mix_init(struct mix *mix);
 void mix_free(struct mix *mix);
 
 /* A job arrived whose `tasks` tasks are of this kind. `number` is its id. Every
- * job counts until 256 tasks were seen, after that about one in sixteen, chosen
+ * job counts until 1024 tasks were seen, after that about one in sixteen, chosen
  * by the number, so that most submissions leave the record as it is. When a
  * quarter more was seen than last time the classes are derived anew: the kinds,
  * most frequent first. Fragmentation is by those that make up 95% of what

@@ -186,7 +186,7 @@ struct config_record config_default(void)
 {
 	return (struct config_record){
 		.id = 1,
-		.policy = POLICY_FRAGMENT,
+		.policy = POLICY_WORTH,
 		.enable_preemption = true,
 		.enable_gangs = true,
 		.enable_thermal = true,
@@ -277,9 +277,10 @@ static bool ranges_check(const struct config_record *config, struct error *error
 bool config_check(const struct config_record *config, struct error *error)
 {
 	if (!word_of(&policy_words, config->policy))
-		return error_set(error, ERROR_INVALID,
-		                 "policy is %d: set it to 0 (fragment), 1 (pack), 2 (spread) or 3 (worth)",
-		                 config->policy);
+		return error_set(
+		    error, ERROR_INVALID,
+		    "policy is %d: set it to 0 (fragment), 1 (pack), 2 (spread) or 3 (worth)",
+		    config->policy);
 	if (!ranges_check(config, error))
 		return false;
 	if (config->thermal_resume_c > config->thermal_threshold_c)

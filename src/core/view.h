@@ -9,7 +9,7 @@
 struct node_view {
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
 	int64_t cpu_now_milli, cpu_total_milli;
-	uint64_t mix; /* the version of the mix by which it has its waste; 0: none */
+	uint64_t mix;  /* the version of the mix by which it has its waste; 0: none */
 	int64_t waste; /* as it is, by the policy */
 	int32_t whole; /* GPUs that could be given whole */
 	int16_t gpu_count;

@@ -8,11 +8,11 @@
 #include "base/number.h"
 #include "core/mix.h"
 
-#define ROUNDS 8
-#define GPUS 2048    /* that are filled in thought, or fewer: */
-#define ASKED 8192   /* about so many parts are asked for in a round, at the most */
-#define OVERLOAD 13  /* tenths of what there is that is asked for */
-#define DOUBT 4      /* times that a rest was not seen, against those it was */
+#define ROUNDS 16
+#define GPUS 2048   /* that are filled in thought, or fewer: */
+#define ASKED 8192  /* about so many parts are asked for in a round, at the most */
+#define OVERLOAD 13 /* tenths of what there is that is asked for */
+#define DOUBT 1     /* times that a rest was used as guessed, against those it was seen */
 
 /* One part on one GPU, as kinds ask for it. */
 struct demand {
@@ -96,9 +96,8 @@ static void guess(struct worth *worth, struct rehearsal *rehearsal)
 		worth->cpu_milli[r] = (int32_t)cpu_milli;
 		worth->cpu_variance[r] = cpu_milli * cpu_milli / 4;
 	}
-	rehearsal->gpu_count =
-	    (int)max64(1, min64(GPUS, (int64_t)(milli * ASKED * 10 / OVERLOAD /
-	                                        ((int128)all * WHOLE_GPU))));
+	rehearsal->gpu_count = (int)max64(
+	    1, min64(GPUS, (int64_t)(milli * ASKED * 10 / OVERLOAD / ((int128)all * WHOLE_GPU))));
 }
 
 static void put(struct rehearsal *rehearsal, int32_t gpu, int32_t left)
@@ -202,8 +201,8 @@ static void learn(struct rehearsal *rehearsal, struct worth *worth, int halves)
 	for (size_t i = 0; i < rehearsal->moment_count; i++) {
 		const struct moment *moment = &rehearsal->moments[i];
 		struct outcome *outcome = &rehearsal->outcomes[moment->left];
-		int64_t cpu = min64(rehearsal->cpu_milli[moment->gpu] - moment->cpu_milli,
-		                    WORTH_CPU_MAX);
+		int64_t cpu =
+		    min64(rehearsal->cpu_milli[moment->gpu] - moment->cpu_milli, WORTH_CPU_MAX);
 		outcome->times++;
 		outcome->used_milli += moment->left - rehearsal->left[moment->gpu];
 		outcome->cpu_milli += cpu;

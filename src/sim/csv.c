@@ -97,8 +97,8 @@ int csv_column(const struct csv *csv, const char *name)
 bool csv_need(const struct csv *csv, const char *name, int *column, struct error *error)
 {
 	*column = csv_column(csv, name);
-	return *column >= 0 || error_set(error, ERROR_INVALID, "%s:1: there is no column '%s'",
-	                                 csv->name, name);
+	return *column >= 0 ||
+	       error_set(error, ERROR_INVALID, "%s:1: there is no column '%s'", csv->name, name);
 }
 
 /* Cuts the line at its commas. How many cells, CSV_COLUMNS_MAX + 1 for more. */
@@ -171,7 +171,8 @@ bool csv_number(const struct csv *csv, int column, int64_t least, int64_t most, 
                 struct error *error)
 {
 	const char *cell = csv->cells[column];
-	bool digits = *cell != '\0' && strlen(cell) <= 18 && strspn(cell, "0123456789") == strlen(cell);
+	bool digits =
+	    *cell != '\0' && strlen(cell) <= 18 && strspn(cell, "0123456789") == strlen(cell);
 	int64_t value = 0;
 
 	for (const char *at = cell; digits && *at; at++)

@@ -111,8 +111,7 @@ static bool read_kind(struct openb_kind *kind, const struct csv *csv, const int 
 		return false;
 	if (kind->gpu_count > 1 && kind->gpu_milli != WHOLE_GPU)
 		return error_set(error, ERROR_INVALID,
-		                 "%s:%" PRId64
-		                 ": asks for %" PRId64
+		                 "%s:%" PRId64 ": asks for %" PRId64
 		                 " thousandths of each of %" PRId64
 		                 " GPUs; only one GPU can be asked for in part",
 		                 csv->name, csv->line, kind->gpu_milli, kind->gpu_count);

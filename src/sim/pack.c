@@ -206,7 +206,9 @@ static bool submit(struct pack *pack, const struct openb_kind *kind, const char 
 		.tenant_id = pack->tenant_id,
 		.name = "pod",
 		.payload = "",
-		.gpu_kind = kind->gpu_count == 0 ? GPU_NONE : whole ? GPU_WHOLE : GPU_FRACTION,
+		.gpu_kind = kind->gpu_count == 0 ? GPU_NONE
+		            : whole              ? GPU_WHOLE
+		                                 : GPU_FRACTION,
 		.gpu_count = (int32_t)kind->gpu_count,
 		.fraction = whole ? 0 : (int32_t)kind->gpu_milli,
 		.cpu_milli = kind->cpu_milli,
@@ -316,8 +318,7 @@ bool pack_run(const struct openb *openb, const struct pack_policy *policy, uint6
 
 	memcpy(pods, openb->pods, openb->pod_count * sizeof(*pods));
 	shuffle(pods, openb->pod_count, &random);
-	bool fine =
-	    begin(&pack, error) && run(&pack, pods, &random, result, tick, context, error);
+	bool fine = begin(&pack, error) && run(&pack, pods, &random, result, tick, context, error);
 	free(pods);
 	free(pack.nodes);
 	effects_free(&pack.effects);

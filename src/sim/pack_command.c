@@ -173,10 +173,9 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	}
 	summary->at_100 = summary->percent[100];
 	summary->at_130 = summary->percent[PACK_ARRIVED];
-	double variance =
-	    study->seed_count > 1
-	        ? (squares - seeds * summary->at_130 * summary->at_130) / (seeds - 1)
-	        : 0;
+	double variance = study->seed_count > 1
+	                      ? (squares - seeds * summary->at_130 * summary->at_130) / (seeds - 1)
+	                      : 0;
 	summary->sd_at_130 = sqrt(fmax(variance, 0));
 	summary->seconds = seconds_now() - began;
 	return true;
@@ -237,7 +236,8 @@ static void print_rejections(const struct study *study)
 	double seeds = (double)study->seed_count;
 
 	printf("\nPods rejected up to 130 %% arrived, by the GPUs that they ask for (mean of the "
-	       "seeds)\n\n%6s %10s", "GPUs", "arrived");
+	       "seeds)\n\n%6s %10s",
+	       "GPUs", "arrived");
 	for (int p = 0; p < study->count; p++)
 		printf(" %10s", study->summaries[p].policy->name);
 	for (int64_t size = next_size(openb, -1); size >= 0; size = next_size(openb, size)) {

@@ -10,8 +10,8 @@
 enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 150, TOP = 46, BOTTOM = 56, LINE = 20 };
 
 /* Told apart by most eyes, whatever colours they see. */
-static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
-	                               "#56b4e9", "#999999", "#000000" };
+static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+	                               "#e69f00", "#56b4e9", "#999999", "#000000" };
 enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
 static void print_text(struct buffer *buffer, const char *text)
