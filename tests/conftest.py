@@ -28,3 +28,8 @@ class Program:
 @pytest.fixture
 def gpu_cli():
     return Program("gpu-cli")
+
+
+@pytest.fixture
+def gpu_sim():
+    return Program("gpu-sim")
