@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "sim/pack.h"
-#include "sim/plot.h"
+#include "sim/chart.h"
 #include "sim/progress.h"
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, SEEDS_MAX = 1000, POLICIES_MAX = 8 };
@@ -187,7 +187,7 @@ static void print_table(const struct study *study)
 	       " seeds; allocated GPUs in %% of the cluster's\n\n",
 	       study->openb.node_count, study->openb.gpu_milli / WHOLE_GPU, study->openb.pod_count,
 	       study->seed_count);
-	printf("%-10s %12s %12s %8s %16s %9s\n", "policy", "at 100 %", "at 130 %", "sd",
+	printf("%-10s %12s %12s %8s %15s %9s\n", "policy", "at 100 %", "at 130 %", "sd",
 	       "lowest-highest", "seconds");
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
@@ -263,7 +263,7 @@ static bool write_plot(const struct study *study, struct error *error)
 
 	for (int p = 0; p <= PACK_ARRIVED; p++)
 		x[p] = p;
-	struct plot plot = { .title = "GPUs allocated as pods arrive",
+	struct chart chart = { .title = "GPUs allocated as pods arrive",
 		             .x_label = "asked for, % of the cluster's GPUs",
 		             .y_label = "allocated, % of the cluster's GPUs",
 		             .x_from = 70,
@@ -271,12 +271,12 @@ static bool write_plot(const struct study *study, struct error *error)
 		             .y_to = 100 };
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
-		plot.series[plot.series_count++] =
-		    (struct plot_series){ at->policy->name, x, at->percent, PACK_ARRIVED + 1 };
-		lowest = fmin(lowest, at->percent[(int)plot.x_from]);
+		chart.series[chart.series_count++] =
+		    (struct chart_series){ at->policy->name, x, at->percent, PACK_ARRIVED + 1 };
+		lowest = fmin(lowest, at->percent[(int)chart.x_from]);
 	}
-	plot.y_from = floor(lowest / 5) * 5;
-	return plot_write(&plot, study->options.plot, error);
+	chart.y_from = floor(lowest / 5) * 5;
+	return chart_write(&chart, study->options.plot, error);
 }
 
 static int complain(const struct error *error, int status)

@@ -1,5 +1,5 @@
-/* plot.c - lines over an axis, as an SVG file */
-#include "sim/plot.h"
+/* chart.c - lines over an axis, as an SVG file */
+#include "sim/chart.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,15 +26,15 @@ static void print_text(struct buffer *buffer, const char *text)
 	}
 }
 
-static double x_of(const struct plot *plot, double x)
+static double x_of(const struct chart *chart, double x)
 {
-	return LEFT + (x - plot->x_from) / (plot->x_to - plot->x_from) * (WIDTH - LEFT - RIGHT);
+	return LEFT + (x - chart->x_from) / (chart->x_to - chart->x_from) * (WIDTH - LEFT - RIGHT);
 }
 
-static double y_of(const struct plot *plot, double y)
+static double y_of(const struct chart *chart, double y)
 {
 	return HEIGHT - BOTTOM -
-	       (y - plot->y_from) / (plot->y_to - plot->y_from) * (HEIGHT - TOP - BOTTOM);
+	       (y - chart->y_from) / (chart->y_to - chart->y_from) * (HEIGHT - TOP - BOTTOM);
 }
 
 /* A round distance that gives five to ten lines: 1, 2 or 5 times a power of ten. */
@@ -63,48 +63,48 @@ static void print_line(struct buffer *buffer, double x1, double y1, double x2, d
 	             x1, y1, x2, y2);
 }
 
-static void print_axes(const struct plot *plot, struct buffer *buffer)
+static void print_axes(const struct chart *chart, struct buffer *buffer)
 {
-	double x_step = step_of(plot->x_to - plot->x_from);
-	double y_step = step_of(plot->y_to - plot->y_from);
+	double x_step = step_of(chart->x_to - chart->x_from);
+	double y_step = step_of(chart->y_to - chart->y_from);
 	char text[32];
 
-	for (int i = 0; plot->x_from + i * x_step <= plot->x_to + x_step / 1000; i++) {
-		double x = plot->x_from + i * x_step;
+	for (int i = 0; chart->x_from + i * x_step <= chart->x_to + x_step / 1000; i++) {
+		double x = chart->x_from + i * x_step;
 		snprintf(text, sizeof(text), "%g", x);
-		print_line(buffer, x_of(plot, x), TOP, x_of(plot, x), HEIGHT - BOTTOM);
-		print_label(buffer, x_of(plot, x), HEIGHT - BOTTOM + LINE, "middle", text);
+		print_line(buffer, x_of(chart, x), TOP, x_of(chart, x), HEIGHT - BOTTOM);
+		print_label(buffer, x_of(chart, x), HEIGHT - BOTTOM + LINE, "middle", text);
 	}
-	for (int i = 0; plot->y_from + i * y_step <= plot->y_to + y_step / 1000; i++) {
-		double y = plot->y_from + i * y_step;
+	for (int i = 0; chart->y_from + i * y_step <= chart->y_to + y_step / 1000; i++) {
+		double y = chart->y_from + i * y_step;
 		snprintf(text, sizeof(text), "%g", y);
-		print_line(buffer, LEFT, y_of(plot, y), WIDTH - RIGHT, y_of(plot, y));
-		print_label(buffer, LEFT - 8, y_of(plot, y) + 4, "end", text);
+		print_line(buffer, LEFT, y_of(chart, y), WIDTH - RIGHT, y_of(chart, y));
+		print_label(buffer, LEFT - 8, y_of(chart, y) + 4, "end", text);
 	}
-	print_label(buffer, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12, "middle", plot->x_label);
+	print_label(buffer, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12, "middle", chart->x_label);
 	buffer_print(buffer, "<g transform=\"translate(18 %.1f) rotate(-90)\">",
 	             (TOP + HEIGHT - BOTTOM) / 2.0);
-	print_label(buffer, 0, 0, "middle", plot->y_label);
+	print_label(buffer, 0, 0, "middle", chart->y_label);
 	buffer_text(buffer, "</g>\n");
 }
 
-static bool is_shown(const struct plot *plot, double x, double y)
+static bool is_shown(const struct chart *chart, double x, double y)
 {
-	return x >= plot->x_from && x <= plot->x_to && y >= plot->y_from && y <= plot->y_to;
+	return x >= chart->x_from && x <= chart->x_to && y >= chart->y_from && y <= chart->y_to;
 }
 
-static void print_series(const struct plot *plot, int number, struct buffer *buffer)
+static void print_series(const struct chart *chart, int number, struct buffer *buffer)
 {
-	const struct plot_series *series = &plot->series[number];
+	const struct chart_series *series = &chart->series[number];
 	const char *colour = colours[number % COLOURS];
 	double y = TOP + 12 + (double)number * LINE;
 
 	buffer_print(buffer, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
 	             colour);
 	for (int i = 0; i < series->count; i++)
-		if (is_shown(plot, series->x[i], series->y[i]))
-			buffer_print(buffer, "%.1f,%.1f ", x_of(plot, series->x[i]),
-			             y_of(plot, series->y[i]));
+		if (is_shown(chart, series->x[i], series->y[i]))
+			buffer_print(buffer, "%.1f,%.1f ", x_of(chart, series->x[i]),
+			             y_of(chart, series->y[i]));
 	buffer_text(buffer, "\"/>\n");
 	buffer_print(buffer,
 	             "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
@@ -113,24 +113,24 @@ static void print_series(const struct plot *plot, int number, struct buffer *buf
 	print_label(buffer, WIDTH - RIGHT + 46, y, "start", series->name);
 }
 
-void plot_print(const struct plot *plot, struct buffer *buffer)
+void chart_print(const struct chart *chart, struct buffer *buffer)
 {
-	INVARIANT(plot->x_from < plot->x_to && plot->y_from < plot->y_to);
-	INVARIANT(plot->series_count <= PLOT_SERIES_MAX);
+	INVARIANT(chart->x_from < chart->x_to && chart->y_from < chart->y_to);
+	INVARIANT(chart->series_count <= CHART_SERIES_MAX);
 	buffer_print(buffer,
 	             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
 	             "font-family=\"sans-serif\" font-size=\"13\" fill=\"#777\">\n",
 	             WIDTH, HEIGHT);
 	buffer_text(buffer, "<g font-size=\"16\">");
-	print_label(buffer, LEFT, TOP - 18, "start", plot->title);
+	print_label(buffer, LEFT, TOP - 18, "start", chart->title);
 	buffer_text(buffer, "</g>\n");
-	print_axes(plot, buffer);
-	for (int i = 0; i < plot->series_count; i++)
-		print_series(plot, i, buffer);
+	print_axes(chart, buffer);
+	for (int i = 0; i < chart->series_count; i++)
+		print_series(chart, i, buffer);
 	buffer_text(buffer, "</svg>\n");
 }
 
-bool plot_write(const struct plot *plot, const char *path, struct error *error)
+bool chart_write(const struct chart *chart, const char *path, struct error *error)
 {
 	struct buffer buffer = { 0 };
 	FILE *file = fopen(path, "wb");
@@ -138,7 +138,7 @@ bool plot_write(const struct plot *plot, const char *path, struct error *error)
 	if (!file)
 		return error_set(error, ERROR_INVALID, "%s: cannot be written: %s", path,
 		                 strerror(errno));
-	plot_print(plot, &buffer);
+	chart_print(chart, &buffer);
 	bool fine = fwrite(buffer.data, 1, buffer.size, file) == buffer.size;
 	fine = fclose(file) == 0 && fine;
 	buffer_free(&buffer);
