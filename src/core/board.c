@@ -144,7 +144,7 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
 	if (board->shape != shape->number || board->mix != mix)
 		board_begin(board, shape->number, mix, boards->nodes);
-	enum policy policy = sched->config.policy;
+	enum policy policy = (enum policy)sched->config.policy;
 	bool measures = policy_measures(policy);
 	struct measure measure = { 0 };
 	if (measures)
@@ -191,6 +191,7 @@ bool board_has_fit(struct sched *sched, const struct search *search)
 		if (!is_out_of_date(&scorer, slot))
 			return true;
 		renew(&scorer, slot);
+		bitset_assign(&board->promised, slot, bitset_has(&sched->index.promised, slot));
 		if (board->scores.score[slot] != TOURNAMENT_NONE)
 			return true;
 	}

@@ -15,23 +15,6 @@ struct measure measure_of(struct mix *mix, enum policy policy)
 	                              : (struct measure){ &mix->weights, NULL };
 }
 
-/* Thousandths by which the node's free CPU and free GPU, as parts of what it
- * has, are apart: a node out of balance strands one of them. */
-static int64_t imbalance(int64_t cpu_free, int64_t cpu_total, int64_t gpu_free, int64_t gpu_total)
-{
-	int64_t cpu = cpu_total > 0 ? cpu_free * 1000 / cpu_total : 1000;
-	int64_t gpu = gpu_total > 0 ? gpu_free * 1000 / gpu_total : 0;
-
-	return 1000 + gpu - cpu;
-}
-
-/* A worth knows the CPU that is needed; fragmentation leaves many equals, and the
- * node that keeps CPU for the GPUs it has left goes first. */
-static int64_t combine(struct measure measure, int64_t growth, int64_t imbalanced)
-{
-	return measure.worth ? growth : growth * 4096 + imbalanced;
-}
-
 /* Waste without the free GPUs themselves, of which a choice takes the same
  * wherever it goes. */
 static int64_t waste(int64_t fragmentation, const struct worth_sum *worth, int64_t cpu_milli)
@@ -56,8 +39,7 @@ int64_t growth_of_choice(struct measure measure, const struct search *search,
 {
 	const struct node *node = choice->node;
 	int32_t milli[GPUS_PER_NODE_MAX];
-	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli), gpu_free = 0;
-	int64_t cpu_after = cpu - search->shape->request.cpu_milli;
+	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli);
 
 	for (int i = 0; i < node->gpu_count; i++)
 		milli[i] = gpu_free_milli(node->gpus[i]);
@@ -66,12 +48,8 @@ int64_t growth_of_choice(struct measure measure, const struct search *search,
 		for (int j = 0; j < node->gpu_count; j++)
 			if (node->gpus[j] == choice->parts[i].gpu)
 				milli[j] = (int32_t)max64(milli[j] - choice->parts[i].share, 0);
-	int64_t after = waste_of(measure, cpu_after, milli, node->gpu_count);
-	for (int i = 0; i < node->gpu_count; i++)
-		gpu_free += milli[i];
-	return combine(measure, after - before,
-	               imbalance(cpu_after, node->r.cpu_milli, gpu_free,
-	                         (int64_t)node->gpu_count * WHOLE_GPU));
+	return waste_of(measure, cpu - search->shape->request.cpu_milli, milli, node->gpu_count) -
+	       before;
 }
 
 bool growth_sees(struct measure measure, const struct shape *shape)
@@ -136,13 +114,6 @@ static void look_with(struct measure measure, uint64_t version, struct node_view
 	view->mix = version;
 }
 
-static int64_t score_of(const struct node_view *view, const struct growth_sum *after)
-{
-	return combine(after->measure, waste_of_sum(after) - view->waste,
-	               imbalance(after->cpu_milli, view->cpu_total_milli, after->mix.total_milli,
-	                         (int64_t)view->gpu_count * WHOLE_GPU));
-}
-
 /* The lowest score over the GPUs that have room for the fraction. */
 static int64_t score_fraction(const struct node_view *view, const struct growth_sum *sum,
                               int32_t fraction)
@@ -156,7 +127,7 @@ static int64_t score_fraction(const struct node_view *view, const struct growth_
 		struct growth_sum after = *sum;
 		add(&after, milli, -1);
 		add(&after, milli > fraction ? milli - fraction : 0, 1);
-		best = min64(best, score_of(view, &after));
+		best = min64(best, waste_of_sum(&after) - view->waste);
 	}
 	return best;
 }
@@ -176,5 +147,5 @@ int64_t growth_of_view(struct measure measure, uint64_t version, const struct re
 		INVARIANT(view->plain);
 		add(&sum, WHOLE_GPU, -request->gpu_count);
 	}
-	return score_of(view, &sum);
+	return waste_of_sum(&sum) - view->waste;
 }

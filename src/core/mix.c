@@ -59,7 +59,8 @@ static size_t tally(struct tally *tallies, const struct mix_kind *kinds, size_t 
 		if (kinds[i].gpu_count > 0)
 			tallies[used++] = (struct tally){ of(&kinds[i]), kinds[i].times };
 	}
-	qsort(tallies, used, sizeof(*tallies), by_what);
+	if (used > 1)
+		qsort(tallies, used, sizeof(*tallies), by_what);
 	for (size_t i = 0; i < used; i++) {
 		if (merged > 0 && tallies[merged - 1].what == tallies[i].what)
 			tallies[merged - 1].times += tallies[i].times;

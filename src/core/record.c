@@ -186,7 +186,7 @@ struct config_record config_default(void)
 {
 	return (struct config_record){
 		.id = 1,
-		.policy = POLICY_WORTH,
+		.policy = POLICY_FRAGMENT,
 		.enable_preemption = true,
 		.enable_gangs = true,
 		.enable_thermal = true,

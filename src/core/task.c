@@ -76,8 +76,9 @@ void reservation_watch(struct sched *sched, struct reservation *reservation)
 	reservation->due_ms = INT64_MAX;
 	if (reservation->phase != PHASE_RELEASING || reservation->late)
 		return;
-	reservation->due_ms =
-	    reservation->since_ms + sched->config.grace_ms + sched->config.release_timeout_ms;
+	/* A moment at the least, or a pass would find late what it has just stopped. */
+	reservation->due_ms = reservation->since_ms +
+	                      max64(sched->config.grace_ms + sched->config.release_timeout_ms, 1);
 	heap_push(&sched->releases, reservation);
 }
 

@@ -26,7 +26,6 @@ void view_make(struct node_view *view, const struct node *node)
 	view->cpu_milli = min64(has->cpu_now, has->cpu_later);
 	view->host_bytes = min64(has->host_now, has->host_later);
 	view->cpu_now_milli = has->cpu_now;
-	view->cpu_total_milli = node->r.cpu_milli;
 	view->mix = 0;
 	view->whole = has->whole;
 	view->gpu_count = (int16_t)node->gpu_count;
@@ -43,8 +42,8 @@ void view_make(struct node_view *view, const struct node *node)
 bool view_equal(const struct node_view *a, const struct node_view *b)
 {
 	return a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
-	       a->cpu_now_milli == b->cpu_now_milli && a->cpu_total_milli == b->cpu_total_milli &&
-	       a->whole == b->whole && a->gpu_count == b->gpu_count && a->open == b->open &&
-	       a->plain == b->plain && a->kind_count == b->kind_count &&
+	       a->cpu_now_milli == b->cpu_now_milli && a->whole == b->whole &&
+	       a->gpu_count == b->gpu_count && a->open == b->open && a->plain == b->plain &&
+	       a->kind_count == b->kind_count &&
 	       memcmp(a->kinds, b->kinds, (size_t)a->kind_count * sizeof(a->kinds[0])) == 0;
 }

@@ -8,7 +8,7 @@
  * that scores many nodes reads little. Made by index.c when it looks at the node. */
 struct node_view {
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
-	int64_t cpu_now_milli, cpu_total_milli;
+	int64_t cpu_now_milli;
 	uint64_t mix;  /* the version of the mix by which it has its waste; 0: none */
 	int64_t waste; /* as it is, by the policy */
 	int32_t whole; /* GPUs that could be given whole */

@@ -24,7 +24,7 @@ static const struct subcommand subcommands[] = {
 	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
 	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
 	{ "pack",
-	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1] [--rejections]\n"
+	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1]\n"
 	  "               [--json] [--plot SVG]",
 	  "fill a cluster with the pods of a trace", pack_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },

@@ -79,23 +79,26 @@ static bool same_kind(const struct openb_kind *a, const struct openb_kind *b)
 	       strcmp(a->models, b->models) == 0;
 }
 
-/* Finds or adds it. `by_hash` has numbers + 1; those with the same hash count on. */
+/* Finds or adds it. `by_hash` has numbers, in the arena; those with the same hash
+ * count on. */
 static int32_t kind_number(struct openb *openb, struct map *by_hash, const struct openb_kind *kind)
 {
 	uint64_t hash = hash_combine(hash_text(kind->models), (uint64_t)kind->cpu_milli);
 	hash = hash_combine(hash, (uint64_t)kind->memory_mib);
 	hash = hash_combine(hash, (uint64_t)(kind->gpu_count * 1024 + kind->gpu_milli));
 	for (int64_t key = (int64_t)(hash >> 1);; key++) {
-		int32_t number = (int32_t)(intptr_t)map_get(by_hash, key);
-		if (number > 0 && same_kind(&openb->kinds[number - 1], kind))
-			return number - 1;
-		if (number > 0)
+		int32_t *number = map_get(by_hash, key);
+		if (number && same_kind(&openb->kinds[*number], kind))
+			return *number;
+		if (number)
 			continue;
 		array_reserve(openb->kinds, openb->kind_capacity, openb->kind_count + 1);
 		openb->kinds[openb->kind_count] = *kind;
 		openb->kinds[openb->kind_count].models = arena_string(&openb->arena, kind->models);
-		map_put(by_hash, key, (void *)(intptr_t)++openb->kind_count);
-		return (int32_t)openb->kind_count - 1;
+		number = arena_alloc(&openb->arena, sizeof(*number));
+		*number = (int32_t)openb->kind_count++;
+		map_put(by_hash, key, number);
+		return *number;
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "core/mix.h"
 #include "core/sched.h"
 
 #define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */
@@ -14,11 +15,13 @@
 #define PASS_UNITS INT64_C(1000)
 
 const struct pack_policy pack_policies[] = {
-	{ "random", "any node that fits", POLICY_PACK, true },
-	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, false },
-	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, false },
-	{ "fragment", "least growth of fragmentation", POLICY_FRAGMENT, false },
-	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH, false },
+	{ "random", "any node that fits", POLICY_PACK, true, false },
+	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, false, false },
+	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, false, false },
+	{ "fragment", "least growth of fragmentation", POLICY_FRAGMENT, false, false },
+	{ "gradient", "the same, told beforehand what will arrive", POLICY_FRAGMENT, false, true },
+	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH, false,
+	  false },
 };
 const int pack_policy_count = sizeof(pack_policies) / sizeof(pack_policies[0]);
 
@@ -135,6 +138,56 @@ static bool report_node(struct pack *pack, size_t number, struct error *error)
 	return send(pack, &command, error);
 }
 
+/* A row of the mix: a struct mix_kind. */
+typedef int64_t mix_row[MIX_WIDTH];
+
+static int by_times(const void *a, const void *b)
+{
+	const int64_t *one = a, *other = b;
+
+	return (one[MIX_WIDTH - 1] < other[MIX_WIDTH - 1]) -
+	       (one[MIX_WIDTH - 1] > other[MIX_WIDTH - 1]);
+}
+
+/* Counts the pods by what a policy weighs, most frequent first. `rows` has room
+ * for all kinds of the list; returns how many are used. */
+static int64_t count_rows(const struct openb *openb, mix_row *rows)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < openb->pod_count; i++) {
+		const struct openb_kind *kind = &openb->kinds[openb->pods[i]];
+		const mix_row wanted = { kind->gpu_milli, kind->gpu_count, kind->cpu_milli, 0 };
+		size_t at = 0;
+		while (at < used &&
+		       memcmp(rows[at], wanted, (MIX_WIDTH - 1) * sizeof(wanted[0])) != 0)
+			at++;
+		if (at == used)
+			memcpy(rows[used++], wanted, sizeof(wanted));
+		rows[at][MIX_WIDTH - 1]++;
+	}
+	qsort(rows, used, sizeof(*rows), by_times);
+	return (int64_t)used;
+}
+
+/* Tells the core the most frequent kinds that make up 95% of the list, which is
+ * what the published gradient knows. */
+static bool tell_mix(struct pack *pack, struct error *error)
+{
+	const struct openb *openb = pack->openb;
+	mix_row *rows = memory_zero(openb->kind_count, sizeof(*rows));
+	int64_t used = count_rows(openb, rows), told = 0, covered = 0;
+	int64_t all = (int64_t)openb->pod_count;
+
+	while (told < min64(used, MIX_ROWS) && covered * 20 < all * 19)
+		covered += rows[told++][MIX_WIDTH - 1];
+	struct command command = { .kind = COMMAND_MIX, .now_ms = BEGIN_MS };
+	command.mix = (struct rows){ .at = rows[0], .count = told };
+	bool fine = send(pack, &command, error);
+	free(rows);
+	return fine;
+}
+
 static bool begin(struct pack *pack, struct error *error)
 {
 	const struct command start = { .kind = COMMAND_START, .now_ms = BEGIN_MS };
@@ -146,7 +199,7 @@ static bool begin(struct pack *pack, struct error *error)
 	for (size_t i = 0; i < pack->openb->node_count; i++)
 		if (!report_node(pack, i, error))
 			return false;
-	return true;
+	return !pack->policy->told || tell_mix(pack, error);
 }
 
 static bool lists_model(const char *models, const char *model)

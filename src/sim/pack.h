@@ -18,6 +18,7 @@ struct pack_policy {
 	const char *name, *purpose;
 	enum policy policy; /* of the core */
 	bool random;
+	bool told; /* the core is given the mix of the whole list before anyone arrives */
 };
 extern const struct pack_policy pack_policies[];
 extern const int pack_policy_count;

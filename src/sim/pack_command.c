@@ -9,15 +9,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/pack.h"
 #include "sim/chart.h"
+#include "sim/pack.h"
 #include "sim/progress.h"
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, SEEDS_MAX = 1000, POLICIES_MAX = 8 };
 
 struct options {
 	const char *nodes, *pods, *policies, *seeds, *seed, *plot;
-	bool json, rejections;
+	bool json;
 };
 
 /* What came of one policy, over all seeds. Percentages of the cluster's GPUs. */
@@ -56,14 +56,10 @@ static bool read_options(struct options *options, int argc, char **argv)
 		const char *name, **value;
 		bool *flag;
 	} known[] = {
-		{ "--nodes", &options->nodes, NULL },
-		{ "--pods", &options->pods, NULL },
-		{ "--policy", &options->policies, NULL },
-		{ "--seeds", &options->seeds, NULL },
-		{ "--seed", &options->seed, NULL },
-		{ "--plot", &options->plot, NULL },
+		{ "--nodes", &options->nodes, NULL },     { "--pods", &options->pods, NULL },
+		{ "--policy", &options->policies, NULL }, { "--seeds", &options->seeds, NULL },
+		{ "--seed", &options->seed, NULL },       { "--plot", &options->plot, NULL },
 		{ "--json", NULL, &options->json },
-		{ "--rejections", NULL, &options->rejections },
 	};
 	const size_t count = sizeof(known) / sizeof(known[0]);
 
@@ -256,6 +252,12 @@ static void print_rejections(const struct study *study)
 	putchar('\n');
 }
 
+static void print_tables(const struct study *study)
+{
+	print_table(study);
+	print_rejections(study);
+}
+
 static bool write_plot(const struct study *study, struct error *error)
 {
 	static double x[PACK_ARRIVED + 1];
@@ -264,11 +266,11 @@ static bool write_plot(const struct study *study, struct error *error)
 	for (int p = 0; p <= PACK_ARRIVED; p++)
 		x[p] = p;
 	struct chart chart = { .title = "GPUs allocated as pods arrive",
-		             .x_label = "asked for, % of the cluster's GPUs",
-		             .y_label = "allocated, % of the cluster's GPUs",
-		             .x_from = 70,
-		             .x_to = PACK_ARRIVED,
-		             .y_to = 100 };
+		               .x_label = "asked for, % of the cluster's GPUs",
+		               .y_label = "allocated, % of the cluster's GPUs",
+		               .x_from = 70,
+		               .x_to = PACK_ARRIVED,
+		               .y_to = 100 };
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
 		chart.series[chart.series_count++] =
@@ -302,9 +304,7 @@ static int run_study(struct study *study)
 	if (study->options.json)
 		print_json(study);
 	else
-		print_table(study);
-	if (study->options.rejections && !study->options.json)
-		print_rejections(study);
+		print_tables(study);
 	if (study->options.plot && !write_plot(study, &error))
 		return complain(&error, EXIT_USAGE);
 	return 0;

@@ -110,6 +110,41 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	harness_free(lab.h);
 }
 
+/* A search that only asks whether anything fits looks again at few nodes. */
+static void a_node_that_was_promised_in_between_is_scored_again(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(1);
+	struct sched *sched = lab.h->sched;
+	struct search search;
+	scorer_of(lab, submit(lab.h, fraction(lab.tenant, 500)), &search);
+	struct node *node = sched->cluster.by_slot[0];
+	node->promised = 1;
+	index_promised(&sched->index, node);
+	assert_false(board_has_fit(sched, &search));
+	node->promised = 0;
+	index_promised(&sched->index, node);
+	assert_int_equal(scorer_begin(sched, &search).board->fits, 1);
+	boards_check(sched);
+	harness_free(lab.h);
+}
+
+static void boards_follow_the_policy_and_what_arrives(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(6);
+	for (int round = 0; round < 12; round++) {
+		struct config_record config = config_default();
+		config.policy = round % policy_words.count;
+		configure(lab.h, config);
+		submit(lab.h, fraction(lab.tenant, 100 + 50 * (round % 5)));
+		submit(lab.h, whole(lab.tenant, 1 + round % 2));
+		pass(lab.h);
+		sched_check(lab.h->sched);
+	}
+	harness_free(lab.h);
+}
+
 /* Whether boards_check ends the program, in a child. */
 static bool is_found_out(struct sched *sched)
 {
@@ -146,6 +181,8 @@ int main(void)
 		cmocka_unit_test(a_node_that_changed_is_scored_anew),
 		cmocka_unit_test(a_large_cluster_keeps_scores_without_following_all_nodes),
 		cmocka_unit_test(searches_that_depend_on_more_than_the_shape_have_no_board),
+		cmocka_unit_test(a_node_that_was_promised_in_between_is_scored_again),
+		cmocka_unit_test(boards_follow_the_policy_and_what_arrives),
 		cmocka_unit_test(a_score_that_is_not_right_is_found_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void three_models_of_128_gib_share_two_gpus_of_80_gib(void **unused)
 {
 	static const int64_t sizes[] = { 76278, 15038, 39936 }; /* 74.49, 14.685 and 39 GiB */
 	static const enum policy policies[] = { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD,
-		                           POLICY_WORTH };
+		                                POLICY_WORTH };
 
 	(void)unused;
 	for (size_t p = 0; p < 4; p++) {

@@ -71,9 +71,10 @@ static void gpus_of_several_count_one_by_one_with_their_part_of_the_cpu(void **s
 
 static void the_same_kinds_give_the_same_worth(void **state)
 {
-	static const struct mix_kind kinds[] = {
-		{ 810, 1, 11300, 13 }, { 470, 1, 4000, 9 }, { 1000, 1, 11908, 48 }, { 0, 0, 32000, 4 }
-	};
+	static const struct mix_kind kinds[] = { { 810, 1, 11300, 13 },
+		                                 { 470, 1, 4000, 9 },
+		                                 { 1000, 1, 11908, 48 },
+		                                 { 0, 0, 32000, 4 } };
 	static struct worth one, other;
 	(void)state;
 	LEARN(&one, kinds);

@@ -63,8 +63,9 @@ static void tables_that_are_not_are_refused_with_their_line(void **state)
 
 static void only_whole_numbers_in_range_are_numbers(void **state)
 {
-	static const char *const wrong[] = { "", " 1", "1 ", "-1", "+1", "1.5", "0x1", "11",
-		                             "99999999999999999999" };
+	static const char *const wrong[] = { "",    " 1", "1 ",
+		                             "-1",  "+1", "1.5",
+		                             "0x1", "11", "99999999999999999999" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char text[64];
@@ -93,7 +94,8 @@ static void traces_are_read_with_pods_by_kind(void **state)
 	assert_true(begin(&csv, NODES "n1,64000,1024,2,P100\nn2,8000,512,0,\n", &error));
 	assert_true(openb_read_nodes(&openb, &csv, &error));
 	csv_free(&csv);
-	assert_true(begin(&csv, PODS "p1,1,2,1,470,A|B\np2,1,2,8,1000,\np3,1,2,1,470,A|B\np4,1,2,0,0,A\n",
+	assert_true(begin(&csv,
+	                  PODS "p1,1,2,1,470,A|B\np2,1,2,8,1000,\np3,1,2,1,470,A|B\np4,1,2,0,0,A\n",
 	                  &error));
 	assert_true(openb_read_pods(&openb, &csv, &error));
 	csv_free(&csv);
@@ -125,7 +127,8 @@ static void nodes_and_pods_that_make_no_sense_are_refused(void **state)
 		{ true, PODS "p,1,1,1,0,\n",
 		  "t:2: gpu_milli is '0', not a whole number from 1 to 1000" },
 		{ true, PODS "p,1,1,2,500,\n",
-		  "t:2: asks for 500 thousandths of each of 2 GPUs; only one GPU can be asked for in "
+		  "t:2: asks for 500 thousandths of each of 2 GPUs; only one GPU can be asked for "
+		  "in "
 		  "part" },
 	};
 	(void)state;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "sim/pack.h"
 #include "sim/chart.h"
+#include "sim/pack.h"
 
 enum { KINDS_MAX = 8 };
 
@@ -71,8 +71,10 @@ static void pods_keep_to_their_models_and_to_the_cpu_there_is(void **state)
 
 static void a_seed_gives_the_same_every_time_and_another_one_does_not(void **state)
 {
-	struct openb_kind kinds[] = { { 9000, 1024, 1, 470, "" }, { 1000, 1024, 1, 320, "" },
-		                      { 12000, 1024, 1, 810, "" }, { 8000, 1024, 2, 1000, "" },
+	struct openb_kind kinds[] = { { 9000, 1024, 1, 470, "" },
+		                      { 1000, 1024, 1, 320, "" },
+		                      { 12000, 1024, 1, 810, "" },
+		                      { 8000, 1024, 2, 1000, "" },
 		                      { 9000, 4096, 0, 0, "" } };
 	int32_t pods[] = { 0, 1, 2, 3, 4, 0, 0, 1 };
 	struct openb openb = cluster_with(kinds, 5, pods, 8);
@@ -84,7 +86,8 @@ static void a_seed_gives_the_same_every_time_and_another_one_does_not(void **sta
 		assert_memory_equal(one.allocated, other.allocated, sizeof(one.allocated));
 		for (uint64_t seed = 6; seed < 16; seed++) {
 			other = run(&openb, pack_policies[i].name, seed);
-			differ += memcmp(one.allocated, other.allocated, sizeof(one.allocated)) != 0;
+			differ +=
+			    memcmp(one.allocated, other.allocated, sizeof(one.allocated)) != 0;
 		}
 		assert_true(differ > 0);
 	}
