@@ -311,7 +311,7 @@ void index_touch(struct index *index, struct node *node, const struct config_rec
 	unsigned change = look(index, node, config);
 
 	index->touches++;
-	if ((change & CHANGE_SEEN) != 0 || !policy_measures(config->policy))
+	if ((change & CHANGE_SEEN) != 0 || !policy_measures((enum policy)config->policy))
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;

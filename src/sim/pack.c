@@ -61,7 +61,7 @@ static bool configure(struct pack *pack, struct error *error)
 {
 	struct command command = { .kind = COMMAND_CONFIGURE, .now_ms = BEGIN_MS };
 	command.configure = config_default();
-	command.configure.policy = pack->policy->policy;
+	command.configure.policy = (int32_t)pack->policy->policy;
 	command.configure.enable_preemption = false;
 	command.configure.enable_consolidation = false;
 	command.configure.enable_backfill = false;

@@ -64,7 +64,7 @@ static void three_models_of_128_gib_share_two_gpus_of_80_gib(void **unused)
 	for (size_t p = 0; p < 4; p++) {
 		struct harness *h = harness_new();
 		struct config_record config = config_default();
-		config.policy = policies[p];
+		config.policy = (int32_t)policies[p];
 		configure(h, config);
 		add_node(h, "n1", 2, 81920);
 		int64_t lab = put_tenant(h, tenant_named("lab"));
