@@ -28,14 +28,15 @@ static struct queue_entry waiting_entry(const struct job *job)
 	return (struct queue_entry){ .priority = job->r.priority,
 		                     .queued_ms = job->s.queued_ms,
 		                     .number = job->r.id,
-		                     .urgent_ms = job_urgent_from(job) };
+		                     .urgent_ms = job_urgent_from(job),
+		                     .served_ms = job_served(job) };
 }
 
 /* Whether both waited and it was the victim's turn, by its age or its deadline:
  * what the order of the queue decided is not undone by preemption. */
 static bool went_before(const struct sched *sched, const struct job *victim, const struct job *job)
 {
-	struct queue_rule rule = { sched->config.ageing_per_minute, sched->config.ageing_cap };
+	struct queue_rule rule = job_rule(sched);
 	int64_t start_ms = victim->s.started_ms > 0 ? victim->s.started_ms : sched_now(sched);
 	struct queue_entry a = waiting_entry(victim), b = waiting_entry(job);
 

@@ -141,7 +141,7 @@ int csv_next(struct csv *csv, struct error *error)
 	char *end = memchr(line, '\n', csv->size - csv->at);
 	size_t length = end ? (size_t)(end - line) : csv->size - csv->at;
 
-	if (csv->at == csv->size)
+	if (strspn(line, "\r\n") == csv->size - csv->at)
 		return 0;
 	csv->line++;
 	csv->at += length + (end ? 1 : 0);

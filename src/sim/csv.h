@@ -10,7 +10,7 @@
 enum { CSV_COLUMNS_MAX = 64 };
 
 /* A table whose first line names its columns; every line has as many cells. No
- * quotes, no NUL, no empty lines; lines end with a newline, with or without a
+ * quotes, no NUL, no empty lines but at the end; lines end with a newline, with or without a
  * carriage return. Cells of a row are valid until the next. Errors name the
  * table, the line and the column. */
 struct csv {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/demo.h"
+#include "sim/jct_command.h"
 #include "sim/pack_command.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
@@ -27,6 +28,10 @@ static const struct subcommand subcommands[] = {
 	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1]\n"
 	  "               [--json] [--plot SVG]",
 	  "fill a cluster with the pods of a trace", pack_main },
+	{ "jct",
+	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
+	  "               [--json] [--plot SVG]",
+	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "sim/chart.h"
+#include "sim/options.h"
 #include "sim/pack.h"
 #include "sim/progress.h"
 
@@ -36,53 +37,17 @@ struct study {
 	int count;
 };
 
-static bool read_number(const char *option, const char *text, int64_t most, int64_t *number)
-{
-	char *end;
-
-	if (!text)
-		return true;
-	*number = strtoll(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && *end == '\0' && *number >= 1 && *number <= most)
-		return true;
-	fprintf(stderr, "gpu-sim: %s is '%s', not a number from 1 to %" PRId64 "\n", option, text,
-	        most);
-	return false;
-}
-
 static bool read_options(struct options *options, int argc, char **argv)
 {
-	const struct {
-		const char *name, **value;
-		bool *flag;
-	} known[] = {
+	const struct option_slot known[] = {
 		{ "--nodes", &options->nodes, NULL },     { "--pods", &options->pods, NULL },
 		{ "--policy", &options->policies, NULL }, { "--seeds", &options->seeds, NULL },
 		{ "--seed", &options->seed, NULL },       { "--plot", &options->plot, NULL },
 		{ "--json", NULL, &options->json },
 	};
-	const size_t count = sizeof(known) / sizeof(known[0]);
 
-	for (int at = 1; at < argc; at++) {
-		size_t i = 0;
-		while (i < count && strcmp(known[i].name, argv[at]) != 0)
-			i++;
-		if (i == count) {
-			fprintf(stderr, "gpu-sim: pack has no option '%s'; it has", argv[at]);
-			for (i = 0; i < count; i++)
-				fprintf(stderr, " %s", known[i].name);
-			fputc('\n', stderr);
-			return false;
-		}
-		if (known[i].flag) {
-			*known[i].flag = true;
-		} else if (at + 1 < argc) {
-			*known[i].value = argv[++at];
-		} else {
-			fprintf(stderr, "gpu-sim: %s needs a value\n", argv[at]);
-			return false;
-		}
-	}
+	if (!options_read(known, sizeof(known) / sizeof(known[0]), argc, argv))
+		return false;
 	if (options->nodes && options->pods)
 		return true;
 	fprintf(stderr, "gpu-sim: pack needs --nodes and --pods, CSV files as in openb\n");
@@ -315,8 +280,9 @@ int pack_main(int argc, char **argv)
 	struct study study = { .seed_count = 10, .first_seed = 1 };
 
 	if (!read_options(&study.options, argc, argv) || !choose_policies(&study) ||
-	    !read_number("--seeds", study.options.seeds, SEEDS_MAX, &study.seed_count) ||
-	    !read_number("--seed", study.options.seed, INT64_MAX - SEEDS_MAX, &study.first_seed))
+	    !options_number("--seeds", study.options.seeds, 1, SEEDS_MAX, &study.seed_count) ||
+	    !options_number("--seed", study.options.seed, 1, INT64_MAX - SEEDS_MAX,
+	                    &study.first_seed))
 		return EXIT_USAGE;
 	int status = run_study(&study);
 	for (int i = 0; i < study.count; i++) {

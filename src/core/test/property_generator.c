@@ -212,6 +212,9 @@ struct command generator_config(struct generator *generator)
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);
 	config.lease_ms = between(random, 1, 600) * SECOND_MS;
+	config.time_sharing = chance(random, 40);
+	config.sharing_wait_ms = between(random, 1, 7200) * SECOND_MS;
+	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	if (chance(random, 3))

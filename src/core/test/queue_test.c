@@ -104,7 +104,9 @@ static void an_urgent_job_is_at_the_cap_from_its_time_on(void **state)
 static void without_ageing_only_priority_and_number_count(void **state)
 {
 	(void)state;
-	const struct queue_rule rules[] = { { 0, 10 }, { 2, 0 }, { 0, 0 } };
+	const struct queue_rule rules[] = { { .cap = 10 },
+		                            { .per_minute = 2 },
+		                            { .shares = true } };
 	for (int i = 0; i < 3; i++) {
 		struct queue queue;
 		struct queue_entry old = waiting(1, 4, START), high = waiting(2, 5, START + 1);
@@ -300,8 +302,8 @@ static size_t plain_count(const struct world *world)
 static struct queue_rule any_rule(struct world *world)
 {
 	static const int64_t rates[] = { 0, 1, 1, 3, 7, 1000, 100000 };
-	return (struct queue_rule){ rates[below(world, 7)],
-		                    below(world, 4) ? below(world, 30) : 0 };
+	return (struct queue_rule){ .per_minute = rates[below(world, 7)],
+		                    .cap = below(world, 4) ? below(world, 30) : 0 };
 }
 
 /* A number is used again for the same job, as when it is queued again. */

@@ -160,11 +160,12 @@ static void every_value_of_an_enum_has_a_word(void **state)
 	assert_int_equal(job_state_words.count, JOB_CANCELLED + 1);
 	assert_int_equal(task_state_words.count, TASK_ENDED + 1);
 	assert_int_equal(phase_words.count, PHASE_RELEASING + 1);
-	assert_int_equal(decision_words.count, DECISION_FAIL + 1);
+	assert_int_equal(decision_words.count, DECISION_SHARE + 1);
 	assert_int_equal(runtime_words.count, RUNTIME_CUSTOM + 1);
 	assert_int_equal(slot_policy_words.count, SLOT_PACK + 1);
 	assert_int_equal(slot_state_words.count, SLOT_STOPPING + 1);
 	assert_int_equal(request_end_words.count, REQUEST_GONE + 1);
+	assert_int_equal(time_sharing_words.count, SHARING_ATTAINED_SERVICE + 1);
 	assert_string_equal(word_of(&phase_words, PHASE_LIVE), "live");
 	assert_null(word_of(&phase_words, -1));
 	assert_null(word_of(&phase_words, 4));

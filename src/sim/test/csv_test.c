@@ -44,7 +44,7 @@ static void tables_that_are_not_are_refused_with_their_line(void **state)
 		{ "a,\n", "t:1: column 2 has no name" },
 		{ "a,a\n", "t:1: two columns are named 'a'" },
 		{ "a,b\n1\n", "t:2: has 1 cells, the first line names 2 columns" },
-		{ "a\n1\n\n", "t:3: is an empty line" },
+		{ "a\n1\n\n2\n", "t:3: is an empty line" },
 		{ "a\n\"1\"\n", "t:2: has a quote; cells are plain text here" },
 		{ "a\n\x01\n", "t:2: has a byte 1, which is not text" },
 	};
