@@ -104,7 +104,7 @@ static void list_turn(struct job_class *class, struct job *job)
 {
 	if (!class->queue.rule.shares || !job_takes_turns(job))
 		return;
-	INVARIANT(ranktree_insert(&class->by_service, job->entry.served_ms, job->r.id, job));
+	INVARIANT(ranktree_insert(&class->by_service, job->entry.behind_ms, job->r.id, job));
 	INVARIANT(ranktree_insert(&class->by_wait, job->entry.queued_ms, job->r.id, job));
 }
 
@@ -112,7 +112,7 @@ static void unlist_turn(struct job_class *class, const struct job *job)
 {
 	if (!class->queue.rule.shares || !job_takes_turns(job))
 		return;
-	INVARIANT(ranktree_remove(&class->by_service, job->entry.served_ms, job->r.id) == job);
+	INVARIANT(ranktree_remove(&class->by_service, job->entry.behind_ms, job->r.id) == job);
 	INVARIANT(ranktree_remove(&class->by_wait, job->entry.queued_ms, job->r.id) == job);
 }
 
@@ -237,7 +237,7 @@ void class_push(struct shapes *shapes, struct job_class *class, struct job *job,
 		.queued_ms = job_age_from(job),
 		.number = job_turn(job),
 		.urgent_ms = job_urgent_from(job),
-		.served_ms = job_served(job),
+		.behind_ms = job_service_left(job, job->s.served_ms),
 		.place = -1,
 	};
 	if (queue_count(&class->queue) == 0)

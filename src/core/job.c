@@ -107,22 +107,19 @@ bool job_takes_turns(const struct job *job)
 	       job->r.split_gpus == 0 && job->r.min_available == job->r.tasks;
 }
 
-static int64_t gpu_time(const struct job *job, int64_t ran_ms)
+int64_t job_service_left(const struct job *job, int64_t ran_ms)
 {
-	return min64(muldiv_down(min64(ran_ms, SERVED_MAX_MS), job_asked_milli(job), WHOLE_GPU),
-	             SERVED_MAX_MS);
+	int64_t left_ms =
+	    job->r.estimate_ms > 0 ? max64(job->r.estimate_ms - ran_ms, ran_ms / 2) : ran_ms;
+
+	left_ms = min64(left_ms, SERVICE_MAX_MS);
+	return min64(muldiv_down(left_ms, job_asked_milli(job), WHOLE_GPU), SERVICE_MAX_MS);
 }
 
-int64_t job_served(const struct job *job)
+int64_t job_ran_ms(const struct job *job, int64_t now_ms)
 {
-	return gpu_time(job, job->s.served_ms);
-}
-
-int64_t job_attained(const struct job *job, int64_t now_ms)
-{
-	int64_t runs_ms = job->s.started_ms > 0 ? max64(now_ms - job->s.started_ms, 0) : 0;
-
-	return gpu_time(job, job->s.served_ms + runs_ms);
+	return job->s.served_ms +
+	       (job->s.started_ms > 0 ? max64(now_ms - job->s.started_ms, 0) : 0);
 }
 
 bool job_is_protected(const struct sched *sched, const struct job *job)

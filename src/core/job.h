@@ -96,12 +96,14 @@ struct queue_rule job_rule(const struct sched *sched);
 /* Whether it takes turns with others of its tenant and priority where GPUs are
  * shared in time: it can be interrupted, and runs as a whole or not at all. */
 bool job_takes_turns(const struct job *job);
-/* GPU time in ms that it had before it was last stopped, at most SERVED_MAX_MS; and
- * with what it has had since. */
-#define SERVED_MAX_MS (INT64_C(1) << 43)
+/* GPU time in ms that it is expected to take when it has run for `ran_ms`: what is
+ * left of its estimate, but at least half of what it has had; without an estimate as
+ * much as it has had. At most SERVICE_MAX_MS. */
+#define SERVICE_MAX_MS (INT64_C(1) << 43)
+int64_t job_service_left(const struct job *job, int64_t ran_ms);
+/* How long it has run, in all. */
+int64_t job_ran_ms(const struct job *job, int64_t now_ms);
 int64_t job_asked_milli(const struct job *job); /* thousandths; memory of a GPU is that GPU */
-int64_t job_served(const struct job *job);
-int64_t job_attained(const struct job *job, int64_t now_ms);
 /* Whether it may be stopped for others at all. */
 bool job_is_protected(const struct sched *sched, const struct job *job);
 

@@ -21,17 +21,17 @@ static int64_t full(const struct queue_rule *rule, const struct queue_entry *ent
  * priority of per_minute * now - major, so majors order them for good. */
 static int64_t ageing_major(const struct queue_rule *rule, const struct queue_entry *entry)
 {
-	int64_t from_ms = entry->queued_ms + (rule->shares ? entry->served_ms : 0);
+	int64_t from_ms = entry->queued_ms + (rule->shares ? entry->behind_ms : 0);
 
 	return rule->per_minute * from_ms - entry->priority * POINT;
 }
 
-/* From when on it is at the cap, whatever it was served; 0: that is only by its age. */
+/* From when on it is at the cap, whatever it is behind; 0: that is only by its age. */
 static int64_t due_from(const struct queue_rule *rule, const struct queue_entry *entry)
 {
 	int64_t due_ms = entry->urgent_ms;
 
-	if (rule->shares && entry->served_ms > 0 && rule->per_minute > 0 &&
+	if (rule->shares && entry->behind_ms > 0 && rule->per_minute > 0 &&
 	    entry->priority < rule->cap) {
 		int64_t points = (rule->cap - entry->priority) * POINT;
 		int64_t ages_ms = (points + rule->per_minute - 1) / rule->per_minute;

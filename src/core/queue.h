@@ -20,10 +20,10 @@
  * arrives without end, no job waits behind arrivals for ever; jobs above the cap
  * always go first.
  *
- * Where GPUs are shared in time, a job that was served goes behind those of its
- * priority that were queued up to as much later as it was served, and no others;
- * until it has waited as long as that, it has its priority and no more. What it was
- * served does not count any more when it has waited for `wait_ms` and would without
+ * Where GPUs are shared in time, a job goes behind those of its priority that were
+ * queued up to as much later as the GPU time that it is expected to take still, and
+ * no others; until it has waited as long as that, it has its priority and no more.
+ * This does not count any more when it has waited for `wait_ms` and would without
  * it be at the cap.
  *
  * Bounds on what is asked: priorities and cap of 32 bits, times up to 2^45 ms,
@@ -31,7 +31,7 @@
 struct queue_rule {
 	int64_t per_minute; /* points */
 	int64_t cap;        /* the priority that waiting lifts a job to, at the most */
-	bool shares;        /* the age of a job counts from later by what it was served */
+	bool shares;        /* the age of a job counts from `behind_ms` later */
 	int64_t wait_ms;    /* until it has waited that long, and by its age is at the cap */
 };
 
@@ -40,7 +40,7 @@ struct queue_rule {
 struct queue_entry {
 	int64_t priority, queued_ms, number;
 	int64_t urgent_ms; /* at the cap from then on, whatever its wait; 0: not urgent by itself */
-	int64_t served_ms; /* GPU time that it has had: see queue_rule.shares */
+	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
 	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
 	int32_t place;     /* in the heap of those that are due later; -1 */
 	bool queued, aged;

@@ -64,6 +64,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, split_gpus) F(T, preemptible) F(T, movable) F(T, gpu_models) F(T, node_labels)        \
 	F(T, closeness, .words = &closeness_words) F(T, closeness_required)                        \
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
+	F(T, estimate_ms)                                                                          \
 	F(T, depends, .width = 2) F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, idempotency_key) F(T, submitted_ms)
 

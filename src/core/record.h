@@ -136,8 +136,9 @@ struct job_record {
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
-	int64_t max_runtime_ms, deadline_ms;        /* 0: none */
-	struct rows depends;                        /* job id, enum dependency */
+	int64_t max_runtime_ms, deadline_ms; /* 0: none */
+	int64_t estimate_ms; /* how long it should run, as its owner says; 0: says nothing */
+	struct rows depends; /* job id, enum dependency */
 	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
 	                                             */
 	const char *idempotency_key;
@@ -290,8 +291,7 @@ enum decision_kind {
 	DECISION_UNLOAD,  /* this slot goes: for another, or because its model is removed */
 	DECISION_ADOPT,   /* a slot that a node had is known now */
 	DECISION_FAIL,    /* a load failed or took too long, or a slot died */
-	DECISION_SHARE, /* victims of the same tenant and priority that had more GPU time make room
-	                 */
+	DECISION_SHARE,   /* others of its tenant and priority, who take longer, make room */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the law. */

@@ -9,7 +9,7 @@ enum room_kind {
 	ROOM_RECLAIM,     /* from tenants that have more than their share */
 	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
 	ROOM_EVICT,       /* idle slots go; see evict.h */
-	ROOM_SHARE,       /* from the same tenant's jobs that had more GPU time; see share.c */
+	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
 };
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
@@ -97,7 +97,7 @@ void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum roo
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
 
 /* Where GPUs are shared in time: lets jobs that wait take the places of others of
- * their tenant and priority, where the one who waits has clearly had less GPU time;
+ * their tenant and priority, where the one who waits clearly takes less GPU time;
  * see share.c. */
 void share_run(struct sched *sched);
 

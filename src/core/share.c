@@ -4,9 +4,9 @@
 #include "core/room.h"
 #include "core/state.h"
 
-/* Nobody knows how long a job still takes, but those that ran for long go on for
- * long, as a rule: a job is expected to take as much GPU time as it has had. So what
- * a GPU does for it counts 1 over that, and a job as much for each GPU it asks for.
+/* How long a job still takes is estimated or, since those that ran for long go on
+ * for long as a rule, expected to be as long as it ran. What a GPU does for it counts
+ * 1 over the GPU time that is left, and a job as much for each GPU it asks for.
  * Who waits takes the place of others where that gains clearly, on the node where it
  * costs least: one that runs on many GPUs is not stopped for the sake of one GPU.
  *
@@ -14,7 +14,7 @@
  * not, by how long they waited, takes the place of any of its tenant and priority
  * that takes turns and is not in such a turn itself, and then runs for
  * sharing_turn_ms at the least. */
-#define LEAST_MS INT64_C(3600000) /* GPU time that is expected of who has had less */
+#define LEAST_MS INT64_C(3600000) /* GPU time that is expected at the least */
 #define WEIGHT_UNIT (INT64_C(1) << 40)
 #define GAIN_FROM 5 /* a place is worth taking where 5 times what is lost is less */
 #define GAIN_TO 4   /* than 4 times what is won */
@@ -23,7 +23,7 @@
 static int64_t weight_of(const struct job *job, int64_t now_ms)
 {
 	return muldiv_down(job_asked_milli(job), WEIGHT_UNIT,
-	                   max64(job_attained(job, now_ms), LEAST_MS));
+	                   max64(job_service_left(job, job_ran_ms(job, now_ms)), LEAST_MS));
 }
 
 /* Since it was last queued: one that was stopped for another's turn, since then. */
@@ -260,8 +260,8 @@ static bool goes_first(const struct sched *sched, const struct job *a, const str
 
 	if (overdue != is_overdue(sched, b, sched_now(sched)))
 		return overdue;
-	if (!overdue && job_served(a) != job_served(b))
-		return job_served(a) < job_served(b);
+	if (!overdue && a->entry.behind_ms != b->entry.behind_ms)
+		return a->entry.behind_ms < b->entry.behind_ms;
 	if (a->s.queued_ms != b->s.queued_ms)
 		return a->s.queued_ms < b->s.queued_ms;
 	return a->r.id < b->r.id;
@@ -286,7 +286,7 @@ static struct job *next_turn(const struct sched *sched)
 	return next;
 }
 
-/* The least served, or longest waiting, of a group and priority found no room, so
+/* Who is expected to take least, or waited longest, of a group and priority found no room, so
  * nobody else of them does. */
 static void give_up(struct sched *sched, const struct job_class *class)
 {

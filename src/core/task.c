@@ -152,7 +152,7 @@ static void forget_run(struct sched *sched, struct job *job)
 {
 	if (job->counts.held + job->counts.live > 0 || job->s.started_ms == 0)
 		return;
-	job_unlist(sched, job); /* its place in the queue depends on what it was served */
+	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
 	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
 	job->s.started_ms = 0;
 	job->s.checkpoint_ms = 0;

@@ -29,7 +29,7 @@ static struct queue_entry waiting_entry(const struct job *job)
 		                     .queued_ms = job->s.queued_ms,
 		                     .number = job->r.id,
 		                     .urgent_ms = job_urgent_from(job),
-		                     .served_ms = job_served(job) };
+		                     .behind_ms = job_service_left(job, job->s.served_ms) };
 }
 
 /* Whether both waited and it was the victim's turn, by its age or its deadline:

@@ -52,7 +52,8 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		[DECISION_UNLOAD] = " is unloaded, being idle,",
 		[DECISION_ADOPT] = " was found on its node, and is known from now on",
 		[DECISION_FAIL] = " failed",
-		[DECISION_SHARE] = " gets room for which jobs stop that had more GPU time",
+		[DECISION_SHARE] =
+		    " gets room for which jobs stop that are expected to take longer",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);

@@ -2,6 +2,7 @@
 #include "sim/jct.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,9 @@ const struct jct_policy jct_policies[] = {
 	{ "shortest", "least GPU time first, as an oracle tells", JCT_SHORTEST },
 	{ "levels", "who had an hour of GPU time gives way to who had less", JCT_LEVELS },
 	{ "attained", "the scheduler's time sharing by attained service", JCT_ATTAINED },
-	{ "moves", "the same, with consolidation", JCT_MOVES },
+	{ "estimate", "the same, with estimates, half of them off by a factor of two",
+	  JCT_ESTIMATE },
+	{ "moves", "time sharing without estimates, and with consolidation", JCT_MOVES },
 };
 const int jct_policy_count = sizeof(jct_policies) / sizeof(jct_policies[0]);
 
@@ -71,6 +74,7 @@ struct jct {
 	int64_t tenant_id, first_id; /* of jobs, which are numbered in turn */
 	int64_t now_ms, last_submit_ms;
 	size_t arrived, submitted, ended;
+	uint64_t random;
 	bool more;
 };
 
@@ -96,7 +100,9 @@ static bool send(struct jct *jct, struct command *command, struct error *error)
 
 static bool shares(const struct jct *jct)
 {
-	return jct->policy->kind == JCT_ATTAINED || jct->policy->kind == JCT_MOVES;
+	enum jct_kind kind = jct->policy->kind;
+
+	return kind == JCT_ATTAINED || kind == JCT_ESTIMATE || kind == JCT_MOVES;
 }
 
 static bool configure(struct jct *jct, struct error *error)
@@ -215,6 +221,23 @@ static int32_t tasks_of(const struct jct *jct, int64_t gpus)
 	return (int32_t)tasks;
 }
 
+static double uniform(uint64_t *random)
+{
+	return ((double)random_below(random, UINT64_C(1) << 52) + 0.5) /
+	       (double)(UINT64_C(1) << 52);
+}
+
+/* As its owner would estimate it; 0: not at all. */
+static int64_t estimate_of(struct jct *jct, const struct philly_job *job)
+{
+	double normal = sqrt(-2 * log(uniform(&jct->random)));
+
+	if (jct->policy->kind != JCT_ESTIMATE)
+		return 0;
+	normal *= cos(6.283185307179586 * uniform(&jct->random));
+	return max64(llround((double)job->duration_ms * exp(normal)), 1);
+}
+
 static bool submit(struct jct *jct, struct error *error)
 {
 	const struct philly_job *job = &jct->philly->jobs[jct->submitted];
@@ -236,6 +259,7 @@ static bool submit(struct jct *jct, struct error *error)
 		.min_available = run->tasks,
 		.preemptible = true,
 		.movable = true,
+		.estimate_ms = estimate_of(jct, job),
 		.gpu_models = "",
 		.node_labels = "",
 		.idempotency_key = "",
@@ -472,6 +496,7 @@ bool jct_run(const struct philly *philly, const struct jct_world *world,
 		           .world = world,
 		           .policy = policy,
 		           .result = result,
+		           .random = 1,
 		           .jobs = memory_zero(philly->count, sizeof(*jct.jobs)),
 		           .running = memory_alloc(philly->count * sizeof(*jct.running)) };
 	bool fine = begin(&jct, error) && run_all(&jct, tick, context, error);

@@ -8,7 +8,11 @@
  * which is told of arrivals and ends and asked to decide after each. A job of more
  * GPUs than a node has is a gang on as few nodes as possible. Nodes do at once what
  * they are told; a job that is stopped goes on from there, and takes so much longer
- * in its next run as interrupting it costs. */
+ * in its next run as interrupting it costs.
+ *
+ * Estimates are wrong by a factor of e to the power of a standard normal number, so
+ * that every other job is estimated at more than twice or less than half of what it
+ * takes. */
 struct jct_world {
 	int64_t nodes, gpus;
 	int64_t cost_ms; /* of each interruption; -1: 7 s for one GPU, 30 s up to a node's, else 60
@@ -21,7 +25,8 @@ enum jct_kind {
 	JCT_SHORTEST, /* least GPU time first, which an oracle tells; nobody is stopped */
 	JCT_LEVELS,   /* two levels: who had an hour of GPU time gives way to who had not */
 	JCT_ATTAINED, /* as users run it, with time_sharing: attained_service; nobody is moved */
-	JCT_MOVES,    /* the same, and jobs are moved together where that makes room */
+	JCT_ESTIMATE, /* as JCT_ATTAINED, with estimates of how long jobs run */
+	JCT_MOVES,    /* as JCT_ATTAINED, and jobs are moved together where that makes room */
 };
 struct jct_policy {
 	const char *name, *purpose;

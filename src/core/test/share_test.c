@@ -18,6 +18,7 @@ static struct lab lab_new(int gpus)
 	add_node(lab.h, "n1", gpus, 80000);
 	lab.tenant = put_tenant(lab.h, tenant_named("lab"));
 	lab.config.time_sharing = SHARING_ATTAINED_SERVICE;
+	lab.config.sharing_wait_ms = 1000 * HOUR;
 	lab.config.enable_consolidation = false;
 	configure(lab.h, lab.config);
 	return lab;
@@ -248,6 +249,24 @@ static void what_was_served_counts_among_equals_and_never_against_lower_prioriti
 	harness_free(lab.h);
 }
 
+static void an_estimate_counts_as_long_as_it_holds(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct job_record lengthy = turns(lab, 1), brief = turns(lab, 1);
+
+	(void)unused;
+	lengthy.estimate_ms = 100 * HOUR;
+	brief.estimate_ms = 2 * HOUR;
+	int64_t first = run(lab, lengthy), second = submit(lab.h, brief);
+	settle(lab);
+	assert_true(runs(lab, second)); /* at once, since nothing needs to be found out */
+	after(lab, 90 * HOUR);
+	assert_true(runs(lab, second));
+	after(lab, 170 * HOUR); /* it should have ended long ago, and who knows when it will */
+	assert_true(runs(lab, first));
+	harness_free(lab.h);
+}
+
 static void time_sharing_needs_ageing(void **unused)
 {
 	struct config_record config = config_default();
@@ -277,6 +296,7 @@ int main(void)
 		cmocka_unit_test(who_waited_for_long_enough_has_a_turn_that_is_not_cut_short),
 		cmocka_unit_test(
 		    what_was_served_counts_among_equals_and_never_against_lower_priorities),
+		cmocka_unit_test(an_estimate_counts_as_long_as_it_holds),
 		cmocka_unit_test(time_sharing_needs_ageing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
