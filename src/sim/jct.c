@@ -246,7 +246,7 @@ static bool submit(struct jct *jct, struct error *error)
 
 	run->tasks = tasks_of(jct, job->gpus);
 	run->left_ms = job->duration_ms;
-	run->wait_ms = jct->now_ms;
+	run->wait_ms = job->submit_ms;
 	run->reservations = memory_zero((size_t)run->tasks, sizeof(*run->reservations));
 	command.submit.job = (struct job_record){
 		.tenant_id = jct->tenant_id,
