@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store crash takeover faults lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent crash takeover faults chaos threads lint format soak fuzz clean
 
 build:
 	@scripts/build release
@@ -22,6 +22,15 @@ bench-core:
 bench-store:
 	@scripts/bench store
 
+bench-service:
+	@scripts/bench service
+
+bench-agent:
+	@scripts/bench agent
+
+bench-wire:
+	@scripts/bench wire
+
 # make crash KILLS=number: kills of a scheduler, on each database
 KILLS ?= 1000
 crash:
@@ -38,6 +47,17 @@ faults:
 	@scripts/build release tests
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test
 	@FAULTS_ALL=1 scripts/system-tests -k test_postgres
+
+# What has threads, under the thread sanitizer.
+threads:
+	@scripts/unit-tests thread 'wire_*'
+
+# make chaos SEEDS=number FIRST=seed STEPS=number: agents, schedulers and a world that fails
+SEEDS ?= 2000
+FIRST ?= 1
+STEPS ?= 20000
+chaos:
+	@scripts/chaos $(SEEDS) $(FIRST) $(STEPS)
 
 lint:
 	@scripts/lint

@@ -30,10 +30,9 @@ static inline bool bitset_has(const struct bitset *set, size_t member)
 }
 static inline void bitset_assign(struct bitset *set, size_t member, bool in)
 {
-	if (in)
-		bitset_add(set, member);
-	else
-		bitset_drop(set, member);
+	uint64_t *word = &set->word[member / 64], bit = UINT64_C(1) << (member % 64);
+
+	*word = (*word & ~bit) | (in ? bit : 0);
 }
 
 #endif

@@ -19,91 +19,82 @@ static void fill(int64_t *scores, size_t count)
 
 void tournament_reset(struct tournament *tournament, size_t count)
 {
-	size_t groups = 1;
+	const size_t block = TOURNAMENT_GROUP * TOURNAMENT_GROUP;
+	size_t groups = (count + block - 1) / block * TOURNAMENT_GROUP;
 
-	while (groups * TOURNAMENT_GROUP < count)
-		groups *= 2;
 	if (groups != tournament->groups) {
-		size_t scores = groups * (TOURNAMENT_GROUP + 2);
+		size_t scores = groups * (TOURNAMENT_GROUP + 1);
 		tournament->score =
 		    memory_resize(tournament->score, scores * sizeof(*tournament->score));
 		tournament->low = tournament->score + groups * TOURNAMENT_GROUP;
 		tournament->groups = groups;
 	}
 	tournament->count = count;
-	fill(tournament->score, groups * TOURNAMENT_GROUP);
-	fill(tournament->low, 2 * groups);
+	fill(tournament->score, groups * (TOURNAMENT_GROUP + 1));
+	bitset_free(&tournament->stale);
+	bitset_grow(&tournament->stale, groups);
 }
 
 void tournament_free(struct tournament *tournament)
 {
 	free(tournament->score);
+	bitset_free(&tournament->stale);
 	*tournament = (struct tournament){ 0 };
+}
+
+/* The lowest of some groups of scores, in four chains that do not wait for each
+ * other. */
+static int64_t lowest(const int64_t *score, size_t groups)
+{
+	int64_t a = TOURNAMENT_NONE, b = a, c = a, d = a;
+
+	for (size_t i = 0; i < groups * TOURNAMENT_GROUP; i += 4) {
+		a = lower(a, score[i]);
+		b = lower(b, score[i + 1]);
+		c = lower(c, score[i + 2]);
+		d = lower(d, score[i + 3]);
+	}
+	return lower(lower(a, b), lower(c, d));
 }
 
 static int64_t lowest_of_group(const struct tournament *tournament, size_t group)
 {
-	const int64_t *score = tournament->score + group * TOURNAMENT_GROUP;
-	int64_t lowest = score[0];
-
-	for (size_t i = 1; i < TOURNAMENT_GROUP; i++)
-		lowest = lower(lowest, score[i]);
-	return lowest;
+	return lowest(tournament->score + group * TOURNAMENT_GROUP, 1);
 }
 
-/* The lowest of a group in which a score was just changed from `before`. */
-static int64_t winner_after(const struct tournament *tournament, size_t number, int64_t before)
+static void play_again(struct tournament *tournament)
 {
-	size_t group = number / TOURNAMENT_GROUP;
-	int64_t low = tournament->low[tournament->groups + group];
-
-	if (tournament->score[number] <= low)
-		return tournament->score[number];
-	return before == low ? lowest_of_group(tournament, group) : low;
-}
-
-void tournament_put(struct tournament *tournament, size_t number, int64_t score)
-{
-	size_t at = tournament->groups + number / TOURNAMENT_GROUP;
-	int64_t *low = tournament->low;
-	int64_t before = tournament->score[number];
-
-	INVARIANT(number < tournament->count);
-	tournament->score[number] = score;
-	int64_t winner = winner_after(tournament, number, before);
-	while (low[at] != winner) {
-		low[at] = winner;
-		at /= 2;
-		if (at == 0)
-			return;
-		winner = lower(low[2 * at], low[2 * at + 1]);
+	for (size_t w = 0; w < tournament->stale.words; w++) {
+		uint64_t left = tournament->stale.word[w];
+		tournament->stale.word[w] = 0;
+		for (; left; left &= left - 1) {
+			size_t group = w * 64 + (size_t)__builtin_ctzll(left);
+			tournament->low[group] = lowest_of_group(tournament, group);
+		}
 	}
 }
 
-int64_t tournament_best(const struct tournament *tournament, size_t *number)
+int64_t tournament_best(struct tournament *tournament, size_t *number)
 {
-	const int64_t *low = tournament->low;
-	size_t at = 1;
-
-	if (tournament->groups == 0 || low[1] == TOURNAMENT_NONE)
-		return TOURNAMENT_NONE;
-	while (at < tournament->groups)
-		at = low[2 * at] == low[at] ? 2 * at : 2 * at + 1;
-	*number = (at - tournament->groups) * TOURNAMENT_GROUP;
-	while (tournament->score[*number] != low[1])
-		++*number;
-	return low[1];
+	play_again(tournament);
+	int64_t best = lowest(tournament->low, tournament->groups / TOURNAMENT_GROUP);
+	if (best == TOURNAMENT_NONE)
+		return best;
+	size_t group = 0;
+	while (tournament->low[group] != best)
+		group++;
+	size_t at = group * TOURNAMENT_GROUP;
+	while (tournament->score[at] != best)
+		at++;
+	*number = at;
+	return best;
 }
 
 void tournament_check(const struct tournament *tournament)
 {
-	const int64_t *low = tournament->low;
-
-	for (size_t at = 1; at < tournament->groups; at++)
-		if (low[at] != lower(low[2 * at], low[2 * at + 1]))
-			panic("tournament: round %zu was not won by the lower score", at);
 	for (size_t group = 0; group < tournament->groups; group++)
-		if (low[tournament->groups + group] != lowest_of_group(tournament, group))
+		if (!bitset_has(&tournament->stale, group) &&
+		    tournament->low[group] != lowest_of_group(tournament, group))
 			panic("tournament: group %zu was not won by the lowest score", group);
 	for (size_t i = tournament->count; i < tournament->groups * TOURNAMENT_GROUP; i++)
 		INVARIANT(tournament->score[i] == TOURNAMENT_NONE);

@@ -5,29 +5,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A score for each of the numbers 0 .. count - 1. Neighbours meet in groups, the
- * lowest of each goes on to meet the winner of another group, and so on until one
- * is left: low[1] is the lowest of all, low[i] the lower of low[2 i] and
- * low[2 i + 1], and low[groups + g] the lowest score of group g. Zero-initialised
- * has none. */
+#include "bitset.h"
+
+/* A score for each of the numbers 0 .. count - 1. Neighbours meet in groups, and
+ * the winners of all groups meet each other when someone asks who is the best.
+ * low[g] is the lowest score of group g, unless that is stale: scores change more
+ * often than anyone asks, so a group plays again only when someone does, rather than
+ * with every change, of which nobody can foretell who wins. Zero-initialised has
+ * none. */
 #define TOURNAMENT_GROUP 8
 #define TOURNAMENT_NONE INT64_MAX /* the score of one that does not take part */
 struct tournament {
 	int64_t *score, *low;
-	size_t count, groups; /* groups: a power of two, enough for all */
+	struct bitset stale;  /* groups */
+	size_t count, groups; /* groups: a multiple of TOURNAMENT_GROUP, enough for all */
 };
 
 /* Makes it one of `count` numbers of which none takes part. */
 void tournament_reset(struct tournament *tournament, size_t count);
 void tournament_free(struct tournament *tournament);
 
-/* Sets the score of a number. Costs as many steps as there are rounds that end
- * otherwise because of it. */
-void tournament_put(struct tournament *tournament, size_t number, int64_t score);
+/* Sets the score of a number, which must be below `count`. */
+static inline void tournament_put(struct tournament *tournament, size_t number, int64_t score)
+{
+	tournament->score[number] = score;
+	bitset_add(&tournament->stale, number / TOURNAMENT_GROUP);
+}
 /* The lowest score, or TOURNAMENT_NONE; and the lowest number that has it. */
-int64_t tournament_best(const struct tournament *tournament, size_t *number);
+int64_t tournament_best(struct tournament *tournament, size_t *number);
 
-/* Panics unless every round has the right winner. */
+/* Panics unless every group that is not to play again has the right winner. */
 void tournament_check(const struct tournament *tournament);
 
 #endif

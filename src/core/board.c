@@ -53,7 +53,7 @@ static void board_begin(struct board *board, int64_t shape, uint64_t mix, size_t
 bool board_serves(const struct search *search)
 {
 	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
-	       search->shape->request.gpu_kind != GPU_UNEVEN;
+	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
 }
 
 /* The nodes of word `w` that may fit: the index and the filter leave out most of
@@ -65,20 +65,26 @@ static inline uint64_t candidates(const struct scorer *scorer, size_t w)
 	return scorer->scope->word[w] & allowed->word[w] & ~scorer->sched->index.promised.word[w];
 }
 
+/* What the node, which may fit, scores. */
 static int64_t score_anew(const struct scorer *scorer, size_t slot)
 {
 	struct sched *sched = scorer->sched;
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if ((candidates(scorer, slot / 64) >> (slot % 64) & 1) == 0)
-		return TOURNAMENT_NONE;
 	if (scorer->by_view && view->plain)
-		return growth_of_view(scorer->measure, sched->mix.version,
-		                      &scorer->search->shape->request, view);
+		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
 	return place_on_node(sched, scorer->search, sched->cluster.by_slot[slot], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
+}
+
+/* What any node scores. */
+static int64_t score_of(const struct scorer *scorer, size_t slot)
+{
+	bool may_fit = candidates(scorer, slot / 64) >> slot % 64 & 1;
+
+	return may_fit ? score_anew(scorer, slot) : TOURNAMENT_NONE;
 }
 
 static void put(struct board *board, size_t slot, int64_t score)
@@ -90,46 +96,38 @@ static void put(struct board *board, size_t slot, int64_t score)
 	board->fits += fits - fitted;
 }
 
-/* Looks at the node again. Most that do not fit did not fit before. */
-static inline void renew(struct scorer *scorer, size_t slot)
+/* Looks again at some nodes of word `w`. Most that do not fit did not fit before. */
+static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 {
 	struct board *board = scorer->board;
-	uint64_t matter = candidates(scorer, slot / 64) | board->fitting.word[slot / 64];
+	uint64_t may_fit = candidates(scorer, w);
+	uint64_t gone = nodes & board->fitting.word[w] & ~may_fit;
 
-	if ((matter >> (slot % 64) & 1) != 0)
+	for (; gone; gone &= gone - 1)
+		put(board, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
+	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
+		size_t slot = w * 64 + (size_t)__builtin_ctzll(nodes);
 		put(board, slot, score_anew(scorer, slot));
-}
-
-/* Looks again at the nodes that a promise counts on now and did not before, or
- * the other way round. */
-static void follow_promises(struct scorer *scorer)
-{
-	const struct bitset *promised = &scorer->sched->index.promised;
-	struct board *board = scorer->board;
-
-	for (size_t w = 0; w < board->promised.words; w++) {
-		uint64_t differ = promised->word[w] ^ board->promised.word[w];
-		board->promised.word[w] = promised->word[w];
-		for (; differ; differ &= differ - 1)
-			renew(scorer, w * 64 + (size_t)__builtin_ctzll(differ));
 	}
 }
 
+/* Looks again at the nodes that changed, and at those that a promise counts on now
+ * and did not before, or the other way round. */
 static void follow(struct scorer *scorer)
 {
 	const struct index *index = &scorer->sched->index;
 	struct board *board = scorer->board;
-	bool known = board->seen > 0 && index->changes - board->seen <= INDEX_CHANGES;
+	uint64_t changed[BOARD_FOLLOWS / 64] = { 0 };
+	bool known = board->seen > 0 && changes_known(&index->changes, board->seen);
 
-	follow_promises(scorer);
-	for (size_t slot = 0; slot < scorer->sched->cluster.node_count && !known; slot++)
-		renew(scorer, slot);
-	for (uint64_t i = board->seen; i < index->changes && known; i++) {
-		size_t slot = (size_t)index->changed[i % INDEX_CHANGES];
-		if (index->changed_at[slot] == i) /* or else it comes up again */
-			renew(scorer, slot);
+	if (known)
+		changes_since(&index->changes, board->seen, changed);
+	for (size_t w = 0; w < board->promised.words; w++) {
+		uint64_t differ = index->promised.word[w] ^ board->promised.word[w];
+		board->promised.word[w] = index->promised.word[w];
+		renew(scorer, w, known ? changed[w] | differ : UINT64_MAX);
 	}
-	board->seen = index->changes;
+	board->seen = index->changes.count;
 }
 
 static struct scorer find_board(struct sched *sched, const struct search *search)
@@ -144,19 +142,14 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
 	if (board->shape != shape->number || board->mix != mix)
 		board_begin(board, shape->number, mix, boards->nodes);
-	enum policy policy = (enum policy)sched->config.policy;
-	bool measures = policy_measures(policy);
-	struct measure measure = { 0 };
-	if (measures)
-		measure = measure_of(&sched->mix, policy);
 	struct scorer scorer = {
 		.sched = sched,
 		.search = search,
 		.board = board,
 		.scope = place_scope(sched, search).sets,
 		.follows = !board->versions,
-		.measure = measure,
-		.by_view = measures && growth_sees(measure, shape),
+		.by_view =
+		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
 	};
 	return scorer;
 }
@@ -175,26 +168,34 @@ static bool is_out_of_date(const struct scorer *scorer, size_t slot)
 	const struct index *index = &scorer->sched->index;
 	const struct board *board = scorer->board;
 
-	return index->changed_at[slot] >= board->seen ||
+	return index->changes.last[slot] >= board->seen ||
 	       bitset_has(&index->promised, slot) != bitset_has(&board->promised, slot);
+}
+
+/* Whether a node that is noted to fit still does. */
+static bool still_fits(struct scorer *scorer, size_t slot)
+{
+	const struct bitset *promised = &scorer->sched->index.promised;
+	struct board *board = scorer->board;
+
+	if (!is_out_of_date(scorer, slot))
+		return true;
+	bitset_assign(&board->promised, slot, bitset_has(promised, slot));
+	renew(scorer, slot / 64, UINT64_C(1) << slot % 64);
+	return bitset_has(&board->fitting, slot);
 }
 
 bool board_has_fit(struct sched *sched, const struct search *search)
 {
 	struct scorer scorer = find_board(sched, search);
-	struct board *board = scorer.board;
-	size_t slot;
+	const struct bitset *fitting = &scorer.board->fitting;
 
-	if (!scorer.follows || board->seen == 0)
+	if (!scorer.follows || scorer.board->seen == 0)
 		return false;
-	while (tournament_best(&board->scores, &slot) != TOURNAMENT_NONE) {
-		if (!is_out_of_date(&scorer, slot))
-			return true;
-		renew(&scorer, slot);
-		bitset_assign(&board->promised, slot, bitset_has(&sched->index.promised, slot));
-		if (board->scores.score[slot] != TOURNAMENT_NONE)
-			return true;
-	}
+	for (size_t w = 0; w < fitting->words; w++)
+		for (uint64_t left = fitting->word[w]; left; left &= left - 1)
+			if (still_fits(&scorer, w * 64 + (size_t)__builtin_ctzll(left)))
+				return true;
 	return false;
 }
 
@@ -204,7 +205,7 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 	size_t slot = (size_t)node->slot;
 
 	if (!scorer->follows && board->versions[slot] != node->version) {
-		board->scores.score[slot] = score_anew(scorer, slot);
+		board->scores.score[slot] = score_of(scorer, slot);
 		board->versions[slot] = node->version;
 	}
 	return board->scores.score[slot];
@@ -218,7 +219,7 @@ static bool is_right(const struct sched *sched, const struct board *board, const
 	if (node->promised > 0)
 		return false;
 	return board->versions ? board->versions[slot] == node->version
-	                       : sched->index.changed_at[slot] < board->seen &&
+	                       : sched->index.changes.last[slot] < board->seen &&
 	                             !bitset_has(&board->promised, slot);
 }
 
@@ -235,7 +236,7 @@ static void check_board(struct sched *sched, const struct board *board)
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
 		const struct node *node = sched->cluster.by_slot[slot];
 		int64_t score = board->scores.score[slot];
-		if (is_right(sched, board, node) && score != score_anew(&scorer, slot))
+		if (is_right(sched, board, node) && score != score_of(&scorer, slot))
 			panic("board: node %s does not score what is noted for shape %" PRId64,
 			      node->r.name, shape->number);
 		INVARIANT(board->versions ||

@@ -4,7 +4,7 @@
 
 #include "base/bitset.h"
 #include "base/tournament.h"
-#include "core/growth.h"
+#include "core/place.h"
 
 /* The scores of one shape, of tasks that start now, by slot: TOURNAMENT_NONE where
  * the node does not fit, or where a promise counts on it: what fits beside a
@@ -42,8 +42,7 @@ struct scorer {
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
-	struct measure measure; /* where the policy measures waste */
-	bool by_view;           /* the view of a node is enough to score it */
+	bool by_view; /* the view of a node is enough to score it */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the
@@ -51,8 +50,8 @@ struct scorer {
 bool board_serves(const struct search *search);
 /* Finds the board, or makes it. One that follows has followed. */
 struct scorer scorer_begin(struct sched *sched, const struct search *search);
-/* Whether a node is known to fit: looks again only at the best of those noted, until
- * one still does. False says nothing. */
+/* Whether a node is known to fit: looks again only at those noted, until one still
+ * does. False says nothing. */
 bool board_has_fit(struct sched *sched, const struct search *search);
 /* What the node scores. No promise may count on it. */
 int64_t scorer_score(struct scorer *scorer, const struct node *node);

@@ -95,11 +95,13 @@ static int64_t tightest_group(const struct search *search, struct gpu **fits, in
  * required and there is none. */
 static int keep_one_group(const struct search *search, struct gpu **fits, int count, int need)
 {
-	int64_t group = need > 1 ? tightest_group(search, fits, count, need) : 0;
+	bool required =
+	    search->shape->closeness == CLOSE_NVLINK && search->shape->closeness_required;
+	int64_t group =
+	    need > 1 && (required || !search->even) ? tightest_group(search, fits, count, need) : 0;
 	int kept = 0;
 
-	if (need > 1 && !group && search->shape->closeness == CLOSE_NVLINK &&
-	    search->shape->closeness_required)
+	if (need > 1 && !group && required)
 		return -1;
 	for (int i = 0; i < count; i++)
 		if (!group || fits[i]->r.nvlink_group == group)
@@ -170,7 +172,8 @@ static bool choose_gpus(struct sched *sched, struct search *search, struct node 
 		return true;
 	}
 	if (request->gpu_kind != GPU_WHOLE)
-		sort_by_free(search, fits, count, sched->config.policy == POLICY_SPREAD);
+		sort_by_free(search, fits, count,
+		             search->even || sched->config.policy == POLICY_SPREAD);
 	if (request->gpu_kind == GPU_UNEVEN) {
 		if (!choose_uneven(search, fits, count, choice))
 			return false;

@@ -118,6 +118,10 @@ static bool check_node(const struct node_report_command *report, struct error *e
 		return error_set(error, ERROR_INVALID,
 		                 "node %s: %" PRId64 " running without a list", report->name,
 		                 report->running_count);
+	if (report->coming_count < 0 || (report->coming_count > 0 && !report->coming))
+		return error_set(error, ERROR_INVALID,
+		                 "node %s: %" PRId64 " orders on their way without a list",
+		                 report->name, report->coming_count);
 	return check_labels(report, error) &&
 	       check_amount(report, "the host", "CPU (thousandths)", report->cpu_milli,
 	                    CPU_MILLI_MAX, error) &&
@@ -529,24 +533,30 @@ static int compare_names(const void *a, const void *b)
 static int compare_racks(const void *a, const void *b)
 {
 	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+	int order = strcmp(x->r.rack, y->r.rack);
 
-	return strcmp(x->r.rack, y->r.rack);
+	return order != 0 ? order : x->slot - y->slot;
 }
 
 static void number_racks(struct cluster *cluster)
 {
-	struct node **nodes = memory_alloc(cluster->node_count * sizeof(struct node *));
+	size_t count = cluster->node_count;
+	struct node **nodes = memory_resize(cluster->by_rack, count * sizeof(struct node *));
 
-	memcpy(nodes, cluster->nodes, cluster->node_count * sizeof(struct node *));
-	qsort(nodes, cluster->node_count, sizeof(struct node *), compare_racks);
+	memcpy(nodes, cluster->nodes, count * sizeof(struct node *));
+	qsort(nodes, count, sizeof(struct node *), compare_racks);
+	cluster->by_rack = nodes;
+	cluster->rack_first =
+	    memory_resize(cluster->rack_first, (count + 2) * sizeof(*cluster->rack_first));
+	cluster->rack_first[0] = 0;
 	cluster->rack_count = 0;
-	for (size_t i = 0; i < cluster->node_count; i++) {
-		bool named = *nodes[i]->r.rack != 0;
-		if (named && (i == 0 || compare_racks(&nodes[i - 1], &nodes[i]) != 0))
-			cluster->rack_count++;
-		nodes[i]->rack = named ? cluster->rack_count : 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *before = i > 0 ? nodes[i - 1]->r.rack : "";
+		if (strcmp(nodes[i]->r.rack, before) != 0)
+			cluster->rack_first[++cluster->rack_count] = (int)i;
+		nodes[i]->rack = cluster->rack_count;
 	}
-	free(nodes);
+	cluster->rack_first[cluster->rack_count + 1] = (int)count;
 }
 
 void cluster_order(struct cluster *cluster)
@@ -604,6 +614,8 @@ void cluster_free(struct cluster *cluster)
 		free(cluster->model_by_name.entries[i].value);
 	free(cluster->nodes);
 	free(cluster->by_slot);
+	free(cluster->by_rack);
+	free(cluster->rack_first);
 	map_free(&cluster->node_by_id);
 	map_free(&cluster->gpu_by_id);
 	text_map_free(&cluster->node_by_name);

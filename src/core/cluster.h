@@ -97,11 +97,13 @@ struct cluster {
 	struct map node_by_id, gpu_by_id;
 	struct text_map node_by_name, gpu_by_uuid, model_by_name;
 	int model_count;
-	int rack_count;       /* racks have numbers 1 .. rack_count; of cluster_order */
-	bool ordered;         /* slots are right */
-	struct amounts total; /* of online nodes: GPUs, CPU, host memory */
-	int64_t gpu_total;    /* GPUs counted in `total` */
-	int64_t smallest_mib; /* usable memory of the smallest GPU counted in `total`; 0: none */
+	int rack_count;        /* racks have numbers 1 .. rack_count; of cluster_order */
+	struct node **by_rack; /* by rack, then slot; of cluster_order */
+	int *rack_first;       /* the nodes of rack r begin there and end before that of r + 1 */
+	bool ordered;          /* slots are right */
+	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
+	int64_t gpu_total;     /* GPUs counted in `total` */
+	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
 };
 
 struct node *cluster_node(const struct cluster *cluster, const char *name);

@@ -44,7 +44,8 @@ struct only_reservation {
 	F(T, devices, LIST(T, device_count, device_type))                                          \
 	F(T, measurements, LIST(T, measurement_count, measurement_type))                           \
 	F(T, running, LIST(T, running_count, reservation_type)) F(T, snapshot)                     \
-	F(T, slots, LIST(T, slot_count, slot_report_type))
+	F(T, slots, LIST(T, slot_count, slot_report_type))                                         \
+	F(T, coming, LIST(T, coming_count, reservation_type))
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
 	F(T, measurements, LIST(T, measurement_count, measurement_type))

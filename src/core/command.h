@@ -99,6 +99,10 @@ struct node_report_command {
 	bool snapshot; /* `running` and `slots` are complete: what they do not name is not there */
 	const struct slot_report *slots; /* what is said about a slot holds in any report */
 	int64_t slot_count;
+	/* Reservations whose order to start or load may not have reached the node when it
+	 * made the snapshot: nothing follows from not being named there. */
+	const int64_t *coming;
+	int64_t coming_count;
 };
 
 struct gpu_report_command {

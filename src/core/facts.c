@@ -202,6 +202,14 @@ static bool is_running(const struct node_report_command *report, int64_t id)
 	return is_slot(report, id);
 }
 
+static bool is_coming(const struct node_report_command *report, int64_t id)
+{
+	for (int64_t i = 0; i < report->coming_count; i++)
+		if (report->coming[i] == id)
+			return true;
+	return false;
+}
+
 static void resend(struct sched *sched, const struct reservation *reservation)
 {
 	if (reservation->phase == PHASE_HELD)
@@ -251,6 +259,8 @@ static void compare_running(struct sched *sched, struct node *node,
 		if (!reservation || reservation->phase == PHASE_CLAIM)
 			continue;
 		bool there = is_running(report, ids[i]);
+		if (!there && is_coming(report, ids[i]))
+			continue;
 		if (reservation->slot)
 			compare_slot(sched, reservation->slot, there);
 		else if (there && reservation->phase == PHASE_HELD)

@@ -97,6 +97,56 @@ void *fields_copy(struct arena *arena, const struct record_type *type, const voi
 	return copy;
 }
 
+/* So much of `size` bytes is taken up that what follows is aligned for numbers. */
+static size_t aligned(size_t size)
+{
+	return (size + sizeof(int64_t) - 1) / sizeof(int64_t) * sizeof(int64_t);
+}
+
+static size_t rows_size(const struct record_type *type, size_t offset, const struct rows *rows)
+{
+	return rows->count > 0
+	           ? (size_t)rows->count * (size_t)width_at(type, offset) * sizeof(int64_t)
+	           : 0;
+}
+
+/* Rows come before texts, which need no alignment. */
+static size_t clone_size(const struct record_type *type, const char *object)
+{
+	size_t size = aligned(type->size);
+	for (uint64_t left = type->rows; left; left &= left - 1) {
+		size_t offset = (size_t)__builtin_ctzll(left) * sizeof(void *);
+		size += rows_size(type, offset, (const void *)(object + offset));
+	}
+	for (uint64_t left = type->texts; left; left &= left - 1) {
+		const char *const *text =
+		    (const void *)(object + (size_t)__builtin_ctzll(left) * sizeof(void *));
+		size += *text && **text ? strlen(*text) + 1 : 0;
+	}
+	return size;
+}
+
+void *fields_clone(const struct record_type *type, const void *object)
+{
+	char *copy = memory_alloc(clone_size(type, object));
+	char *end = copy + aligned(type->size);
+	memcpy(copy, object, type->size);
+	for (uint64_t left = type->rows; left; left &= left - 1) {
+		size_t offset = (size_t)__builtin_ctzll(left) * sizeof(void *);
+		struct rows *rows = (void *)(copy + offset);
+		size_t size = rows_size(type, offset, rows);
+		rows->at = size > 0 ? memcpy(end, rows->at, size) : NULL;
+		end += size;
+	}
+	for (uint64_t left = type->texts; left; left &= left - 1) {
+		const char **text = (void *)(copy + (size_t)__builtin_ctzll(left) * sizeof(void *));
+		size_t size = *text && **text ? strlen(*text) + 1 : 0;
+		*text = size > 0 ? memcpy(end, *text, size) : "";
+		end += size;
+	}
+	return copy;
+}
+
 static void encode_text(struct buffer *buffer, const char *text)
 {
 	size_t length = strlen(text);

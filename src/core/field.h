@@ -102,6 +102,8 @@ int64_t field_number(const struct record_field *field, const void *object);
 
 /* A copy with its texts and rows, but not its lists, in the arena. */
 void *fields_copy(struct arena *arena, const struct record_type *type, const void *object);
+/* The same in one piece of memory, to be freed with free(). */
+void *fields_clone(const struct record_type *type, const void *object);
 struct rows rows_copy(struct arena *arena, struct rows rows, int width);
 
 /* Appends an encoding that is the same for equal objects and on every machine:

@@ -1,8 +1,6 @@
 /* index.c - what is free where, kept up to date as the books change */
 #include "core/index.h"
 
-#include "core/growth.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,38 +215,51 @@ enum change {
 	CHANGE_GAIN = 1 << 1, /* something may fit there that did not */
 };
 
-/* Looks at a node anew; what has changed. */
-static unsigned look(struct index *index, struct node *node, const struct config_record *config)
+/* Looks at a GPU anew; what has changed. */
+static unsigned look_at_gpu(struct gpu *gpu, const struct config_record *config)
+{
+	struct gpu_summary after = summarise_gpu(gpu, config);
+
+	conclude(&after, gpu, &gpu->summary);
+	unsigned change = (finds_the_same(&gpu->summary, &after) ? 0 : CHANGE_SEEN) |
+	                  (gpu_gained(&gpu->summary, &after) ? CHANGE_GAIN : 0);
+	gpu->summary = after;
+	return change;
+}
+
+/* Looks at a node anew, of whose GPUs `change` has been seen; what has changed. */
+static unsigned look_at_node(struct index *index, struct node *node, unsigned change)
 {
 	struct node_summary sum = tally_begin(node);
-	bool gained = false, same = !node->summary.redescribed;
 
-	for (int i = 0; i < node->gpu_count; i++) {
-		struct gpu *gpu = node->gpus[i];
-		struct gpu_summary after = summarise_gpu(gpu, config);
-		conclude(&after, gpu, &gpu->summary);
-		gained |= gpu_gained(&gpu->summary, &after);
-		same = same && finds_the_same(&gpu->summary, &after);
-		gpu->summary = after;
-		tally_gpu(&sum, gpu, &after);
-	}
+	for (int i = 0; i < node->gpu_count; i++)
+		tally_gpu(&sum, node->gpus[i], &node->gpus[i]->summary);
 	tally_end(&sum);
-	gained |= node_gained(&node->summary, &sum);
-	same = same && node_finds_the_same(&node->summary, &sum);
+	if (node_gained(&node->summary, &sum))
+		change |= CHANGE_GAIN;
+	if (node->summary.redescribed || !node_finds_the_same(&node->summary, &sum))
+		change |= CHANGE_SEEN;
 	place(index, (size_t)node->slot, &node->summary, &sum);
 	node->summary = sum;
-	if (!same)
+	if ((change & CHANGE_SEEN) != 0)
 		view_make(&index->views[node->slot], node);
-	return (same ? 0 : CHANGE_SEEN) | (gained ? CHANGE_GAIN : 0);
+	return change;
+}
+
+/* The same for all of it. */
+static unsigned look(struct index *index, struct node *node, const struct config_record *config)
+{
+	unsigned change = 0;
+
+	for (int i = 0; i < node->gpu_count; i++)
+		change |= look_at_gpu(node->gpus[i], config);
+	return look_at_node(index, node, change);
 }
 
 static void set_version(struct index *index, struct node *node, uint64_t version)
 {
-	uint64_t number = index->changes++;
-
 	node->version = version;
-	index->changed[number % INDEX_CHANGES] = node->slot;
-	index->changed_at[node->slot] = number;
+	changes_note(&index->changes, (size_t)node->slot);
 }
 
 static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
@@ -291,11 +302,11 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	each_set(index, clear_set, cluster->node_count);
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
-	index->changes += INDEX_CHANGES + 1; /* more than anyone can follow */
+	changes_begin(&index->changes, cluster->node_count);
 	index->touches++;
-	index->views = memory_resize(index->views, cluster->node_count * sizeof(*index->views));
-	index->changed_at =
-	    memory_resize(index->changed_at, cluster->node_count * sizeof(*index->changed_at));
+	size_t views_size = cluster->node_count * sizeof(*index->views);
+	free(index->views);
+	index->views = memory_pages(&views_size);
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;
@@ -306,15 +317,35 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	index->free_version = ++index->last_version;
 }
 
-void index_touch(struct index *index, struct node *node, const struct config_record *config)
+/* Whether scores of the policy change only when the view of a node does. */
+static bool scores_by_view(const struct config_record *config)
 {
-	unsigned change = look(index, node, config);
+	return config->policy == POLICY_FRAGMENT || config->policy == POLICY_WORTH;
+}
 
+static void note(struct index *index, struct node *node, const struct config_record *config,
+                 unsigned change)
+{
 	index->touches++;
-	if ((change & CHANGE_SEEN) != 0 || !policy_measures((enum policy)config->policy))
+	if ((change & CHANGE_SEEN) != 0 || !scores_by_view(config))
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;
+}
+
+void index_touch(struct index *index, struct node *node, const struct config_record *config)
+{
+	note(index, node, config, look(index, node, config));
+}
+
+void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
+                       const struct config_record *config)
+{
+	unsigned change = 0;
+
+	for (int i = 0; i < count; i++)
+		change |= look_at_gpu(parts[i].gpu, config);
+	note(index, node, config, look_at_node(index, node, change));
 }
 
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
@@ -336,7 +367,7 @@ void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
 	free(index->views);
-	free(index->changed_at);
+	changes_free(&index->changes);
 	*index = (struct index){ 0 };
 }
 

@@ -3,6 +3,7 @@
 #define CORE_INDEX_H
 
 #include "base/bitset.h"
+#include "core/changes.h"
 #include "core/cluster.h"
 #include "core/view.h"
 
@@ -15,7 +16,8 @@
 #define INDEX_MIB_LEVELS 96   /* eight to a doubling, from 64 MiB */
 #define INDEX_CPU_LEVELS 32   /* one to a doubling, from one thousandth of a core */
 #define INDEX_MILLI_LEVELS 41 /* every 25 thousandths */
-#define INDEX_CHANGES 4096    /* that are remembered */
+
+struct part;
 
 struct index {
 	struct bitset open;                      /* nodes that take anything new */
@@ -28,13 +30,7 @@ struct index {
 	int64_t releasing_count;
 	struct bitset promised;  /* nodes with GPUs that a promise counts on */
 	struct node_view *views; /* by slot */
-	/* Who keeps something about every node needs to look only at those that
-	 * changed since. Changes have numbers below `changes`. The last ones are known
-	 * by the slots of their nodes, in changed[number % INDEX_CHANGES], and each node
-	 * by the number of its last one. */
-	uint64_t changes;
-	int32_t changed[INDEX_CHANGES];
-	uint64_t *changed_at; /* by slot */
+	struct changes changes;  /* for who keeps something about every node */
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
 	uint64_t touches;      /* how often anything at all was said to have changed */
@@ -50,6 +46,10 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 /* After any change to a node's books or facts: gives it a new version if the
  * policy may choose otherwise because of it. */
 void index_touch(struct index *index, struct node *node, const struct config_record *config);
+/* The same where no GPUs are concerned but those of the parts: most changes are of
+ * one GPU among eight. */
+void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
+                       const struct config_record *config);
 /* The same when a plan is undone: the old versions are right again. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version);

@@ -122,6 +122,13 @@ static void tell_index(struct sched *sched, struct node *node)
 		index_touch(&sched->index, node, &sched->config);
 }
 
+static void tell_index_of(struct sched *sched, const struct reservation *reservation)
+{
+	if (sched->indexed && !sched->plan.undoing)
+		index_touch_parts(&sched->index, reservation->node, reservation->parts,
+		                  reservation->part_count, &sched->config);
+}
+
 static void node_list_add(struct node *node, struct reservation *reservation)
 {
 	if (node->reservation_count == node->reservation_capacity) {
@@ -155,7 +162,7 @@ void ledger_enter(struct sched *sched, struct reservation *reservation)
 	reservation->entered = true;
 	node_list_add(reservation->node, reservation);
 	count(sched, reservation, 1);
-	tell_index(sched, reservation->node);
+	tell_index_of(sched, reservation);
 }
 
 void ledger_leave(struct sched *sched, struct reservation *reservation)
@@ -164,7 +171,7 @@ void ledger_leave(struct sched *sched, struct reservation *reservation)
 	count(sched, reservation, -1);
 	node_list_remove(reservation->node, reservation);
 	reservation->entered = false;
-	tell_index(sched, reservation->node);
+	tell_index_of(sched, reservation);
 }
 
 static bool is_running(enum phase phase)
@@ -182,7 +189,7 @@ void ledger_phase(struct sched *sched, struct reservation *reservation, enum pha
 	reservation->late = late;
 	count(sched, reservation, 1);
 	if (!runs_on && !reservation->leaving) /* otherwise the node has as much as before */
-		tell_index(sched, reservation->node);
+		tell_index_of(sched, reservation);
 }
 
 void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, int64_t overhead_mib,

@@ -125,10 +125,20 @@ int64_t tenant_month_cost(const struct tenant *tenant, int64_t now_ms)
 	return add_saturated(before, cost_between(tenant, from_ms, now_ms));
 }
 
+/* Whether all is counted up to now: nothing is used in no time. */
+static bool is_settled(const struct tenant_record *r, int64_t now_ms, int64_t half_life_ms)
+{
+	return r->metered_ms == now_ms && half_life_ms > 0 && r->month == month_of(now_ms);
+}
+
 static void settle(struct tenant *tenant, int64_t now_ms, const struct config_record *config)
 {
 	struct tenant_record r = tenant->r;
 	now_ms = max64(now_ms, r.metered_ms);
+	if (is_settled(&r, now_ms, config->usage_half_life_ms)) {
+		tenant->metered = tenant->allocated;
+		return;
+	}
 	r.usage_gpu = tenant_usage(tenant, AMOUNT_GPU, now_ms, config->usage_half_life_ms);
 	r.usage_cpu = tenant_usage(tenant, AMOUNT_CPU, now_ms, config->usage_half_life_ms);
 	r.usage_host = tenant_usage(tenant, AMOUNT_HOST, now_ms, config->usage_half_life_ms);

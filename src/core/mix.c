@@ -15,6 +15,9 @@
 
 _Static_assert(sizeof(struct mix_kind) == MIX_WIDTH * sizeof(int64_t), "a kind is a row");
 
+static const int32_t no_single[MIX_NEEDS + 1], no_several[GPUS_PER_NODE_MAX + 1];
+const struct mix_row mix_row_of_nothing = { no_single, no_several, 0, -1 };
+
 /* What is expected where nothing is known. */
 static const struct mix_kind usual[] = {
 	{ 1000, 1, 0, 40 }, { 1000, 2, 0, 10 }, { 1000, 4, 0, 10 },
@@ -248,19 +251,26 @@ static void weigh(struct mix *mix)
 	mix->version++;
 	memcpy(kinds, known, count * sizeof(*kinds));
 	weigh_kinds(&mix->weights, kinds, learned ? frequent(kinds, count) : count);
+	free(kinds);
+}
+
+static void learn_worth(struct mix *mix)
+{
+	size_t count;
+	const struct mix_kind *known = known_kinds(mix, &count);
+	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
+
+	worth_learn(&mix->worth, known, count);
 	memcpy(kinds, known, count * sizeof(*kinds));
 	weigh_kinds(&mix->demand, kinds, by_demand(kinds, count));
 	free(kinds);
+	mix->worth_version = mix->version;
 }
 
 const struct worth *mix_worth(struct mix *mix)
 {
-	size_t count;
-	const struct mix_kind *kinds = known_kinds(mix, &count);
-
 	if (mix->worth_version != mix->version)
-		worth_learn(&mix->worth, kinds, count);
-	mix->worth_version = mix->version;
+		learn_worth(mix);
 	return &mix->worth;
 }
 
@@ -285,16 +295,19 @@ static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t
 int64_t weights_fragmentation(const struct mix_weights *weights, int64_t cpu_milli,
                               const int32_t *free_milli, int gpu_count)
 {
-	struct mix_sum sum = mix_sum_begin(weights, cpu_milli);
+	const struct mix_row row = mix_row(weights, cpu_milli);
+	int64_t total_milli = 0, whole = 0, fit = 0;
 
 	INVARIANT(gpu_count <= GPUS_PER_NODE_MAX);
 	for (int g = 0; g < gpu_count; g++) {
 		INVARIANT(free_milli[g] >= 0 && free_milli[g] <= WHOLE_GPU);
-		mix_sum_add(&sum, free_milli[g], 1);
+		total_milli += free_milli[g];
+		whole += free_milli[g] == WHOLE_GPU;
+		fit += (int64_t)free_milli[g] * row.single[weights->level[free_milli[g]]];
 	}
-	if (weights->split_count > 0 && sum.step >= 0)
-		sum.fit += split_fit(weights, sum.step, free_milli, gpu_count);
-	return mix_sum_fragmentation(&sum);
+	if (weights->split_count > 0 && row.step >= 0)
+		fit += split_fit(weights, row.step, free_milli, gpu_count);
+	return mix_row_fragmentation(&row, total_milli, whole, fit);
 }
 
 static struct rows rows_of(const struct mix_kind *kinds, size_t count)

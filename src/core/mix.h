@@ -47,9 +47,9 @@ struct mix {
 	struct mix_kind *seen, *classes;
 	size_t seen_capacity, class_capacity;
 	struct mix_weights weights; /* of the frequent classes, by how often they arrive */
-	struct mix_weights demand;  /* of all classes, by the GPUs that they ask for */
-	struct worth worth;         /* of all classes; of mix_worth */
-	uint64_t worth_version;     /* that `worth` is of; 0: none */
+	struct worth worth;         /* of all classes; ask mix_worth */
+	struct mix_weights demand;  /* with it: by the GPUs that they ask for */
+	uint64_t worth_version;     /* that both are of; 0: none */
 	uint64_t version;           /* changes when scores do */
 	bool dirty;                 /* the record has changed; cleared by who writes it */
 };
@@ -86,41 +86,36 @@ static inline int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli
 	return weights_fragmentation(&mix->weights, cpu_milli, free_milli, gpu_count);
 }
 
-/* The same GPU by GPU, where no class asks for parts of several (split_count 0):
- * what has been added so far, seen with an amount of CPU. */
-struct mix_sum {
-	const struct mix_weights *weights;
-	int step;  /* of the CPU; -1: less than none, so that the node takes nothing */
-	int whole; /* GPUs that are free */
-	int64_t total_milli, fit;
+/* The weights of the kinds that a node with some amount of CPU can take: of one GPU,
+ * by level, and of several whole ones, by how many the node has. For one with less
+ * than no CPU: none. */
+struct mix_row {
+	const int32_t *single, *several;
+	int32_t all;
+	int step; /* of the CPU; -1: less than none */
 };
-static inline struct mix_sum mix_sum_begin(const struct mix_weights *weights, int64_t cpu_milli)
+extern const struct mix_row mix_row_of_nothing;
+
+static inline struct mix_row mix_row(const struct mix_weights *weights, int64_t cpu_milli)
 {
 	int at = 0;
 
 	for (int step = MIX_CPUS / 2; step > 0; step /= 2)
 		at += weights->cpu[at + step] <= cpu_milli ? step : 0;
-	return (struct mix_sum){ .weights = weights, .step = cpu_milli >= 0 ? at : -1 };
+	struct mix_row row = { weights->single[at], weights->whole[at], weights->all, at };
+	if (cpu_milli < 0) {
+		row = mix_row_of_nothing;
+		row.all = weights->all;
+	}
+	return row;
 }
-/* Adds `times` GPUs of which this much is free, or takes them out again. */
-static inline void mix_sum_add(struct mix_sum *sum, int32_t milli, int times)
+/* Expected fragmentation where no class asks for parts of several GPUs
+ * (split_count 0), of a node that has `total_milli` free, `whole` GPUs among that.
+ * `fit` is the sum over its GPUs of what is free times `single` of its level. */
+static inline int64_t mix_row_fragmentation(const struct mix_row *row, int64_t total_milli,
+                                            int64_t whole, int64_t fit)
 {
-	int step = sum->step >= 0 ? sum->step : 0;
-	int64_t added = (int64_t)milli * times;
-
-	sum->total_milli += added;
-	sum->whole += milli == WHOLE_GPU ? times : 0;
-	sum->fit += added * sum->weights->single[step][sum->weights->level[milli]];
-}
-static inline int64_t mix_sum_fragmentation(const struct mix_sum *sum)
-{
-	const struct mix_weights *weights = sum->weights;
-	int64_t all = sum->total_milli * weights->all;
-
-	return sum->step < 0
-	           ? all
-	           : all - sum->fit -
-	                 (int64_t)sum->whole * WHOLE_GPU * weights->whole[sum->step][sum->whole];
+	return total_milli * row->all - fit - whole * WHOLE_GPU * row->several[whole];
 }
 
 #endif

@@ -83,9 +83,10 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 {
 	struct job *job = search->job;
 	size_t mark = plan_mark(sched);
-	struct reservation **placed = memory_alloc((size_t)tasks * sizeof(*placed));
+	struct reservation *placed[TASKS_MAX];
 	int count = 0;
 
+	INVARIANT(tasks <= TASKS_MAX);
 	for (int task = 0; task < job->r.tasks && count < tasks; task++) {
 		if (!task_needs_place(search, &job->tasks[task]))
 			continue;
@@ -96,7 +97,6 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 	}
 	if (count == tasks && count > 1)
 		number_by_place(job, placed, count);
-	free(placed);
 	if (count == tasks)
 		return true;
 	plan_rollback(sched, mark);
@@ -193,23 +193,13 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 /* All tasks in one rack: the one with the least room to spare. */
 static bool place_in_one_rack(struct sched *sched, struct search *search, int64_t tasks)
 {
-	struct scope scope = place_scope(sched, search);
-	const struct bitset *allowed = &search->shape->filter->nodes;
 	int racks = sched->cluster.rack_count, only = search->rack, best;
 	bool placed;
 
 	if (racks == 0)
 		return false;
-	int64_t *room = memory_zero((size_t)racks + 1, sizeof(*room));
-	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
-		uint64_t bits = scope.sets->word[w] & allowed->word[w];
-		for (; bits; bits &= bits - 1) {
-			struct node *node =
-			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
-			if (node->rack)
-				room[node->rack] += place_count(sched, search, node);
-		}
-	}
+	int64_t *room = memory_alloc(((size_t)racks + 1) * sizeof(*room));
+	racks_count(sched, search, room);
 	do {
 		best = 0;
 		for (int rack = 1; rack <= racks; rack++)
@@ -226,7 +216,7 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 }
 
 /* Several tasks: near together as far as that is asked for or comes for free. */
-static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+static bool place_near(struct sched *sched, struct search *search, int64_t tasks)
 {
 	const struct shape *shape = search->shape;
 
@@ -248,6 +238,23 @@ static bool place_gang(struct sched *sched, struct search *search, int64_t tasks
 	if (shape->closeness == CLOSE_RACK && shape->closeness_required)
 		return false;
 	return place_tasks(sched, search, tasks);
+}
+
+/* Tasks with parts of several GPUs each, one after the other onto the fullest, can
+ * leave room on one GPU alone, which is of use to none of them: if they do not fit
+ * so, they may if they are spread. */
+static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
+{
+	const struct request *request = &search->shape->request;
+
+	if (place_near(sched, search, tasks))
+		return true;
+	if (request->gpu_count < 2 || request->gpu_kind == GPU_WHOLE || search->limit_blocked)
+		return false;
+	search->even = true;
+	bool placed = place_near(sched, search, tasks);
+	search->even = false;
+	return placed;
 }
 
 static int free_whole_gpus(const struct sched *sched, struct search *search,

@@ -31,6 +31,7 @@ struct search {
 	int64_t until_ms; /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
 	bool any;             /* the first place that fits will do */
+	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */
@@ -46,6 +47,13 @@ int64_t place_pack(struct sched *sched, const struct search *search, struct choi
 int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice);
+
+/* Whether place_fragment's score of a shape can be told from the view of a node,
+ * if that is `plain`; and the score of the best choice, TOURNAMENT_NONE if none
+ * fits. Promises are left aside, and so are labels. */
+bool fragment_sees(const struct mix *mix, const struct shape *shape);
+int64_t fragment_score(const struct mix *mix, const struct request *request,
+                       struct node_view *view);
 
 /* Chooses the GPUs of one node for one task; false if it does not fit there. */
 bool place_on_node(struct sched *sched, const struct search *search, struct node *node,

@@ -181,6 +181,8 @@ static void add_node(struct sched *sched, const struct search *search, const str
 	all->cpu_milli = max64(all->cpu_milli, node->r.cpu_milli);
 	all->host_bytes = max64(all->host_bytes, node->r.host_bytes);
 	add_gpus(sched, search, &copy, all);
+	if (!bitset_has(&shape->filter->nodes, (size_t)node->slot))
+		return;
 	if (shape->split_gpus == 0 && links_fit(sched, search, &copy))
 		tasks = place_count(sched, search, &copy.node);
 	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECKS)
@@ -215,7 +217,7 @@ static bool check_task(const struct shape *shape, const struct hardware *all, st
 		return error_set(error, ERROR_IMPOSSIBLE, "there is no node%s",
 		                 *shape->filter->labels ? " with all the labels that are asked for"
 		                                        : "");
-	if (gpus > 0 && all->allowed == 0)
+	if ((gpus > 0 || *shape->filter->models) && all->allowed == 0)
 		return error_set(error, ERROR_IMPOSSIBLE, "no node%s has a GPU%s%s",
 		                 *shape->filter->labels ? " with the labels that are asked for"
 		                                        : "",

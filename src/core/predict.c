@@ -198,9 +198,9 @@ static const char *kind_pattern(const struct kinds *kinds, enum level level)
 
 /* Positive, as ids are. Two kinds with one id would learn as one, which spoils
  * a guess and nothing else. */
-static int64_t lesson_id(int64_t tenant_id, const char *pattern)
+static int64_t lesson_id(int64_t tenant_id, uint64_t pattern_hash)
 {
-	uint64_t hash = hash_combine(hash_text(pattern), (uint64_t)tenant_id);
+	uint64_t hash = hash_combine(pattern_hash, (uint64_t)tenant_id);
 	return (int64_t)(hash >> 1 | 1);
 }
 
@@ -211,9 +211,11 @@ static void find_likeness(struct likeness *likeness, const struct job_record *jo
 	if (likeness->lessons[0] != 0)
 		return;
 	kinds_of(&kinds, job);
+	uint64_t name = hash_text(kinds.name), size = hash_text(kinds.size);
 	for (enum level level = 0; level < LEVELS; level++)
 		likeness->lessons[level] =
-		    lesson_id(kind_tenant(&kinds, level), kind_pattern(&kinds, level));
+		    lesson_id(kind_tenant(&kinds, level),
+		              kind_pattern(&kinds, level) == kinds.name ? name : size);
 }
 
 static struct lesson *lesson_new(struct predictor *predictor, int64_t tenant_id,
@@ -221,7 +223,7 @@ static struct lesson *lesson_new(struct predictor *predictor, int64_t tenant_id,
 {
 	size_t size = strlen(pattern) + 1;
 	struct lesson *lesson = memory_zero(1, sizeof(*lesson) + size);
-	lesson->id = lesson_id(tenant_id, pattern);
+	lesson->id = lesson_id(tenant_id, hash_text(pattern));
 	lesson->tenant_id = tenant_id;
 	memcpy(lesson->pattern, pattern, size);
 	map_put(&predictor->lessons, lesson->id, lesson);
@@ -372,7 +374,7 @@ struct prediction predict_job(const struct predictor *predictor, const struct jo
 bool predict_load(struct predictor *predictor, const struct lesson_record *lesson,
                   struct error *error)
 {
-	if (lesson->id != lesson_id(lesson->tenant_id, lesson->pattern))
+	if (lesson->id != lesson_id(lesson->tenant_id, hash_text(lesson->pattern)))
 		return error_set(
 		    error, ERROR_CORRUPT, "lesson %lld is not of pattern '%s' of tenant %lld",
 		    (long long)lesson->id, lesson->pattern, (long long)lesson->tenant_id);

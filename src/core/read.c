@@ -55,3 +55,31 @@ bool sched_position(struct sched *sched, int64_t job_id, int64_t *position,
 	why_position(sched, job, position, tenant_position);
 	return true;
 }
+
+bool sched_wait(struct sched *sched, int64_t job_id, struct wait_figures *wait, struct error *error)
+{
+	if (!sched_position(sched, job_id, &wait->position, &wait->tenant_position, error))
+		return false;
+	const struct job *job = map_get(&sched->jobs, job_id);
+	wait->expected_start_ms = job->promise ? job->promise->r.start_ms : 0;
+	return true;
+}
+
+bool sched_tenant_figures(const struct sched *sched, int64_t tenant_id,
+                          struct tenant_figures *figures)
+{
+	const struct tenant *tenant = tenants_find(&sched->tenants, tenant_id);
+
+	if (!tenant)
+		return false;
+	*figures = (struct tenant_figures){
+		.allocated = tenant->allocated,
+		.waiting_jobs = tenant->waiting_jobs,
+		.gpu_ms = tenant_gpu_ms(tenant, sched_now(sched)),
+		.cost = tenant_cost(tenant, sched_now(sched)),
+		.month_cost = tenant_month_cost(tenant, sched_now(sched)),
+	};
+	for (int k = 0; k < FAIR_KINDS; k++)
+		figures->fair[k] = tenant->fair[k];
+	return true;
+}

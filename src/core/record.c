@@ -41,7 +41,8 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, sharing_turn_ms) F(T, lease_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
-	F(T, id) F(T, parent_id) F(T, name) F(T, limit_gpu) F(T, limit_cpu) F(T, limit_host)       \
+	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
+	F(T, limit_host)                                                                           \
 	F(T, limit_gpu_memory) F(T, limit_jobs) F(T, quota_gpu) F(T, quota_cpu) F(T, quota_host)   \
 	F(T, weight) F(T, priority) F(T, allow_preemption) F(T, can_preempt_others)                \
 	F(T, max_preemptions) F(T, queue_max) F(T, cost_per_gpu_hour) F(T, budget_per_month)       \
@@ -150,6 +151,11 @@ struct record_key record_key(enum record_kind kind, const void *record)
 	if (type->keys > 1)
 		key.second = field_number(&type->fields[1], record);
 	return key;
+}
+
+void *record_clone(enum record_kind kind, const void *record)
+{
+	return fields_clone(record_type(kind), record);
 }
 
 void *record_copy(struct arena *arena, enum record_kind kind, const void *record)

@@ -78,6 +78,7 @@ struct config_record {
 struct tenant_record {
 	int64_t id, parent_id;
 	const char *name;
+	const char *payload; /* what the core does not read: e-mail, notifications, ... */
 	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
 	                                                                         */
 	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
@@ -359,6 +360,8 @@ struct record_key record_key(enum record_kind kind, const void *record);
 
 /* A copy whose texts and rows live in the arena too. */
 void *record_copy(struct arena *arena, enum record_kind kind, const void *record);
+/* The same in one piece of memory, to be freed with free(). */
+void *record_clone(enum record_kind kind, const void *record);
 
 /* Appends an encoding that is the same for equal records and on every machine. */
 void record_encode(struct buffer *buffer, enum record_kind kind, const void *record);

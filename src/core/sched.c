@@ -88,6 +88,7 @@ void sched_free(struct sched *sched)
 	cluster_free(&sched->cluster);
 	index_free(&sched->index);
 	boards_free(&sched->boards);
+	racks_free(&sched->racks);
 	predict_free(&sched->predictor);
 	mix_free(&sched->mix);
 	pass_free(&sched->pass);
@@ -647,6 +648,7 @@ void sched_check(const struct sched *sched)
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
 	boards_check((struct sched *)sched);
+	racks_check((struct sched *)sched);
 }
 
 const struct meta_record *sched_meta(const struct sched *sched)

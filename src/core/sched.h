@@ -64,4 +64,23 @@ bool sched_explain(struct sched *sched, const struct decision_record *decision, 
 bool sched_position(struct sched *sched, int64_t job_id, int64_t *position,
                     int64_t *tenant_position, struct error *error);
 
+/* The same with the start that it was promised (0: none). */
+struct wait_figures {
+	int64_t position, tenant_position, expected_start_ms;
+};
+bool sched_wait(struct sched *sched, int64_t job_id, struct wait_figures *wait,
+                struct error *error);
+
+/* What a tenant holds with all below it, what it has a right to, and what it used until
+ * now. False if it is not known. */
+struct tenant_figures {
+	struct amounts allocated;
+	int64_t fair[FAIR_KINDS]; /* its fair share at the last pass */
+	int64_t waiting_jobs;
+	int64_t gpu_ms;           /* thousandths of GPUs x ms, ever */
+	int64_t cost, month_cost; /* millionths of the currency: ever, and this month */
+};
+bool sched_tenant_figures(const struct sched *sched, int64_t tenant_id,
+                          struct tenant_figures *figures);
+
 #endif

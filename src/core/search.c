@@ -57,12 +57,35 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 	}
 }
 
+/* The same as look_through for the nodes of the search's rack, which are few. */
+static void look_through_rack(struct sched *sched, struct search *search, const struct bitset *set,
+                              const struct bitset *except, struct finding *finding)
+{
+	const struct cluster *cluster = &sched->cluster;
+	const struct bitset *allowed = &search->shape->filter->nodes;
+
+	for (int i = cluster->rack_first[search->rack]; i < cluster->rack_first[search->rack + 1];
+	     i++) {
+		size_t slot = (size_t)cluster->by_rack[i]->slot;
+		if (!bitset_has(set, slot) || !bitset_has(allowed, slot) ||
+		    (except && bitset_has(except, slot)))
+			continue;
+		look_at(sched, search, cluster->by_rack[i], finding);
+		if (finding->fitted >= finding->most)
+			return;
+	}
+}
+
 /* Looks at the members of `set` that are allowed and not in `except`. */
 static void look_through(struct sched *sched, struct search *search, const struct bitset *set,
                          const struct bitset *except, struct finding *finding)
 {
 	const struct bitset *allowed = &search->shape->filter->nodes;
 
+	if (search->rack) {
+		look_through_rack(sched, search, set, except, finding);
+		return;
+	}
 	for (size_t w = 0; w < set->words && w < allowed->words; w++) {
 		uint64_t bits = set->word[w] & allowed->word[w];
 		if (except)
@@ -112,7 +135,7 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 /* All nodes at once: the best of the board, and those that it leaves out. */
 static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
 {
-	const struct board *board = finding->scorer.board;
+	struct board *board = finding->scorer.board;
 	size_t slot;
 
 	look_at_promised(sched, search, finding);

@@ -14,6 +14,7 @@
 #include "core/plan.h"
 #include "core/predict.h"
 #include "core/promise.h"
+#include "core/racks.h"
 #include "core/replica.h"
 #include "core/room.h"
 #include "core/route.h"
@@ -41,6 +42,7 @@ struct sched {
 	uint64_t cluster_version; /* another number when nodes, models or labels change */
 	struct index index;
 	struct boards boards;
+	struct racks racks;
 	bool indexed, counted; /* the index, and the cluster's totals, are right */
 	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;

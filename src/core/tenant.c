@@ -198,10 +198,17 @@ static bool check_parent(const struct tenant_record *r, const struct tenant *par
 	return true;
 }
 
-static char *copy_text(const char *text)
+/* Its own copies of the texts; a payload that is NULL is empty. */
+static void own_texts(struct tenant_record *r)
 {
-	size_t size = strlen(text) + 1;
-	return memcpy(memory_alloc(size), text, size);
+	r->name = memory_text(r->name);
+	r->payload = memory_text(r->payload ? r->payload : "");
+}
+
+static void free_texts(const struct tenant_record *r)
+{
+	free((char *)r->name);
+	free((char *)r->payload);
 }
 
 static struct tenant *add(struct tenants *tenants, const struct tenant_record *record,
@@ -209,7 +216,7 @@ static struct tenant *add(struct tenants *tenants, const struct tenant_record *r
 {
 	struct tenant *tenant = NEW(struct tenant);
 	tenant->r = *record;
-	tenant->r.name = copy_text(record->name);
+	own_texts(&tenant->r);
 	map_put(&tenants->by_id, record->id, tenant);
 	text_map_put(&tenants->by_name, record->name, tenant);
 	list_insert(&tenants->all, &tenants->count, &tenants->capacity, tenant);
@@ -243,15 +250,14 @@ static void replace(struct tenants *tenants, struct tenant *tenant,
 		detach(tenants, tenant);
 		attach(tenants, tenant, parent);
 	}
-	/* The record may be the tenant's own, so its name is copied before it is freed. */
-	char *old_name = (char *)tenant->r.name;
-	struct tenant_record r = *record;
-	r.name = copy_text(record->name);
-	set_meters(&r, &tenant->r);
-	text_map_remove(&tenants->by_name, old_name);
+	/* The record may be the tenant's own, so its texts are copied before they are freed. */
+	struct tenant_record old = tenant->r, r = *record;
+	own_texts(&r);
+	set_meters(&r, &old);
+	text_map_remove(&tenants->by_name, old.name);
 	text_map_put(&tenants->by_name, r.name, tenant);
 	tenant->r = r;
-	free(old_name);
+	free_texts(&old);
 }
 
 struct tenant *tenants_put(struct tenants *tenants, const struct tenant_record *record,
@@ -357,7 +363,7 @@ static void tenant_free(struct tenant *tenant)
 	free(tenant->hopeless);
 	free(tenant->groups);
 	free(tenant->children);
-	free((char *)tenant->r.name);
+	free_texts(&tenant->r);
 	free(tenant);
 }
 

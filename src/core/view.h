@@ -2,25 +2,29 @@
 #ifndef CORE_VIEW_H
 #define CORE_VIEW_H
 
+#include <stddef.h>
+
 #include "core/cluster.h"
 
 /* The summaries of a node and its GPUs side by side in memory, so that a search
  * that scores many nodes reads little. Made by index.c when it looks at the node. */
 struct node_view {
 	int64_t cpu_milli, host_bytes; /* free for a newcomer: now, and beside all claims */
-	int64_t cpu_now_milli;
-	uint64_t mix;  /* the version of the mix by which it has its waste; 0: none */
-	int64_t waste; /* as it is, by the policy */
-	int32_t whole; /* GPUs that could be given whole */
-	int16_t gpu_count;
+	int64_t cpu_now_milli, cpu_total_milli;
+	int64_t free_milli; /* thousandths of all its GPUs that are free */
+	uint64_t mix;       /* the version of the mix that the next is by; 0: none */
+	int64_t fragmentation;
+	int16_t whole; /* GPUs that could be given whole */
+	int16_t gpu_count, kind_count;
 	bool open;
 	bool plain; /* GPUs that could be given whole are those that are free to the last MiB */
-	int16_t kind_count;
 	struct view_kind {
 		int16_t free_milli, takes_milli; /* as in gpu_summary */
 		int16_t times;                   /* GPUs of which just that is free */
+		int16_t level;                   /* by the mix: that of free_milli */
 	} kinds[GPUS_PER_NODE_MAX];              /* of GPUs of which anything is free */
 };
+_Static_assert(offsetof(struct node_view, kinds) == 64, "kinds begin a line of the cache");
 
 /* From the summaries. */
 void view_make(struct node_view *view, const struct node *node);

@@ -31,12 +31,11 @@ void worth_learn(struct worth *worth, const struct mix_kind *kinds, size_t count
 struct worth_sum {
 	int64_t value, cpu_milli, cpu_variance;
 };
-static inline void worth_sum_add(struct worth_sum *sum, const struct worth *worth, int32_t milli,
-                                 int times)
+static inline void worth_sum_add(struct worth_sum *sum, const struct worth *worth, int32_t milli)
 {
-	sum->value += (int64_t)worth->value[milli] * times;
-	sum->cpu_milli += (int64_t)worth->cpu_milli[milli] * times;
-	sum->cpu_variance += worth->cpu_variance[milli] * times;
+	sum->value += worth->value[milli];
+	sum->cpu_milli += worth->cpu_milli[milli];
+	sum->cpu_variance += worth->cpu_variance[milli];
 }
 /* What they are worth on a node with this much CPU: less by the part of the CPU
  * they need that is expected to be missing. */

@@ -279,6 +279,14 @@ static void tenant_changed(void *context, struct tenant *tenant)
 	sched_dirty_tenant(context, tenant);
 }
 
+/* Numbers of one size alone, so that equal bytes are equal records. */
+static bool meta_changed(const struct sched *sched)
+{
+	_Static_assert(sizeof(struct meta_record) % sizeof(int64_t) == 0, "no bytes between");
+
+	return memcmp(&sched->meta, &sched->written_meta, sizeof(sched->meta)) != 0;
+}
+
 void sched_flush(struct sched *sched)
 {
 	tenants_settle(&sched->tenants, sched_now(sched), &sched->config, tenant_changed, sched);
@@ -293,7 +301,7 @@ void sched_flush(struct sched *sched)
 	if (sched->mix.dirty)
 		effects_put(sched->effects, RECORD_MIX, &sched->mix.r);
 	sched->mix.dirty = false;
-	if (!record_equal(RECORD_META, &sched->meta, &sched->written_meta))
+	if (meta_changed(sched))
 		effects_put(sched->effects, RECORD_META, &sched->meta);
 	sched->written_meta = sched->meta;
 }

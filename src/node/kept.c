@@ -39,7 +39,7 @@ bool kept_node_decode(struct arena *arena, const void *data, size_t size, struct
 	if (!fields_decode(arena, &kept_node_type, kept, &at, end, error) ||
 	    !at_end(at, end, error))
 		return false;
-	if (kept->term < 0 || kept->connection < 0)
+	if (kept->term < 0 || kept->connection < 0 || kept->connection > CONNECTION_MAX)
 		return error_set(error, ERROR_CORRUPT, "term %lld and connection %lld cannot be",
 		                 (long long)kept->term, (long long)kept->connection);
 	return true;

@@ -68,8 +68,10 @@ static void reset(struct local_node *node)
 
 	orders_drop_waiting(node);
 	drop_pending(link, INT64_MAX);
-	*link =
-	    (struct link){ .pending = link->pending, .pending_capacity = link->pending_capacity };
+	*link = (struct link){ .pending = link->pending,
+		               .pending_capacity = link->pending_capacity,
+		               .turned_down = link->turned_down,
+		               .turned_down_capacity = link->turned_down_capacity };
 	for (size_t i = 0; i < node->work_count; i++) {
 		node->works[i]->told = false;
 		node->works[i]->release_change = 0;
@@ -186,6 +188,7 @@ static void take_acknowledgement(struct local_node *node)
 	link->forgotten = link->stored;
 	drop_pending(link, link->stored);
 	link->pending_ms = node->now_ms;
+	orders_acknowledged(node, link->stored);
 	for (size_t i = node->work_count; i-- > 0;) {
 		struct work *work = node->works[i];
 		if (work->release_change > 0 && work->release_change <= link->stored)
@@ -305,4 +308,5 @@ void link_free(struct link *link)
 {
 	drop_pending(link, INT64_MAX);
 	free(link->pending);
+	free(link->turned_down);
 }

@@ -75,6 +75,13 @@ enum link_state {
 	LINK_UP,
 };
 
+/* A work that ended on this connection without being kept until its end was
+ * acknowledged: refused by change `change`, or left out of a snapshot (INT64_MAX).
+ * Another order to start it may be on its way. */
+struct turned_down {
+	int64_t reservation_id, change;
+};
+
 /* The conversation with a scheduler. */
 struct link {
 	enum link_state state;
@@ -89,6 +96,8 @@ struct link {
 	int64_t stored, stored_issued; /* the last acknowledgement: counts once so many orders came
 	                                */
 	int64_t forgotten;             /* changes up to here are, because of that */
+	struct turned_down *turned_down;
+	size_t turned_down_count, turned_down_capacity;
 	bool snapshot_wanted;
 	int64_t snapshot_asked; /* the measurement that it waits for */
 	bool measured_since_beat;
@@ -130,8 +139,8 @@ void work_refuse(struct local_node *node, struct work *work, const char *message
 /* Notice now, kill after the grace. What is over stays so. */
 void work_stop(struct local_node *node, struct work *work, enum end_reason reason, int64_t grace_ms,
                const char *message);
-/* Its first process ended. */
-void work_exited(struct local_node *node, struct work *work, int64_t exit_code);
+/* Its first process ended, then; 0: now. */
+void work_exited(struct local_node *node, struct work *work, int64_t exit_code, int64_t exited_ms);
 void work_gone(struct local_node *node, struct work *work);
 /* Tells what is known of its end, once on each connection. */
 void work_tell_end(struct local_node *node, struct work *work);
@@ -217,6 +226,11 @@ void report_pids(const struct local_node *node, const struct work *work, struct 
 void orders_take(struct local_node *node, const struct message *message);
 /* Up to this number all orders are written down, or refused. */
 int64_t orders_kept(const struct local_node *node);
+/* This reservation is not to be begun by another order on this connection, until
+ * the change is acknowledged and all orders that were given before have come. */
+void orders_turn_down(struct local_node *node, int64_t reservation_id, int64_t change);
+/* Changes up to this one are acknowledged, and so on. */
+void orders_acknowledged(struct local_node *node, int64_t change);
 /* Orders that wait belong to a connection: the next one brings them again. */
 void orders_drop_waiting(struct local_node *node);
 

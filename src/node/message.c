@@ -121,7 +121,7 @@ static bool check_head(const struct message *message, struct error *error)
 {
 	if (!is_kind(message->kind))
 		return refuse(error, "kind", message->kind);
-	if (message->connection < 0)
+	if (message->connection < 0 || message->connection > CONNECTION_MAX)
 		return refuse(error, "connection", message->connection);
 	if (message->term < 0)
 		return refuse(error, "term", message->term);
@@ -204,7 +204,7 @@ static bool check_member(const struct message *message, struct error *error)
 		return check_time(message->renewal.sent_ms, "time", error) &&
 		       check_time(message->renewal.lease_ms, "lease", error);
 	case MESSAGE_REFUSE:
-		if (message->refusal.connection < 0)
+		if (message->refusal.connection < 0 || message->refusal.connection > CONNECTION_MAX)
 			return refuse(error, "connection", message->refusal.connection);
 		return true;
 	default:

@@ -124,6 +124,7 @@ struct hello {
 	int64_t sent_ms; /* as in a beat */
 };
 #define NODE_PROTOCOL 1
+#define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 
 struct change {
 	int32_t kind; /* enum change_kind */

@@ -66,6 +66,7 @@ struct found {
 	int64_t pid, pid_start; /* of its first process, where that lives; 0: not known */
 	bool exited;            /* its first process ended with exit_code */
 	int64_t exit_code;
+	int64_t exited_ms; /* when, by the clock of this boot; 0: not known, or on another */
 	const char *model; /* of a slot; else empty */
 };
 
@@ -100,6 +101,8 @@ struct work_event {
 	int64_t reservation_id;
 	int64_t pid, pid_start; /* STARTED */
 	int64_t exit_code;      /* EXITED: as a shell shows it, 128 + signal where it was killed */
+	int64_t exited_ms;      /* EXITED: when, by the node's clock; 0: now. An agent that hung
+	                           learns it late, and may have told it to stop since */
 	bool healthy;           /* HEALTH */
 	int64_t active;         /* ACTIVE */
 	const char *address;    /* READY */

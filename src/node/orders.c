@@ -1,10 +1,61 @@
 /* orders.c - orders: taken in order, done once by reservation */
 #include "node/local.h"
 
+static struct turned_down *turned_down_find(const struct local_node *node, int64_t reservation_id)
+{
+	for (size_t i = 0; i < node->link.turned_down_count; i++)
+		if (node->link.turned_down[i].reservation_id == reservation_id)
+			return &node->link.turned_down[i];
+	return NULL;
+}
+
+void orders_turn_down(struct local_node *node, int64_t reservation_id, int64_t change)
+{
+	struct link *link = &node->link;
+	struct turned_down *known = turned_down_find(node, reservation_id);
+
+	if (link->state != LINK_UP)
+		return; /* no order of the next connection is on its way */
+	if (!known) {
+		array_reserve(link->turned_down, link->turned_down_capacity,
+		              link->turned_down_count + 1);
+		known = &link->turned_down[link->turned_down_count++];
+	}
+	*known = (struct turned_down){ reservation_id, change };
+}
+
+void orders_acknowledged(struct local_node *node, int64_t change)
+{
+	struct link *link = &node->link;
+	size_t left = 0;
+
+	for (size_t i = 0; i < link->turned_down_count; i++)
+		if (link->turned_down[i].change > change)
+			link->turned_down[left++] = link->turned_down[i];
+	link->turned_down_count = left;
+}
+
+/* The scheduler may have heard of the end before, and of this order has no hope:
+ * or it has not, and learns it now. */
+static void refuse_again(struct local_node *node, const struct node_order *order)
+{
+	struct change change = { .kind = CHANGE_REFUSED,
+		                 .reservation_id = order->reservation_id,
+		                 .slot = order->kind == ORDER_LOAD,
+		                 .message = "it was refused, or ended, before",
+		                 .address = "" };
+
+	orders_turn_down(node, order->reservation_id, link_change(node, &change));
+}
+
 static void take_start(struct local_node *node, const struct node_order *order, int64_t number)
 {
 	if (work_find(node, order->reservation_id))
 		return; /* done already, or being done: it is acknowledged and no more */
+	if (turned_down_find(node, order->reservation_id)) {
+		refuse_again(node, order);
+		return;
+	}
 	struct work *work = work_add(node, order);
 	work->kept.phase = WORK_WAITING;
 	work->order_number = number;

@@ -3,6 +3,9 @@
 
 #include "node/local.h"
 
+#define EXIT_KILLED 137
+#define EXIT_NOTICED 143
+
 static const struct found *found_for(const struct found *found, int64_t count,
                                      const struct work *work)
 {
@@ -23,6 +26,22 @@ static bool is_alive(const struct work *work, const struct found *found)
 	       (found->pid == kept->pid && found->pid_start == kept->pid_start);
 }
 
+/* Their keeper ends tasks after their lease while the agent is down, or hangs: that
+ * is not an end of their own. */
+static void exited(struct local_node *node, struct work *work, const struct found *found)
+{
+	bool killed = found->exit_code == EXIT_KILLED || found->exit_code == EXIT_NOTICED;
+
+	if (killed && work_is_up(work) && work->order.lease_loss == LEASE_STOP &&
+	    node->lease_until_ms <= node->now_ms) {
+		work->kept.phase = WORK_STOPPING;
+		work->kept.reason = END_LEASE;
+		work->kept.message = "no scheduler renewed its lease";
+		work->kept.stop_ms = node->now_ms;
+	}
+	work_exited(node, work, found->exit_code, found->exited_ms);
+}
+
 /* Its processes are there: it goes on, or goes on ending. */
 static void adopt(struct local_node *node, struct work *work, const struct found *found)
 {
@@ -34,7 +53,7 @@ static void adopt(struct local_node *node, struct work *work, const struct found
 		work_write(node, work);
 	}
 	if (found->exited)
-		work_exited(node, work, found->exit_code);
+		exited(node, work, found);
 	else if (work->kept.phase == WORK_OVER)
 		work->next_kill_ms = node->now_ms;
 	else if (work->kept.phase == WORK_STOPPING)
@@ -64,7 +83,7 @@ static void resolve(struct local_node *node, struct work *work, const struct fou
 		return;
 	}
 	if (found && found->exited)
-		work_exited(node, work, found->exit_code);
+		exited(node, work, found);
 	else if (work_is_up(work)) {
 		lose(node, work);
 		return;
@@ -95,7 +114,7 @@ static void add_unordered(struct local_node *node, const struct found *found)
 	work->kept.started_ms = work->busy_ms = node->now_ms;
 	work_write(node, work);
 	if (found->exited)
-		work_exited(node, work, found->exit_code);
+		work_exited(node, work, found->exit_code, 0);
 }
 
 void restart_apply(struct local_node *node, const struct found *found, int64_t count,

@@ -53,6 +53,7 @@ void session_delete(struct session *session)
 {
 	drop_pending(session, INT64_MAX);
 	free(session->pending);
+	free(session->given);
 	told_free(&session->told);
 	free(session->name);
 	free(session->boot);
@@ -115,6 +116,7 @@ static void close_connection(struct session *session)
 	session->open = session->synced = false;
 	session->taken = session->stored = session->commanded = session->acknowledged = 0;
 	session->issued = session->beat_ms = 0;
+	session->given_count = 0;
 	drop_pending(session, INT64_MAX);
 }
 
@@ -216,6 +218,17 @@ static void beat(struct session *session, int64_t now_ms, const struct message *
 	send(outputs, &answer);
 }
 
+/* The node had those when it made a change, and has them in all later ones. */
+static void drop_given(struct session *session, int64_t up_to)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < session->given_count; i++)
+		if (session->given[i].number > up_to)
+			session->given[left++] = session->given[i];
+	session->given_count = left;
+}
+
 /* In the order of their numbers: the first is a snapshot. */
 static void numbered(struct session *session, const struct message *message,
                      struct session_outputs *outputs)
@@ -230,6 +243,7 @@ static void numbered(struct session *session, const struct message *message,
 		return;
 	}
 	session->taken++;
+	drop_given(session, message->acknowledged);
 	if (message->kind == MESSAGE_SNAPSHOT) {
 		session->synced = session->known = true;
 		session->state = NODE_ONLINE;
@@ -302,6 +316,11 @@ void session_send_order(struct session *session, int64_t now_ms, const struct no
 	array_reserve(session->pending, session->pending_capacity, session->pending_count + 1);
 	session->pending[session->pending_count++] =
 	    (struct session_pending){ message.number, buffer.data, buffer.size };
+	if (order->kind == ORDER_STOP)
+		return;
+	array_reserve(session->given, session->given_capacity, session->given_count + 1);
+	session->given[session->given_count++] =
+	    (struct session_given){ message.number, order->reservation_id };
 }
 
 void session_stored(struct session *session, int64_t now_ms, int64_t connection, int64_t change,

@@ -11,9 +11,16 @@ struct session_pending {
 	size_t size;
 };
 
+/* An order to start or load. */
+struct session_given {
+	int64_t number, reservation_id;
+};
+
 /* `taken` changes came in order; commands were made for those up to `commanded`,
  * of which `stored` are durable. `issued` orders were given, of which `pending`
- * are not acknowledged. All of these begin anew with a connection. */
+ * are not acknowledged. `given` are orders that the node may not have had when it
+ * made the next change that is to be taken: `pending` does not say that, for what
+ * was acknowledged meanwhile overtakes changes. All of these begin anew with a connection. */
 struct session {
 	char *name, *boot;
 	struct session_policy policy;
@@ -28,6 +35,8 @@ struct session {
 	struct session_pending *pending;
 	size_t pending_count, pending_capacity;
 	int64_t pending_ms;
+	struct session_given *given;
+	size_t given_count, given_capacity;
 	struct told told;
 };
 

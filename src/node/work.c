@@ -81,6 +81,14 @@ static void forget(struct local_node *node, struct work *work)
 	work_remove(node, work);
 }
 
+/* Its end is told by a snapshot that leaves it out. */
+static void leave_out(struct local_node *node, struct work *work)
+{
+	orders_turn_down(node, work->kept.reservation_id, INT64_MAX);
+	forget(node, work);
+	link_want_snapshot(node);
+}
+
 void work_acknowledged(struct local_node *node, struct work *work)
 {
 	INVARIANT(work->kept.phase == WORK_BACK);
@@ -124,6 +132,7 @@ void work_refuse(struct local_node *node, struct work *work, const char *message
 {
 	struct arena arena = { 0 };
 	struct change change = change_of(work, CHANGE_REFUSED);
+	int64_t reservation_id = work->kept.reservation_id;
 	bool told = work->told;
 
 	change.message = message;
@@ -132,7 +141,7 @@ void work_refuse(struct local_node *node, struct work *work, const char *message
 		work_remove(node, work);
 	else
 		forget(node, work);
-	link_change(node, &change);
+	orders_turn_down(node, reservation_id, link_change(node, &change));
 	arena_free(&arena);
 	if (told) /* the scheduler believes that it runs, and would not take a refusal */
 		link_want_snapshot(node);
@@ -237,10 +246,24 @@ static void end(struct local_node *node, struct work *work, int64_t exit_code)
 	work_tell_end(node, work);
 }
 
-void work_exited(struct local_node *node, struct work *work, int64_t exit_code)
+/* What ended before the node told it to stop ended by itself. */
+static void own_end(struct work *work, int64_t exited_ms)
+{
+	bool stopped = work->kept.reason == END_RUNTIME || work->kept.reason == END_IDLE ||
+	               work->kept.reason == END_OVER;
+
+	if (work->kept.phase != WORK_STOPPING || !stopped || exited_ms == 0 ||
+	    exited_ms >= work->kept.stop_ms)
+		return;
+	work->kept.reason = END_ITSELF;
+	work->kept.message = "";
+}
+
+void work_exited(struct local_node *node, struct work *work, int64_t exit_code, int64_t exited_ms)
 {
 	if (work->kept.phase == WORK_WAITING || work->kept.phase >= WORK_OVER)
 		return;
+	own_end(work, exited_ms);
 	end(node, work, exit_code);
 	if (!work->kept.gone)
 		kill_now(node, work);
@@ -273,8 +296,7 @@ void work_released(struct local_node *node, struct work *work)
 {
 	INVARIANT(work->kept.phase == WORK_OVER && work->kept.gone);
 	if (work_is_untold(work)) {
-		forget(node, work);
-		link_want_snapshot(node);
+		leave_out(node, work);
 		return;
 	}
 	work->kept.phase = WORK_BACK;
@@ -304,8 +326,7 @@ static void not_started(struct local_node *node, struct work *work, const char *
 	if (work->kept.phase != WORK_STARTING && work->kept.phase != WORK_STOPPING)
 		return;
 	if (work_is_untold(work)) {
-		forget(node, work);
-		link_want_snapshot(node);
+		leave_out(node, work);
 		return;
 	}
 	work_refuse(node, work, message && *message ? message : "it could not be started");
@@ -351,7 +372,7 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 		not_started(node, work, event->message);
 		break;
 	case INPUT_EXITED:
-		work_exited(node, work, event->exit_code);
+		work_exited(node, work, event->exit_code, event->exited_ms);
 		break;
 	case INPUT_GONE:
 		work_gone(node, work);

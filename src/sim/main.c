@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/chaos.h"
 #include "sim/demo.h"
 #include "sim/jct_command.h"
 #include "sim/pack_command.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
+#include "sim/whatif.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -32,6 +34,10 @@ static const struct subcommand subcommands[] = {
 	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
 	  "               [--json] [--plot SVG]",
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
+	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
+	  "let everything fail, and check that nothing goes wrong", chaos_main },
+	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",
+	  "run a live scheduler forward: when would a job start, what would change", whatif_main },
 	{ "demo", "", "show the core at work on one shared GPU", demo_main },
 	{ "help", "", "say what there is", help_main },
 };

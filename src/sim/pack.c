@@ -139,7 +139,7 @@ static bool report_node(struct pack *pack, size_t number, struct error *error)
 }
 
 /* A row of the mix: a struct mix_kind. */
-typedef int64_t mix_row[MIX_WIDTH];
+typedef int64_t kind_row[MIX_WIDTH];
 
 static int by_times(const void *a, const void *b)
 {
@@ -151,13 +151,13 @@ static int by_times(const void *a, const void *b)
 
 /* Counts the pods by what a policy weighs, most frequent first. `rows` has room
  * for all kinds of the list; returns how many are used. */
-static int64_t count_rows(const struct openb *openb, mix_row *rows)
+static int64_t count_rows(const struct openb *openb, kind_row *rows)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < openb->pod_count; i++) {
 		const struct openb_kind *kind = &openb->kinds[openb->pods[i]];
-		const mix_row wanted = { kind->gpu_milli, kind->gpu_count, kind->cpu_milli, 0 };
+		const kind_row wanted = { kind->gpu_milli, kind->gpu_count, kind->cpu_milli, 0 };
 		size_t at = 0;
 		while (at < used &&
 		       memcmp(rows[at], wanted, (MIX_WIDTH - 1) * sizeof(wanted[0])) != 0)
@@ -175,7 +175,7 @@ static int64_t count_rows(const struct openb *openb, mix_row *rows)
 static bool tell_mix(struct pack *pack, struct error *error)
 {
 	const struct openb *openb = pack->openb;
-	mix_row *rows = memory_zero(openb->kind_count, sizeof(*rows));
+	kind_row *rows = memory_zero(openb->kind_count, sizeof(*rows));
 	int64_t used = count_rows(openb, rows), told = 0, covered = 0;
 	int64_t all = (int64_t)openb->pod_count;
 

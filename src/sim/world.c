@@ -4,63 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of a text with its NUL, or of all numbers of a list of rows. */
-struct content {
-	const void *data;
-	size_t size;
-};
-
-static struct content content_of(const struct record_field *field, const void *record)
-{
-	const char *at = (const char *)record + field->offset;
-	if (field->kind == FIELD_TEXT) {
-		const char *text = *(const char *const *)(const void *)at;
-		text = text ? text : "";
-		return (struct content){ text, strlen(text) + 1 };
-	}
-	if (field->kind == FIELD_ROWS) {
-		const struct rows *rows = (const void *)at;
-		size_t numbers = (size_t)rows->count * (size_t)field->width;
-		return (struct content){ rows->at, numbers * sizeof(int64_t) };
-	}
-	return (struct content){ 0 };
-}
-
-/* Behind the record and what came before it, aligned for numbers. */
-static size_t round_up(size_t size)
-{
-	return (size + sizeof(int64_t) - 1) / sizeof(int64_t) * sizeof(int64_t);
-}
-
-static size_t flat_size(const struct record_type *type, const void *record)
-{
-	size_t size = round_up(type->size);
-	for (int i = 0; i < type->field_count; i++)
-		size += round_up(content_of(&type->fields[i], record).size);
-	return size;
-}
-
-/* A copy in one piece of memory, with its texts and rows behind it. */
-static void *flat_copy(const struct record_type *type, const void *record)
-{
-	char *copy = memory_zero(1, flat_size(type, record));
-	memcpy(copy, record, type->size);
-	char *end = copy + round_up(type->size);
-	for (int i = 0; i < type->field_count; i++) {
-		const struct record_field *field = &type->fields[i];
-		struct content content = content_of(field, record);
-		if (field->kind != FIELD_TEXT && field->kind != FIELD_ROWS)
-			continue;
-		if (content.size > 0)
-			memcpy(end, content.data, content.size);
-		/* A text's pointer, or the one that a struct rows begins with. */
-		const void *pointer = content.size > 0 ? end : NULL;
-		memcpy(copy + field->offset, &pointer, sizeof(pointer));
-		end += round_up(content.size);
-	}
-	return copy;
-}
-
 static void drop(struct ranktree *tree, struct record_key key)
 {
 	free(ranktree_remove(tree, key.first, key.second));
@@ -70,7 +13,7 @@ void world_put(struct world *world, enum record_kind kind, const void *record)
 {
 	struct record_key key = record_key(kind, record);
 	/* Copied first: the record may be the one that it replaces. */
-	void *copy = flat_copy(record_type(kind), record);
+	void *copy = record_clone(kind, record);
 	drop(&world->kept[kind], key);
 	drop(&world->archived[kind], key);
 	ranktree_insert(&world->kept[kind], key.first, key.second, copy);

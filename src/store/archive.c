@@ -1,10 +1,11 @@
-/* archive.c - finished jobs that have left the core: found, listed and counted */
+/* archive.c - what has left the core and is still stored: finished jobs, decisions, events */
 #include "store/archive.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "store/backend.h"
 #include "store/cell.h"
 
@@ -13,7 +14,7 @@ enum { LIMIT = 100 };
 /* Records of one type that are being collected. */
 struct collection {
 	struct arena *arena;
-	enum record_kind kind;
+	const struct record_type *type;
 	const void **records;
 	size_t count, capacity;
 };
@@ -24,7 +25,7 @@ static bool collect(void *context, const void *record, struct error *error)
 	(void)error;
 	array_reserve(collection->records, collection->capacity, collection->count + 1);
 	collection->records[collection->count++] =
-	    record_copy(collection->arena, collection->kind, record);
+	    fields_copy(collection->arena, collection->type, record);
 	return true;
 }
 
@@ -33,9 +34,21 @@ static bool scan(struct store *store, enum record_kind kind, const char *rest, s
 {
 	const struct schema *schema = store_schema(store);
 	struct backend *backend = store_backend(store);
-	*collection = (struct collection){ .arena = arena, .kind = kind };
+	*collection = (struct collection){ .arena = arena, .type = record_type(kind) };
 	return backend->scan(backend, schema->kinds[kind].table, schema->kinds[kind].of, rest,
 	                     collect, collection, error);
+}
+
+/* The records themselves in one array, which is the arena's; ends the collection. */
+static void *gather(struct collection *collection, int64_t *count)
+{
+	size_t size = collection->type->size;
+	char *array = arena_alloc(collection->arena, (collection->count + 1) * size);
+	for (size_t i = 0; i < collection->count; i++)
+		memcpy(array + i * size, collection->records[i], size);
+	*count = (int64_t)collection->count;
+	free(collection->records);
+	return array;
 }
 
 /* A state and a time later another process may have deleted a job, so pairs are
@@ -93,13 +106,7 @@ static bool find(struct store *store, int64_t id, struct arena *arena, struct ar
 		return true;
 	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY 2", (long long)id);
 	bool done = scan(store, RECORD_TASK, rest, arena, &collection, error);
-	if (done) {
-		*tasks = arena_alloc(arena, (collection.count + 1) * sizeof(**tasks));
-		*task_count = (int64_t)collection.count;
-		for (size_t i = 0; i < collection.count; i++)
-			(*tasks)[i] = *(const struct task_record *)collection.records[i];
-	}
-	free(collection.records);
+	*tasks = gather(&collection, task_count);
 	return done;
 }
 
@@ -126,14 +133,28 @@ static bool list(struct store *store, const struct archive_filter *filter, struc
 	return done;
 }
 
+static bool read_state(const char *text, int *state, struct error *error)
+{
+	for (*state = 0; text && *state <= JOB_CANCELLED; ++*state)
+		if (strcmp(text, job_state_words.at[*state]) == 0)
+			return true;
+	return error_set(error, ERROR_CORRUPT, "a job is stored in the state '%s'",
+	                 text ? text : "NULL");
+}
+
+/* What a query answered where a number is due. */
+static bool read_number(const char *text, int64_t *number, struct error *error)
+{
+	return (text && number_read(text, strlen(text), number)) ||
+	       error_set(error, ERROR_CORRUPT, "a number is stored as '%s'", text ? text : "NULL");
+}
+
 static bool take_count(void *context, const char *const *values, struct error *error)
 {
 	int64_t *counts = context;
-	for (int i = 0; values[0] && values[1] && i <= JOB_CANCELLED; i++)
-		if (strcmp(values[0], job_state_words.at[i]) == 0)
-			return number_read(values[1], strlen(values[1]), &counts[i]);
-	return error_set(error, ERROR_CORRUPT, "a job is stored in the state '%s'",
-	                 values[0] ? values[0] : "NULL");
+	int state;
+	return read_state(values[0], &state, error) &&
+	       read_number(values[1], &counts[state], error);
 }
 
 static bool count_jobs(struct store *store, const struct archive_filter *filter, int64_t *counts,
@@ -146,6 +167,186 @@ static bool count_jobs(struct store *store, const struct archive_filter *filter,
 	put_filter(&sql, filter);
 	buffer_text(&sql, " GROUP BY state");
 	bool done = backend->query(backend, sql.data, take_count, counts, error);
+	buffer_free(&sql);
+	return done;
+}
+
+/* Where counts by tenant and state go. */
+struct tallying {
+	archive_tally each;
+	void *context;
+};
+
+static bool take_tally(void *context, const char *const *values, struct error *error)
+{
+	const struct tallying *tallying = context;
+	int64_t tenant_id = 0, count = 0;
+	int state;
+	return read_number(values[0], &tenant_id, error) && read_state(values[1], &state, error) &&
+	       read_number(values[2], &count, error) &&
+	       tallying->each(tallying->context, tenant_id, (enum job_state)state, count, error);
+}
+
+/* ` AND (name IN (1,2))`, or nothing where the list is empty. */
+static void put_list(struct buffer *sql, const char *name, const int64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0)
+			buffer_print(sql, " AND %s IN (", name);
+		buffer_print(sql, "%s%lld", i == 0 ? "" : ",", (long long)numbers[i]);
+	}
+	buffer_text(sql, count > 0 ? ")" : "");
+}
+
+/* A row of a decision's arithmetic begins with its GPU. */
+static void put_gpus(struct buffer *sql, const int64_t *gpu_ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		buffer_print(sql, "%sgpus LIKE '%%[%lld,%%'", i == 0 ? " AND (" : " OR ",
+		             (long long)gpu_ids[i]);
+	buffer_text(sql, count > 0 ? ")" : "");
+}
+
+static bool read_decisions(struct store *store, const struct decision_filter *filter,
+                           struct arena *arena, struct decision_record **decisions, int64_t *count,
+                           struct error *error)
+{
+	struct buffer rest = { 0 };
+	struct collection collection;
+	buffer_print(&rest, "WHERE id < %lld",
+	             (long long)(filter->before_id ? filter->before_id : INT64_MAX));
+	if (filter->job_id)
+		buffer_print(&rest, " AND job_id = %lld", (long long)filter->job_id);
+	if (filter->model_id)
+		buffer_print(&rest, " AND model_id = %lld", (long long)filter->model_id);
+	if (filter->kind >= 0)
+		buffer_print(&rest, " AND kind = '%s'", word_of(&decision_words, filter->kind));
+	put_list(&rest, "tenant_id", filter->tenant_ids, filter->tenant_count);
+	put_gpus(&rest, filter->gpu_ids, filter->gpu_count);
+	buffer_print(&rest, " ORDER BY id DESC LIMIT %lld",
+	             (long long)(filter->limit ? filter->limit : LIMIT));
+	bool done = scan(store, RECORD_DECISION, rest.data, arena, &collection, error);
+	*decisions = gather(&collection, count);
+	buffer_free(&rest);
+	return done;
+}
+
+static bool read_events(struct store *store, const struct event_filter *filter, struct arena *arena,
+                        struct event **events, int64_t *count, struct error *error)
+{
+	struct backend *backend = store_backend(store);
+	struct buffer rest = { 0 };
+	struct collection collection = { .arena = arena, .type = &event_type };
+	buffer_print(&rest, "WHERE number > %lld", (long long)filter->since);
+	if (filter->job_id)
+		buffer_print(&rest, " AND job_id = %lld", (long long)filter->job_id);
+	buffer_print(&rest, " ORDER BY number LIMIT %lld",
+	             (long long)(filter->limit ? filter->limit : LIMIT));
+	bool done = backend->scan(backend, store_schema(store)->events, 0, rest.data, collect,
+	                          &collection, error);
+	*events = gather(&collection, count);
+	buffer_free(&rest);
+	return done;
+}
+
+/* From the first to before the last. */
+struct period {
+	int64_t from_ms, until_ms;
+};
+
+/* Usage by tenant that is being collected, in the arena. */
+struct reckoning {
+	struct arena *arena;
+	struct usage **at;
+	size_t count, capacity;
+	struct map tenants;
+};
+
+static struct usage *usage_of(struct reckoning *reckoning, int64_t tenant_id)
+{
+	struct usage *usage = map_get(&reckoning->tenants, tenant_id);
+	if (usage)
+		return usage;
+	usage = arena_alloc(reckoning->arena, sizeof(*usage));
+	*usage = (struct usage){ .tenant_id = tenant_id };
+	map_put(&reckoning->tenants, tenant_id, usage);
+	array_reserve(reckoning->at, reckoning->capacity, reckoning->count + 1);
+	reckoning->at[reckoning->count++] = usage;
+	return usage;
+}
+
+static bool take_runs(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0;
+	if (!read_number(values[0], &tenant_id, error))
+		return false;
+	struct usage *usage = usage_of(context, tenant_id);
+	return read_number(values[1], &usage->jobs, error) &&
+	       read_number(values[2], &usage->gpu_ms, error) &&
+	       read_number(values[3], &usage->gpu_memory_ms, error) &&
+	       read_number(values[4], &usage->cpu_ms, error);
+}
+
+static bool take_ends(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                      struct error *error)
+{
+	struct usage *usage = usage_of(context, tenant_id);
+	(void)error;
+	if (state == JOB_COMPLETED)
+		usage->completed = count;
+	else if (state == JOB_FAILED)
+		usage->failed = count;
+	else if (state == JOB_CANCELLED)
+		usage->cancelled = count;
+	return true;
+}
+
+/* Tasks that wait again after a run have the times of that run and are left out. The
+ * GPUs of a job that is split over nodes are counted with its first task. */
+static void put_runs(struct buffer *sql, struct period period)
+{
+	long long from = period.from_ms, until = period.until_ms;
+	buffer_print(sql,
+	             "SELECT tenant_id, count(DISTINCT id), sum(ms * gpu), sum(ms * memory), "
+	             "sum(ms * cpu_milli) FROM (SELECT jobs.tenant_id, jobs.id, jobs.cpu_milli, "
+	             "CASE WHEN split_gpus > 0 AND place > 0 THEN 0 "
+	             "WHEN split_gpus > 0 THEN 1000 * split_gpus "
+	             "WHEN gpu_kind = 'whole' THEN 1000 * gpu_count "
+	             "WHEN gpu_kind = 'fraction' THEN fraction * gpu_count ELSE 0 END AS gpu, "
+	             "CASE WHEN gpu_kind = 'memory' THEN memory_mib * gpu_count ELSE 0 END "
+	             "AS memory, "
+	             "CASE WHEN tasks.state <> 'ended' OR ended_ms > %lld THEN %lld "
+	             "ELSE ended_ms END - "
+	             "CASE WHEN tasks.started_ms < %lld THEN %lld ELSE tasks.started_ms END AS ms "
+	             "FROM tasks JOIN jobs ON jobs.id = tasks.job_id "
+	             "WHERE tasks.state IN ('running', 'stopping', 'ended') "
+	             "AND tasks.started_ms > 0 AND tasks.started_ms < %lld "
+	             "AND (tasks.state <> 'ended' OR ended_ms > %lld)) AS runs GROUP BY tenant_id",
+	             until, until, from, from, until, from);
+}
+
+static bool read_usage(struct store *store, struct period period, struct arena *arena,
+                       struct usage **usage, int64_t *count, struct error *error)
+{
+	struct backend *backend = store_backend(store);
+	struct reckoning reckoning = { .arena = arena };
+	struct tallying ends = { take_ends, &reckoning };
+	struct buffer sql = { 0 };
+
+	put_runs(&sql, period);
+	bool done = backend->query(backend, sql.data, take_runs, &reckoning, error);
+	buffer_clear(&sql);
+	buffer_print(&sql,
+	             "SELECT tenant_id, state, count(*) FROM jobs WHERE completed_ms >= %lld "
+	             "AND completed_ms < %lld AND completed_ms > 0 GROUP BY tenant_id, state",
+	             (long long)period.from_ms, (long long)period.until_ms);
+	done = done && backend->query(backend, sql.data, take_tally, &ends, error);
+	*count = (int64_t)reckoning.count;
+	*usage = arena_alloc(arena, (reckoning.count + 1) * sizeof(**usage));
+	for (size_t i = 0; i < reckoning.count; i++)
+		(*usage)[i] = *reckoning.at[i];
+	map_free(&reckoning.tenants);
+	free(reckoning.at);
 	buffer_free(&sql);
 	return done;
 }
@@ -185,4 +386,40 @@ bool archive_count(struct store *store, const struct archive_filter *filter,
 {
 	return is_ready(store, error) &&
 	       finish(store, count_jobs(store, filter, counts, error), error);
+}
+
+bool archive_count_each(struct store *store, archive_tally each, void *context, struct error *error)
+{
+	struct tallying tallying = { each, context };
+	struct backend *backend = store_backend(store);
+	return is_ready(store, error) &&
+	       finish(store,
+	              backend->query(backend,
+	                             "SELECT tenant_id, state, count(*) FROM jobs WHERE archived "
+	                             "GROUP BY tenant_id, state",
+	                             take_tally, &tallying, error),
+	              error);
+}
+
+bool archive_decisions(struct store *store, const struct decision_filter *filter,
+                       struct arena *arena, struct decision_record **decisions, int64_t *count,
+                       struct error *error)
+{
+	return is_ready(store, error) &&
+	       finish(store, read_decisions(store, filter, arena, decisions, count, error), error);
+}
+
+bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
+                    struct event **events, int64_t *count, struct error *error)
+{
+	return is_ready(store, error) &&
+	       finish(store, read_events(store, filter, arena, events, count, error), error);
+}
+
+bool archive_usage(struct store *store, int64_t from_ms, int64_t until_ms, int64_t now_ms,
+                   struct arena *arena, struct usage **usage, int64_t *count, struct error *error)
+{
+	struct period period = { from_ms, until_ms < now_ms ? until_ms : now_ms };
+	return is_ready(store, error) &&
+	       finish(store, read_usage(store, period, arena, usage, count, error), error);
 }

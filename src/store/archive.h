@@ -1,4 +1,4 @@
-/* archive.h - finished jobs that have left the core: found, listed and counted */
+/* archive.h - what has left the core and is still stored: finished jobs, decisions, events */
 #ifndef STORE_ARCHIVE_H
 #define STORE_ARCHIVE_H
 
@@ -30,5 +30,49 @@ bool archive_list(struct store *store, const struct archive_filter *filter, stru
 /* How many in each state; `before_id` and `limit` of the filter do not count. */
 bool archive_count(struct store *store, const struct archive_filter *filter,
                    int64_t counts[JOB_CANCELLED + 1], struct error *error);
+/* The same for each tenant that has any, in one query. False from `each` ends it. */
+typedef bool (*archive_tally)(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                              struct error *error);
+bool archive_count_each(struct store *store, archive_tally each, void *context,
+                        struct error *error);
+
+/* Which decisions; 0, -1 or an empty list: all. The newest come first. A decision is about a
+ * node where one of the node's GPUs is in its arithmetic, so a node is named by its GPUs. */
+struct decision_filter {
+	int64_t job_id, model_id;
+	int kind; /* enum decision_kind; -1: all */
+	const int64_t *tenant_ids, *gpu_ids;
+	size_t tenant_count, gpu_count;
+	int64_t before_id; /* 0: from the newest on */
+	int64_t limit;     /* how many at the most; 0: 100 */
+};
+bool archive_decisions(struct store *store, const struct decision_filter *filter,
+                       struct arena *arena, struct decision_record **decisions, int64_t *count,
+                       struct error *error);
+
+/* Events with a number above `since`, the oldest first. That a job was submitted is
+ * not among them: the job says when. */
+struct event_filter {
+	int64_t job_id; /* 0: all */
+	int64_t since;
+	int64_t limit; /* how many at the most; 0: 100 */
+};
+bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
+                    struct event **events, int64_t *count, struct error *error);
+
+/* What a tenant's jobs used from `from_ms` to `until_ms`, as far as the tables say: each
+ * task's last run. A run that was preempted is not there any more; the totals in
+ * tenant_record, which count every run, are not by period. */
+struct usage {
+	int64_t tenant_id;
+	int64_t jobs;                         /* that ran in the period */
+	int64_t completed, failed, cancelled; /* that ended in it */
+	int64_t gpu_ms;        /* thousandths of GPUs x ms: of whole ones and fractions */
+	int64_t gpu_memory_ms; /* MiB x ms: of parts by memory */
+	int64_t cpu_ms;        /* thousandths of cores x ms */
+};
+/* An array by tenant, those without any left out. `now_ms` ends what still runs. */
+bool archive_usage(struct store *store, int64_t from_ms, int64_t until_ms, int64_t now_ms,
+                   struct arena *arena, struct usage **usage, int64_t *count, struct error *error);
 
 #endif

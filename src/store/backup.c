@@ -77,6 +77,13 @@ static bool copy_event(void *context, const void *record, struct error *error)
 	return flush(copying, COPY_ROWS_MAX, error);
 }
 
+static bool copy_kept(void *context, const struct kept *kept, struct error *error)
+{
+	struct copying *copying = context;
+	batch_keep(copying->batch, kept->kind, kept->key, kept->value);
+	return flush(copying, COPY_ROWS_MAX, error);
+}
+
 /* All types of a table, for keys from `first` to before `last`. */
 static bool copy_range(struct store *from, struct copying *copying, const struct table *table,
                        int64_t first, int64_t last, struct error *error)
@@ -133,7 +140,8 @@ static bool copy_tables(struct store *from, struct store *to, struct error *erro
 	bool done = true;
 	for (int i = 0; done && i < store_schema(from)->count; i++)
 		done = copy_table(from, &copying, &store_schema(from)->tables[i], error);
-	done = done && flush(&copying, 1, error);
+	done =
+	    done && store_load_kept(from, copy_kept, &copying, error) && flush(&copying, 1, error);
 	batch_free(copying.batch);
 	return done;
 }
@@ -254,7 +262,7 @@ static bool restore_rows(struct store *from, struct store *to, struct error *err
 	             SCHEMA_RESTORING);
 	for (int i = 0; i < store_schema(to)->count; i++)
 		buffer_print(&sql, "DELETE FROM \"%s\";", store_schema(to)->tables[i].name);
-	buffer_text(&sql, "COMMIT");
+	buffer_text(&sql, "DELETE FROM kept; COMMIT");
 	bool done = backend->execute(backend, sql.data, error) &&
 	            backend->prepare(backend, error) && copy_tables(from, to, error);
 	buffer_clear(&sql);

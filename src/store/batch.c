@@ -23,7 +23,7 @@ void batch_clear(struct batch *batch)
 			memset(table->places, 0, table->place_count * sizeof(*table->places));
 		table->count = 0;
 	}
-	batch->outgoing_count = batch->reply_count = 0;
+	batch->outgoing_count = batch->reply_count = batch->kept_count = 0;
 	batch->command_count = 0;
 	batch->archives = false;
 	batch->rows = batch->bytes = 0;
@@ -42,6 +42,7 @@ void batch_free(struct batch *batch)
 	}
 	free(batch->outgoing);
 	free(batch->replies);
+	free(batch->kept);
 	buffer_free(&batch->commands);
 	buffer_free(&batch->sql);
 	arena_free(&batch->arena);
@@ -201,6 +202,18 @@ void batch_add(struct batch *batch, const struct command *command, const struct 
 		.reply_count = effects ? effects->reply_count : 0,
 		.repeated = effects && effects->repeated,
 	};
+}
+
+void batch_keep(struct batch *batch, const char *kind, const char *key, const char *value)
+{
+	array_reserve(batch->kept, batch->kept_capacity, batch->kept_count + 1);
+	batch->kept[batch->kept_count++] = (struct kept){
+		.kind = arena_string(&batch->arena, kind),
+		.key = arena_string(&batch->arena, key),
+		.value = arena_string(&batch->arena, value),
+	};
+	batch->rows++;
+	batch->bytes += strlen(kind) + strlen(key) + (value ? strlen(value) : 0);
 }
 
 void batch_note_highest(const struct batch *batch, int64_t highest[TABLES_MAX])

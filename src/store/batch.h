@@ -49,11 +49,14 @@ struct batch {
 	size_t outgoing_count, outgoing_capacity;
 	struct batch_reply *replies;
 	size_t reply_count, reply_capacity;
+	struct kept *kept; /* in their order: the last of a kind and key counts */
+	size_t kept_count, kept_capacity;
 	struct buffer commands; /* each as its size (varint) and command_encode's bytes */
 	int64_t command_count;
 	bool archives;      /* some rows are put aside */
 	struct buffer sql;  /* more statements for this transaction, each with a semicolon */
 	size_t rows, bytes; /* how much there is, about */
+	int64_t began_us;   /* when its commit began, by the monotonic clock; the writer's */
 	struct arena arena;
 };
 
@@ -68,6 +71,10 @@ void batch_free(struct batch *batch);
  * NULL too). `cookie` comes back in the reply; NULL: nobody waits. */
 void batch_add(struct batch *batch, const struct command *command, const struct effects *effects,
                void *cookie);
+
+/* Keeps a text in the same transaction, or forgets it where the value is NULL.
+ * Is answered with the command that is added next, by batch_add. */
+void batch_keep(struct batch *batch, const char *kind, const char *key, const char *value);
 
 /* Raises, by table, the largest first key that was ever written. */
 void batch_note_highest(const struct batch *batch, int64_t highest[TABLES_MAX]);

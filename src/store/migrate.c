@@ -17,11 +17,13 @@ static const struct step steps[] = {
 };
 
 /* For finished jobs, which are asked for by tenant and deleted by age, and for the
- * decisions about a job. A new job is in none of them, so submitting costs nothing. */
+ * decisions about a job and its history. A new job is in none of them, so submitting costs nothing.
+ */
 static const char *const indexes[] = {
 	"CREATE INDEX IF NOT EXISTS jobs_archived ON jobs (tenant_id, id) WHERE archived",
 	"CREATE INDEX IF NOT EXISTS jobs_completed ON jobs (completed_ms) WHERE archived",
 	"CREATE INDEX IF NOT EXISTS decisions_job ON decisions (job_id, id)",
+	"CREATE INDEX IF NOT EXISTS events_job ON events (job_id, number)",
 };
 
 bool migrate_bootstrap(struct backend *backend, struct error *error)
@@ -142,6 +144,8 @@ bool migrate_run(struct backend *backend, struct error *error)
 	for (int i = 0; i < backend->schema->count; i++)
 		if (!bring_table(backend, &backend->schema->tables[i], error))
 			return false;
+	if (!bring_table(backend, &backend->schema->kept, error))
+		return false;
 	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++)
 		buffer_print(&sql, "%s;", indexes[i]);
 	buffer_print(&sql,
@@ -170,6 +174,20 @@ bool migrate_exists(struct backend *backend, const char *table, bool *exists, st
 	return done;
 }
 
+static bool check_table(struct backend *backend, const struct table *table, struct error *error)
+{
+	struct found found;
+	if (!find_columns(backend, table, &found, error))
+		return false;
+	for (int i = 0; i < table->column_count; i++)
+		if (!found.is_there[i])
+			return error_set(error, ERROR_CONFLICT,
+			                 "the table %s has no column %s: start a scheduler "
+			                 "on the database once, that brings it up to date",
+			                 table->name, table->columns[i].name);
+	return true;
+}
+
 bool migrate_check(struct backend *backend, struct error *error)
 {
 	int64_t version = 0;
@@ -180,17 +198,8 @@ bool migrate_check(struct backend *backend, struct error *error)
 	if (version == 0)
 		return error_set(error, ERROR_NOT_FOUND,
 		                 "the database has no tables of a scheduler in it");
-	for (int i = 0; i < backend->schema->count; i++) {
-		const struct table *table = &backend->schema->tables[i];
-		struct found found;
-		if (!find_columns(backend, table, &found, error))
+	for (int i = 0; i < backend->schema->count; i++)
+		if (!check_table(backend, &backend->schema->tables[i], error))
 			return false;
-		for (int j = 0; j < table->column_count; j++)
-			if (!found.is_there[j])
-				return error_set(error, ERROR_CONFLICT,
-				                 "the table %s has no column %s: start a scheduler "
-				                 "on the database once, that brings it up to date",
-				                 table->name, table->columns[j].name);
-	}
-	return true;
+	return check_table(backend, &backend->schema->kept, error);
 }

@@ -223,6 +223,12 @@ static bool connect_to(struct redis *redis)
 		disconnect(redis, "Redis does not accept the password");
 		return false;
 	}
+	char number[16];
+	snprintf(number, sizeof(number), "%d", redis->options.database);
+	if (redis->options.database != 0 && !command(redis, "SELECT", number, NULL)) {
+		disconnect(redis, "Redis does not have the database of that number");
+		return false;
+	}
 	note(redis, true, "");
 	return true;
 }

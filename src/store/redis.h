@@ -22,6 +22,7 @@ struct redis_options {
 	const char *host;     /* a name, or a path that begins with '/' */
 	int port;             /* 0: 6379 */
 	const char *password; /* NULL: none */
+	int database;         /* by its number */
 	const char *prefix;   /* NULL: "gpu-scheduler" */
 	int64_t events_max;   /* kept in the stream, about; 0: 100,000 */
 	int64_t cache_s;      /* how long a cached read lives; 0: 300 */

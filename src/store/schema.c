@@ -15,6 +15,9 @@ static const struct {
 	{ RECORD_JOB_STATE, "jobs" },
 };
 
+#define KEPT_FIELDS(F, T) F(T, kind) F(T, key) F(T, value)
+static const struct record_type kept_type = RECORD_TYPE("kept", 2, struct kept, KEPT_FIELDS);
+
 static void name_table(char *name, size_t size, enum record_kind kind)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -85,6 +88,8 @@ void schema_init(struct schema *schema)
 	table_extend(events, &event_type);
 	events->is_log = true;
 	schema->events = events;
+	schema->kept = (struct table){ .name = "kept", .is_log = true };
+	table_extend(&schema->kept, &kept_type);
 }
 
 void table_range(const struct table *table, int of, int *first, int *last)

@@ -31,10 +31,19 @@ struct table {
 	bool is_log; /* decisions and events: only ever added to, and not loaded */
 };
 
+/* Something of the service's own, which the core does not know: API tokens, the
+ * audit log, notifications that are still to be delivered. A text under a kind
+ * and a key, each of at most 200 bytes. */
+struct kept {
+	const char *kind, *key;
+	const char *value; /* in a batch, NULL: it is forgotten */
+};
+
 struct schema {
 	struct table tables[TABLES_MAX];
 	int count;
 	const struct table *events;
+	struct table kept; /* of struct kept; not among `tables`: its keys are texts */
 	/* Where the records of a kind are. */
 	struct {
 		const struct table *table;

@@ -21,6 +21,8 @@ struct store {
 	char holder[HOLDER_MAX];
 	struct leader at;
 	bool leads, lost;
+	void (*watch)(void *context, enum record_kind kind, const void *record);
+	void *watch_context;
 };
 
 /* Letters, digits, dots and dashes of the name: it becomes part of statements. */
@@ -254,6 +256,7 @@ enum store_outcome store_read_only(struct store *store, struct error *error)
 
 /* Where loaded records go. */
 struct loading {
+	struct store *store;
 	struct sched *sched;
 	enum record_kind kind;
 };
@@ -261,6 +264,8 @@ struct loading {
 static bool load_record(void *context, const void *record, struct error *error)
 {
 	const struct loading *loading = context;
+	if (loading->store->watch)
+		loading->store->watch(loading->store->watch_context, loading->kind, record);
 	return sched_load(loading->sched, loading->kind, record, error);
 }
 
@@ -269,7 +274,7 @@ static bool load_kind(struct store *store, struct sched *sched, enum record_kind
                       struct error *error)
 {
 	const struct table *table = store->schema.kinds[kind].table;
-	struct loading loading = { sched, kind };
+	struct loading loading = { store, sched, kind };
 	struct buffer rest = { 0 };
 
 	if (table->is_log)
@@ -285,6 +290,14 @@ static bool load_kind(struct store *store, struct sched *sched, enum record_kind
 	return done;
 }
 
+void store_watch_load(struct store *store,
+                      void (*each)(void *context, enum record_kind kind, const void *record),
+                      void *context)
+{
+	store->watch = each;
+	store->watch_context = context;
+}
+
 bool store_load(struct store *store, struct sched *sched, struct error *error)
 {
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++)
@@ -294,6 +307,25 @@ bool store_load(struct store *store, struct sched *sched, struct error *error)
 		return false;
 	sched_check(sched);
 	return true;
+}
+
+/* Where what is kept goes. */
+struct giving {
+	kept_row each;
+	void *context;
+};
+
+static bool give_kept(void *context, const void *record, struct error *error)
+{
+	const struct giving *giving = context;
+	return giving->each(giving->context, record, error);
+}
+
+bool store_load_kept(struct store *store, kept_row each, void *context, struct error *error)
+{
+	struct giving giving = { each, context };
+	return store->backend->scan(store->backend, &store->schema.kept, 0, "", give_kept, &giving,
+	                            error);
 }
 
 /* After a failed write: connects again, and looks whether it happened. */

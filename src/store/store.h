@@ -52,6 +52,15 @@ enum store_outcome store_read_only(struct store *store, struct error *error);
 /* Gives a new core everything that is stored and not archived, and recounts its
  * books. False with a reason if what is stored contradicts itself. */
 bool store_load(struct store *store, struct sched *sched, struct error *error);
+/* Has store_load show each record to `each` too, before the core takes it. */
+void store_watch_load(struct store *store,
+                      void (*each)(void *context, enum record_kind kind, const void *record),
+                      void *context);
+
+/* Gives what is kept, in no particular order; the texts are valid during the call.
+ * False from `each` ends it with the error that it has set. */
+typedef bool (*kept_row)(void *context, const struct kept *kept, struct error *error);
+bool store_load_kept(struct store *store, kept_row each, void *context, struct error *error);
 
 /* Writes all of the batch, or nothing. After STORE_AGAIN the same batch must be
  * given again: if the commit had happened after all, that is found and the

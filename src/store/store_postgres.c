@@ -268,6 +268,52 @@ static bool send_extra(struct sending *sending)
 	return true;
 }
 
+/* The arrays of kinds and keys, and of values where they are asked for. */
+static int put_kept(struct sending *sending, bool values)
+{
+	struct postgres_backend *self = sending->self;
+	const struct table *table = &self->base.schema->kept;
+	int count = values ? table->column_count : table->keys;
+	for (int i = 0; i < count; i++) {
+		struct buffer *array = &self->arrays[i];
+		const struct record_field *field = table->columns[i].field;
+		buffer_clear(array);
+		for (size_t j = 0; j < sending->batch->kept_count; j++) {
+			const struct kept *kept = &sending->batch->kept[j];
+			if (i < table->keys || kept->value)
+				array_put(array, field, cell_of(field, kept, &self->scratch));
+			else
+				buffer_text(array, array->size == 0 ? "{NULL" : ",NULL");
+		}
+		buffer_text(array, "}");
+	}
+	return count;
+}
+
+/* All that the batch has something to say about goes, and the last said of each comes. */
+static bool send_kept(struct sending *sending)
+{
+	static const char *const statements[] = {
+		"DELETE FROM kept USING unnest($1::text[], $2::text[]) AS new (kind, key) "
+		"WHERE kept.kind = new.kind AND kept.key = new.key",
+		"INSERT INTO kept SELECT kind, key, value FROM (SELECT DISTINCT ON (kind, key) * "
+		"FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY "
+		"AS new (kind, key, value, place) ORDER BY kind, key, place DESC) AS last "
+		"WHERE value IS NOT NULL",
+	};
+	const char *values[3];
+	for (int i = 0; sending->batch->kept_count > 0 && i < 2; i++) {
+		int count = put_kept(sending, i == 1);
+		for (int j = 0; j < count; j++)
+			values[j] = sending->self->arrays[j].data;
+		int sent = PQsendQueryParams(sending->self->link.connection, statements[i], count,
+		                             NULL, values, NULL, NULL, 0);
+		if (!expect(sending, sent, -1, false))
+			return false;
+	}
+	return true;
+}
+
 static bool send_move(struct sending *sending, const struct leader *from)
 {
 	char commands[24], term[24], batch[24];
@@ -484,7 +530,8 @@ static bool send_transaction(struct sending *sending, const struct leader *from)
 	for (int i = 0; i < sending->batch->schema->count; i++)
 		if (!send_table(sending, i))
 			return false;
-	if (!send_extra(sending) || (!copying && !send_sql(sending, "COMMIT")) ||
+	if (!send_kept(sending) || !send_extra(sending) ||
+	    (!copying && !send_sql(sending, "COMMIT")) ||
 	    !link_pipeline_end(&self->link, check_result, sending, sending->error))
 		return false;
 	return !copying ||

@@ -27,7 +27,7 @@ struct sqlite_backend {
 	char *path, *vfs;
 	int lock;
 	sqlite3 *database;
-	sqlite3_stmt *move;
+	sqlite3_stmt *move, *keep, *forget;
 	struct statements statements[TABLES_MAX];
 	int64_t highest[TABLES_MAX];
 	struct buffer scratch;
@@ -76,6 +76,8 @@ static void sqlite_disconnect(struct backend *backend)
 {
 	struct sqlite_backend *self = self_of(backend);
 	finalize(&self->move);
+	finalize(&self->keep);
+	finalize(&self->forget);
 	for (int i = 0; i < TABLES_MAX; i++) {
 		struct statements *statements = &self->statements[i];
 		finalize(&statements->insert);
@@ -193,6 +195,20 @@ static bool prepare_table(struct sqlite_backend *self, const struct table *table
 	return done;
 }
 
+static bool prepare_kept(struct sqlite_backend *self, struct error *error)
+{
+	const struct table *table = &self->base.schema->kept;
+	struct buffer sql = { 0 };
+	sql_insert_row(&sql, table, true);
+	bool done = prepare_buffer(self, &sql, &self->keep, error);
+	if (done) {
+		sql_delete_row(&sql, table);
+		done = prepare_buffer(self, &sql, &self->forget, error);
+	}
+	buffer_free(&sql);
+	return done;
+}
+
 static bool sqlite_prepare(struct backend *backend, struct error *error)
 {
 	struct sqlite_backend *self = self_of(backend);
@@ -200,7 +216,8 @@ static bool sqlite_prepare(struct backend *backend, struct error *error)
 	                 "UPDATE leader SET batch = batch + 1, commands = commands + ?1, "
 	                 "renewed_ms = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) "
 	                 "WHERE id = 1 AND holder = ?2 AND term = ?3 AND batch = ?4",
-	                 &self->move, error))
+	                 &self->move, error) ||
+	    !prepare_kept(self, error))
 		return false;
 	for (int i = 0; i < backend->schema->count; i++)
 		if (!prepare_table(self, &backend->schema->tables[i], &self->statements[i], error))
@@ -390,6 +407,22 @@ static int write_rows(struct sqlite_backend *self, const struct batch *batch)
 	return SQLITE_OK;
 }
 
+static int write_kept(struct sqlite_backend *self, const struct batch *batch)
+{
+	const struct table *table = &self->base.schema->kept;
+	int code = SQLITE_OK;
+	for (size_t i = 0; i < batch->kept_count && code == SQLITE_OK; i++) {
+		const struct kept *kept = &batch->kept[i];
+		sqlite3_stmt *statement = kept->value ? self->keep : self->forget;
+		int count = kept->value ? table->column_count : table->keys;
+		for (int j = 0; j < count && code == SQLITE_OK; j++)
+			code = bind_field(self, statement, j + 1, table->columns[j].field, kept);
+		if (code == SQLITE_OK)
+			code = run(statement);
+	}
+	return code;
+}
+
 /* SQLITE_OK with `*moved` false if the row was not where it should be. */
 static int move_leader(struct sqlite_backend *self, const struct batch *batch,
                        const struct leader *from, bool *moved)
@@ -432,6 +465,8 @@ static enum write_outcome sqlite_write(struct backend *backend, const struct bat
 	}
 	if (code == SQLITE_OK)
 		code = write_rows(self, batch);
+	if (code == SQLITE_OK)
+		code = write_kept(self, batch);
 	if (code == SQLITE_OK && batch->sql.size > 0)
 		code = sqlite3_exec(self->database, batch->sql.data, NULL, NULL, NULL);
 	if (code == SQLITE_OK)

@@ -10,13 +10,14 @@ enum { ROWS_MAX = 20000, RETRY_MS = 200, RETENTION_MS = 1000 };
 #define BYTES_MAX ((size_t)64 << 20)
 
 /* The mutex guards `filling`, the flags and `health`. `writing` belongs to the
- * writer's thread. */
+ * writer's thread, `kept` to the one that adds: what waits there for the command
+ * that it belongs to. */
 struct writer {
 	struct writer_options options;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t added, room;
-	struct batch *filling, *writing;
+	struct batch *filling, *writing, *kept;
 	bool stopping;
 	struct writer_health health;
 	int64_t failing_since_ms;
@@ -86,10 +87,21 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 {
 	pthread_mutex_lock(&writer->mutex);
 	bool was_empty = is_empty(writer->filling);
+	for (size_t i = 0; i < writer->kept->kept_count; i++) {
+		const struct kept *kept = &writer->kept->kept[i];
+		batch_keep(writer->filling, kept->kind, kept->key, kept->value);
+	}
 	batch_add(writer->filling, command, effects, cookie);
 	if (was_empty)
 		pthread_cond_signal(&writer->added);
 	pthread_mutex_unlock(&writer->mutex);
+	if (writer->kept->kept_count > 0)
+		batch_clear(writer->kept);
+}
+
+void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value)
+{
+	batch_keep(writer->kept, kind, key, value);
 }
 
 void writer_health(struct writer *writer, struct writer_health *health)
@@ -236,6 +248,7 @@ static void *run(void *context)
 	while (take_batch(writer)) {
 		if (complete_batch(writer)) {
 			int64_t began_us = clock_us();
+			writer->writing->began_us = began_us;
 			writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
 			if (!commit(writer))
 				break;
@@ -260,6 +273,7 @@ struct writer *writer_start(const struct writer_options *options)
 		writer->options.retry_ms = RETRY_MS;
 	writer->filling = batch_new(store_schema(options->store));
 	writer->writing = batch_new(store_schema(options->store));
+	writer->kept = batch_new(store_schema(options->store));
 	writer->health.ok = writer->health.journal_ok = true;
 	writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
 	init_locks(writer);
@@ -279,6 +293,7 @@ void writer_stop(struct writer *writer)
 	pthread_join(writer->thread, NULL);
 	batch_free(writer->filling);
 	batch_free(writer->writing);
+	batch_free(writer->kept);
 	pthread_cond_destroy(&writer->added);
 	pthread_cond_destroy(&writer->room);
 	pthread_mutex_destroy(&writer->mutex);

@@ -52,6 +52,9 @@ bool writer_has_room(struct writer *writer, int64_t wait_ms);
 /* Adds what followed from a command; batch_add says what the arguments are. */
 void writer_add(struct writer *writer, const struct command *command, const struct effects *effects,
                 void *cookie);
+/* Keeps a text, or forgets it where the value is NULL, in the transaction of what
+ * is added next by writer_add, and not before that; batch_keep says more. */
+void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value);
 void writer_health(struct writer *writer, struct writer_health *health);
 
 #endif

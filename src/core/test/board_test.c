@@ -79,6 +79,24 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(1);
+	struct search search;
+	struct sched *sched = lab.h->sched;
+	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	struct node *node = sched->cluster.by_slot[0];
+	node->promised = 1;
+	index_promised(&sched->index, node);
+	assert_false(board_has_fit(sched, &search));
+	node->promised = 0;
+	index_promised(&sched->index, node);
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	harness_free(lab.h);
+}
+
 /* What is decided must not depend on how much of it was looked up. */
 static void a_large_cluster_keeps_scores_without_following_all_nodes(void **unused)
 {
@@ -110,25 +128,6 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	harness_free(lab.h);
 }
 
-/* A search that only asks whether anything fits looks again at few nodes. */
-static void a_node_that_was_promised_in_between_is_scored_again(void **unused)
-{
-	(void)unused;
-	struct lab lab = lab_begin(1);
-	struct sched *sched = lab.h->sched;
-	struct search search;
-	scorer_of(lab, submit(lab.h, fraction(lab.tenant, 500)), &search);
-	struct node *node = sched->cluster.by_slot[0];
-	node->promised = 1;
-	index_promised(&sched->index, node);
-	assert_false(board_has_fit(sched, &search));
-	node->promised = 0;
-	index_promised(&sched->index, node);
-	assert_int_equal(scorer_begin(sched, &search).board->fits, 1);
-	boards_check(sched);
-	harness_free(lab.h);
-}
-
 static void boards_follow_the_policy_and_what_arrives(void **unused)
 {
 	(void)unused;
@@ -142,6 +141,30 @@ static void boards_follow_the_policy_and_what_arrives(void **unused)
 		pass(lab.h);
 		sched_check(lab.h->sched);
 	}
+	harness_free(lab.h);
+}
+
+static void set_promised(struct lab lab, int promised)
+{
+	for (size_t slot = 0; slot < lab.h->sched->cluster.node_count; slot++) {
+		struct node *node = lab.h->sched->cluster.by_slot[slot];
+		node->promised = promised;
+		index_promised(&lab.h->sched->index, node);
+	}
+}
+
+static void a_node_fits_again_after_a_promise_that_a_board_only_glanced_at(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(4);
+	struct search search;
+	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
+	set_promised(lab, 1);
+	assert_false(board_has_fit(lab.h->sched, &search));
+	set_promised(lab, 0);
+	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
+	boards_check(lab.h->sched);
 	harness_free(lab.h);
 }
 
@@ -179,10 +202,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_board_counts_the_nodes_that_fit),
 		cmocka_unit_test(a_node_that_changed_is_scored_anew),
+		cmocka_unit_test(a_node_fits_again_when_nothing_is_promised_there_any_more),
 		cmocka_unit_test(a_large_cluster_keeps_scores_without_following_all_nodes),
 		cmocka_unit_test(searches_that_depend_on_more_than_the_shape_have_no_board),
-		cmocka_unit_test(a_node_that_was_promised_in_between_is_scored_again),
 		cmocka_unit_test(boards_follow_the_policy_and_what_arrives),
+		cmocka_unit_test(a_node_fits_again_after_a_promise_that_a_board_only_glanced_at),
 		cmocka_unit_test(a_score_that_is_not_right_is_found_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

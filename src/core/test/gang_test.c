@@ -53,6 +53,23 @@ static void a_gang_starts_together_or_not_at_all(void **unused)
 	harness_free(lab.h);
 }
 
+/* Each GPU has room for two parts; onto the fullest first, the third task
+ * would find room on one GPU alone. */
+static void tasks_with_parts_of_several_gpus_fit_if_they_can_be_spread(void **unused)
+{
+	struct lab lab = lab_new();
+	struct job_record job_record = fraction(lab.tenant, 400);
+
+	(void)unused;
+	add_node(lab.h, "n1", 3, 80000);
+	job_record.gpu_count = 2;
+	job_record.tasks = job_record.min_available = 3;
+	int64_t id = submit(lab.h, job_record);
+	assert_int_equal(pass(lab.h), 3);
+	assert_int_equal(placed(lab.h, id), 3);
+	harness_free(lab.h);
+}
+
 static void a_gang_runs_when_all_of_its_minimum_runs(void **unused)
 {
 	struct lab lab = lab_new();
@@ -521,6 +538,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gang_starts_together_or_not_at_all),
+		cmocka_unit_test(tasks_with_parts_of_several_gpus_fit_if_they_can_be_spread),
 		cmocka_unit_test(a_gang_runs_when_all_of_its_minimum_runs),
 		cmocka_unit_test(a_gang_claims_together_and_starts_when_the_last_memory_is_back),
 		cmocka_unit_test(a_gang_is_over_when_all_of_its_tasks_ended),

@@ -261,14 +261,14 @@ static void a_node_has_a_new_version_when_a_newcomer_finds_something_else(void *
 	world_begin(&world, 2, 1);
 	struct node *node = world.cluster.nodes[0];
 	uint64_t other = world.cluster.nodes[1]->version, version = node->version;
-	uint64_t changes = world.index.changes;
+	uint64_t changes = world.index.changes.count;
 	assert_true(version != other && version > 0 && other > 0);
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
 	touch(&world, node);
 	assert_true(node->version > version && node->version > other);
 	assert_true(world.cluster.nodes[1]->version == other);
-	assert_true(world.index.changes == changes + 1);
-	assert_int_equal(world.index.changed[changes % INDEX_CHANGES], node->slot);
+	assert_true(world.index.changes.count == changes + 1);
+	assert_int_equal(world.index.changes.slots[changes % CHANGES_KEPT], node->slot);
 	world_end(&world);
 }
 
@@ -280,12 +280,12 @@ static void what_is_coming_back_is_nothing_that_a_newcomer_finds(void **state)
 	struct node *node = world.cluster.nodes[0];
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
 	touch(&world, node);
-	uint64_t version = node->version, changes = world.index.changes;
+	uint64_t version = node->version, changes = world.index.changes.count;
 	touch(&world, node);
 	node->gpus[0]->books.releasing_owners = 1;
 	node->gpus[0]->books.releasing_mib = 10;
 	assert_true(touch_frees(&world, node)); /* for a claim */
-	assert_true(node->version == version && world.index.changes == changes);
+	assert_true(node->version == version && world.index.changes.count == changes);
 	world_end(&world);
 }
 

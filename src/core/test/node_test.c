@@ -353,6 +353,36 @@ static void a_stopping_task_that_a_snapshot_names_gets_its_order_again(void **un
 	harness_free(lab.h);
 }
 
+/* n1 has nothing, and had not heard of this one yet when it said so. */
+static void report_before(struct lab lab, int64_t right)
+{
+	struct device devices[] = { device_of("n1-gpu0", 0, 80000),
+		                    device_of("n1-gpu1", 1, 80000) };
+	struct node_report_command node = report_of("n1", devices, 2);
+
+	node.snapshot = true;
+	node.coming = &right;
+	node.coming_count = 1;
+	must(lab.h, report(lab.h, node));
+}
+
+static void nothing_follows_from_a_snapshot_for_an_order_that_was_still_on_its_way(void **unused)
+{
+	struct lab lab = lab_new();
+	int64_t id, right = place_silently(lab, &id);
+
+	(void)unused;
+	report_before(lab, right);
+	assert_int_equal(effects_of(lab.h, EFFECT_START), 0);
+	assert_int_equal(right_of(lab.h, id, 0), right);
+	must(lab.h, cancel(lab.h, id));
+	report_before(lab, right);
+	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 1);
+	report_running(lab, NULL, 0);
+	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.owners, 0);
+	harness_free(lab.h);
+}
+
 static void what_a_snapshot_names_and_nobody_knows_is_told_to_stop(void **unused)
 {
 	struct lab lab = lab_new();
@@ -500,6 +530,8 @@ int main(void)
 		cmocka_unit_test(a_report_that_is_no_snapshot_says_nothing_about_what_runs),
 		cmocka_unit_test(a_stopping_task_that_a_snapshot_does_not_name_is_gone),
 		cmocka_unit_test(a_stopping_task_that_a_snapshot_names_gets_its_order_again),
+		cmocka_unit_test(
+		    nothing_follows_from_a_snapshot_for_an_order_that_was_still_on_its_way),
 		cmocka_unit_test(what_a_snapshot_names_and_nobody_knows_is_told_to_stop),
 		cmocka_unit_test(in_a_new_term_nothing_starts_on_a_node_until_it_has_reported),
 		cmocka_unit_test(what_ran_before_a_new_term_is_adopted),

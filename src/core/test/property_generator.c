@@ -158,6 +158,7 @@ struct command generator_tenant(struct generator *generator, const struct tenant
 			tenant.parent_id = old->parent_id;
 	}
 	tenant.name = arena_string(&generator->arena, name);
+	tenant.payload = tenant.name;
 	draw_bounds(generator, &tenant);
 	tenant.weight = chance(random, 60) ? 1000 : between(random, 0, 4000);
 	tenant.priority = chance(random, 70) ? 0 : between(random, 0, 3);

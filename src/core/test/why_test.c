@@ -452,6 +452,10 @@ static void what_could_never_run_says_what_is_too_much(void **unused)
 	job = whole(lab, 1);
 	job.gpu_models = "B200";
 	assert_impossible(h, job, "no node has a GPU of model B200");
+	job.gpu_kind = GPU_NONE; /* on a node that has such a GPU */
+	job.gpu_count = 0;
+	job.cpu_milli = 1000;
+	assert_impossible(h, job, "no node has a GPU of model B200");
 	job = whole(lab, 1);
 	job.cpu_milli = 200000;
 	assert_impossible(h, job,

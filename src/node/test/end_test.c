@@ -260,9 +260,48 @@ DESK_TEST(a_task_ends_when_it_ran_for_as_long_as_it_may)
 	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_RUNTIME);
 }
 
+DESK_TEST(what_ended_before_it_was_told_to_stop_has_its_own_result)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+
+	order.max_runtime_ms = 5000;
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	int64_t exited_ms = desk->now_ms + 4000;
+	desk_time(desk, 6000); /* the agent hung meanwhile */
+	assert_int_equal(desk_phase(desk, 7), WORK_STOPPING);
+	desk_event(desk, INPUT_EXITED,
+	           (struct work_event){ .reservation_id = 7, .exited_ms = exited_ms });
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->exit_code, 0);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_ITSELF);
+}
+
+DESK_TEST(what_ended_before_it_was_told_to_stop_has_its_own_result_after_a_restart)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+	struct found found = { .reservation_id = 7,
+		               .exited = true,
+		               .exited_ms = desk->now_ms + 4000 };
+
+	order.max_runtime_ms = 5000;
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	desk_time(desk, 6000);
+	desk_restart_with(desk, &found, 1);
+	desk_connect(desk);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->exit_code, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_ended_before_it_was_told_to_stop_has_its_own_result),
+		cmocka_unit_test(
+		    what_ended_before_it_was_told_to_stop_has_its_own_result_after_a_restart),
 		cmocka_unit_test(a_stop_is_written_down_then_noticed_then_acknowledged),
 		cmocka_unit_test(
 		    what_does_not_end_in_its_grace_is_frozen_and_killed_until_it_is_gone),

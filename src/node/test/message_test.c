@@ -181,6 +181,11 @@ static void numbers_out_of_range_are_refused(void **state)
 	message = example(MESSAGE_CHANGE);
 	message.change.kind = CHANGE_KINDS;
 	assert_false(is_read(message));
+	message = example(MESSAGE_REFUSE);
+	message.refusal.connection = CONNECTION_MAX;
+	assert_true(is_read(message));
+	message.refusal.connection = CONNECTION_MAX + 1;
+	assert_false(is_read(message));
 	message = example(MESSAGE_RENEW);
 	message.renewal.lease_ms = INT64_MAX;
 	assert_false(is_read(message));

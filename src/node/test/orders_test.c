@@ -182,6 +182,62 @@ DESK_TEST(a_task_told_to_stop_before_it_was_checked_is_refused_and_never_begun)
 	assert_int_equal(desk_place(desk, OUTPUT_START), -1);
 }
 
+/* The scheduler gives an order again when a snapshot does not name it yet; it may
+ * have believed the refusal by the time the second one comes. */
+DESK_TEST(an_order_that_was_refused_is_refused_again_however_much_room_there_is_now)
+{
+	desk_connect(desk);
+	desk_use(desk, 0, 0, 75000);
+	desk_start(desk, 7, 10000);
+	assert_non_null(desk_change(desk, CHANGE_REFUSED));
+	desk_unuse(desk, 0, true);
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+	desk_order(desk, &order);
+	assert_int_equal(desk_change(desk, CHANGE_REFUSED)->reservation_id, 7);
+	assert_int_equal(desk_message(desk, MESSAGE_CHANGE)->acknowledged, 2);
+	desk_measure(desk);
+	assert_int_equal(desk_place(desk, OUTPUT_START), -1);
+}
+
+DESK_TEST(a_refusal_is_remembered_until_no_order_given_before_it_can_still_come)
+{
+	desk_connect(desk);
+	desk_use(desk, 0, 0, 75000);
+	desk_start(desk, 7, 10000);
+	desk_unuse(desk, 0, true);
+	desk->orders++; /* a second one is on its way */
+	desk_acknowledge(desk, desk->changes);
+	desk->orders--;
+	desk_start(desk, 7, 10000);
+	assert_int_equal(desk_place(desk, OUTPUT_START), -1);
+	desk_acknowledge(desk, desk->changes);
+	desk_start(desk, 7, 10000);
+	assert_int_equal(desk_count(desk, OUTPUT_START, 7), 1);
+}
+
+DESK_TEST(what_a_lost_lease_ended_is_not_begun_anew_by_a_late_order)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+
+	order.lease_loss = LEASE_STOP;
+	desk->policy.silence_ms = 1000000;
+	desk_restart_with(desk, NULL, 0);
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	desk_time(desk, 30000);
+	desk_exit(desk, 7, 143);
+	desk_gone(desk, 7);
+	desk_measure(desk);
+	assert_int_equal(desk_phase(desk, 7), -1);
+	desk_renew(desk, 1);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	assert_int_equal(desk_place(desk, OUTPUT_START), -1);
+}
+
 DESK_TEST(stopping_what_is_not_there_is_confirmed_at_once)
 {
 	desk_connect(desk);
@@ -235,6 +291,11 @@ int main(void)
 		cmocka_unit_test(an_order_for_another_boot_or_connection_is_not_followed),
 		cmocka_unit_test(
 		    a_task_told_to_stop_before_it_was_checked_is_refused_and_never_begun),
+		cmocka_unit_test(
+		    an_order_that_was_refused_is_refused_again_however_much_room_there_is_now),
+		cmocka_unit_test(
+		    a_refusal_is_remembered_until_no_order_given_before_it_can_still_come),
+		cmocka_unit_test(what_a_lost_lease_ended_is_not_begun_anew_by_a_late_order),
 		cmocka_unit_test(stopping_what_is_not_there_is_confirmed_at_once),
 		cmocka_unit_test(a_task_without_gpus_starts_without_a_measurement),
 		cmocka_unit_test(what_could_not_be_started_is_refused_and_forgotten),

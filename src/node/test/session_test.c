@@ -75,6 +75,34 @@ SIDE_TEST(orders_are_numbered_and_carry_what_the_core_said)
 	assert_int_equal(sent(side, MESSAGE_ORDER)->order.grace_ms, 11);
 }
 
+/* It may have been made before the order came, however late it is taken. */
+SIDE_TEST(a_snapshot_comes_with_the_orders_that_it_may_not_know_of)
+{
+	connect_node(side);
+	order(side, EFFECT_START, 7);
+	order(side, EFFECT_LOAD, 8);
+	order(side, EFFECT_STOP, 7);
+	struct message heard = head(side, MESSAGE_ACK);
+	heard.acknowledged = 3;
+	say(side, heard);
+	snapshot(side);
+	const struct node_report_command *report = &command(side, COMMAND_NODE_REPORT)->report;
+	assert_int_equal(report->coming_count, 2);
+	assert_int_equal(report->coming[0], 7);
+	assert_int_equal(report->coming[1], 8);
+	struct message later = head(side, MESSAGE_CHANGE);
+	later.number = ++side->changes;
+	later.acknowledged = 1;
+	later.change = (struct change){ .kind = CHANGE_STARTED, .reservation_id = 7 };
+	say(side, later);
+	snapshot(side);
+	report = &command(side, COMMAND_NODE_REPORT)->report;
+	assert_int_equal(report->coming_count, 1);
+	assert_int_equal(report->coming[0], 8);
+	connect_node(side);
+	assert_int_equal(command(side, COMMAND_NODE_REPORT)->report.coming_count, 0);
+}
+
 SIDE_TEST(an_order_is_sent_again_until_it_is_acknowledged)
 {
 	connect_node(side);
@@ -252,6 +280,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_change_for_people_is_acknowledged_when_those_before_it_are_stored),
 		cmocka_unit_test(orders_are_numbered_and_carry_what_the_core_said),
+		cmocka_unit_test(a_snapshot_comes_with_the_orders_that_it_may_not_know_of),
 		cmocka_unit_test(an_order_is_sent_again_until_it_is_acknowledged),
 		cmocka_unit_test(an_order_for_a_node_that_has_not_reported_is_dropped),
 		cmocka_unit_test(an_acknowledgement_says_how_many_orders_were_given_before_it),

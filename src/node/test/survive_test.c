@@ -312,6 +312,42 @@ DESK_TEST(what_a_lost_lease_ended_is_left_out_of_the_next_snapshot_and_has_no_re
 	assert_false(snapshot_runs(desk_message(desk, MESSAGE_SNAPSHOT), 7));
 }
 
+/* Their keeper kills tasks at the end of a lease even while the agent hangs. */
+DESK_TEST(what_was_killed_after_its_lease_while_the_agent_was_down_has_no_result)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+	struct found found = { .reservation_id = 7, .exited = true, .exit_code = 137 };
+
+	order.lease_loss = LEASE_STOP;
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	desk->now_ms += 100000;
+	desk_restart_with(desk, &found, 1);
+	desk_measure(desk);
+	desk_connect(desk);
+	assert_false(snapshot_runs(desk_message(desk, MESSAGE_SNAPSHOT), 7));
+	assert_null(desk_change(desk, CHANGE_EXITED));
+}
+
+DESK_TEST(an_own_end_is_told_even_if_the_lease_is_over_when_the_agent_starts)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+	struct found found = { .reservation_id = 7, .exited = true, .exit_code = 0 };
+
+	order.lease_loss = LEASE_STOP;
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk_measure(desk);
+	desk->now_ms += 100000;
+	desk_restart_with(desk, &found, 1);
+	desk_measure(desk);
+	desk_connect(desk);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reservation_id, 7);
+}
+
 DESK_TEST(after_a_restart_a_lease_that_nobody_remembers_is_over)
 {
 	struct found found = found_alive(7);
@@ -390,6 +426,10 @@ int main(void)
 		    the_keeper_of_tasks_is_told_how_long_a_lease_runs_before_it_counts),
 		cmocka_unit_test(
 		    what_a_lost_lease_ended_is_left_out_of_the_next_snapshot_and_has_no_result),
+		cmocka_unit_test(
+		    what_was_killed_after_its_lease_while_the_agent_was_down_has_no_result),
+		cmocka_unit_test(
+		    an_own_end_is_told_even_if_the_lease_is_over_when_the_agent_starts),
 		cmocka_unit_test(after_a_restart_a_lease_that_nobody_remembers_is_over),
 		cmocka_unit_test(hardware_that_changed_leads_to_another_snapshot),
 		cmocka_unit_test(names_of_one_gpu_are_told_as_devices_of_one_uuid),

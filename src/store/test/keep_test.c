@@ -257,6 +257,226 @@ static void finished_jobs_are_found_listed_and_counted(void **state)
 	world_end(&world);
 }
 
+static bool keep_fact(struct world *world, const char *kind, const char *key, const char *value)
+{
+	struct error error;
+	struct batch *batch = batch_new(store_schema(world->store));
+	batch_keep(batch, kind, key, "an earlier one");
+	batch_keep(batch, kind, key, NULL);
+	batch_keep(batch, kind, key, value);
+	bool kept = store_commit(world->store, batch, &error) == STORE_DONE;
+	batch_free(batch);
+	return kept;
+}
+
+static bool print_kept(void *context, const struct kept *kept, struct error *error)
+{
+	(void)error;
+	buffer_print(context, "%s/%s=%s;", kept->kind, kept->key, kept->value);
+	return true;
+}
+
+static void expect_kept(struct store *store, const char *kind, const char *expected)
+{
+	struct buffer text = { 0 };
+	struct error error;
+	char start[64];
+	snprintf(start, sizeof(start), "%s/", kind);
+	buffer_text(&text, "");
+	if (!store_load_kept(store, print_kept, &text, &error))
+		fail_msg("%s", error.text);
+	const char *at = strstr(text.data, start);
+	assert_string_equal(at ? at : "", expected);
+	buffer_free(&text);
+}
+
+static void what_is_kept_is_replaced_forgotten_and_read(void **state)
+{
+	struct world world;
+	(void)state;
+	world_begin(&world, 10);
+	expect_kept(world.store, "token", "");
+	assert_true(keep_fact(&world, "token", "t-1", "first"));
+	expect_kept(world.store, "token", "token/t-1=first;");
+	assert_true(keep_fact(&world, "token", "t-1", "o'hara; \\ \"{\",\"}\"\n\t\xc3\xa9 \xff"));
+	expect_kept(world.store, "token", "token/t-1=o'hara; \\ \"{\",\"}\"\n\t\xc3\xa9 \xff;");
+	assert_true(keep_fact(&world, "token", "t-1", NULL));
+	expect_kept(world.store, "token", "");
+	world_end(&world);
+}
+
+static void what_is_kept_is_part_of_a_backup(void **state)
+{
+	struct world world;
+	struct error error = { 0 };
+	char path[PATH_MAX];
+	(void)state;
+	world_begin(&world, 10);
+	struct store_options options = options_of(&world);
+	path_in(&world, "backup", path, sizeof(path));
+	assert_true(keep_fact(&world, "token", "t-1", "first"));
+	assert_true(backup_write(&options, path, &error));
+	assert_true(keep_fact(&world, "token", "t-2", "second"));
+	store_free(world.store);
+	if (!backup_restore(&options, path, true, &error))
+		fail_msg("%s", error.text);
+	world.store = drive_lead(&world.scratch);
+	expect_kept(world.store, "token", "token/t-1=first;");
+	world_end(&world);
+}
+
+static void decisions_are_found_by_job_kind_node_and_tenant(void **state)
+{
+	struct world world;
+	struct arena arena = { 0 };
+	struct error error;
+	struct decision_record *decisions;
+	int64_t count, all = 0, last = INT64_MAX;
+	(void)state;
+	world_begin(&world, 1500);
+	struct store *reader = drive_read(&world.scratch);
+	struct decision_filter filter = { .kind = -1, .limit = 50 };
+	do {
+		assert_true(archive_decisions(reader, &filter, &arena, &decisions, &count, &error));
+		for (int64_t i = 0; i < count; i++) {
+			assert_true(decisions[i].id < last);
+			last = filter.before_id = decisions[i].id;
+		}
+		all += count;
+	} while (count > 0);
+	assert_int_equal(all, scratch_number(&world.scratch, "SELECT count(*) FROM decisions"));
+
+	filter = (struct decision_filter){ .kind = DECISION_START };
+	assert_true(archive_decisions(reader, &filter, &arena, &decisions, &count, &error));
+	assert_true(count > 0);
+	int64_t job_id = decisions[0].job_id, tenant_id = decisions[0].tenant_id;
+	for (int64_t i = 0; i < count; i++)
+		assert_int_equal(decisions[i].kind, DECISION_START);
+	filter = (struct decision_filter){ .kind = -1, .job_id = job_id };
+	assert_true(archive_decisions(reader, &filter, &arena, &decisions, &count, &error));
+	assert_true(count > 0);
+	for (int64_t i = 0; i < count; i++)
+		assert_int_equal(decisions[i].job_id, job_id);
+	int64_t gpu_ids[] = { 1, 2 };
+	filter = (struct decision_filter){ .kind = -1,
+		                           .gpu_ids = gpu_ids,
+		                           .gpu_count = 2,
+		                           .tenant_ids = &tenant_id,
+		                           .tenant_count = 1 };
+	assert_true(archive_decisions(reader, &filter, &arena, &decisions, &count, &error));
+	assert_true(count > 0);
+	for (int64_t i = 0; i < count; i++) {
+		bool is_about = false;
+		for (int64_t j = 0; j < decisions[i].gpus.count; j++) {
+			int64_t gpu_id = decisions[i].gpus.at[j * LINE_WIDTH + LINE_GPU];
+			is_about = is_about || gpu_id == 1 || gpu_id == 2;
+		}
+		assert_true(is_about);
+		assert_int_equal(decisions[i].tenant_id, tenant_id);
+	}
+	store_free(reader);
+	arena_free(&arena);
+	world_end(&world);
+}
+
+static void events_go_on_from_the_last_number_seen(void **state)
+{
+	struct world world;
+	struct arena arena = { 0 };
+	struct error error;
+	struct event *events;
+	struct event_filter filter = { .limit = 100 };
+	int64_t count, all = 0, job_id = 0;
+	(void)state;
+	world_begin(&world, 1500);
+	struct store *reader = drive_read(&world.scratch);
+	do {
+		assert_true(archive_events(reader, &filter, &arena, &events, &count, &error));
+		for (int64_t i = 0; i < count; i++) {
+			assert_true(events[i].number > filter.since);
+			filter.since = events[i].number;
+			job_id = events[i].job_id ? events[i].job_id : job_id;
+		}
+		all += count;
+	} while (count > 0);
+	assert_int_equal(all, scratch_number(&world.scratch, "SELECT count(*) FROM events"));
+	filter = (struct event_filter){ .job_id = job_id };
+	assert_true(archive_events(reader, &filter, &arena, &events, &count, &error));
+	assert_true(count > 0);
+	for (int64_t i = 0; i < count; i++)
+		assert_int_equal(events[i].job_id, job_id);
+	store_free(reader);
+	arena_free(&arena);
+	world_end(&world);
+}
+
+static bool add_up(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                   struct error *error)
+{
+	int64_t *sums = context;
+	(void)error;
+	sums[0] += count;
+	if (tenant_id == 2 && state == JOB_CANCELLED)
+		sums[1] = count;
+	return true;
+}
+
+static void archived_jobs_are_counted_by_tenant_and_state_at_once(void **state)
+{
+	struct world world;
+	struct error error;
+	int64_t sums[2] = { 0 };
+	(void)state;
+	world_begin(&world, 3000);
+	struct store *reader = drive_read(&world.scratch);
+	assert_true(archive_count_each(reader, add_up, sums, &error));
+	assert_int_equal(
+	    sums[0], scratch_number(&world.scratch, "SELECT count(*) FROM jobs WHERE archived"));
+	assert_true(sums[1] > 0);
+	assert_int_equal(sums[1], scratch_number(&world.scratch,
+	                                         "SELECT count(*) FROM jobs WHERE archived AND "
+	                                         "tenant_id = 2 AND state = 'cancelled'"));
+	store_free(reader);
+	world_end(&world);
+}
+
+static void usage_of_a_period_is_what_its_parts_add_up_to(void **state)
+{
+	struct world world;
+	struct arena arena = { 0 };
+	struct error error;
+	struct usage *usage;
+	int64_t count, sums[3] = { 0 };
+	(void)state;
+	world_begin(&world, 3000);
+	int64_t now_ms = world.workload.now_ms, middle_ms = now_ms - 10000;
+	const struct period {
+		int64_t from_ms, until_ms;
+	} periods[] = { { 0, now_ms }, { 0, middle_ms }, { middle_ms, INT64_MAX } };
+	struct store *reader = drive_read(&world.scratch);
+	for (int i = 0; i < 3; i++) {
+		if (!archive_usage(reader, periods[i].from_ms, periods[i].until_ms, now_ms, &arena,
+		                   &usage, &count, &error))
+			fail_msg("%s", error.text);
+		for (int64_t j = 0; j < count; j++)
+			sums[i] += usage[j].gpu_ms;
+	}
+	assert_true(sums[1] > 0 && sums[2] > 0);
+	assert_int_equal(sums[0], sums[1] + sums[2]);
+	int64_t ended = 0;
+	for (int64_t j = 0;
+	     archive_usage(reader, 0, now_ms + 1, now_ms + 1, &arena, &usage, &count, &error) &&
+	     j < count;
+	     j++)
+		ended += usage[j].completed + usage[j].failed + usage[j].cancelled;
+	assert_int_equal(ended,
+	                 scratch_number(&world.scratch, "SELECT count(*) FROM jobs WHERE state IN "
+	                                                "('completed', 'failed', 'cancelled')"));
+	store_free(reader);
+	arena_free(&arena);
+	world_end(&world);
+}
+
 static void what_is_too_old_is_deleted_and_nothing_else(void **state)
 {
 	struct world world;
@@ -336,6 +556,12 @@ int main(void)
 		cmocka_unit_test(a_job_in_a_state_that_its_tasks_are_not_in_is_found),
 		cmocka_unit_test(a_slot_without_its_reservation_is_taken_out_and_no_job),
 		cmocka_unit_test(finished_jobs_are_found_listed_and_counted),
+		cmocka_unit_test(what_is_kept_is_replaced_forgotten_and_read),
+		cmocka_unit_test(what_is_kept_is_part_of_a_backup),
+		cmocka_unit_test(decisions_are_found_by_job_kind_node_and_tenant),
+		cmocka_unit_test(events_go_on_from_the_last_number_seen),
+		cmocka_unit_test(archived_jobs_are_counted_by_tenant_and_state_at_once),
+		cmocka_unit_test(usage_of_a_period_is_what_its_parts_add_up_to),
 		cmocka_unit_test(what_is_too_old_is_deleted_and_nothing_else),
 		cmocka_unit_test(jobs_are_loaded_from_the_first_that_is_not_archived),
 	};

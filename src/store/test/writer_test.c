@@ -245,6 +245,28 @@ static void an_idle_leader_is_heard_of(void **state)
 	scratch_end(&bed.scratch);
 }
 
+static void what_is_kept_is_written_with_the_command_that_follows(void **state)
+{
+	struct bed bed;
+	(void)state;
+	bed_begin(&bed, 0);
+	for (int i = 0; i < 40; i++) {
+		char key[16];
+		snprintf(key, sizeof(key), "%d", i);
+		bed_add(&bed);
+		writer_keep(bed.writer, "audit", key, "text");
+		while (replies_of(&bed.heard) < bed.added)
+			wait_a_little();
+		assert_int_equal(scratch_number(&bed.scratch, "SELECT count(*) FROM kept"), i);
+		bed_add(&bed);
+		while (replies_of(&bed.heard) < bed.added)
+			wait_a_little();
+		assert_int_equal(scratch_number(&bed.scratch, "SELECT count(*) FROM kept"), i + 1);
+	}
+	bed_stop(&bed);
+	scratch_end(&bed.scratch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +276,7 @@ int main(void)
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),
 		cmocka_unit_test(where_jobs_are_loaded_from_moves_on_as_they_are_archived),
 		cmocka_unit_test(an_idle_leader_is_heard_of),
+		cmocka_unit_test(what_is_kept_is_written_with_the_command_that_follows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

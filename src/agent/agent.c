@@ -1,0 +1,444 @@
+/* agent.c - a node with GPUs, processes and a connection: what it is to do is done here */
+#include "agent/agent.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/file.h"
+#include "agent/follow.h"
+#include "agent/host.h"
+#include "agent/measurement.h"
+#include "agent/slots.h"
+#include "agent/state.h"
+#include "agent/works.h"
+#include "base/log.h"
+
+#define HOUSEKEEPING_MS 60000
+#define LOOK_MS 1000
+#define ROOM_BYTES ((size_t)1 << 20)
+
+struct agent {
+	struct agent_settings settings;
+	uv_loop_t *loop;
+	struct host host;
+	struct cgroups cgroups;
+	struct state *state;
+	struct local_node *node;
+	struct outputs outputs;
+	struct works *works;
+	struct slots *slots;
+	struct follows *follows;
+	struct measurements *measurements;
+	struct uplink *link;
+	uv_timer_t wake, look;
+	uv_prepare_t prepare;
+	uv_check_t check;
+	uv_signal_t children;
+	int64_t looks;
+	struct arena messages;
+	int handles; /* that libuv has not closed */
+};
+
+static void apply(struct agent *agent, struct input input)
+{
+	input.now_ms = clock_ms();
+	node_apply(agent->node, &input, &agent->outputs);
+}
+
+/* The state machine may go on only when what it wanted kept is kept. All of a round of events
+ * is made to last at once: what is written early does no harm, nothing of it was done yet. */
+static void keep(struct agent *agent)
+{
+	struct error error = { 0 };
+	bool written = false;
+
+	for (size_t i = 0; i < agent->outputs.count; i++) {
+		const struct output *output = &agent->outputs.at[i];
+		written = written || output->kind == OUTPUT_WRITE;
+		if (output->kind == OUTPUT_WRITE)
+			state_put(agent->state, output->key, output->data, output->size);
+		else if (output->kind == OUTPUT_ERASE)
+			state_erase(agent->state, output->key);
+		else if (output->kind == OUTPUT_LEASE &&
+		         !state_set_lease(agent->state, output->until_ms))
+			panic("the lease cannot be written in %s", state_directory(agent->state));
+	}
+	/* What is forgotten a little later was only kept for longer. */
+	if (written && !state_sync(agent->state, &error))
+		panic("%s", error.text);
+}
+
+static void send_message(struct agent *agent, const struct output *output)
+{
+	struct envelope envelope = { .kind = ENVELOPE_MESSAGE,
+		                     .message = { output->data, output->size } };
+
+	uplink_send(agent->link, &envelope);
+}
+
+static void forget(struct agent *agent, int64_t reservation_id)
+{
+	slots_forget(agent->slots, reservation_id);
+	works_erase(agent->works, reservation_id);
+}
+
+static void perform(struct agent *agent, const struct output *output)
+{
+	switch ((enum output_kind)output->kind) {
+	case OUTPUT_ERASE:
+		forget(agent, output->key);
+		break;
+	case OUTPUT_SEND:
+		send_message(agent, output);
+		break;
+	case OUTPUT_START:
+		works_start(agent->works, output->order);
+		break;
+	case OUTPUT_NOTICE:
+		works_notice(agent->works, output->key);
+		break;
+	case OUTPUT_FREEZE:
+		works_freeze(agent->works, output->key);
+		break;
+	case OUTPUT_KILL:
+		works_kill(agent->works, output->key);
+		break;
+	case OUTPUT_WARN:
+		works_warn(agent->works, output->key, output->message);
+		break;
+	case OUTPUT_MEASURE:
+		measurements_ask(agent->measurements, output->key);
+		break;
+	case OUTPUT_DISCONNECT:
+		uplink_disconnect(agent->link, output->message);
+		break;
+	default:
+		break;
+	}
+}
+
+static void woken(uv_timer_t *timer);
+
+static void set_alarm(struct agent *agent)
+{
+	int64_t wait_ms = node_wake_ms(agent->node) - clock_ms();
+
+	wait_ms = wait_ms < 0 ? 0 : wait_ms > HOUSEKEEPING_MS ? HOUSEKEEPING_MS : wait_ms;
+	uv_timer_start(&agent->wake, woken, (uint64_t)wait_ms, 0);
+}
+
+/* Doing may lead to more that is to be done. */
+static void flush(struct agent *agent)
+{
+	while (agent->outputs.count > 0) {
+		struct outputs outputs = agent->outputs;
+		keep(agent);
+		agent->outputs = (struct outputs){ 0 };
+		for (size_t i = 0; i < outputs.count; i++)
+			perform(agent, &outputs.at[i]);
+		if (agent->outputs.count == 0) {
+			agent->outputs = outputs;
+			outputs_clear(&agent->outputs);
+		} else {
+			outputs_free(&outputs);
+		}
+		set_alarm(agent);
+	}
+	uplink_flush(agent->link);
+}
+
+static void before_waiting(uv_prepare_t *prepare)
+{
+	flush(prepare->data);
+}
+
+static void after_waiting(uv_check_t *check)
+{
+	flush(check->data);
+}
+
+static void woken(uv_timer_t *timer)
+{
+	struct agent *agent = timer->data;
+
+	apply(agent, (struct input){ .kind = INPUT_TIME });
+	set_alarm(agent);
+}
+
+static void look(uv_timer_t *timer)
+{
+	struct agent *agent = timer->data;
+
+	works_look(agent->works);
+	if (agent->looks++ % (HOUSEKEEPING_MS / LOOK_MS) == 0)
+		works_trim_outputs(agent->works, agent->settings.output_total_bytes,
+		                   agent->settings.output_age_s);
+}
+
+/* Keepers are our children until we end; what they were is known by other ways. */
+static void children_ended(uv_signal_t *signal, int number)
+{
+	(void)signal, (void)number;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+static void connected(void *context)
+{
+	apply(context, (struct input){ .kind = INPUT_CONNECTED });
+}
+
+static void disconnected(void *context, const char *reason)
+{
+	struct agent *agent = context;
+
+	(void)reason;
+	follows_clear(agent->follows);
+	apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
+}
+
+static void take_message(struct agent *agent, struct text bytes)
+{
+	struct error error = { 0 };
+	const struct message *message =
+	    message_decode(&agent->messages, (const uint8_t *)bytes.data, bytes.size, &error);
+
+	if (message)
+		apply(agent, (struct input){ .kind = INPUT_MESSAGE, .message = message });
+	else
+		log_at(LOG_ERROR, "the scheduler sent a message that cannot be read",
+		       LOG_TEXT("reason", error.text));
+	arena_reset(&agent->messages);
+}
+
+static void received(void *context, const struct envelope *envelope)
+{
+	struct agent *agent = context;
+
+	switch (envelope->kind) {
+	case ENVELOPE_MESSAGE:
+		take_message(agent, envelope->message);
+		break;
+	case ENVELOPE_OUTPUT_REQUEST:
+		follows_request(agent->follows, &envelope->request);
+		break;
+	case ENVELOPE_OUTPUT_TAKEN:
+		follows_taken(agent->follows, envelope->request_id, envelope->taken);
+		break;
+	case ENVELOPE_OUTPUT_STOP:
+		follows_stop(agent->follows, envelope->request_id);
+		break;
+	default:
+		break;
+	}
+}
+
+static void work_happened(void *context, enum input_kind kind, const struct work_event *event)
+{
+	struct agent *agent = context;
+	struct works_slot slot;
+
+	if (kind == INPUT_STARTED && works_slot(agent->works, event->reservation_id, &slot))
+		slots_watch(agent->slots, event->reservation_id, &slot);
+	if (kind == INPUT_EXITED || kind == INPUT_GONE || kind == INPUT_NOT_STARTED)
+		slots_forget(agent->slots, event->reservation_id);
+	apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
+}
+
+static void measured(void *context, const struct measured *measured)
+{
+	struct agent *agent = context;
+
+	works_account(agent->works, clock_ms(), measured);
+	apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = *measured });
+}
+
+static bool has_room(void *context)
+{
+	struct agent *agent = context;
+
+	return uplink_waiting(agent->link) < ROOM_BYTES;
+}
+
+static void send_envelope(void *context, const struct envelope *envelope)
+{
+	struct agent *agent = context;
+
+	uplink_send(agent->link, envelope);
+}
+
+static bool load(void *context, int64_t key, const void *data, size_t size, struct error *error)
+{
+	return node_load(context, key, data, size, error);
+}
+
+static bool recall(struct agent *agent, struct error *error)
+{
+	struct agent_settings *settings = &agent->settings;
+	struct node_identity identity = settings->identity;
+
+	host_read(&agent->host);
+	if (!identity.boot || !*identity.boot)
+		identity.boot = agent->host.boot;
+	if (identity.cpu_milli <= 0)
+		identity.cpu_milli = agent->host.cpu_milli;
+	if (identity.host_bytes <= 0)
+		identity.host_bytes = agent->host.memory_bytes;
+	agent->state = state_open(settings->state_directory, error);
+	if (!agent->state)
+		return false;
+	agent->node = node_new(&identity, &settings->policy);
+	return state_each(agent->state, load, agent->node, error);
+}
+
+static void make_parts(struct agent *agent, struct gpu_source *source)
+{
+	struct works_settings works = { .loop = agent->loop,
+		                        .state_directory = state_directory(agent->state),
+		                        .keeper = agent->settings.keeper,
+		                        .cgroups = &agent->cgroups,
+		                        .source = source,
+		                        .run = agent->settings.run,
+		                        .event = work_happened,
+		                        .context = agent };
+	struct follows_settings follows = { .loop = agent->loop,
+		                            .state_directory = state_directory(agent->state),
+		                            .has_room = has_room,
+		                            .send = send_envelope,
+		                            .context = agent };
+
+	agent->works = works_new(&works);
+	follows.works = agent->works;
+	agent->follows = follows_new(&follows);
+	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
+	agent->measurements =
+	    measurements_new(agent->loop, source, agent->works, &agent->cgroups, measured, agent);
+}
+
+static void own_handle(struct agent *agent, uv_handle_t *handle)
+{
+	handle->data = agent;
+	agent->handles++;
+}
+
+static void make_handles(struct agent *agent)
+{
+	uv_timer_init(agent->loop, &agent->wake);
+	uv_timer_init(agent->loop, &agent->look);
+	uv_prepare_init(agent->loop, &agent->prepare);
+	uv_check_init(agent->loop, &agent->check);
+	uv_signal_init(agent->loop, &agent->children);
+	own_handle(agent, (uv_handle_t *)&agent->wake);
+	own_handle(agent, (uv_handle_t *)&agent->look);
+	own_handle(agent, (uv_handle_t *)&agent->prepare);
+	own_handle(agent, (uv_handle_t *)&agent->check);
+	own_handle(agent, (uv_handle_t *)&agent->children);
+	uv_prepare_start(&agent->prepare, before_waiting);
+	uv_check_start(&agent->check, after_waiting);
+	uv_signal_start(&agent->children, children_ended, SIGCHLD);
+	uv_timer_start(&agent->look, look, LOOK_MS, LOOK_MS);
+}
+
+/* What an earlier agent left: the node decides about it, and what it goes on with is watched
+ * from now on. */
+static void restart(struct agent *agent)
+{
+	struct input input = { .kind = INPUT_RESTART };
+	struct found *found = works_found(agent->works, &input.restart.found_count);
+	struct works_slot slot;
+
+	input.restart.found = found;
+	input.restart.lease_until_ms = state_lease(agent->state);
+	apply(agent, input);
+	free(found);
+	for (size_t i = 0; i < node_work_count(agent->node); i++) {
+		struct work_view view = node_work(agent->node, i);
+		works_adopt(agent->works, view.order, view.kept);
+		if (!view.kept->gone && works_slot(agent->works, view.kept->reservation_id, &slot))
+			slots_watch(agent->slots, view.kept->reservation_id, &slot);
+	}
+	works_sweep(agent->works);
+}
+
+static bool make_link(struct agent *agent, struct error *error)
+{
+	struct uplink_settings settings = agent->settings.link;
+
+	settings.loop = agent->loop;
+	settings.connected = connected;
+	settings.disconnected = disconnected;
+	settings.received = received;
+	settings.context = agent;
+	agent->link = uplink_new(&settings, error);
+	return agent->link != NULL;
+}
+
+static void describe(const struct agent *agent, const struct gpu_source *source)
+{
+	struct buffer text = { 0 };
+
+	cgroups_describe(&agent->cgroups, &text);
+	log_at(LOG_INFO, text.data, LOG_TEXT("node", agent->settings.identity.name),
+	       LOG_TEXT("gpus", source->kind->name),
+	       LOG_NUMBER("works", (int64_t)node_work_count(agent->node)));
+	buffer_free(&text);
+}
+
+struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
+                        struct gpu_source *source, struct error *error)
+{
+	struct agent *agent = NEW(struct agent);
+
+	agent->loop = loop;
+	agent->settings = *settings;
+	if (!recall(agent, error) || !make_link(agent, error)) {
+		if (agent->node)
+			node_delete(agent->node);
+		if (agent->state)
+			state_close(agent->state);
+		gpu_source_close(source);
+		free(agent);
+		return NULL;
+	}
+	cgroups_open(&agent->cgroups, settings->identity.name, settings->cgroup_parent);
+	make_parts(agent, source);
+	make_handles(agent);
+	restart(agent);
+	set_alarm(agent);
+	describe(agent, source);
+	return agent;
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct agent *agent = handle->data;
+
+	if (--agent->handles > 0)
+		return;
+	node_delete(agent->node);
+	outputs_free(&agent->outputs);
+	arena_free(&agent->messages);
+	state_close(agent->state);
+	cgroups_close(&agent->cgroups);
+	free(agent);
+}
+
+void agent_free(struct agent *agent)
+{
+	uplink_free(agent->link);
+	follows_free(agent->follows);
+	slots_free(agent->slots);
+	measurements_free(agent->measurements);
+	works_free(agent->works);
+	uv_close((uv_handle_t *)&agent->wake, handle_closed);
+	uv_close((uv_handle_t *)&agent->look, handle_closed);
+	uv_close((uv_handle_t *)&agent->prepare, handle_closed);
+	uv_close((uv_handle_t *)&agent->check, handle_closed);
+	uv_close((uv_handle_t *)&agent->children, handle_closed);
+}
+
+const struct local_node *agent_node(const struct agent *agent)
+{
+	return agent->node;
+}

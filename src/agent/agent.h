@@ -1,0 +1,34 @@
+/* agent.h - a node with GPUs, processes and a connection: everything around src/node */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "agent/gpu_source.h"
+#include "agent/run.h"
+#include "agent/uplink.h"
+#include "node/node.h"
+
+/* Texts live as long as the agent. */
+struct agent_settings {
+	struct node_identity identity; /* boot, CPU and memory: as the machine says where empty */
+	struct node_policy policy;
+	struct run_settings run;
+	struct uplink_settings link; /* without loop and callbacks */
+	const char *state_directory;
+	const char *cgroup_parent;                /* NULL: chosen; "none": no cgroups */
+	const char *keeper;                       /* the program gpu-keeper */
+	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
+};
+
+struct agent;
+
+/* Loads what was kept, finds what runs, and begins. The source becomes the agent's. NULL with a
+ * reason. */
+struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
+                        struct gpu_source *source, struct error *error);
+/* Stops: works go on without it. The loop has nothing left to do then, and ends. */
+void agent_free(struct agent *agent);
+
+/* For those who watch. */
+const struct local_node *agent_node(const struct agent *agent);
+
+#endif

@@ -1,0 +1,230 @@
+/* keeper_child.c - the first process of a work, and what runs before and after it */
+#include "agent/keeper_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/file.h"
+
+/* What went wrong on the way to exec, through a pipe that exec closes. */
+struct child_report {
+	int32_t step, reason;
+};
+enum child_step { STEP_CGROUP, STEP_FILES, STEP_LIMITS, STEP_USER, STEP_DIRECTORY, STEP_COMMAND };
+
+_Noreturn static void give_up(int report, enum child_step step)
+{
+	struct child_report said = { (int32_t)step, errno };
+
+	if (write(report, &said, sizeof(said)) < 0)
+		_exit(126);
+	_exit(126);
+}
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool set_files(int out, int errors)
+{
+	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+	       dup2(errors, STDERR_FILENO) >= 0;
+}
+
+static bool set_limits(const struct spec *spec)
+{
+	struct rlimit no_core = { 0, 0 };
+	struct rlimit files = { (rlim_t)spec->open_files, (rlim_t)spec->open_files };
+
+	if (setrlimit(RLIMIT_CORE, &no_core) != 0)
+		return false;
+	return spec->open_files <= 0 || setrlimit(RLIMIT_NOFILE, &files) == 0;
+}
+
+static bool set_user(const struct spec *spec)
+{
+	gid_t groups[SPEC_GROUPS_MAX];
+
+	if (spec->uid < 0)
+		return true;
+	for (int i = 0; i < spec->group_count; i++)
+		groups[i] = (gid_t)spec->groups[i];
+	return setgroups((size_t)spec->group_count, groups) == 0 && setgid((gid_t)spec->gid) == 0 &&
+	       setuid((uid_t)spec->uid) == 0;
+}
+
+/* The script stays in memory: no directory has to be open to the user for it. */
+static int script_file(const char *script)
+{
+	size_t size = strlen(script);
+	int fd = memfd_create("script", 0);
+
+	if (fd >= 0 && write(fd, script, size) != (ssize_t)size) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Without a first line that names its interpreter it is the shell's. */
+static void run_script(const struct spec *spec)
+{
+	char path[64];
+	int fd = script_file(spec->script);
+	size_t count = 0;
+
+	if (fd < 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	while (spec->arguments[count])
+		count++;
+	char **arguments = memory_zero(count + 3, sizeof(*arguments));
+	bool named = strncmp(spec->script, "#!", 2) == 0;
+	arguments[0] = named ? path : (char[]){ "sh" };
+	arguments[1] = path;
+	memcpy(arguments + (named ? 1 : 2), spec->arguments, count * sizeof(*arguments));
+	execve(named ? path : "/bin/sh", arguments, spec->environment);
+}
+
+_Noreturn static void become(const struct spec *spec, int out, int errors, int report)
+{
+	setsid();
+	reset_signals();
+	if (!cgroup_enter(&spec->group))
+		give_up(report, STEP_CGROUP);
+	if (!set_files(out, errors))
+		give_up(report, STEP_FILES);
+	if (!set_limits(spec))
+		give_up(report, STEP_LIMITS);
+	if (!set_user(spec))
+		give_up(report, STEP_USER);
+	if (chdir(spec->directory ? spec->directory : "/") != 0)
+		give_up(report, STEP_DIRECTORY);
+	environ = spec->environment;
+	if (spec->script)
+		run_script(spec);
+	else
+		execvpe(spec->arguments[0], spec->arguments, spec->environment);
+	give_up(report, STEP_COMMAND);
+}
+
+static enum child_fault explain(const struct spec *spec, const struct child_report *said,
+                                struct error *error)
+{
+	const char *reason = strerror(said->reason);
+
+	switch ((enum child_step)said->step) {
+	case STEP_COMMAND:
+		error_set(error, ERROR_INVALID, "cannot run %s: %s",
+		          spec->script ? "the script" : spec->arguments[0], reason);
+		return CHILD_COMMAND_FAULT;
+	case STEP_DIRECTORY:
+		error_set(error, ERROR_INVALID, "cannot begin in the directory %s: %s",
+		          spec->directory ? spec->directory : "/", reason);
+		return CHILD_COMMAND_FAULT;
+	case STEP_CGROUP:
+		error_set(error, ERROR_UNAVAILABLE, "cannot enter its cgroup: %s", reason);
+		break;
+	case STEP_USER:
+		error_set(error, ERROR_UNAVAILABLE, "cannot become the user %lld: %s",
+		          (long long)spec->uid, reason);
+		break;
+	case STEP_LIMITS:
+		error_set(error, ERROR_UNAVAILABLE, "cannot set its limits: %s", reason);
+		break;
+	default:
+		error_set(error, ERROR_UNAVAILABLE, "cannot open its files: %s", reason);
+		break;
+	}
+	return CHILD_SYSTEM_FAULT;
+}
+
+pid_t keeper_child_start(const struct spec *spec, int out, int errors, enum child_fault *fault,
+                         struct error *error)
+{
+	struct child_report said;
+	int report[2];
+
+	*fault = CHILD_SYSTEM_FAULT;
+	if (pipe2(report, O_CLOEXEC) != 0) {
+		error_set(error, ERROR_UNAVAILABLE, "cannot make a pipe: %s", strerror(errno));
+		return 0;
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		become(spec, out, errors, report[1]);
+	close(report[1]);
+	if (pid < 0) {
+		error_set(error, ERROR_UNAVAILABLE, "cannot make a process: %s", strerror(errno));
+		close(report[0]);
+		return 0;
+	}
+	ssize_t got;
+	do
+		got = read(report[0], &said, sizeof(said));
+	while (got < 0 && errno == EINTR);
+	close(report[0]);
+	*fault = CHILD_NO_FAULT;
+	if (got != (ssize_t)sizeof(said))
+		return pid;
+	*fault = explain(spec, &said, error);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+_Noreturn static void become_hook(const struct spec *spec, const char *program, bool by_shell,
+                                  int out)
+{
+	char *arguments[] = { (char *)program, NULL };
+
+	setsid();
+	reset_signals();
+	if (!set_files(out, out) || chdir("/") != 0)
+		_exit(126);
+	if (by_shell)
+		execle("/bin/sh", "sh", "-c", program, (char *)NULL, spec->environment);
+	else
+		execve(program, arguments, spec->environment);
+	_exit(127);
+}
+
+int keeper_child_hook(const struct spec *spec, const char *program, bool by_shell, int out,
+                      int64_t most_ms)
+{
+	int64_t until_ms = clock_ms() + most_ms;
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become_hook(spec, program, by_shell, out);
+	if (pid < 0)
+		return 126;
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (clock_ms() >= until_ms) {
+			kill(-pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			return 124;
+		}
+		poll(NULL, 0, 5);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,364 @@
+/* options.c - what gpu-agent is told on its command line and by its environment */
+#include "agent/options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/file.h"
+#include "agent/host.h"
+#include "agent/labels.h"
+#include "agent/time_slices.h"
+#include "base/log.h"
+
+#define MIB (INT64_C(1) << 20)
+
+enum option_kind { OPTION_TEXT, OPTION_FLAG, OPTION_NUMBER };
+
+/* `most` is of a number, which is multiplied by `unit`. */
+struct option {
+	const char *name, *value, *help;
+	enum option_kind kind;
+	size_t offset;
+	int64_t least, most, unit;
+};
+
+/* What is not in the settings as it is told. */
+struct told {
+	const char *schedulers, *overuse;
+	int64_t verbosity;
+	bool help, version;
+};
+
+struct place {
+	struct options options;
+	struct told told;
+};
+
+#define AT(member) offsetof(struct place, member)
+#define TEXT_OPTION(name, value, member, help)                                                     \
+	{                                                                                          \
+		name, value, help, OPTION_TEXT, AT(member), 0, 0, 1                                \
+	}
+#define FLAG_OPTION(name, member, help)                                                            \
+	{                                                                                          \
+		name, NULL, help, OPTION_FLAG, AT(member), 0, 0, 1                                 \
+	}
+#define NUMBER_OPTION(name, value, member, least, most, unit, help)                                \
+	{                                                                                          \
+		name, value, help, OPTION_NUMBER, AT(member), least, most, unit                    \
+	}
+
+static const struct option table[] = {
+	TEXT_OPTION("scheduler", "HOST:PORT[,...]", told.schedulers,
+	            "where schedulers listen for gRPC; 127.0.0.1:9090"),
+	TEXT_OPTION("name", "NODE", options.agent.identity.name, "of this node; the host's name"),
+	TEXT_OPTION("state", "DIR", options.agent.state_directory,
+	            "what must survive; /var/lib/gpu-agent"),
+	TEXT_OPTION("token-file", "FILE", options.agent.link.token_file, "the node's token"),
+	FLAG_OPTION("tls", options.agent.link.tls, "connect by TLS"),
+	TEXT_OPTION("ca-file", "FILE", options.agent.link.ca_file, "whom to trust"),
+	TEXT_OPTION("cert-file", "FILE", options.agent.link.cert_file, "the agent's certificate"),
+	TEXT_OPTION("key-file", "FILE", options.agent.link.key_file, "and its key"),
+	TEXT_OPTION("server-name", "NAME", options.agent.link.server_name,
+	            "in the scheduler's certificate"),
+	TEXT_OPTION("address", "ADDRESS", options.agent.run.address,
+	            "that others reach this node by"),
+	TEXT_OPTION("zone", "NAME", options.agent.identity.zone, "where the node is"),
+	TEXT_OPTION("rack", "NAME", options.agent.identity.rack, "and in which rack"),
+	TEXT_OPTION("labels", "K=V[,...]", options.agent.identity.labels, "of the node"),
+	TEXT_OPTION("boot", "ID", options.agent.identity.boot, "instead of the machine's boot id"),
+	NUMBER_OPTION("cpus", "N", options.agent.identity.cpu_milli, 1, 65536, 1000,
+	              "to offer; all there are"),
+	NUMBER_OPTION("memory-mib", "N", options.agent.identity.host_bytes, 1, INT64_C(1) << 28,
+	              MIB, "of host memory to offer; all there is"),
+	TEXT_OPTION("fake-gpus", "SPEC", options.fake_gpus, "simulated GPUs: 8x80G[,4x24G:A10]"),
+	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
+	TEXT_OPTION("nvml", "FILE", options.nvml_library,
+	            "NVIDIA's library, where it is elsewhere"),
+	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
+	            "of Kubernetes' device plugin, for time slices"),
+	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
+	            "runs tasks that name none, where the agent is root; nobody"),
+	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
+	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
+	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
+	TEXT_OPTION("guard", "FILE", options.agent.run.guard,
+	            "libgpuguard.so: a hard limit of GPU memory"),
+	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
+	            "the program gpu-keeper; the one beside gpu-agent"),
+	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
+	            "podman or docker; whichever is there"),
+	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
+	            "where in the trees; 'none': no cgroups"),
+	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
+	              "processes of a task at most; 0: not limited"),
+	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
+	              "of a process of a task; 0: as the agent"),
+	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
+	            "keep standard error apart from the output"),
+	NUMBER_OPTION("output-file-mib", "N", options.agent.run.output.file_bytes, 1, 1 << 20, MIB,
+	              "of a task's output go into one file"),
+	NUMBER_OPTION("output-files", "N", options.agent.run.output.files, 1, 1000, 1,
+	              "are kept of each task"),
+	NUMBER_OPTION("output-total-mib", "N", options.agent.output_total_bytes, 1, 1 << 30, MIB,
+	              "are kept of tasks that are over"),
+	NUMBER_OPTION("output-days", "N", options.agent.output_age_s, 1, 36500, 86400,
+	              "and for so long"),
+	NUMBER_OPTION("beat-ms", "N", options.agent.policy.beat_ms, 50, 60000, 1,
+	              "between measurements, and reports"),
+	TEXT_OPTION("overuse", "warn|stop", told.overuse,
+	            "what is done about tasks that use more than they reserved"),
+	NUMBER_OPTION("overuse-tolerance-mib", "N", options.agent.policy.overuse_tolerance_mib, 0,
+	              1 << 20, 1, "more than reserved that is not overuse yet"),
+	NUMBER_OPTION("overuse-stop-ms", "N", options.agent.policy.overuse_stop_ms, 0, 3600000, 1,
+	              "that it may last, with --overuse stop"),
+	NUMBER_OPTION("idle-minutes", "N", options.agent.policy.idle_ms, 0, 100000, 60000,
+	              "that GPUs are unused before that is reported; 0: never"),
+	NUMBER_OPTION("idle-stop-minutes", "N", options.agent.policy.idle_stop_ms, 0, 100000, 60000,
+	              "after that it is stopped; 0: never"),
+	NUMBER_OPTION("verbosity", "N", told.verbosity, 0, LOG_VERBOSITY_MAX, 1,
+	              "of the log on standard error; 2"),
+	FLAG_OPTION("help", told.help, "this"),
+	FLAG_OPTION("version", told.version, "which it is"),
+};
+#define OPTIONS (sizeof(table) / sizeof(*table))
+
+static void show_help(void)
+{
+	printf("gpu-agent [--scheduler HOST:PORT] [OPTION...]\n"
+	       "gpu-agent enroll --help\n"
+	       "Runs what a scheduler orders on this node, and measures its GPUs.\n\n");
+	for (size_t i = 0; i < OPTIONS; i++) {
+		char left[64];
+		snprintf(left, sizeof(left), "--%s %s", table[i].name,
+		         table[i].value ? table[i].value : "");
+		printf("  %-34s %s\n", left, table[i].help);
+	}
+	printf(
+	    "\nEach can be set by the environment too: GPU_AGENT_TOKEN_FILE for --token-file.\n");
+}
+
+static bool set_number(const struct option *option, int64_t *number, const char *text,
+                       struct error *error)
+{
+	char *end = NULL;
+	long long value = strtoll(text, &end, 10);
+
+	if (end == text || *end != '\0' || value < option->least || value > option->most)
+		return error_set(error, ERROR_INVALID,
+		                 "--%s is '%s'; it is a number from %lld to %lld", option->name,
+		                 text, (long long)option->least, (long long)option->most);
+	*number = value * option->unit;
+	return true;
+}
+
+static bool set(struct place *place, const struct option *option, const char *text,
+                struct error *error)
+{
+	void *at = (char *)place + option->offset;
+
+	switch (option->kind) {
+	case OPTION_FLAG:
+		*(bool *)at = strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && *text;
+		return true;
+	case OPTION_TEXT:
+		*(const char **)at = arena_string(&place->options.arena, text);
+		return true;
+	default:
+		return set_number(option, at, text, error);
+	}
+}
+
+static bool read_environment(struct place *place, struct error *error)
+{
+	for (size_t i = 0; i < OPTIONS; i++) {
+		char *name = file_path("GPU_AGENT_%s", table[i].name);
+		for (char *at = name; *at; at++)
+			*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+		const char *value = getenv(name);
+		free(name);
+		if (value && *value && !set(place, &table[i], value, error))
+			return false;
+	}
+	return true;
+}
+
+static const struct option *find(const char *name, size_t size)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (strlen(table[i].name) == size && strncmp(table[i].name, name, size) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static bool read_arguments(struct place *place, int argc, char **argv, struct error *error)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *name = argv[i];
+		size_t size = strcspn(name, "=");
+		const struct option *option =
+		    strncmp(name, "--", 2) == 0 ? find(name + 2, size - 2) : NULL;
+		const char *value = name[size] == '=' ? name + size + 1 : NULL;
+		if (!option)
+			return error_set(error, ERROR_INVALID,
+			                 "there is no option '%s': see --help", name);
+		if (!value && option->kind == OPTION_FLAG)
+			value = "1";
+		else if (!value && i + 1 < argc)
+			value = argv[++i];
+		if (!value)
+			return error_set(error, ERROR_INVALID, "--%s wants a value: %s",
+			                 option->name, option->value);
+		if (!set(place, option, value, error))
+			return false;
+	}
+	return true;
+}
+
+static void set_defaults(struct place *place)
+{
+	struct agent_settings *agent = &place->options.agent;
+
+	agent->policy = node_policy_default();
+	agent->state_directory = "/var/lib/gpu-agent";
+	agent->run.default_user = "nobody";
+	agent->run.pids = 65536;
+	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
+	agent->output_total_bytes = 10240 * MIB;
+	agent->output_age_s = INT64_C(14) * 86400;
+	agent->link.retry_least_ms = 200;
+	agent->link.retry_most_ms = 10000;
+	place->told.verbosity = LOG_INFO;
+}
+
+static bool set_schedulers(struct options *options, const char *list, struct error *error)
+{
+	char *copy = arena_string(&options->arena, list ? list : ""), *rest = NULL;
+	size_t count = 0;
+
+	for (char *one = strtok_r(copy, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest)) {
+		if (count == OPTIONS_SCHEDULERS_MAX)
+			return error_set(error, ERROR_INVALID, "--scheduler names more than %d",
+			                 OPTIONS_SCHEDULERS_MAX);
+		options->schedulers[count++] = one;
+	}
+	if (count == 0)
+		options->schedulers[0] = "127.0.0.1:9090";
+	return true;
+}
+
+/* The keeper is beside us. */
+static bool find_keeper(struct options *options, struct error *error)
+{
+	char path[4096];
+	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (!options->agent.keeper && size > 0) {
+		path[size] = '\0';
+		char *slash = strrchr(path, '/');
+		char *beside = file_path("%.*s/gpu-keeper", (int)(slash - path), path);
+		options->agent.keeper = arena_string(&options->arena, beside);
+		free(beside);
+	}
+	if (options->agent.keeper && access(options->agent.keeper, X_OK) == 0)
+		return true;
+	return error_set(error, ERROR_NOT_FOUND, "%s, which stays with tasks, cannot be run",
+	                 options->agent.keeper ? options->agent.keeper : "gpu-keeper");
+}
+
+/* A name is part of paths and of names of cgroups. */
+static bool check_name(const char *name, struct error *error)
+{
+	size_t size = strlen(name);
+
+	for (size_t i = 0; i < size; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i]))
+			return error_set(
+			    error, ERROR_INVALID,
+			    "--name '%s' has more in it than letters, digits and '-_.'", name);
+	if (size == 0 || size > 200 || name[0] == '.')
+		return error_set(error, ERROR_INVALID, "--name '%s' is not a name for a node",
+		                 name);
+	return true;
+}
+
+static bool finish(struct options *options, const struct told *told, struct error *error)
+{
+	struct agent_settings *agent = &options->agent;
+	struct host host;
+
+	host_read(&host);
+	if (!agent->identity.name)
+		agent->identity.name = arena_string(&options->arena, host.name);
+	if (!check_name(agent->identity.name, error) ||
+	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
+		return false;
+	if (told->overuse && strcmp(told->overuse, "warn") != 0 &&
+	    strcmp(told->overuse, "stop") != 0)
+		return error_set(error, ERROR_INVALID, "--overuse is '%s'; it is warn or stop",
+		                 told->overuse);
+	if (told->overuse)
+		agent->policy.overuse =
+		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
+	if (!agent->run.address)
+		agent->run.address = arena_string(&options->arena, host.name);
+	agent->identity.labels =
+	    labels_read(&options->arena, agent->identity.labels, agent->run.address, error);
+	if (!agent->identity.labels)
+		return false;
+	agent->run.node = agent->identity.name;
+	agent->run.simulated = options->fake_gpus != NULL;
+	log_set_verbosity((int)told->verbosity);
+	return true;
+}
+
+enum options_result options_read(struct options *options, int argc, char **argv,
+                                 struct error *error)
+{
+	struct place place = { 0 };
+
+	set_defaults(&place);
+	bool good = read_environment(&place, error) && read_arguments(&place, argc, argv, error);
+	if (place.told.help)
+		show_help();
+	else if (place.told.version)
+		printf("gpu-agent %s\n", GPU_SCHEDULER_VERSION);
+	else
+		good = good && finish(&place.options, &place.told, error);
+	*options = place.options;
+	/* The list moved with the struct. */
+	options->agent.link.addresses = options->schedulers;
+	if (!good)
+		return OPTIONS_WRONG;
+	return place.told.help || place.told.version ? OPTIONS_SHOWN : OPTIONS_RUN;
+}
+
+void options_free(struct options *options)
+{
+	arena_free(&options->arena);
+}
+
+struct gpu_source *options_source(const struct options *options, struct error *error)
+{
+	struct error reason = { 0 };
+
+	if (options->fake_gpus) {
+		char *control = file_path("%s/fake-gpus", options->agent.state_directory);
+		struct gpu_source *source =
+		    fake_open(options->fake_gpus, options->agent.run.node, control, error);
+		free(control);
+		return source;
+	}
+	if (options->no_gpus)
+		return none_open();
+	int64_t replicas =
+	    options->device_plugin_config ? time_slices_read(options->device_plugin_config) : 1;
+	struct gpu_source *source = nvml_open(options->nvml_library, replicas, &reason);
+	if (source)
+		return source;
+	log_at(LOG_INFO, "no GPUs are offered", LOG_TEXT("reason", reason.text));
+	return none_open();
+}

@@ -1,0 +1,288 @@
+/* run.c - from an order to what a keeper is told: command, environment, user, limits */
+#include "agent/run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/container.h"
+#include "agent/environment.h"
+#include "agent/guarding.h"
+#include "agent/slot_command.h"
+#include "agent/user.h"
+#include "base/number.h"
+#include "wire/json_reader.h"
+
+#define PAYLOAD_BYTES ((size_t)32 << 20)
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define MASTER_PORT_FIRST 29500
+#define MASTER_PORTS 2000
+
+/* The payload while it is read. */
+struct reading {
+	struct arena *arena;
+	const struct run_settings *settings;
+	const struct node_order *order;
+	const json_t *payload;
+	struct environment environment;
+	struct run_plan *plan;
+	const char *home;
+};
+
+static const char *text_in(const struct reading *reading, const char *name)
+{
+	const char *text = json_string_value(json_object_get(reading->payload, name));
+
+	return text && *text ? arena_string(reading->arena, text) : NULL;
+}
+
+static json_t *read_payload(const char *payload, struct error *error)
+{
+	struct json_limits limits = { .bytes = PAYLOAD_BYTES, .depth = 32, .values = 1000000 };
+
+	if (!payload || !*payload)
+		return json_object();
+	return json_read(text_of(payload), &limits, error);
+}
+
+static void set_variables(struct reading *reading, const char *name)
+{
+	json_t *variables = json_object_get(reading->payload, name);
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(variables, key,
+	                    value) if (json_is_string(value) && *key && !strchr(key, '='))
+	    environment_set(&reading->environment, key, json_string_value(value));
+}
+
+static void append_arguments(const struct reading *reading, const char *name, char **list,
+                             size_t *count)
+{
+	const json_t *array = json_object_get(reading->payload, name);
+
+	for (size_t i = 0; i < json_array_size(array); i++)
+		if (json_is_string(json_array_get(array, i)))
+			list[(*count)++] = arena_string(
+			    reading->arena, json_string_value(json_array_get(array, i)));
+}
+
+static void set_command(struct reading *reading)
+{
+	size_t most = json_array_size(json_object_get(reading->payload, "command")) +
+	              json_array_size(json_object_get(reading->payload, "args"));
+	char **list = arena_alloc(reading->arena, (most + 1) * sizeof(*list));
+	size_t count = 0;
+
+	reading->plan->spec.script = text_in(reading, "script");
+	append_arguments(reading, "command", list, &count);
+	append_arguments(reading, "args", list, &count);
+	list[count] = NULL;
+	reading->plan->spec.arguments = list;
+}
+
+/* Allocated GPUs replace what anyone asked to see. */
+static void set_gpus(struct reading *reading)
+{
+	const struct node_order *order = reading->order;
+	struct buffer uuids = { 0 }, memory = { 0 };
+	struct environment *environment = &reading->environment;
+	int64_t least_mib = INT64_MAX;
+
+	for (int64_t i = 0; i < order->part_count; i++) {
+		buffer_print(&uuids, "%s%s", i > 0 ? "," : "", order->parts[i].uuid);
+		buffer_print(&memory, "%s%lld", i > 0 ? "," : "",
+		             (long long)order->parts[i].memory_mib);
+		least_mib = min64(least_mib, order->parts[i].memory_mib);
+	}
+	buffer_text(&uuids, "");
+	environment_set(environment, "CUDA_VISIBLE_DEVICES", uuids.data);
+	environment_set(environment, "NVIDIA_VISIBLE_DEVICES",
+	                order->part_count > 0 ? uuids.data : "void");
+	environment_set(environment, "GPU_SCHEDULER_GPUS", uuids.data);
+	environment_set_number(environment, "GPU_SCHEDULER_GPU_COUNT", order->part_count);
+	if (order->part_count > 0) {
+		environment_set_number(environment, "GPU_SCHEDULER_GPU_MEMORY_MIB", least_mib);
+		environment_set(environment, "GPU_SCHEDULER_GPU_MEMORY_MIB_EACH", memory.data);
+	}
+	buffer_free(&uuids);
+	buffer_free(&memory);
+}
+
+static void set_identity(struct reading *reading)
+{
+	const struct node_order *order = reading->order;
+	struct environment *environment = &reading->environment;
+	struct buffer job = { 0 };
+	const char *tenant = text_in(reading, "tenant");
+
+	buffer_print(&job, "job-%lld", (long long)order->job_id);
+	environment_set(environment, "GPU_SCHEDULER_NODE", reading->settings->node);
+	environment_set_number(environment, "GPU_SCHEDULER_RESERVATION", order->reservation_id);
+	if (tenant)
+		environment_set(environment, "GPU_SCHEDULER_TENANT", tenant);
+	if (order->kind == ORDER_START) {
+		environment_set(environment, "GPU_SCHEDULER_JOB_ID", job.data);
+		environment_set_number(environment, "GPU_SCHEDULER_TASK", order->task);
+		environment_set_number(environment, "GPU_SCHEDULER_TASKS", order->tasks);
+	}
+	if (order->cpu_milli > 0)
+		environment_set_number(environment, "GPU_SCHEDULER_CPU_MILLI", order->cpu_milli);
+	if (order->host_bytes > 0)
+		environment_set_number(environment, "GPU_SCHEDULER_MEMORY_BYTES",
+		                       order->host_bytes);
+	if (order->max_runtime_ms > 0)
+		environment_set_number(environment, "GPU_SCHEDULER_MAX_RUNTIME_SECONDS",
+		                       order->max_runtime_ms / 1000);
+	environment_set_number(environment, "GPU_SCHEDULER_GRACE_SECONDS", order->grace_ms / 1000);
+	buffer_free(&job);
+}
+
+/* Each task sees its own GPUs alone, so it is a node of its own to torchrun and its like. */
+static void set_gang(struct reading *reading)
+{
+	const struct node_order *order = reading->order;
+	struct environment *environment = &reading->environment;
+	const json_t *gang = json_object_get(reading->payload, "gang");
+	const json_t *addresses = json_object_get(gang, "addresses");
+	const char *master = json_string_value(json_array_get(addresses, 0));
+	int64_t port = json_integer_value(json_object_get(gang, "port"));
+	struct buffer list = { 0 };
+	char number[32];
+
+	if (order->kind != ORDER_START)
+		return;
+	for (size_t i = 0; i < json_array_size(addresses); i++) {
+		const char *address = json_string_value(json_array_get(addresses, i));
+		buffer_print(&list, "%s%s", i > 0 ? "," : "", address ? address : "");
+	}
+	if (port <= 0)
+		port = MASTER_PORT_FIRST + order->job_id % MASTER_PORTS;
+	snprintf(number, sizeof(number), "%lld", (long long)port);
+	environment_set_number(environment, "RANK", order->task);
+	environment_set_number(environment, "WORLD_SIZE", max64(order->tasks, 1));
+	environment_set_number(environment, "NODE_RANK", order->task);
+	environment_set_number(environment, "GROUP_RANK", order->task);
+	environment_set_number(environment, "NNODES", max64(order->tasks, 1));
+	environment_default(environment, "LOCAL_RANK", "0");
+	environment_default(environment, "LOCAL_WORLD_SIZE", "1");
+	environment_default(environment, "MASTER_ADDR", master && *master ? master : "127.0.0.1");
+	environment_default(environment, "MASTER_PORT", number);
+	if (list.size > 0)
+		environment_set(environment, "GPU_SCHEDULER_NODES", list.data);
+	buffer_free(&list);
+}
+
+static int64_t number_of(const struct environment *environment, const char *name)
+{
+	const char *text = environment_get(environment, name);
+
+	return text && *text ? max64(atoll(text), 0) : -1;
+}
+
+static int64_t signal_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		int number;
+	} signals[] = {
+		{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "INT", SIGINT }, { "HUP", SIGHUP }
+	};
+
+	for (size_t i = 0; name && i < sizeof(signals) / sizeof(*signals); i++)
+		if (strcmp(name, signals[i].name) == 0 ||
+		    (strncmp(name, "SIG", 3) == 0 && strcmp(name + 3, signals[i].name) == 0))
+			return signals[i].number;
+	return 0;
+}
+
+static bool begin(struct reading *reading, struct error *error)
+{
+	struct run_plan *plan = reading->plan;
+	const struct run_settings *settings = reading->settings;
+	struct environment *environment = &reading->environment;
+
+	environment->arena = reading->arena;
+	plan->spec.uid = plan->spec.gid = -1;
+	plan->spec.reservation_id = reading->order->reservation_id;
+	plan->spec.grace_ms = reading->order->grace_ms;
+	plan->spec.runtime_ms = reading->order->max_runtime_ms;
+	plan->spec.prolog = settings->prolog;
+	plan->spec.epilog = settings->epilog;
+	plan->spec.open_files = settings->open_files;
+	plan->spec.output = settings->output;
+	plan->spec.errors_apart = settings->errors_apart;
+	environment_set(environment, "PATH", DEFAULT_PATH);
+	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment,
+	                &reading->home, error))
+		return false;
+	set_variables(reading, "environment");
+	set_variables(reading, "secret_environment");
+	set_gpus(reading);
+	set_identity(reading);
+	set_gang(reading);
+	return true;
+}
+
+static void finish(struct reading *reading)
+{
+	struct run_plan *plan = reading->plan;
+	struct environment *environment = &reading->environment;
+
+	plan->spec.directory = text_in(reading, "working_directory");
+	if (!plan->spec.directory && reading->home && access(reading->home, X_OK) == 0)
+		plan->spec.directory = reading->home;
+	plan->fake_memory_mib = number_of(environment, "FAKE_GPU_MEMORY_MIB");
+	plan->fake_utilisation = number_of(environment, "FAKE_GPU_UTILISATION");
+	plan->spec.environment = environment_finish(environment);
+}
+
+bool run_plan_task(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error)
+{
+	json_t *payload = read_payload(order->payload, error);
+	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	bool good = payload != NULL;
+
+	*plan = (struct run_plan){ 0 };
+	good = good && begin(&reading, error);
+	if (good) {
+		const char *image = text_in(&reading, "image");
+		set_command(&reading);
+		plan->checkpoint_path = text_in(&reading, "checkpoint_path");
+		plan->notice_signal = signal_of(text_in(&reading, "checkpoint_signal"));
+		if (plan->checkpoint_path)
+			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
+			                plan->checkpoint_path);
+		if (!image)
+			guarding_prepare(settings, order, &reading.environment);
+		finish(&reading);
+		if (image)
+			good = container_plan(arena, settings, order, image, &plan->spec, error);
+	}
+	free(reading.environment.at);
+	json_decref(payload);
+	return good;
+}
+
+/* slot_command.c has what is special about slots. */
+bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error)
+{
+	json_t *payload = read_payload(order->payload, error);
+	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	bool good = payload != NULL;
+
+	*plan = (struct run_plan){ 0 };
+	good = good && begin(&reading, error);
+	if (good) {
+		guarding_prepare(settings, order, &reading.environment);
+		good = slot_command_plan(arena, settings, order, payload, &reading.environment,
+		                         plan, error);
+		finish(&reading);
+	}
+	free(reading.environment.at);
+	json_decref(payload);
+	return good;
+}

@@ -1,0 +1,43 @@
+/* run.h - from an order to what a keeper is told: command, environment, user, limits */
+#ifndef AGENT_RUN_H
+#define AGENT_RUN_H
+
+#include "agent/spec.h"
+#include "node/message.h"
+
+/* How this node runs things; set by its administrator. Texts may be NULL. */
+struct run_settings {
+	const char *node;         /* its name */
+	const char *address;      /* that others reach it by */
+	const char *default_user; /* for tasks that name none, where the agent is root */
+	bool allow_root;          /* tasks may run as root */
+	const char *prolog, *epilog;
+	const char *guard;       /* libgpuguard.so: preloaded into tasks with GPUs */
+	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
+	const char *container_runtime; /* podman or docker; NULL: whichever is there */
+	int64_t pids, open_files;
+	struct output_limits output;
+	bool errors_apart;
+	bool simulated; /* the GPUs are: nothing is there to give to containers */
+};
+
+/* What the payload of a task says, as far as this node reads it. */
+struct run_plan {
+	struct spec spec;
+	int64_t fake_memory_mib;     /* of each GPU; -1: does not say */
+	int64_t fake_utilisation;    /* thousandths; -1: does not say */
+	const char *checkpoint_path; /* changes when the task's work is safe; NULL: none */
+	int64_t notice_signal;       /* beside SIGTERM; 0: none */
+	const char *health_path;     /* slots: where it answers when it is ready */
+	int64_t port;                /* slots: that it listens on */
+};
+
+/* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the
+ * arena. What is the task's own fault becomes spec.failure. False with a reason where this
+ * node cannot do it, and another may. */
+bool run_plan_task(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error);
+bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error);
+
+#endif

@@ -1,0 +1,43 @@
+/* state.h - what the node's state machine wants kept: for good, and by one agent alone */
+#ifndef AGENT_STATE_H
+#define AGENT_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* A directory with a journal: values under keys, appended with a checksum, the last one
+ * counts. What a failure cut off at the end is not there. The journal is written anew, into
+ * another file that then takes its place, when most of it is old.
+ *
+ *     journal     what is kept           works/ID    what keepers write down
+ *     lock        held by the agent      output/     what tasks write
+ *     lease       until when tasks that stop on lease loss may live (int64_t, milliseconds) */
+struct state;
+
+/* Opens or makes it. NULL with a reason, such as another agent that has it open. */
+struct state *state_open(const char *directory, struct error *error);
+void state_close(struct state *state);
+
+/* Everything that is kept, in no order. False, with the reason, when `each` said so. */
+bool state_each(const struct state *state,
+                bool (*each)(void *context, int64_t key, const void *data, size_t size,
+                             struct error *error),
+                void *context, struct error *error);
+/* Both count from state_sync on. */
+void state_put(struct state *state, int64_t key, const void *data, size_t size);
+void state_erase(struct state *state, int64_t key);
+/* Makes all of that last. False with a reason: nothing may be done that relies on it. */
+bool state_sync(struct state *state, struct error *error);
+
+/* Until when tasks that stop on lease loss may live: read by their keepers. It does not
+ * outlive the boot, so it is not synced. */
+bool state_set_lease(struct state *state, int64_t until_ms);
+int64_t state_lease(const struct state *state); /* 0: not known */
+
+const char *state_directory(const struct state *state);
+
+#endif

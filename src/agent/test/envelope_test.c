@@ -1,0 +1,102 @@
+/* envelope_test.c - envelopes are read as they were written, and nothing else is */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "agent/envelope.h"
+
+static struct envelope round_trip(struct buffer *bytes, const struct envelope *envelope)
+{
+	struct envelope read;
+
+	buffer_clear(bytes);
+	envelope_encode(bytes, envelope);
+	assert_true(envelope_decode((struct text){ bytes->data, bytes->size }, &read));
+	assert_int_equal(read.kind, envelope->kind);
+	return read;
+}
+
+static void messages_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_MESSAGE, .message = TEXT("\x00\x01 abc") };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_true(text_equal(read.message, envelope.message));
+	buffer_free(&bytes);
+}
+
+static void requests_for_output_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_OUTPUT_REQUEST,
+		                     .request = { 1, 2, 3, 4, true, true, -500, INT64_MAX } };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_int_equal(read.request.request_id, 1);
+	assert_int_equal(read.request.reservation_id, 2);
+	assert_int_equal(read.request.job_id, 3);
+	assert_int_equal(read.request.task, 4);
+	assert_true(read.request.follow && read.request.errors);
+	assert_int_equal(read.request.offset, -500);
+	assert_int_equal(read.request.window, INT64_MAX);
+	buffer_free(&bytes);
+}
+
+static void pieces_of_output_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_OUTPUT_CHUNK,
+		                     .chunk = { 7, 8, TEXT("data"), true, TEXT("why") } };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_int_equal(read.chunk.request_id, 7);
+	assert_int_equal(read.chunk.offset, 8);
+	assert_true(text_is(read.chunk.data, "data"));
+	assert_true(read.chunk.end);
+	assert_true(text_is(read.chunk.error, "why"));
+	buffer_free(&bytes);
+}
+
+static void what_is_cut_off_is_refused(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_OUTPUT_TAKEN, .request_id = 5, .taken = 900 };
+	struct envelope read = round_trip(&bytes, &envelope);
+
+	(void)state;
+	assert_int_equal(read.taken, 900);
+	for (size_t size = 1; size < bytes.size; size++)
+		assert_false(envelope_decode((struct text){ bytes.data, size }, &read));
+	buffer_free(&bytes);
+}
+
+static void fields_that_are_not_known_are_passed_over(void **state)
+{
+	/* Field 15 with 3 bytes, field 14 with a number, then a message. */
+	static const char bytes[] = "\x7a\x03xyz\x70\x05\x0a\x02hi";
+	struct envelope read;
+
+	(void)state;
+	assert_true(envelope_decode((struct text){ bytes, sizeof(bytes) - 1 }, &read));
+	assert_int_equal(read.kind, ENVELOPE_MESSAGE);
+	assert_true(text_is(read.message, "hi"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_are_read_as_they_were_written),
+		cmocka_unit_test(requests_for_output_are_read_as_they_were_written),
+		cmocka_unit_test(pieces_of_output_are_read_as_they_were_written),
+		cmocka_unit_test(what_is_cut_off_is_refused),
+		cmocka_unit_test(fields_that_are_not_known_are_passed_over),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

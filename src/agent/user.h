@@ -1,0 +1,14 @@
+/* user.h - as whom a task runs */
+#ifndef AGENT_USER_H
+#define AGENT_USER_H
+
+#include "agent/environment.h"
+#include "agent/run.h"
+
+/* Decides, fills uid, gid and groups of the spec and the variables that tell who and where
+ * home is. An agent that is root runs nothing as root unless that is allowed; one that is not
+ * runs everything as itself. False with a reason. `home` is where it begins by default. */
+bool user_apply(const struct run_settings *settings, const char *name, struct spec *spec,
+                struct environment *environment, const char **home, struct error *error);
+
+#endif

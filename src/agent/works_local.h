@@ -1,0 +1,56 @@
+/* works_local.h - the inside of works: what its files share */
+#ifndef AGENT_WORKS_LOCAL_H
+#define AGENT_WORKS_LOCAL_H
+
+#include "agent/keeper.h"
+#include "agent/works.h"
+#include "base/map.h"
+
+/* A file that is watched, and freed when it has been closed. */
+struct watched {
+	uv_poll_t poll;
+	struct work_process *process;
+	int fd;
+};
+
+/* One work. `report` is the pipe to its keeper; of one that was adopted, `keeper_end` and
+ * `first_end` become readable when these processes end. */
+struct work_process {
+	struct works *works;
+	int64_t reservation_id;
+	struct arena arena; /* of order and plan */
+	struct node_order *order;
+	struct run_plan plan;
+	struct cgroup group;
+	struct keeper_status status;
+	struct watched *report, *keeper_end, *first_end;
+	struct buffer said; /* by the report, no whole line yet */
+	bool started, refused, exited, gone;
+	uv_timer_t *look;        /* for processes that are left when the keeper is not */
+	int64_t checkpoint_mark; /* of the last one that was seen */
+	int64_t gpu_ms;          /* that it held GPUs, each counted */
+	int64_t energy_uj;       /* that they used meanwhile, by its share of each */
+};
+
+struct works {
+	struct works_settings settings;
+	struct map processes;
+	struct work_process **list; /* in no order */
+	int64_t accounted_ms;       /* up to when gpu_ms and energy_uj count */
+	size_t count, capacity;
+};
+
+struct work_process *works_find(const struct works *works, int64_t reservation_id);
+struct work_process *works_add(struct works *works, int64_t reservation_id);
+void works_remove(struct works *works, struct work_process *process);
+char *works_status_path(const struct works *works, int64_t reservation_id);
+/* Calls back when the file is readable. */
+struct watched *works_watch(struct work_process *process, int fd, uv_poll_cb ready);
+void works_unwatch(struct watched **watched);
+void works_tell(struct work_process *process, enum input_kind kind, struct work_event event);
+/* What the status file says and was not told yet. */
+void works_read_status(struct work_process *process);
+/* The keeper has left: gone, once no process is left. */
+void works_keeper_left(struct work_process *process);
+
+#endif

@@ -1,0 +1,251 @@
+/* works_watch.c - what works do: their memory, their checkpoints, their output */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/file.h"
+#include "agent/works_local.h"
+#include "base/number.h"
+
+#define PARENTS_MAX 64
+
+void works_users(const struct works *works, struct buffer *users)
+{
+	for (size_t i = 0; i < works->count; i++) {
+		const struct work_process *process = works->list[i];
+		if (!process->order || process->gone || process->refused ||
+		    process->status.pid <= 0)
+			continue;
+		for (int64_t j = 0; j < process->order->part_count; j++) {
+			const struct order_part *part = &process->order->parts[j];
+			struct gpu_user user = {
+				.reservation_id = process->reservation_id,
+				.pid = process->status.pid,
+				.uuid = part->uuid,
+				.memory_mib = process->plan.fake_memory_mib >= 0
+				                  ? process->plan.fake_memory_mib
+				                  : part->memory_mib,
+				.utilisation = process->plan.fake_utilisation,
+			};
+			buffer_bytes(users, &user, sizeof(user));
+		}
+	}
+}
+
+static int64_t power_of(const struct measured *measured, const char *uuid)
+{
+	for (int64_t i = 0; i < measured->gpu_count; i++)
+		if (strcmp(measured->gpus[i].uuid, uuid) == 0)
+			return measured->gpus[i].power_mw;
+	return 0;
+}
+
+void works_account(struct works *works, int64_t now_ms, const struct measured *measured)
+{
+	int64_t elapsed_ms = works->accounted_ms > 0 ? max64(now_ms - works->accounted_ms, 0) : 0;
+
+	works->accounted_ms = now_ms;
+	for (size_t i = 0; i < works->count; i++) {
+		struct work_process *process = works->list[i];
+		if (!process->order || !process->started || process->exited)
+			continue;
+		for (int64_t j = 0; j < process->order->part_count; j++) {
+			const struct order_part *part = &process->order->parts[j];
+			process->gpu_ms += elapsed_ms;
+			process->energy_uj += muldiv_down(
+			    power_of(measured, part->uuid) * elapsed_ms, part->share, WHOLE_GPU);
+		}
+	}
+}
+
+void works_keepers(const struct works *works, struct buffer *keepers)
+{
+	for (size_t i = 0; i < works->count; i++) {
+		const struct work_process *process = works->list[i];
+		struct work_keeper keeper = { process->reservation_id, process->status.keeper };
+		if (process->status.pid > 0 && keeper.keeper <= 0)
+			keeper.keeper = process_parent((pid_t)process->status.pid);
+		if (keeper.keeper > 1)
+			buffer_bytes(keepers, &keeper, sizeof(keeper));
+	}
+}
+
+int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers, pid_t pid)
+{
+	int64_t id = cgroups_of_process(cgroups, pid);
+
+	for (int i = 0; id == 0 && i < PARENTS_MAX && pid > 1; i++) {
+		for (size_t at = 0; at < keepers->size && id == 0;
+		     at += sizeof(struct work_keeper)) {
+			struct work_keeper keeper;
+			memcpy(&keeper, keepers->data + at, sizeof(keeper));
+			if (keeper.keeper == pid)
+				id = keeper.reservation_id;
+		}
+		pid = process_parent(pid);
+	}
+	return id;
+}
+
+/* A number that changes whenever the file, or what is directly in the directory, does. */
+static int64_t mark_of(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return 0;
+	return (int64_t)status.st_mtim.tv_sec * 1000000 + status.st_mtim.tv_nsec / 1000 +
+	       (int64_t)status.st_size;
+}
+
+void works_look(struct works *works)
+{
+	for (size_t i = 0; i < works->count; i++) {
+		struct work_process *process = works->list[i];
+		const char *path = process->plan.checkpoint_path;
+		/* Adopted before its keeper had started it. */
+		if (process->keeper_end && process->status.pid == 0 && !process->exited)
+			works_read_status(process);
+		if (!path || !process->started || process->exited)
+			continue;
+		int64_t mark = mark_of(path), before = process->checkpoint_mark;
+		process->checkpoint_mark = mark;
+		if (mark != 0 && mark != before)
+			works_tell(process, INPUT_CHECKPOINT, (struct work_event){ 0 });
+	}
+}
+
+/* Directories are named JOB-TASK-RESERVATION. */
+static bool read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation)
+{
+	return sscanf(name, "%" SCNd64 "-%" SCNd64 "-%" SCNd64, job, task, reservation) == 3;
+}
+
+char *works_output_directory(const char *state_directory, int64_t reservation_id, int64_t job_id,
+                             int64_t task)
+{
+	char *path = file_path("%s/output", state_directory);
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	int64_t best = -1, best_job = 0, best_task = 0;
+
+	while (directory && (entry = readdir(directory))) {
+		int64_t job = 0, its_task = 0, reservation = 0;
+		if (!read_name(entry->d_name, &job, &its_task, &reservation))
+			continue;
+		bool fits = reservation_id > 0 ? reservation == reservation_id
+		                               : job == job_id && its_task == task;
+		if (!fits || reservation <= best)
+			continue;
+		best = reservation;
+		best_job = job;
+		best_task = its_task;
+	}
+	if (directory)
+		closedir(directory);
+	char *found = best < 0 ? NULL
+	                       : file_path("%s/%" PRId64 "-%" PRId64 "-%" PRId64, path, best_job,
+	                                   best_task, best);
+	free(path);
+	return found;
+}
+
+bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
+                      int64_t task)
+{
+	for (size_t i = 0; i < works->count; i++) {
+		const struct work_process *process = works->list[i];
+		if (!process->order || process->gone)
+			continue;
+		if (reservation_id > 0
+		        ? process->reservation_id == reservation_id
+		        : process->order->job_id == job_id && process->order->task == task)
+			return true;
+	}
+	return false;
+}
+
+struct old_output {
+	char *path;
+	int64_t written_s, bytes;
+};
+
+static struct old_output measure_output(char *path)
+{
+	struct old_output output = { .path = path };
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	struct stat status;
+
+	while (directory && (entry = readdir(directory))) {
+		char *file = file_path("%s/%s", path, entry->d_name);
+		if (*entry->d_name != '.' && stat(file, &status) == 0) {
+			output.bytes += (int64_t)status.st_size;
+			if (status.st_mtim.tv_sec > output.written_s)
+				output.written_s = (int64_t)status.st_mtim.tv_sec;
+		}
+		free(file);
+	}
+	if (directory)
+		closedir(directory);
+	return output;
+}
+
+static void remove_output(const char *path)
+{
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		char *file = file_path("%s/%s", path, entry->d_name);
+		if (*entry->d_name != '.')
+			unlink(file);
+		free(file);
+	}
+	if (directory)
+		closedir(directory);
+	rmdir(path);
+}
+
+static int compare_outputs(const void *a, const void *b)
+{
+	const struct old_output *x = a, *y = b;
+
+	return (x->written_s < y->written_s) - (x->written_s > y->written_s);
+}
+
+void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_age_s)
+{
+	char *path = file_path("%s/output", works->settings.state_directory);
+	struct old_output *outputs = NULL;
+	size_t count = 0, capacity = 0;
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+	int64_t now_s = (int64_t)time(NULL), total_bytes = 0;
+
+	while (directory && (entry = readdir(directory))) {
+		int64_t job, task, reservation;
+		if (!read_name(entry->d_name, &job, &task, &reservation) ||
+		    works_find(works, reservation))
+			continue;
+		array_reserve(outputs, capacity, count + 1);
+		outputs[count++] = measure_output(file_path("%s/%s", path, entry->d_name));
+	}
+	if (directory)
+		closedir(directory);
+	if (count > 0)
+		qsort(outputs, count, sizeof(*outputs), compare_outputs);
+	for (size_t i = 0; i < count; i++) {
+		total_bytes += outputs[i].bytes;
+		if (total_bytes > most_bytes || now_s - outputs[i].written_s > most_age_s)
+			remove_output(outputs[i].path);
+		free(outputs[i].path);
+	}
+	free(outputs);
+	free(path);
+}

@@ -1,0 +1,37 @@
+/* cluster_calls.c - the cluster as a whole, and how the service does */
+#include "api/figures.h"
+#include "api/node_calls.h"
+#include "api/service_state.h"
+
+void cluster_status(struct call *call)
+{
+	struct json_writer *json = call_object(call);
+	figures_write(json, call->service, &call->identity, 0);
+	json_close(json);
+	call_answer_json(call, 200);
+}
+
+void cluster_health(struct call *call)
+{
+	struct desk_health health = { 0 };
+	struct desk *desk = call->service->desk;
+	desk->health(desk, &health);
+	bool works = health.leading && call->service->leading && health.writer.ok;
+	struct json_writer *json = call_object(call);
+	json_put_string(json, "status",
+	                works            ? "healthy"
+	                : health.leading ? "unhealthy"
+	                                 : "standby");
+	if (health.leading && !health.writer.ok)
+		json_put_string(json, "error",
+		                *health.writer.reason ? health.writer.reason
+		                                      : "the store cannot commit");
+	else if (!works)
+		json_put_string(json, "error",
+		                "another scheduler is active, or this one is starting");
+	json_put_flag(json, "leading", health.leading);
+	json_put_integer(json, "term", health.term);
+	json_put_string(json, "version", call->service->settings.version);
+	json_close(json);
+	call_answer_json(call, works ? 200 : 503);
+}

@@ -1,0 +1,46 @@
+/* courier.h - threads that deliver notifications, again and again until they arrive */
+#ifndef API_COURIER_H
+#define API_COURIER_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/loop.h"
+
+/* One notification for one receiver. All texts are its own; those that do not belong to its
+ * kind are NULL. */
+struct parcel {
+	int64_t number, unix_ms, tenant_id; /* tenant_id 0: the operator */
+	char *webhook, *secret;             /* by webhook */
+	char *email, *subject;              /* or by e-mail */
+	char *event, *body;
+	bool only_public;
+	int64_t tries;
+	struct parcel *next; /* the courier's */
+};
+void parcel_free(struct parcel *parcel);
+
+/* How: given to the threads anew with each parcel's try. Texts are copied. */
+struct courier_settings {
+	struct loop *loop;
+	int64_t tries_max, retry_ms, retry_ms_max, timeout_ms;
+	/* Tries it once; false with a reason. ERROR_NOT_FOUND: it will never work. In any of
+	 * the courier's threads. */
+	bool (*deliver)(void *context, const struct parcel *parcel, struct error *error);
+	/* It is over with the parcel, which the callee frees: delivered, or given up (`error`).
+	 * In the loop's thread. */
+	void (*over)(void *context, struct parcel *parcel, const struct error *error);
+	void *context;
+};
+
+/* To one receiver parcels go in the order in which they were given, one at a time; a
+ * receiver that does not answer holds up nobody else for longer than the timeout. */
+struct courier;
+struct courier *courier_start(const struct courier_settings *settings);
+/* Takes the parcel over. */
+void courier_put(struct courier *courier, struct parcel *parcel);
+int64_t courier_waiting(struct courier *courier);
+/* Waits for tries under way; what was not delivered is freed. */
+void courier_stop(struct courier *courier);
+
+#endif

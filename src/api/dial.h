@@ -1,0 +1,32 @@
+/* dial.h - a blocking connection to a server somewhere, in the clear or by TLS */
+#ifndef API_DIAL_H
+#define API_DIAL_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "wire/text.h"
+
+/* For threads that may wait: everything has to be done within `timeout_ms`. */
+struct dial;
+
+struct dial_options {
+	const char *host;
+	int64_t port;
+	bool tls;            /* from the first byte on */
+	const char *ca_path; /* certificates to trust; NULL: the system's */
+	bool only_public;    /* refuse addresses of this machine and of private networks */
+	int64_t timeout_ms;  /* for all of it */
+};
+
+/* NULL with a reason. What is checked about the address holds for the one connected to. */
+struct dial *dial_open(const struct dial_options *options, struct error *error);
+/* Goes on by TLS (STARTTLS). */
+bool dial_secure(struct dial *dial, struct error *error);
+bool dial_write(struct dial *dial, struct text bytes, struct error *error);
+/* The next line, without its end, at most `most` bytes of it; false at the end. */
+bool dial_line(struct dial *dial, char *line, size_t most, struct error *error);
+void dial_close(struct dial *dial);
+
+#endif

@@ -1,0 +1,33 @@
+/* identity.h - who asks, and what they may see and touch */
+#ifndef API_IDENTITY_H
+#define API_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum role {
+	ROLE_ADMIN,  /* everything */
+	ROLE_TENANT, /* its own tenant and those below it: jobs, models, reports */
+	ROLE_VIEWER, /* reads: of its tenant (and below), or of all where tenant_id is 0 */
+	ROLE_AGENT,  /* a node: AgentService alone, and only as the node it is named after */
+};
+
+struct identity {
+	enum role role;
+	int64_t tenant_id; /* 0: bound to none */
+	char name[96];     /* for the audit log: "token t-3f2a", "jwt alice", "open" */
+	char node[96];     /* ROLE_AGENT: the node; empty: any */
+};
+
+/* What explanations are redacted for: 0 sees all. */
+static inline int64_t identity_viewer(const struct identity *identity)
+{
+	return identity->tenant_id;
+}
+/* Whether it may change anything at all. */
+static inline bool identity_may_change(const struct identity *identity)
+{
+	return identity->role == ROLE_ADMIN || identity->role == ROLE_TENANT;
+}
+
+#endif

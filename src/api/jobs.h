@@ -1,0 +1,29 @@
+/* jobs.h - the requests about jobs */
+#ifndef API_JOBS_H
+#define API_JOBS_H
+
+#include "api/call.h"
+#include "api/job_json.h"
+
+void jobs_submit(struct call *call);
+void jobs_list(struct call *call);
+void jobs_get(struct call *call);
+void jobs_cancel(struct call *call);
+void jobs_hold(struct call *call);
+void jobs_release(struct call *call);
+void jobs_requeue(struct call *call);
+void jobs_priority(struct call *call);
+void jobs_why(struct call *call);
+void jobs_events(struct call *call);
+void jobs_logs(struct call *call);
+
+/* Many at once: see bulk.c. */
+bool jobs_is_bulk(const struct call *call);
+void jobs_submit_bulk(struct call *call);
+
+/* What reading jobs of this caller takes; what they point to goes into the arena. */
+struct job_reading job_reading_of(struct call *call, struct arena *arena);
+/* The job of the path, which is in memory and the caller's to see; or answers 404. */
+bool jobs_find(struct call *call, int64_t *id);
+
+#endif

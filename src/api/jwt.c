@@ -1,0 +1,191 @@
+/* jwt.c - JSON Web Tokens: taken apart strictly, checked with the keys that are configured */
+#include "api/jwt.h"
+
+#include <math.h>
+
+#include "api/base64.h"
+#include "api/jwt_local.h"
+#include "base/buffer.h"
+#include "wire/json_reader.h"
+
+/* Clocks of those who sign may be ahead of ours by so much, or behind. */
+enum { CLOCK_SKEW_S = 5, AUDIENCES_MAX = 32 };
+
+static const struct json_limits small = { .bytes = JWT_BYTES_MAX, .depth = 8, .values = 256 };
+
+/* What a token is made of: texts of the token, and decoded. */
+struct parts {
+	struct text signed_text; /* header and payload as they were signed */
+	struct text header, payload, signature;
+	struct buffer storage;
+};
+
+static bool decode(struct parts *parts, struct text text, size_t *from, size_t *size)
+{
+	*from = parts->storage.size;
+	if (text.size == 0 || !base64url_read(text, &parts->storage))
+		return false;
+	*size = parts->storage.size - *from;
+	return true;
+}
+
+static bool take_apart(struct text token, struct parts *parts)
+{
+	struct text of[3];
+	size_t from[3], size[3];
+
+	if (token.size > JWT_BYTES_MAX)
+		return false;
+	for (int i = 0; i < 3; i++) {
+		const char *dot = memchr(token.data, '.', token.size);
+		if ((dot == NULL) != (i == 2))
+			return false;
+		of[i] = (struct text){ token.data, dot ? (size_t)(dot - token.data) : token.size };
+		token = text_from(token, dot ? of[i].size + 1 : of[i].size);
+	}
+	parts->signed_text = (struct text){ of[0].data, of[0].size + 1 + of[1].size };
+	for (int i = 0; i < 3; i++)
+		if (!decode(parts, of[i], &from[i], &size[i]))
+			return false;
+	const char *storage = parts->storage.data;
+	parts->header = (struct text){ storage + from[0], size[0] };
+	parts->payload = (struct text){ storage + from[1], size[1] };
+	parts->signature = (struct text){ storage + from[2], size[2] };
+	return true;
+}
+
+/* Nothing of the header is followed: it has to agree with a key that we have. */
+static const struct jwt_key *find_key(const struct parts *parts, struct jwt_key *const *keys,
+                                      size_t key_count, struct error *error)
+{
+	json_t *header = json_read(parts->header, &small, error);
+	struct json_reader reader = json_reader_of(header, "", error);
+	struct text algorithm = json_get_text(&reader, "alg", JWT_CLAIM_MAX);
+	struct text id = json_get_text(&reader, "kid", JWT_BYTES_MAX);
+	const struct jwt_key *found = NULL;
+
+	if (!header || reader.failed) {
+		error_set(error, ERROR_FORBIDDEN, "the header of the token is not valid");
+	} else if (json_object_get(header, "crit")) {
+		error_set(error, ERROR_FORBIDDEN,
+		          "the token asks for extensions ('crit') that are not supported");
+	} else {
+		error_set(error, ERROR_FORBIDDEN,
+		          "the token is not signed with a key that is known here");
+		for (size_t i = 0; i < key_count && !found; i++)
+			if (text_is(id, keys[i]->id) &&
+			    text_is(algorithm, jwt_algorithm_names[keys[i]->algorithm]) &&
+			    jwt_key_signed(keys[i], parts->signed_text, parts->signature))
+				found = keys[i];
+	}
+	json_decref(header);
+	return found;
+}
+
+/* Seconds since 1970, which may have decimals, as milliseconds. */
+static bool read_time(const json_t *claims, const char *name, int64_t *time_ms)
+{
+	const json_t *value = json_object_get(claims, name);
+	double seconds = json_number_value(value);
+
+	if (!json_is_number(value) || !isfinite(seconds) || seconds < 0 || seconds > 1e12)
+		return false;
+	*time_ms = (int64_t)(seconds * 1000);
+	return true;
+}
+
+static bool check_times(const json_t *object, int64_t now_ms, struct jwt_claims *claims,
+                        struct error *error)
+{
+	int64_t not_before_ms = 0;
+
+	if (!read_time(object, "exp", &claims->expires_ms))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "the token does not say when it expires ('exp')");
+	if (json_object_get(object, "nbf") && !read_time(object, "nbf", &not_before_ms))
+		return error_set(error, ERROR_FORBIDDEN, "'nbf' of the token is not a time");
+	if (now_ms >= claims->expires_ms + CLOCK_SKEW_S * 1000)
+		return error_set(error, ERROR_FORBIDDEN, "the token has expired");
+	if (now_ms < not_before_ms - CLOCK_SKEW_S * 1000)
+		return error_set(error, ERROR_FORBIDDEN, "the token is not valid yet");
+	return true;
+}
+
+static bool is_text(const json_t *value, const char *text)
+{
+	return json_is_string(value) && json_string_length(value) == strlen(text) &&
+	       strcmp(json_string_value(value), text) == 0;
+}
+
+/* One text, or a list of them. */
+static bool has_audience(const json_t *audience, const char *wanted)
+{
+	bool found = is_text(audience, wanted);
+
+	for (size_t i = 0; i < json_array_size(audience) && i < AUDIENCES_MAX; i++)
+		found |= is_text(json_array_get(audience, i), wanted);
+	return found;
+}
+
+static bool read_claim(const json_t *object, const char *name, char to[JWT_CLAIM_MAX],
+                       struct error *error)
+{
+	const json_t *value = json_object_get(object, name);
+	size_t size = json_string_length(value);
+
+	to[0] = '\0';
+	if (!value || json_is_null(value))
+		return true;
+	if (!json_is_string(value) || size >= JWT_CLAIM_MAX)
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "'%s' of the token is not a text of less than %d bytes", name,
+		                 JWT_CLAIM_MAX);
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)json_string_value(value)[i] < ' ')
+			return error_set(error, ERROR_FORBIDDEN,
+			                 "'%s' of the token has control characters in it", name);
+	memcpy(to, json_string_value(value), size + 1);
+	return true;
+}
+
+bool jwt_read_claims(struct text json, const struct jwt_wanted *wanted, struct jwt_claims *claims,
+                     struct error *error)
+{
+	json_t *object = json_read(json, &small, error);
+	bool ok = false;
+
+	if (!json_is_object(object)) {
+		error_set(error, ERROR_FORBIDDEN, "what the token claims is not a JSON object");
+	} else if (wanted->audience &&
+	           !has_audience(json_object_get(object, "aud"), wanted->audience)) {
+		error_set(error, ERROR_FORBIDDEN, "the token is for another audience ('aud')");
+	} else if (wanted->issuer && !is_text(json_object_get(object, "iss"), wanted->issuer)) {
+		error_set(error, ERROR_FORBIDDEN, "the token is from another issuer ('iss')");
+	} else {
+		ok = check_times(object, wanted->now_ms, claims, error) &&
+		     read_claim(object, "role", claims->role, error) &&
+		     read_claim(object, "tenant", claims->tenant, error) &&
+		     read_claim(object, "node", claims->node, error) &&
+		     read_claim(object, "sub", claims->subject, error);
+	}
+	json_decref(object);
+	return ok;
+}
+
+bool jwt_verify(struct text token, struct jwt_key *const *keys, size_t key_count,
+                const struct jwt_wanted *wanted, struct jwt_claims *claims, struct error *error)
+{
+	struct parts parts = { 0 };
+	bool ok = false;
+
+	if (!take_apart(token, &parts))
+		error_set(error, ERROR_FORBIDDEN,
+		          "the token is not three parts of base64url with dots between them");
+	else
+		ok = find_key(&parts, keys, key_count, error) &&
+		     jwt_read_claims(parts.payload, wanted, claims, error);
+	if (ok)
+		error_clear(error);
+	buffer_free(&parts.storage);
+	return ok;
+}

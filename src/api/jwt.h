@@ -1,0 +1,47 @@
+/* jwt.h - JSON Web Tokens: who signed them, and what they claim */
+#ifndef API_JWT_H
+#define API_JWT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/text.h"
+
+/* A key and the one algorithm that it is for. What a token says about its algorithm is
+ * only compared with that, never followed: so a public key cannot be taken for the secret
+ * of an HMAC, and 'none' is nobody's algorithm. */
+struct jwt_key;
+
+/* `algorithm` is HS256 (material: a secret of 32 bytes at least), RS256 or ES256 (a public
+ * key in PEM: RSA of 2048 bits at least, or of the curve P-256). NULL with a reason that
+ * does not show the material. */
+struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *material,
+                            struct error *error);
+void jwt_key_free(struct jwt_key *key);
+
+enum { JWT_BYTES_MAX = 8192, JWT_CLAIM_MAX = 96 };
+
+/* What a token must say besides being signed. */
+struct jwt_wanted {
+	const char *audience, *issuer; /* NULL: any */
+	int64_t now_ms;                /* since 1970 */
+};
+
+/* Claims that are not there are empty. */
+struct jwt_claims {
+	char role[JWT_CLAIM_MAX], tenant[JWT_CLAIM_MAX], node[JWT_CLAIM_MAX],
+	    subject[JWT_CLAIM_MAX];
+	int64_t expires_ms;
+};
+
+/* Whether a key signed it, by its algorithm, and it is for us and for now. A token with a
+ * key id is checked with the keys of that id alone, one without with those whose id is
+ * empty. Otherwise false, with a reason that says what is wrong and not how to get past. */
+bool jwt_verify(struct text token, struct jwt_key *const *keys, size_t key_count,
+                const struct jwt_wanted *wanted, struct jwt_claims *claims, struct error *error);
+
+/* Reads the claims of a payload that is trusted to be signed; part of the above. */
+bool jwt_read_claims(struct text json, const struct jwt_wanted *wanted, struct jwt_claims *claims,
+                     struct error *error);
+
+#endif

@@ -1,0 +1,9 @@
+/* metrics.h - GET /metrics: Prometheus text */
+#ifndef API_METRICS_H
+#define API_METRICS_H
+
+#include "api/call.h"
+
+void metrics_get(struct call *call);
+
+#endif

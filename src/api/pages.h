@@ -1,0 +1,10 @@
+/* pages.h - what is served as it is: the description of the interface, and a page */
+#ifndef API_PAGES_H
+#define API_PAGES_H
+
+#include "api/call.h"
+
+void pages_openapi(struct call *call);
+void pages_dashboard(struct call *call);
+
+#endif

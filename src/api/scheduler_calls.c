@@ -1,0 +1,289 @@
+/* scheduler_calls.c - what the scheduler decided, loaded, and has waiting: bare arrays */
+#include "api/scheduler_calls.h"
+
+#include "api/decision_view.h"
+#include "api/ids.h"
+#include "api/job_view.h"
+#include "api/page.h"
+#include "api/service_state.h"
+#include "api/slot_view.h"
+#include "store/archive.h"
+
+/* Decisions: read from the store, then explained by the core. */
+
+struct inquiry {
+	struct decision_filter filter;
+	struct decision_record *decisions;
+	int64_t count;
+	const char **explanations; /* one for each */
+	bool explain;
+};
+
+static bool read_type(struct call *call, struct inquiry *inquiry)
+{
+	struct text type = query_get(&call->exchange->query, "type");
+	inquiry->filter.kind = -1;
+	if (!type.data || type.size == 0)
+		return true;
+	for (int i = 0; i < decision_words.count; i++)
+		if (text_is(type, decision_words.at[i]))
+			inquiry->filter.kind = i;
+	if (inquiry->filter.kind >= 0)
+		return true;
+	call_refuse(call, 400, "invalid",
+	            "type must be start, claim, reclaim, preempt, move, wait, promise, evicted, "
+	            "lapsed, gang, grow, evict, load, unload, adopt or fail");
+	return false;
+}
+
+/* A node is named by its GPUs. */
+static bool read_node(struct call *call, struct inquiry *inquiry)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct text name = query_get(&call->exchange->query, "node");
+	const struct gpu_record *const *gpus;
+	if (!name.data || name.size == 0)
+		return true;
+	catalogue_lock(catalogue);
+	const struct node_record *node = catalogue_node_named(catalogue, name.data);
+	size_t count = node ? catalogue_node_gpus(catalogue, node->id, &gpus) : 0;
+	int64_t *ids = arena_alloc(&call->ask.arena, (count + 1) * sizeof(*ids));
+	for (size_t i = 0; i < count; i++)
+		ids[i] = gpus[i]->id;
+	/* Without GPUs there is no decision about it; and no GPU has this id. */
+	ids[count] = -1;
+	inquiry->filter.gpu_ids = ids;
+	inquiry->filter.gpu_count = count > 0 ? count : 1;
+	catalogue_unlock(catalogue);
+	if (!node)
+		call_unknown(call, "node", name);
+	return node != NULL;
+}
+
+static bool read_subject(struct call *call, struct inquiry *inquiry)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct text job = query_get(&call->exchange->query, "job");
+	struct text model = query_get(&call->exchange->query, "model");
+	if (job.data && job.size > 0 && !id_read(job, ID_JOB, &inquiry->filter.job_id)) {
+		call_refuse(call, 400, "invalid", "job must be an id such as job-12");
+		return false;
+	}
+	if (!model.data || model.size == 0 || id_read(model, ID_MODEL, &inquiry->filter.model_id))
+		return true;
+	catalogue_lock(catalogue);
+	const struct model_record *record = catalogue_model_named(catalogue, model.data);
+	inquiry->filter.model_id = record ? record->id : 0;
+	catalogue_unlock(catalogue);
+	if (!record)
+		call_unknown(call, "model", model);
+	return record != NULL;
+}
+
+/* Only of the tenants that the caller may see; an administrator has no such bound. */
+static void read_tenants(struct call *call, struct inquiry *inquiry)
+{
+	const struct roster *roster = &call->service->roster;
+	if (roster_sees_all(&call->identity))
+		return;
+	int64_t *ids = arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(*ids));
+	size_t count = 0;
+	for (size_t i = 0; i < roster->by_id.capacity; i++) {
+		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
+		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+			ids[count++] = tenant->id;
+	}
+	if (count == 0)
+		ids[count++] = -1;
+	inquiry->filter.tenant_ids = ids;
+	inquiry->filter.tenant_count = count;
+}
+
+static bool read_decisions(struct ask *ask, struct store *store, struct error *error)
+{
+	struct inquiry *inquiry = call_of(ask)->state;
+	return archive_decisions(store, &inquiry->filter, &ask->arena, &inquiry->decisions,
+	                         &inquiry->count, error);
+}
+
+static void answer_decisions(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct inquiry *inquiry = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	if (!ask->ok) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	buffer_clear(&call->body);
+	call->json = json_writer_to(&call->body);
+	json_open_array(&call->json, NULL);
+	catalogue_lock(catalogue);
+	for (int64_t i = 0; i < inquiry->count; i++)
+		decision_view_write(
+		    &call->json, &inquiry->decisions[i],
+		    &(struct decision_view){
+			.catalogue = catalogue,
+			.viewer = call_viewer(call),
+			.explanation = inquiry->explanations ? inquiry->explanations[i] : NULL,
+		    });
+	catalogue_unlock(catalogue);
+	json_close(&call->json);
+	call_answer_json(call, 200);
+}
+
+static bool explain(struct ask *ask, struct sched *sched, struct error *error)
+{
+	struct call *call = call_of(ask);
+	struct inquiry *inquiry = call->state;
+	(void)error;
+	for (int64_t i = 0; i < inquiry->count; i++) {
+		buffer_clear(&ask->text);
+		if (sched_explain(sched, &inquiry->decisions[i], call_viewer(call), &ask->text)) {
+			buffer_text(&ask->text, "");
+			inquiry->explanations[i] = arena_string(&ask->arena, ask->text.data);
+		}
+	}
+	return true;
+}
+
+static void got_decisions(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	struct inquiry *inquiry = call->state;
+	if (!ask->ok || inquiry->count == 0 || !inquiry->explain) {
+		answer_decisions(ask);
+		return;
+	}
+	size_t size = (size_t)inquiry->count * sizeof(*inquiry->explanations);
+	inquiry->explanations = arena_alloc(&ask->arena, size);
+	memset(inquiry->explanations, 0, size);
+	call_look(call, explain, answer_decisions);
+}
+
+void scheduler_calls_decisions(struct call *call)
+{
+	struct inquiry *inquiry = arena_alloc(&call->ask.arena, sizeof(*inquiry));
+	struct error error = { 0 };
+	struct page page;
+
+	memset(inquiry, 0, sizeof(*inquiry));
+	call->state = inquiry;
+	if (!page_read(call, ID_DECISION, &page) || !read_type(call, inquiry) ||
+	    !read_node(call, inquiry) || !read_subject(call, inquiry))
+		return;
+	if (!query_flag(&call->exchange->query, "explain", true, &inquiry->explain, &error)) {
+		call_fail(call, &error);
+		return;
+	}
+	read_tenants(call, inquiry);
+	inquiry->filter.limit = page.limit;
+	inquiry->filter.before_id = page.after;
+	call_read(call, read_decisions, got_decisions);
+}
+
+/* Slots. */
+
+void scheduler_calls_slots(struct call *call)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_cursor cursor = { .kind = RECORD_SLOT };
+	const struct slot_record *slot;
+
+	buffer_clear(&call->body);
+	call->json = json_writer_to(&call->body);
+	json_open_array(&call->json, NULL);
+	catalogue_lock(catalogue);
+	while ((slot = catalogue_next(catalogue, &cursor)) != NULL)
+		slot_view_write(call, catalogue, slot->id);
+	catalogue_unlock(catalogue);
+	json_close(&call->json);
+	call_answer_json(call, 200);
+}
+
+/* The queue: waiting jobs with their places, those with the highest priority first. */
+
+struct queue {
+	int64_t *ids;
+	struct wait_figures *waits; /* position -1: does not wait in the queue itself */
+	size_t count;
+};
+
+static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
+{
+	struct queue *queue = call_of(ask)->state;
+	(void)error;
+	for (size_t i = 0; i < queue->count; i++)
+		if (!sched_wait(sched, queue->ids[i], &queue->waits[i], NULL))
+			queue->waits[i].position = -1;
+	return true;
+}
+
+static void answer_queue(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct queue *queue = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_job job;
+	if (!ask->ok) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	buffer_clear(&call->body);
+	call->json = json_writer_to(&call->body);
+	json_open_array(&call->json, NULL);
+	catalogue_lock(catalogue);
+	for (size_t i = 0; i < queue->count; i++) {
+		if (catalogue_job(catalogue, queue->ids[i], &job))
+			job_view_write(
+			    &call->json, NULL,
+			    &(struct job_view){
+				.job = job.job,
+				.state = job.state,
+				.tasks = job.tasks,
+				.task_count = job.task_count,
+				.promise = job.promise,
+				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
+				.catalogue = catalogue,
+				.arena = &ask->arena,
+				.now_ms = service_unix_ms(),
+			    });
+		service_breathe(call->service, (int64_t)i);
+	}
+	catalogue_unlock(catalogue);
+	json_close(&call->json);
+	call_answer_json(call, 200);
+}
+
+void scheduler_calls_queue(struct call *call)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct queue *queue = arena_alloc(&call->ask.arena, sizeof(*queue));
+	struct catalogue_filter filter = { .state = JOB_PENDING, .order = ORDER_PRIORITY };
+	struct page page;
+
+	*queue = (struct queue){ 0 };
+	call->state = queue;
+	if (!page_read(call, ID_JOB, &page))
+		return;
+	/* No tenant has the id -1. */
+	if (!roster_sees_all(&call->identity))
+		filter.tenant_id = call->identity.tenant_id > 0 ? call->identity.tenant_id : -1;
+	struct text name = query_get(&call->exchange->query, "tenant_id");
+	if (name.data && name.size > 0) {
+		const struct roster_tenant *tenant = roster_named(&call->service->roster, name);
+		if (!tenant ||
+		    !roster_may_see(&call->service->roster, &call->identity, tenant->id)) {
+			call_unknown(call, "tenant", name);
+			return;
+		}
+		filter.tenant_id = tenant->id;
+	}
+	size_t limit = (size_t)page.limit;
+	queue->ids = arena_alloc(&call->ask.arena, limit * sizeof(*queue->ids));
+	queue->waits = arena_alloc(&call->ask.arena, limit * sizeof(*queue->waits));
+	catalogue_lock(catalogue);
+	queue->count = catalogue_list(catalogue, &filter, page.offset, limit, queue->ids);
+	catalogue_unlock(catalogue);
+	call_look(call, look_at_queue, answer_queue);
+}

@@ -1,0 +1,440 @@
+/* service.c - the service: what is behind the ports */
+#include "api/service.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/metrics.h"
+#include "api/node_calls.h"
+#include "api/service_state.h"
+#include "base/hash.h"
+
+enum { NODE_GPUS_FOR_MS = 1000 };
+
+static const char not_leading[] = "this scheduler is not the active one: it is starting, or "
+				  "another one is";
+
+static int64_t clock_us(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t service_unix_ms(void)
+{
+	return clock_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t service_clock_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
+}
+
+int64_t service_node_gpus(struct service *service)
+{
+	int64_t now_ms = loop_now_ms(service->desk->loop);
+	if (now_ms < service->node_gpus_until_ms)
+		return service->node_gpus;
+	struct catalogue *catalogue = service_catalogue(service);
+	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
+	const struct gpu_record *const *gpus;
+	const struct node_record *node;
+
+	service->node_gpus = 0;
+	catalogue_lock(catalogue);
+	while ((node = catalogue_next(catalogue, &cursor)) != NULL)
+		service->node_gpus = max64(
+		    service->node_gpus, (int64_t)catalogue_node_gpus(catalogue, node->id, &gpus));
+	catalogue_unlock(catalogue);
+	service->node_gpus_until_ms = now_ms + NODE_GPUS_FOR_MS;
+	return service->node_gpus;
+}
+
+/* What becomes durable. */
+
+static void on_order(void *context, const struct effect *effect)
+{
+	struct service *service = context;
+	agents_order(service->agents, effect);
+}
+
+static void on_route(void *context, const struct route_effect *route)
+{
+	struct service *service = context;
+	leases_route(service->leases, route);
+}
+
+static void on_changed(void *context)
+{
+	struct service *service = context;
+	grpc_services_health_changed(service->services);
+}
+
+static void on_event(void *context, const struct event *event)
+{
+	struct service *service = context;
+	if (event->kind == EVENT_TENANT_CHANGED)
+		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
+	meters_event(&service->meters, event, service_catalogue(service));
+	if (service->notify)
+		notify_event(service->notify, event);
+	hub_event(service->hub, event);
+}
+
+/* Requests. */
+
+static void gone(struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	if (call && !call->in_request) {
+		exchange->context = NULL;
+		call_drop(call);
+	}
+}
+
+static const struct exchange_events waiting_events = { .gone = gone };
+
+/* A browser asks whether a page of another origin may send what it is about to send. */
+static void answer_options(struct call *call, const char *allowed)
+{
+	if (headers_get(&call->exchange->headers, "access-control-request-method").data) {
+		call_header(call, "access-control-allow-methods",
+		            TEXT("GET, HEAD, POST, PUT, DELETE"));
+		call_header(call, "access-control-allow-headers",
+		            TEXT("authorization, content-type, idempotency-key, if-none-match, "
+		                 "traceparent, x-request-id"));
+		call_header(call, "access-control-max-age", TEXT("600"));
+	}
+	call_header(call, "allow", text_of(allowed));
+	call_answer(call, 204, NULL);
+}
+
+static void refuse_route(struct call *call, const char *allowed)
+{
+	const struct exchange *exchange = call->exchange;
+	if (!*allowed) {
+		call_refuse(call, 404, "not_found",
+		            "there is nothing at %.*s; /openapi.json describes what there is",
+		            (int)min64((int64_t)exchange->path.size, 200), exchange->path.data);
+		return;
+	}
+	call_header(call, "allow", text_of(allowed));
+	call_refuse(call, 405, "method_not_allowed", "%.*s is not possible here, only %s",
+	            (int)min64((int64_t)exchange->method_name.size, 32), exchange->method_name.data,
+	            allowed);
+}
+
+static void refuse_at_gate(struct call *call, const struct gate_refusal *refusal)
+{
+	char seconds[24];
+	if (refusal->status == 401)
+		call_header(call, "www-authenticate", TEXT("Bearer"));
+	if (refusal->retry_after_s > 0) {
+		struct buffer text = { 0 };
+		buffer_print(&text, "%lld", (long long)refusal->retry_after_s);
+		size_t size = text.size < sizeof(seconds) ? text.size : sizeof(seconds);
+		memcpy(seconds, text.data, size);
+		buffer_free(&text);
+		call_header(call, "retry-after", (struct text){ seconds, size });
+	}
+	call_refuse(call, refusal->status, refusal->code, "%s", refusal->text);
+}
+
+static bool has_access(const struct identity *identity, enum access access)
+{
+	switch (access) {
+	case ACCESS_ANYONE:
+		return true;
+	case ACCESS_READ:
+		return identity->role != ROLE_AGENT;
+	case ACCESS_CHANGE:
+		return identity_may_change(identity);
+	default:
+		return identity->role == ROLE_ADMIN;
+	}
+}
+
+static const char *needed_role(enum access access)
+{
+	return access == ACCESS_ADMIN    ? "an administrator"
+	       : access == ACCESS_CHANGE ? "an administrator or a tenant"
+	                                 : "an administrator, a tenant or a viewer";
+}
+
+/* Lets it in, or answers why not. */
+static bool let_in(struct call *call)
+{
+	struct gate_refusal refusal;
+	if (call->route->access == ACCESS_ANYONE) {
+		return true;
+	}
+	if (!call->service->leading) {
+		call_refuse(call, 503, "unavailable", "%s", not_leading);
+		return false;
+	}
+	if (!gate_check(call->service->gate, call->exchange, service_unix_ms(), &call->identity,
+	                &refusal)) {
+		refuse_at_gate(call, &refusal);
+		return false;
+	}
+	if (has_access(&call->identity, call->route->access))
+		return true;
+	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
+	return false;
+}
+
+/* Calls of gRPC have no routes: their services know them. */
+static void on_grpc_head(struct service *service, struct exchange *exchange)
+{
+	bool is_public = grpc_services_is_public(exchange);
+	struct gate_refusal refusal;
+	struct identity identity;
+	if (!is_public && !service->leading) {
+		exchange_refuse(exchange, 503, "unavailable", "%s", not_leading);
+		return;
+	}
+	if (!is_public &&
+	    !gate_check(service->gate, exchange, service_unix_ms(), &identity, &refusal)) {
+		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
+		return;
+	}
+	if (grpc_services_is_stream(exchange)) {
+		grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+		return;
+	}
+	struct call *call = call_take(service, exchange);
+	if (!is_public)
+		call->identity = identity;
+	exchange->events = &waiting_events;
+}
+
+static void on_grpc_request(struct service *service, struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	struct identity identity = call->identity;
+	bool is_public = grpc_services_is_public(exchange);
+	call_release(call);
+	grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+}
+
+static void on_head(struct exchange *exchange)
+{
+	struct service *service = exchange->handler->context;
+	if (exchange->is_grpc) {
+		on_grpc_head(service, exchange);
+		return;
+	}
+	char allowed[ROUTE_ALLOWED_MAX];
+	struct call *call = call_take(service, exchange);
+
+	exchange->events = &waiting_events;
+	call->route = router_find(service->router, exchange, allowed);
+	if (!call->route) {
+		if (exchange->method == METHOD_OPTIONS && *allowed)
+			answer_options(call, allowed);
+		else
+			refuse_route(call, allowed);
+		return;
+	}
+	if (!let_in(call))
+		return;
+	if (call->route->body_bytes > 0)
+		exchange->body_limit = call->route->body_bytes;
+}
+
+static void on_request(struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	if (exchange->is_grpc) {
+		on_grpc_request(exchange->handler->context, exchange);
+		return;
+	}
+	call->in_request = true;
+	call->route->handle(call);
+}
+
+static const struct route *route_of(void (*handle)(struct call *call))
+{
+	const struct route *route = routes;
+	while (route->path && route->handle != handle)
+		route++;
+	return route;
+}
+
+/* The port for metrics has those and health, under the path that is configured. */
+static void on_metrics_head(struct exchange *exchange)
+{
+	struct service *service = exchange->handler->context;
+	bool is_read = exchange->method == METHOD_GET || exchange->method == METHOD_HEAD;
+	bool is_health = text_is(exchange->path, "/health");
+	struct call *call = call_take(service, exchange);
+	exchange->events = &waiting_events;
+	if (!is_read || (!is_health && !text_is(exchange->path, service->settings.metrics_path))) {
+		call_refuse(call, 404, "not_found", "only %s and /health are here",
+		            service->settings.metrics_path);
+		return;
+	}
+	call->route = route_of(is_health ? cluster_health : metrics_get);
+	let_in(call);
+}
+
+static int64_t largest_node(void *context)
+{
+	return service_node_gpus(context);
+}
+
+struct service *service_new(struct desk *desk, const struct service_settings *settings,
+                            struct error *error)
+{
+	struct gate *gate = gate_new(&settings->gate, error);
+	if (!gate)
+		return NULL;
+	struct notify *notify = NULL;
+	if (settings->notify && !(notify = notify_new(desk, settings->notify, error))) {
+		gate_free(gate);
+		return NULL;
+	}
+	struct service *service = NEW(struct service);
+	size_t route_count = 0;
+	while (routes[route_count].path)
+		route_count++;
+
+	service->desk = desk;
+	service->gate = gate;
+	service->notify = notify;
+	service->settings = *settings;
+	service->settings.version = memory_text(settings->version ? settings->version : "");
+	service->settings.metrics_path =
+	    memory_text(settings->metrics_path ? settings->metrics_path : "/metrics");
+	if (service->settings.default_limit <= 0)
+		service->settings.default_limit = 50;
+	if (service->settings.limit_max <= 0)
+		service->settings.limit_max = 1000;
+	service->began_ms = service_unix_ms();
+	service->id_seed = hash_combine((uint64_t)clock_us(CLOCK_REALTIME), (uint64_t)getpid());
+	service->router = router_new();
+	service->traffic = traffic_new(route_count);
+	service->hub = hub_new(service);
+	service->agents = agents_new(desk, &(struct agents_settings){
+					       .policy = settings->sessions,
+					       .task_payload = order_task_payload,
+					       .model_payload = order_model_payload,
+					       .context = service,
+					   });
+	service->http =
+	    (struct handler){ .context = service, .head = on_head, .request = on_request };
+	service->grpc = service->http;
+	service->metrics =
+	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
+	service->audit = audit_new(0);
+	service->tokens = tokens_new(desk, gate, service->audit);
+	service->leases = leases_new(desk, &service->roster);
+	service->services = grpc_services_new(&(struct grpc_services_settings){
+	    .desk = desk,
+	    .agents = service->agents,
+	    .roster = &service->roster,
+	    .secret_keys = settings->secret_keys,
+	    .node_gpus = largest_node,
+	    .context = service,
+	    .audit = service->audit,
+	    .check_possible = settings->check_possible,
+	});
+	gate_use_catalogue(gate, desk->catalogue);
+	desk->listener = (struct desk_listener){ .order = on_order,
+		                                 .route = on_route,
+		                                 .event = on_event,
+		                                 .changed = on_changed,
+		                                 .context = service };
+	return service;
+}
+
+void service_load_kept(struct service *service, const struct kept *keep)
+{
+	struct error error;
+	if (!keep->value)
+		return;
+	if (strcmp(keep->kind, "token") == 0)
+		tokens_load(service->tokens, keep->value, &error);
+	else if (strcmp(keep->kind, "audit") == 0)
+		audit_load(service->audit, keep->key, keep->value);
+	else if (strcmp(keep->kind, "notify") == 0 && service->notify)
+		notify_load(service->notify, keep->key, keep->value);
+}
+
+static int64_t last_event(struct catalogue *catalogue)
+{
+	catalogue_lock(catalogue);
+	const struct meta_record *meta = catalogue_get(catalogue, RECORD_META, 1, 0);
+	int64_t number = meta ? meta->last_event : 0;
+	catalogue_unlock(catalogue);
+	return number;
+}
+
+void service_begin(struct service *service)
+{
+	service->leading = true;
+	roster_fill(&service->roster, service_catalogue(service));
+	hub_begin(service->hub, last_event(service_catalogue(service)));
+	agents_begin(service->agents);
+	leases_begin(service->leases);
+	if (service->notify)
+		notify_begin(service->notify);
+}
+
+bool service_reload(struct service *service, const struct service_settings *settings,
+                    struct error *error)
+{
+	if (service->notify && settings->notify &&
+	    !notify_reload(service->notify, settings->notify, error))
+		return false;
+	if (!gate_reload(service->gate, &settings->gate, error))
+		return false;
+	service->settings.secret_keys = settings->secret_keys;
+	service->settings.check_possible = settings->check_possible;
+	return true;
+}
+
+void service_free(struct service *service)
+{
+	if (!service)
+		return;
+	notify_free(service->notify);
+	while (service->free_calls) {
+		struct call *call = service->free_calls;
+		service->free_calls = call->next;
+		ask_free(&call->ask);
+		buffer_free(&call->body);
+		free(call);
+	}
+	hub_free(service->hub);
+	grpc_services_free(service->services);
+	leases_free(service->leases);
+	tokens_free(service->tokens);
+	audit_free(service->audit);
+	agents_free(service->agents);
+	gate_free(service->gate);
+	router_free(service->router);
+	traffic_free(service->traffic);
+	roster_free(&service->roster);
+	buffer_free(&service->scratch);
+	free((char *)service->settings.version);
+	free((char *)service->settings.metrics_path);
+	free(service);
+}
+
+const struct handler *service_http(struct service *service)
+{
+	return &service->http;
+}
+
+const struct handler *service_grpc(struct service *service)
+{
+	return &service->grpc;
+}
+
+const struct handler *service_metrics(struct service *service)
+{
+	return &service->metrics;
+}

@@ -1,0 +1,168 @@
+/* courier_test.c - tests of deliveries: their order, tries in vain, and receivers that hang */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/courier.h"
+#include "base/memory.h"
+
+enum { PARCELS = 200 };
+
+/* What was tried and what came of it, in order. `lock` is for the courier's threads. */
+static struct {
+	struct loop *loop;
+	struct courier *courier;
+	pthread_mutex_t lock;
+	pthread_cond_t opened;
+	bool is_open; /* the receiver "hanging" answers */
+	int64_t delivered[2 * PARCELS];
+	int delivered_count, tries, over, failed, expected;
+	enum error_code last_error;
+} seen;
+
+static bool deliver(void *context, const struct parcel *parcel, struct error *error)
+{
+	(void)context;
+	pthread_mutex_lock(&seen.lock);
+	seen.tries++;
+	while (strcmp(parcel->webhook, "hanging") == 0 && !seen.is_open)
+		pthread_cond_wait(&seen.opened, &seen.lock);
+	bool ok = strcmp(parcel->webhook, "never") != 0 &&
+	          (strcmp(parcel->webhook, "third") != 0 || parcel->tries == 2);
+	if (ok)
+		seen.delivered[seen.delivered_count++] = parcel->number;
+	if (parcel->number == PARCELS && strcmp(parcel->webhook, "swift") == 0) {
+		seen.is_open = true;
+		pthread_cond_broadcast(&seen.opened);
+	}
+	pthread_mutex_unlock(&seen.lock);
+	if (ok)
+		return true;
+	return error_set(error, parcel->subject ? ERROR_NOT_FOUND : ERROR_UNAVAILABLE,
+	                 "it is away");
+}
+
+static void on_over(void *context, struct parcel *parcel, const struct error *error)
+{
+	(void)context;
+	seen.failed += error != NULL;
+	if (error)
+		seen.last_error = error->code;
+	parcel_free(parcel);
+	if (++seen.over == seen.expected)
+		loop_stop(seen.loop, 0);
+}
+
+static int set_up(void **state)
+{
+	struct limits limits = limits_default();
+	(void)state;
+	memset(&seen, 0, sizeof(seen));
+	pthread_mutex_init(&seen.lock, NULL);
+	pthread_cond_init(&seen.opened, NULL);
+	seen.loop = loop_new(&limits);
+	seen.courier = courier_start(&(struct courier_settings){ .loop = seen.loop,
+	                                                         .tries_max = 4,
+	                                                         .retry_ms = 1,
+	                                                         .retry_ms_max = 4,
+	                                                         .deliver = deliver,
+	                                                         .over = on_over });
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	courier_stop(seen.courier);
+	loop_free(seen.loop);
+	pthread_mutex_destroy(&seen.lock);
+	pthread_cond_destroy(&seen.opened);
+	return 0;
+}
+
+static void put(const char *receiver, int64_t number, const char *subject)
+{
+	struct parcel *parcel = NEW(struct parcel);
+	parcel->number = number;
+	parcel->webhook = memory_text(receiver);
+	parcel->event = memory_text("event");
+	parcel->body = memory_text("{}");
+	parcel->subject = subject ? memory_text(subject) : NULL;
+	courier_put(seen.courier, parcel);
+}
+
+static void to_one_receiver_everything_comes_in_order(void **state)
+{
+	(void)state;
+	seen.expected = PARCELS;
+	for (int64_t i = 1; i <= PARCELS; i++)
+		put("third", i, NULL);
+	loop_run(seen.loop);
+	assert_int_equal(seen.delivered_count, PARCELS);
+	for (int64_t i = 0; i < PARCELS; i++)
+		assert_int_equal(seen.delivered[i], i + 1);
+	assert_int_equal(seen.tries, 3 * PARCELS);
+	assert_int_equal(courier_waiting(seen.courier), 0);
+}
+
+static void a_receiver_that_hangs_holds_up_nobody_else(void **state)
+{
+	(void)state;
+	seen.expected = PARCELS + 1;
+	put("hanging", 1000, NULL);
+	for (int64_t i = 1; i <= PARCELS; i++)
+		put("swift", i, NULL);
+	loop_run(seen.loop);
+	assert_int_equal(seen.delivered[PARCELS], 1000);
+	assert_int_equal(seen.failed, 0);
+}
+
+static void what_never_arrives_is_given_up(void **state)
+{
+	(void)state;
+	seen.expected = 2;
+	put("never", 1, NULL);
+	put("swift", 2, NULL);
+	loop_run(seen.loop);
+	assert_int_equal(seen.failed, 1);
+	assert_int_equal(seen.last_error, ERROR_UNAVAILABLE);
+	assert_int_equal(seen.tries, 4 + 1);
+}
+
+static void what_cannot_ever_arrive_is_not_tried_again(void **state)
+{
+	(void)state;
+	seen.expected = 1;
+	put("never", 1, "for good");
+	loop_run(seen.loop);
+	assert_int_equal(seen.failed, 1);
+	assert_int_equal(seen.tries, 1);
+}
+
+static void what_waits_when_it_stops_is_freed(void **state)
+{
+	(void)state;
+	put("never", 1, NULL);
+	put("never", 2, NULL);
+	put("other", 3, NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(to_one_receiver_everything_comes_in_order),
+		TEST(a_receiver_that_hangs_holds_up_nobody_else),
+		TEST(what_never_arrives_is_given_up),
+		TEST(what_cannot_ever_arrive_is_not_tried_again),
+		TEST(what_waits_when_it_stops_is_freed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

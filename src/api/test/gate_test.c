@@ -1,0 +1,298 @@
+/* gate_test.c - tests of the gate: hosts, origins, sign-in, rates */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "api/gate.h"
+#include "sign.h"
+
+#define SECRET "a secret of more than thirty-two bytes"
+
+static struct identity who;
+static struct gate_refusal refusal;
+static struct error error;
+
+/* A request as the wire hands it over. */
+struct call {
+	struct exchange exchange;
+	struct header headers[4];
+};
+
+static void add_header(struct call *request, const char *name, const char *value)
+{
+	if (value)
+		request->headers[request->exchange.headers.count++] =
+		    (struct header){ text_of(name), text_of(value) };
+	request->exchange.headers.of = request->headers;
+}
+
+static bool check(struct gate *gate, const char *host, const char *origin, const char *token,
+                  int64_t now_ms)
+{
+	struct call request = { .exchange = { .authority = text_of(host),
+		                              .peer_address = TEXT("192.0.2.1"),
+		                              .received_ms = now_ms } };
+	char bearer[2048];
+
+	snprintf(bearer, sizeof(bearer), "Bearer %s", token ? token : "");
+	add_header(&request, "origin", origin);
+	add_header(&request, "authorization", token ? bearer : NULL);
+	memset(&refusal, 0, sizeof(refusal));
+	return gate_check(gate, &request.exchange, now_ms, &who, &refusal);
+}
+
+static struct gate *open_gate(const char *const *hosts, const char *const *origins)
+{
+	struct gate *gate = gate_new(
+	    &(struct gate_settings){ .open = true, .hosts = hosts, .origins = origins }, &error);
+	assert_non_null(gate);
+	return gate;
+}
+
+static struct gate *closed_gate(void)
+{
+	static const struct gate_key key = { "", "HS256", SECRET };
+	struct gate *gate =
+	    gate_new(&(struct gate_settings){ .keys = &key, .key_count = 1 }, &error);
+	assert_non_null(gate);
+	return gate;
+}
+
+static void an_open_service_answers_to_loopback_names_alone(void **state)
+{
+	(void)state;
+	struct gate *gate = open_gate(NULL, NULL);
+	static const char *const good[] = { "localhost", "LocalHost:8080", "127.0.0.1:8080",
+		                            "127.1.2.3", "[::1]:8080",     "[::1]" };
+	static const char *const bad[] = { "evil.example",     "127.0.0.1.evil.example",
+		                           "localhost.evil",   "127.evil.example.org",
+		                           "10.0.0.1",         "",
+		                           "127.0.0.1.",       "[::2]:8080",
+		                           "127.0.0.1:8080:80" };
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		assert_true(check(gate, good[i], NULL, NULL, 0));
+	assert_int_equal(who.role, ROLE_ADMIN);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_false(check(gate, bad[i], NULL, NULL, 0));
+		assert_int_equal(refusal.status, 403);
+	}
+	gate_free(gate);
+}
+
+static void hosts_that_are_listed_are_answered_to(void **state)
+{
+	(void)state;
+	const char *hosts[] = { "gpu.example", "other.example:81", NULL };
+	struct gate *gate = open_gate(hosts, NULL);
+
+	assert_true(check(gate, "gpu.example:8080", NULL, NULL, 0));
+	assert_true(check(gate, "GPU.example", NULL, NULL, 0));
+	assert_true(check(gate, "other.example:81", NULL, NULL, 0));
+	assert_false(check(gate, "other.example:82", NULL, NULL, 0));
+	gate_free(gate);
+}
+
+static void pages_of_other_origins_are_refused(void **state)
+{
+	(void)state;
+	const char *origins[] = { "https://board.example", NULL };
+	struct gate *gate = open_gate(NULL, origins);
+
+	assert_true(check(gate, "localhost:8080", "http://localhost:8080", NULL, 0));
+	assert_true(check(gate, "localhost:8080", "https://board.example", NULL, 0));
+	assert_false(check(gate, "localhost:8080", "http://localhost:3000", NULL, 0));
+	assert_false(check(gate, "localhost:8080", "https://evil.example", NULL, 0));
+	assert_false(check(gate, "localhost:8080", "null", NULL, 0));
+	assert_false(check(gate, "localhost", "https://board.example.evil", NULL, 0));
+	assert_int_equal(refusal.status, 403);
+	gate_free(gate);
+}
+
+static void without_a_token_nobody_is_let_in(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+
+	assert_false(check(gate, "any.example", NULL, NULL, 0));
+	assert_int_equal(refusal.status, 401);
+	assert_string_equal(refusal.code, "unauthenticated");
+	assert_false(check(gate, "any.example", NULL, "", 0));
+	assert_int_equal(refusal.status, 401);
+	gate_free(gate);
+}
+
+static int64_t find_lab(void *context, const char *name)
+{
+	(void)context;
+	return strcmp(name, "lab") == 0 ? 7 : 0;
+}
+
+static bool check_claims(struct gate *gate, const char *claims, int64_t now_ms)
+{
+	char *token = sign_hmac("{\"alg\":\"HS256\"}", claims, SECRET);
+	bool ok = check(gate, "x", NULL, token, now_ms);
+	free(token);
+	return ok;
+}
+
+static void claims_say_who_it_is(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+
+	gate_find_tenants(gate, find_lab, NULL);
+	assert_true(check_claims(gate, "{\"exp\":9,\"role\":\"admin\",\"sub\":\"eve\"}", 0));
+	assert_int_equal(who.role, ROLE_ADMIN);
+	assert_string_equal(who.name, "jwt eve");
+	assert_true(
+	    check_claims(gate, "{\"exp\":9,\"role\":\"tenant\",\"tenant\":\"tenant-3\"}", 0));
+	assert_int_equal(who.tenant_id, 3);
+	assert_true(check_claims(gate, "{\"exp\":9,\"role\":\"viewer\",\"tenant\":\"lab\"}", 0));
+	assert_int_equal(who.tenant_id, 7);
+	assert_true(check_claims(gate, "{\"exp\":9,\"role\":\"agent\",\"node\":\"n1\"}", 0));
+	assert_string_equal(who.node, "n1");
+	assert_false(check_claims(gate, "{\"exp\":9,\"role\":\"tenant\"}", 0));
+	assert_false(
+	    check_claims(gate, "{\"exp\":9,\"role\":\"tenant\",\"tenant\":\"elsewhere\"}", 0));
+	assert_false(check_claims(gate, "{\"exp\":9,\"role\":\"root\"}", 0));
+	assert_false(check_claims(gate, "{\"exp\":9}", 0));
+	assert_int_equal(refusal.status, 401);
+	gate_free(gate);
+}
+
+static void a_token_that_was_good_expires_all_the_same(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	const char *claims = "{\"exp\":100,\"role\":\"admin\"}";
+
+	assert_true(check_claims(gate, claims, 99000));
+	assert_true(check_claims(gate, claims, 99999));
+	assert_false(check_claims(gate, claims, 106000));
+	gate_free(gate);
+}
+
+static void a_key_that_was_taken_away_lets_nobody_in(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	const char *claims = "{\"exp\":100,\"role\":\"admin\"}";
+	static const struct gate_key other = { "", "HS256", SECRET "other" };
+
+	assert_true(check_claims(gate, claims, 1000));
+	assert_true(
+	    gate_reload(gate, &(struct gate_settings){ .keys = &other, .key_count = 1 }, &error));
+	assert_false(check_claims(gate, claims, 1000));
+	static const struct gate_key bad = { "", "HS256", "short" };
+	assert_false(
+	    gate_reload(gate, &(struct gate_settings){ .keys = &bad, .key_count = 1 }, &error));
+	gate_free(gate);
+}
+
+static void an_api_token_is_let_in_until_it_is_removed_or_expires(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	struct gate_token token = { .identity = { .role = ROLE_TENANT, .tenant_id = 4 },
+		                    .expires_ms = 5000 };
+	char text[96], other[96];
+	struct gate_token unknown = { 0 };
+
+	assert_true(gate_make_token(&token, text, &error));
+	assert_true(gate_make_token(&unknown, other, &error));
+	assert_int_equal(strlen(text), 4 + 43);
+	assert_string_not_equal(text, other);
+	gate_put_token(gate, &token);
+	assert_true(check(gate, "x", NULL, text, 1000));
+	assert_int_equal(who.tenant_id, 4);
+	assert_false(check(gate, "x", NULL, other, 1000));
+	assert_false(check(gate, "x", NULL, token.hash, 1000));
+	assert_false(check(gate, "x", NULL, text, 5000));
+	assert_true(gate_remove_token(gate, token.id));
+	assert_false(gate_remove_token(gate, token.id));
+	assert_false(check(gate, "x", NULL, text, 1000));
+	gate_free(gate);
+}
+
+static void a_token_is_read_back_as_it_was_kept(void **state)
+{
+	(void)state;
+	struct gate_token token = { .identity = { .role = ROLE_AGENT, .node = "n\"1" },
+		                    .created_ms = 12,
+		                    .note = "for the rack" },
+			  back;
+	char text[96];
+	struct buffer json = { 0 };
+
+	assert_true(gate_make_token(&token, text, &error));
+	gate_token_write(&token, &json);
+	assert_null(strstr(json.data, text));
+	assert_true(gate_token_read(json.data, &back, &error));
+	assert_string_equal(back.id, token.id);
+	assert_string_equal(back.hash, token.hash);
+	assert_string_equal(back.identity.node, "n\"1");
+	assert_string_equal(back.identity.name, token.identity.name);
+	assert_int_equal(back.identity.role, ROLE_AGENT);
+	assert_int_equal(back.created_ms, 12);
+	assert_string_equal(back.note, "for the rack");
+	assert_false(
+	    gate_token_read("{\"id\":\"t-1\",\"hash\":\"00\",\"role\":\"admin\"}", &back, &error));
+	buffer_free(&json);
+}
+
+static void a_client_that_asks_too_often_is_told_when_to_come_back(void **state)
+{
+	(void)state;
+	struct gate *gate =
+	    gate_new(&(struct gate_settings){ .open = true, .rate_per_s = 2, .burst = 3 }, &error);
+
+	for (int i = 0; i < 3; i++)
+		assert_true(check(gate, "localhost", NULL, NULL, 0));
+	assert_false(check(gate, "localhost", NULL, NULL, 0));
+	assert_int_equal(refusal.status, 429);
+	assert_int_equal(refusal.retry_after_s, 1);
+	assert_false(check(gate, "localhost", NULL, NULL, 499));
+	assert_true(check(gate, "localhost", NULL, NULL, 500));
+	assert_false(check(gate, "localhost", NULL, NULL, 500));
+	gate_free(gate);
+}
+
+static void who_fails_to_sign_in_again_and_again_is_not_listened_to(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+
+	for (int i = 0; i < 200; i++) {
+		assert_false(check(gate, "x", NULL, "a.b.c", 0));
+		assert_int_equal(refusal.status, 401);
+	}
+	assert_false(check(gate, "x", NULL, "a.b.c", 0));
+	assert_int_equal(refusal.status, 429);
+	assert_false(check(gate, "x", NULL, "a.b.c", 2000));
+	assert_int_equal(refusal.status, 401);
+	gate_free(gate);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_open_service_answers_to_loopback_names_alone),
+		cmocka_unit_test(hosts_that_are_listed_are_answered_to),
+		cmocka_unit_test(pages_of_other_origins_are_refused),
+		cmocka_unit_test(without_a_token_nobody_is_let_in),
+		cmocka_unit_test(claims_say_who_it_is),
+		cmocka_unit_test(a_token_that_was_good_expires_all_the_same),
+		cmocka_unit_test(a_key_that_was_taken_away_lets_nobody_in),
+		cmocka_unit_test(an_api_token_is_let_in_until_it_is_removed_or_expires),
+		cmocka_unit_test(a_token_is_read_back_as_it_was_kept),
+		cmocka_unit_test(a_client_that_asks_too_often_is_told_when_to_come_back),
+		cmocka_unit_test(who_fails_to_sign_in_again_and_again_is_not_listened_to),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

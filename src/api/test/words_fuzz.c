@@ -1,0 +1,36 @@
+/* words_fuzz.c - ids, times, durations and ranges are read within their bounds, or refused */
+#include <stdint.h>
+
+#include "api/array_range.h"
+#include "api/ids.h"
+#include "api/times.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct text text = { (const char *)data, size };
+	struct error error = { 0 };
+	struct array_range range;
+	char written[ID_TEXT_MAX];
+	int64_t number, again;
+
+	if (id_read(text, ID_JOB, &number)) {
+		size_t length = id_write(written, ID_JOB, number);
+		INVARIANT(number > 0);
+		INVARIANT(id_read((struct text){ written, length }, ID_JOB, &again));
+		INVARIANT(again == number);
+	}
+	if (time_read(text, &number))
+		INVARIANT(number >= 0 && number < INT64_C(253402300800000) + 86400000);
+	if (time_or_day_read(text, &number))
+		INVARIANT(number >= 0);
+	if (duration_read(text, &number))
+		INVARIANT(number >= 0 && number <= INT64_C(10000) * 86400000);
+	if (array_range_read(text, &range, &error))
+		INVARIANT(range.from >= 0 && range.to >= range.from &&
+		          range.to - range.from < 10000 && range.limit >= 0);
+	else
+		INVARIANT(error.text[0]);
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* tokens.h - API tokens over REST: made, listed, revoked */
+#ifndef API_TOKENS_H
+#define API_TOKENS_H
+
+#include "api/audit.h"
+#include "api/desk.h"
+#include "api/gate.h"
+
+/* All three are for administrators, answer the exchange now or later, and end it. */
+struct tokens;
+struct tokens *tokens_new(struct desk *desk, struct gate *gate, struct audit *audit);
+void tokens_free(struct tokens *tokens);
+
+/* A token that was kept (kind "token"), at the start. False with a reason: not readable. */
+bool tokens_load(struct tokens *tokens, const char *value, struct error *error);
+
+/* POST /api/v1/tokens {"role","tenant_id","node","note","expires_in"}: 201 with the token,
+ * which is not shown again. */
+void tokens_create(struct tokens *tokens, struct exchange *exchange,
+                   const struct identity *identity);
+/* GET /api/v1/tokens: what they are, never the tokens themselves. */
+void tokens_list(struct tokens *tokens, struct exchange *exchange, const struct identity *identity);
+/* DELETE /api/v1/tokens/{id} */
+void tokens_revoke(struct tokens *tokens, struct exchange *exchange,
+                   const struct identity *identity, const char *id);
+
+#endif

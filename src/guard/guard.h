@@ -1,0 +1,60 @@
+/* guard.h - libgpuguard.so: a hard limit of GPU memory for each task
+ *
+ * The library is preloaded (LD_PRELOAD) into every process of a task and stands
+ * between it and the CUDA driver: it has functions of the same names (entries.h),
+ * which a program finds before the driver's, however it looks for them. What is over
+ * the task's budget is refused with the driver's own CUDA_ERROR_OUT_OF_MEMORY.
+ * Budgets are per GPU, by UUID, and shared by all processes of the task through a
+ * segment (segment.h). What to do about processes without a guard is the agent's
+ * policy, and no variable of the environment, which a task could change.
+ *
+ * The way of a call: a look-up by name finds our function (lookup.c, proc_address.c,
+ * entry.h) -> which GPU (device.h) -> charge it (charge.h), in the task's books
+ * (budget.h, under lock.h) -> the driver's own function (symbol.h) -> remember the
+ * handle (track.h). alloc.c, pool_calls.c, physical.c, array.c, import.c, graph.c,
+ * context.c and info.c are the functions themselves.
+ *
+ * It lives in strangers' programs: it has no output, never ends the program, exports
+ * nothing but what it stands in for, allocates no memory by malloc, needs nothing but
+ * a C library (glibc 2.17 or later), and takes no lock on the way of a kernel launch.
+ *
+ * What it does not know, and the agent's measurements have to catch:
+ * - Programs that it is not in: static ones, setuid ones, those that were started
+ *   without LD_PRELOAD, and whatever is in a container that has not got the library.
+ *   They have no place in the segment (watch_is_guarded).
+ * - A program that wants to get round it: by its own system calls on the device
+ *   files, by the driver's private tables (cuGetExportTable), by finding libc's dlsym
+ *   in another way than by name, by writing into the segment.
+ * - Libraries loaded by dlmopen, or with RTLD_DEEPBIND and linked to the driver.
+ * - Memory taken by OpenGL, Vulkan, OptiX's and video's own interfaces, until CUDA
+ *   imports it or NVML shows it.
+ * - Graphs: the memory of a launched graph counts once the process has waited for the
+ *   GPU after it; it is refused beforehand only when one node can never fit.
+ * - Contexts, modules, kernels' local memory, printf and malloc heaps on the device,
+ *   and libraries' workspaces that come with them: measured with NVML when a context
+ *   is made and every two seconds with the next allocation, outside of containers;
+ *   in containers the agent measures. Until then they are not on the books.
+ * - The driver's rounding: allocations count in pages of 2 MiB, and by 512 bytes
+ *   below 1 MiB; arrays by their shape, without the driver's padding.
+ * - Green contexts, and pools that another process exports: measured, or counted where
+ *   they are from.
+ * - Memory imported by file descriptors: two pieces of the same size on the same GPU
+ *   cannot be told apart, so that one that several processes of the task import counts
+ *   once, and two of the same size in one process count twice.
+ * - Memory of another task that is imported counts in both.
+ * - Managed memory counts in full, on the GPU that was current, wherever it is.
+ * - What cuMemMapArrayAsync maps into sparse arrays counts as long as its handle does.
+ */
+#ifndef GUARD_GUARD_H
+#define GUARD_GUARD_H
+
+/* The file of the task's segment, which its agent has made and given limits (watch.h). */
+#define GUARD_SEGMENT_VARIABLE "GPU_GUARD_SEGMENT"
+
+/* The task's limits as text (limits.h). They count only where the segment cannot be used,
+ * as in a container that has not got the file: then each program that is started, with
+ * its forked children, has a budget of its own, and the agent sees that it is not
+ * registered. Without either variable the guard lets everything through. */
+#define GUARD_LIMITS_VARIABLE "GPU_GUARD_LIMITS"
+
+#endif

@@ -1,0 +1,30 @@
+/* linked.c - a program that is linked to the driver
+ *
+ *	guard_linked MIB [MIB]
+ * allocates so many MiB and ends with the driver's answer; with a second number, if
+ * the first succeeded, it then becomes the same program again (exec), with that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../standin/standin.h"
+
+/* Before main, as programs with initialisers do. */
+static CUcontext context;
+__attribute__((constructor)) static void begin(void)
+{
+	if (cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS)
+		cuCtxSetCurrent(context);
+}
+
+int main(int argc, char **argv)
+{
+	CUdeviceptr pointer;
+	if (argc < 2 || context == NULL)
+		return 100;
+	CUresult result = cuMemAlloc_v2(&pointer, (size_t)strtol(argv[1], NULL, 10) << 20);
+	if (result != CUDA_SUCCESS || argc < 3)
+		return result;
+	execl("/proc/self/exe", argv[0], argv[2], (char *)NULL);
+	return 101;
+}

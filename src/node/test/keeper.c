@@ -1,2 +1,0 @@
-/* keeper.c - the store of the core's own property test, for walks with a real core */
-#include "core/test/property_keeper.c"

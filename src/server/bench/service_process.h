@@ -1,0 +1,35 @@
+/* service_process.h - a gpu-scheduler of the benchmark's own, and what it costs */
+#ifndef SERVER_BENCH_SERVICE_PROCESS_H
+#define SERVER_BENCH_SERVICE_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct service_process {
+	pid_t process;
+	char directory[64];
+	uint16_t http_port, grpc_port;
+};
+
+/* Starts bin/gpu-scheduler with a store in a directory of its own, and waits until it is
+ * healthy. False: it is not; what it said is on standard error. */
+bool service_process_start(struct service_process *service);
+/* Ends it, and removes its directory. */
+void service_process_stop(struct service_process *service);
+
+/* Sends one HTTP/1.1 request with a JSON body ("" for none); the status, or -1. The
+ * beginning of the answer's body goes to `answer`, if that is not NULL. */
+int service_process_call(const struct service_process *service, const char *method,
+                         const char *path, const char *body, char *answer, size_t answer_size);
+
+/* Of any process: the processor time it has used, in seconds; its memory, in MiB. */
+double process_cpu_s(pid_t process);
+double process_rss_mib(pid_t process);
+
+/* Runs a command, and finds the number that follows (or, if `before`, precedes) a word in
+ * its output; -1 if it is not there. */
+double command_number(const char *command, const char *word, bool before);
+
+#endif

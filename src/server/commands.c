@@ -1,0 +1,255 @@
+/* commands.c - what gpu-scheduler does beside serving: backups, checks, the first token */
+#include "server/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/gate.h"
+#include "server/directory.h"
+#include "store/backup.h"
+#include "store/check.h"
+
+static int fail(const struct error *error)
+{
+	fprintf(stderr, "gpu-scheduler: %s\n", error->text);
+	return 1;
+}
+
+/* Under a name of its own, so that it never takes a running scheduler for an
+ * earlier start of itself. */
+static struct store_options store_options_of(struct config *config)
+{
+	return (struct store_options){ .database = config_database(config),
+		                       .name = "command",
+		                       .lease_ms = config->database.lease_ms,
+		                       .timeout_ms = config->database.timeout_ms };
+}
+
+static const char *name_of(const struct config *config)
+{
+	return config_is_postgres(config) ? "the PostgreSQL database" : "the database";
+}
+
+static int run_backup(const struct options *options, struct config *config)
+{
+	struct store_options store = store_options_of(config);
+	struct error error;
+	if (!backup_write(&store, options->file, &error))
+		return fail(&error);
+	printf("%s has everything as of now.\n", options->file);
+	return 0;
+}
+
+static int run_restore(const struct options *options, struct config *config)
+{
+	struct store_options store = store_options_of(config);
+	struct error error;
+	if (!directory_make(config->store.data_dir, &error) ||
+	    !backup_restore(&store, options->file, options->yes, &error)) {
+		fail(&error);
+		if (error.code == ERROR_CONFLICT && !options->yes)
+			fprintf(stderr, "With --yes everything in it is replaced.\n");
+		return 1;
+	}
+	printf("%s is as it was in %s. Ids and terms go on from %d later, so that none is used "
+	       "twice.\n",
+	       name_of(config), options->file, RESTORE_GAP);
+	return 0;
+}
+
+/* Finds what is wrong; false, told, if it could not be looked at. */
+static bool find_faults(struct store *store, struct check *check)
+{
+	struct buffer text = { 0 };
+	struct error error;
+	if (!check_run(store, check, &error)) {
+		fail(&error);
+		return false;
+	}
+	buffer_text(&text, "");
+	check_print(check, &text);
+	fputs(text.data, stdout);
+	buffer_free(&text);
+	return true;
+}
+
+static bool is_fine(const struct check *check)
+{
+	return check->count == 0 && check->last.code == ERROR_NONE;
+}
+
+static int run_check(struct config *config)
+{
+	struct store_options options = store_options_of(config);
+	struct store *store = store_new(&options);
+	struct check check = { 0 };
+	struct error error;
+	int status = 1;
+	if (store_read_only(store, &error) != STORE_DONE) {
+		fail(&error);
+	} else if (find_faults(store, &check)) {
+		status = is_fine(&check) ? 0 : 1;
+		if (status == 0)
+			printf("All that is stored makes sense: a scheduler can start on it.\n");
+		else
+			printf("%zu records are wrong. 'gpu-scheduler repair' says what can be "
+			       "done.\n",
+			       check.count);
+	}
+	check_free(&check);
+	store_free(store);
+	return status;
+}
+
+static int repair(struct store *store, const struct check *check, bool yes)
+{
+	struct error error;
+	if (is_fine(check)) {
+		printf("Nothing is wrong, so nothing is done.\n");
+		return 0;
+	}
+	if (check->count == 0) {
+		printf("None of the records is to blame by itself: restore a backup.\n");
+		return 1;
+	}
+	printf("These %zu records %s taken out of their tables, in one transaction, and kept as "
+	       "text in the table quarantine. A job goes with its tasks and reservations.\n",
+	       check->count, yes ? "are" : "would be");
+	if (!yes) {
+		printf("Make a backup, then say --yes.\n");
+		return 1;
+	}
+	if (!check_repair(store, check, &error))
+		return fail(&error);
+	printf("Done.\n");
+	return 0;
+}
+
+/* Leads while it looks and repairs: nobody changes anything in between. */
+static int run_repair(const struct options *options, struct config *config)
+{
+	struct store_options store_options = store_options_of(config);
+	struct store *store = store_new(&store_options);
+	struct check check = { 0 };
+	struct error error;
+	int status = 1;
+	enum store_outcome outcome =
+	    options->yes ? store_lead(store, &error) : store_read_only(store, &error);
+	if (outcome != STORE_DONE)
+		fail(&error);
+	else if (find_faults(store, &check))
+		status = repair(store, &check, options->yes);
+	check_free(&check);
+	store_free(store);
+	return status;
+}
+
+static bool read_role(const char *text, enum role *role)
+{
+	static const char *const words[] = { "admin", "tenant", "viewer", "agent" };
+	for (int i = 0; i < 4; i++)
+		if (strcmp(text, words[i]) == 0) {
+			*role = (enum role)i;
+			return true;
+		}
+	return false;
+}
+
+/* A number behind an optional prefix; 0 for what is none. */
+static int64_t read_id(const char *text, const char *prefix)
+{
+	char *end;
+	if (strncmp(text, prefix, strlen(prefix)) == 0)
+		text += strlen(prefix);
+	long long number = strtoll(text, &end, 10);
+	return *text && !*end && number > 0 ? number : 0;
+}
+
+static bool describe_token(const struct options *options, struct gate_token *token,
+                           struct error *error)
+{
+	const int64_t day_ms = INT64_C(86400000), days_max = 100000;
+	*token = (struct gate_token){ .created_ms = (int64_t)time(NULL) * 1000 };
+	if (!read_role(options->role ? options->role : "admin", &token->identity.role))
+		return error_set(error, ERROR_INVALID,
+		                 "--role is '%.40s': it may be admin, tenant, viewer or agent",
+		                 options->role);
+	if (options->tenant)
+		token->identity.tenant_id = read_id(options->tenant, "tenant-");
+	if (options->tenant && token->identity.tenant_id == 0)
+		return error_set(error, ERROR_INVALID,
+		                 "--tenant is '%.40s': write its id, such as tenant-3",
+		                 options->tenant);
+	if (token->identity.role == ROLE_TENANT && token->identity.tenant_id == 0)
+		return error_set(error, ERROR_INVALID, "--role tenant needs --tenant ID");
+	if (token->identity.role == ROLE_ADMIN && token->identity.tenant_id != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "an administrator belongs to no tenant: say --role tenant");
+	int64_t days = options->days ? read_id(options->days, "") : 0;
+	if (options->days && (days == 0 || days > days_max))
+		return error_set(error, ERROR_INVALID, "--days is '%.40s': write a number of days",
+		                 options->days);
+	token->expires_ms = days > 0 ? token->created_ms + days * day_ms : 0;
+	snprintf(token->identity.node, sizeof(token->identity.node), "%s",
+	         options->node ? options->node : "");
+	snprintf(token->note, sizeof(token->note), "%s",
+	         options->name ? options->name : "made by gpu-scheduler token create");
+	return true;
+}
+
+static bool keep_token(struct store *store, const struct gate_token *token, struct error *error)
+{
+	struct batch *batch = batch_new(store_schema(store));
+	struct buffer json = { 0 };
+	gate_token_write(token, &json);
+	buffer_text(&json, "");
+	batch_keep(batch, "token", token->id, json.data);
+	bool done = store_commit(store, batch, error) == STORE_DONE;
+	buffer_free(&json);
+	batch_free(batch);
+	return done;
+}
+
+/* The token is the only thing on standard output, for scripts. */
+static int run_create_token(const struct options *options, struct config *config)
+{
+	struct store_options store_options = store_options_of(config);
+	struct store *store = store_new(&store_options);
+	struct gate_token token;
+	struct error error;
+	char text[96];
+	bool done = describe_token(options, &token, &error) &&
+	            gate_make_token(&token, text, &error) &&
+	            directory_make(config->store.data_dir, &error) &&
+	            store_lead(store, &error) == STORE_DONE && keep_token(store, &token, &error);
+	store_free(store);
+	if (!done) {
+		fail(&error);
+		if (error.code == ERROR_UNAVAILABLE)
+			fprintf(stderr, "While the service runs, make tokens with it: "
+			                "POST /api/v1/tokens, or gpu-cli.\n");
+		return 1;
+	}
+	printf("%s\n", text);
+	fprintf(stderr, "This is %s. It is shown once: keep it safe.\n", token.id);
+	explicit_bzero(text, sizeof(text));
+	return 0;
+}
+
+int command_run(const struct options *options, struct config *config)
+{
+	switch (options->action) {
+	case ACTION_BACKUP:
+		return run_backup(options, config);
+	case ACTION_RESTORE:
+		return run_restore(options, config);
+	case ACTION_CHECK:
+		return run_check(config);
+	case ACTION_REPAIR:
+		return run_repair(options, config);
+	default:
+		return run_create_token(options, config);
+	}
+}

@@ -1,0 +1,243 @@
+/* config_use.c - settings checked together, and as the parts of the scheduler take them */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/config.h"
+
+/* Degrees that a hot GPU has to cool by, where nothing is said. */
+enum { COOLING_C = 5, HOUR_MS = 3600 * 1000 };
+
+static int64_t whole_degrees(int64_t thousandths)
+{
+	return (thousandths + 999) / 1000;
+}
+
+void config_to_record(const struct config *config, struct config_record *record)
+{
+	int64_t hot_c = whole_degrees(config->scheduler.thermal_threshold);
+	int64_t cool_c = whole_degrees(config->scheduler.thermal_resume);
+	record->policy = (int32_t)config->scheduler.policy;
+	record->enable_preemption = config->scheduler.enable_preemption;
+	record->enable_gangs = config->scheduler.enable_gang_scheduling;
+	record->enable_thermal = config->scheduler.enable_thermal_aware;
+	record->enable_consolidation = config->scheduler.consolidate > 0;
+	record->enable_backfill = config->scheduler.enable_backfill;
+	record->move_any_job = config->scheduler.consolidate == 2;
+	record->queue_max = config->scheduler.max_queue_size;
+	record->tenant_queue_max = config->scheduler.max_queue_size_per_tenant > 0
+	                               ? config->scheduler.max_queue_size_per_tenant
+	                               : UNLIMITED;
+	record->default_priority = (int32_t)config->scheduler.default_priority;
+	record->ageing_per_minute = config->scheduler.ageing_per_minute;
+	record->ageing_cap = config->scheduler.ageing_cap;
+	record->thermal_threshold_c = hot_c;
+	record->thermal_resume_c = cool_c > 0 ? cool_c : hot_c - COOLING_C;
+	record->usage_half_life_ms = config->scheduler.usage_half_life_hours * HOUR_MS;
+	record->usage_influence = config->scheduler.usage_influence;
+	record->min_runtime_ms = config->scheduler.min_runtime_ms;
+	record->release_timeout_ms = config->scheduler.release_timeout_ms;
+	record->gang_grace_ms = config->scheduler.gang_grace_ms;
+	record->refuse_backoff_ms = config->scheduler.refuse_backoff_ms;
+	record->grace_ms = config->scheduler.grace_ms;
+	record->retention_ms = config->scheduler.keep_finished_ms;
+	record->promise_jobs = config->scheduler.promise_jobs;
+	record->promise_gpus = config->scheduler.promise_gpus;
+	record->foreign_tolerance_mib = config->scheduler.foreign_tolerance_mb;
+	record->search_pause_us = config->scheduler.search_pause_us;
+	record->search_width = config->scheduler.search_width;
+	record->lease_ms = config->scheduler.request_lease_ms;
+}
+
+struct session_policy config_to_policy(const struct config *config)
+{
+	struct session_policy policy = session_policy_default();
+	struct config_record record = config_default();
+	config_to_record(config, &record);
+	policy.silent_ms = config->agent.silent_ms;
+	policy.lease_ms = config->agent.lease_ms;
+	policy.grace_ms = config->scheduler.grace_ms;
+	policy.margin_ms = config->agent.margin_ms;
+	policy.standing_ms = config->agent.standing_ms;
+	policy.resend_ms = config->agent.resend_ms;
+	policy.foreign_step_mib = config->agent.foreign_step_mb;
+	policy.hot_c = record.thermal_threshold_c;
+	policy.cool_c = record.thermal_resume_c;
+	return policy;
+}
+
+struct limits config_to_limits(const struct config *config)
+{
+	struct limits limits = limits_default();
+	limits.body_bytes = (size_t)config->limits.body_bytes;
+	limits.connections = (size_t)config->limits.connections;
+	limits.connections_per_address = (size_t)config->limits.connections_per_address;
+	limits.exchanges = (size_t)config->limits.requests;
+	limits.head_ms = config->limits.head_ms;
+	limits.body_ms = config->limits.body_ms;
+	limits.idle_ms = config->limits.idle_ms;
+	limits.write_ms = config->limits.write_ms;
+	return limits;
+}
+
+bool config_is_postgres(const struct config *config)
+{
+	return *config->database.host != '\0';
+}
+
+/* A value of libpq's key words. */
+static void put_value(struct buffer *text, const char *key, const char *value)
+{
+	if (!*value)
+		return;
+	buffer_print(text, "%s%s='", text->size > 0 ? " " : "", key);
+	for (; *value; value++) {
+		if (*value == '\'' || *value == '\\')
+			buffer_bytes(text, "\\", 1);
+		buffer_bytes(text, value, 1);
+	}
+	buffer_text(text, "'");
+}
+
+const char *config_database(struct config *config)
+{
+	struct buffer text = { 0 };
+	char port[24] = "";
+	if (config_is_postgres(config)) {
+		if (config->database.port > 0)
+			snprintf(port, sizeof(port), "%lld", (long long)config->database.port);
+		put_value(&text, "host", config->database.host);
+		put_value(&text, "port", port);
+		put_value(&text, "user", config->database.user);
+		put_value(&text, "password", config->database.password);
+		put_value(&text, "dbname", config->database.database);
+		put_value(&text, "sslmode", config->database.sslmode);
+	} else if (*config->database.path) {
+		buffer_text(&text, config->database.path);
+	} else {
+		buffer_print(&text, "%s/scheduler.db", config->store.data_dir);
+	}
+	const char *database = arena_string(&config->arena, text.data);
+	explicit_bzero(text.data, text.size);
+	buffer_free(&text);
+	return database;
+}
+
+bool config_is_loopback(const struct config *config)
+{
+	struct in_addr four;
+	struct in6_addr six;
+	if (inet_pton(AF_INET, config->api.listen, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	return inet_pton(AF_INET6, config->api.listen, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+static bool check_listening(const struct config *config, struct error *error)
+{
+	struct in6_addr address;
+	if (inet_pton(AF_INET, config->api.listen, &address) != 1 &&
+	    inet_pton(AF_INET6, config->api.listen, &address) != 1)
+		return config_refuse(config, "api", "listen", error,
+		                     "is '%.60s': write an IPv4 or IPv6 address, such as 0.0.0.0",
+		                     config->api.listen);
+	if (!config_is_loopback(config) && !config->auth.enable)
+		return config_refuse(config, "api", "listen", error,
+		                     "is %.60s, which others can reach: set auth.enable to true "
+		                     "(and make a token by 'gpu-scheduler token create'), or "
+		                     "listen on 127.0.0.1",
+		                     config->api.listen);
+	const struct {
+		const char *key;
+		int64_t port;
+	} ports[] = { { "http_port", config->api.http_port },
+		      { "grpc_port", config->api.grpc_port },
+		      { "", config->metrics.enable ? config->metrics.port : 0 } };
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < i; j++)
+			if (ports[i].port > 0 && ports[i].port == ports[j].port)
+				return config_refuse(config, "api", ports[j].key, error,
+				                     "is %lld, and so is another port: give "
+				                     "each its own",
+				                     (long long)ports[j].port);
+	return true;
+}
+
+static bool check_tls(const struct config *config, struct error *error)
+{
+	const char *const keys[] = { "tls_cert_path", "tls_key_path" };
+	const char *const paths[] = { config->api.tls_cert_path, config->api.tls_key_path };
+	for (int i = 0; config->api.enable_tls && i < 2; i++) {
+		if (!*paths[i])
+			return config_refuse(config, "api", keys[i], error,
+			                     "is missing: api.enable_tls needs it");
+		if (access(paths[i], R_OK) != 0)
+			return config_refuse(config, "api", keys[i], error,
+			                     "is %.100s, which cannot be read", paths[i]);
+	}
+	return true;
+}
+
+/* An entry is ID:ALGORITHM:FILE. */
+static bool check_keys(const struct config *config, struct error *error)
+{
+	static const char *const algorithms[] = { "HS256", "RS256", "ES256" };
+	for (size_t i = 0; i < config->auth.jwt_keys.count; i++) {
+		const char *entry = config->auth.jwt_keys.at[i];
+		const char *algorithm = strchr(entry, ':');
+		const char *file = algorithm ? strchr(algorithm + 1, ':') : NULL;
+		bool known = false;
+		for (int j = 0; file && j < 3; j++)
+			known = known || ((size_t)(file - algorithm - 1) == 5 &&
+			                  memcmp(algorithm + 1, algorithms[j], 5) == 0);
+		if (!known)
+			return config_refuse(config, "auth", "jwt_keys", error,
+			                     "has '%.60s': write ID:ALGORITHM:FILE, the algorithm "
+			                     "HS256, RS256 or ES256",
+			                     entry);
+		if (access(file + 1, R_OK) != 0)
+			return config_refuse(config, "auth", "jwt_keys", error,
+			                     "names the file %.100s, which cannot be read",
+			                     file + 1);
+	}
+	return true;
+}
+
+static bool check_database(const struct config *config, struct error *error)
+{
+	const char *const keys[] = { "user", "password", "database", "sslmode" };
+	const char *const values[] = { config->database.user, config->database.password,
+		                       config->database.database, config->database.sslmode };
+	for (int i = 0; !config_is_postgres(config) && i < 4; i++)
+		if (*values[i])
+			return config_refuse(config, "database", keys[i], error,
+			                     "is given without database.host: give that too, or "
+			                     "leave all of it out and the store is one SQLite "
+			                     "file");
+	if (config_is_postgres(config) && *config->database.path)
+		return config_refuse(config, "database", "path", error,
+		                     "is SQLite's, and database.host PostgreSQL's: remove one");
+	return true;
+}
+
+bool config_validate(struct config *config, struct error *error)
+{
+	struct config_record record = config_default();
+	struct error reason;
+	struct limits limits = config_to_limits(config);
+	config_to_record(config, &record);
+	if (!config_check(&record, &reason))
+		return error_set(error, ERROR_INVALID, "%s%sscheduler: %s", config->file,
+		                 *config->file ? ": " : "", reason.text);
+	if (!limits_check(&limits, &reason))
+		return error_set(error, ERROR_INVALID, "%s%slimits: %s", config->file,
+		                 *config->file ? ": " : "", reason.text);
+	if (config->api.page_size > config->api.page_size_max)
+		return config_refuse(config, "api", "page_size", error,
+		                     "is more than api.page_size_max, %lld",
+		                     (long long)config->api.page_size_max);
+	if (*config->metrics.path != '/')
+		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
+	return check_listening(config, error) && check_tls(config, error) &&
+	       check_keys(config, error) && check_database(config, error);
+}

@@ -1,0 +1,26 @@
+/* delivery.h - what has become durable, on its way to the loop's thread */
+#ifndef SERVER_DELIVERY_H
+#define SERVER_DELIVERY_H
+
+#include <pthread.h>
+
+#include "api/desk.h"
+
+/* Filled by the engine's threads, emptied in the loop's thread, in the order in which
+ * it was filled. What comes while the loop is busy goes out together: there is one post
+ * for any number of batches. */
+struct delivery;
+
+/* The desk must last as long, and so must its loop until delivery_free. */
+struct delivery *delivery_new(struct desk *desk);
+/* After the loop has ended; asks that were not delivered are lost. */
+void delivery_free(struct delivery *delivery);
+
+/* Its orders, routes and events, then the answers to the asks that are its cookies. */
+void delivery_batch(struct delivery *delivery, const struct batch *batch);
+/* An ask that needs no batch to be durable. Its answer is in it. */
+void delivery_ask(struct delivery *delivery, struct ask *ask);
+/* Calls this in the loop's thread, once. Not called when it is called again before. */
+void delivery_call(struct delivery *delivery, void (*call)(void *context), void *context);
+
+#endif

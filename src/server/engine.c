@@ -1,0 +1,514 @@
+/* engine.c - the threads behind the desk: the core's, the store's, and the librarian's */
+#include "server/engine.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/delivery.h"
+#include "server/inbox.h"
+#include "server/librarian.h"
+#include "server/steps.h"
+#include "store/archive.h"
+
+enum {
+	PASS_UNITS = 2000,
+	ASKS_MAX = 200000,
+	LEAD_MS = 100,  /* between tries to lead */
+	ROOM_MS = 100,  /* between looks at whether the writer has room */
+	TICK_MS = 1000, /* between commands that say that time passed, where anything waits for it
+	                 */
+	IDLE_TICK_MS = 60000,
+	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
+};
+
+enum engine_state { ENGINE_WAITING, ENGINE_LEADING, ENGINE_ENDED };
+
+/* `sched`, `effects` and the times belong to the core's thread. */
+struct engine {
+	struct desk desk; /* first: one pointer is the other */
+	struct engine_options options;
+	pthread_t thread;
+	struct inbox inbox;
+	struct delivery *delivery;
+	struct librarian *librarian;
+
+	struct store *store;
+	struct journal *journal;
+	_Atomic(struct writer *) writer;
+	struct redis *redis;
+
+	_Atomic int state; /* enum engine_state */
+	atomic_bool store_fails, reconfigure;
+	atomic_int_fast64_t active_ms, term, passes, pass_us_total;
+	atomic_int_fast64_t added, durable; /* things given to the writer; of these durable */
+
+	struct sched *sched;
+	struct effects effects;
+	bool changed; /* something that a pass may act on */
+	int64_t next_pass_us, next_tick_us;
+};
+
+static int64_t clock_us(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t now_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
+}
+
+static void note(struct engine *engine, const char *sentence)
+{
+	if (engine->options.note)
+		engine->options.note(engine->options.context, sentence);
+}
+
+/* In the loop's thread. */
+
+static void refuse(struct engine *engine, struct ask *ask, enum error_code code, const char *text)
+{
+	ask->ok = false;
+	error_set(&ask->error, code, "%s", text);
+	delivery_ask(engine->delivery, ask);
+}
+
+static void take_ask(struct desk *desk, struct ask *ask)
+{
+	struct engine *engine = (struct engine *)desk;
+	if (ask->read) {
+		librarian_ask(engine->librarian, ask);
+		return;
+	}
+	int state = atomic_load(&engine->state);
+	if (state != ENGINE_LEADING)
+		refuse(engine, ask, ERROR_UNAVAILABLE,
+		       state == ENGINE_WAITING
+		           ? "this scheduler is not the active one: it waits to take over"
+		           : "the scheduler is stopping");
+	else if (!ask->patient && !ask->look && atomic_load(&engine->store_fails))
+		refuse(engine, ask, ERROR_UNAVAILABLE,
+		       "the store cannot commit now: nothing was changed, try again later");
+	else if (!ask->patient && atomic_load(&engine->inbox.count) >= engine->options.asks_max)
+		refuse(engine, ask, ERROR_FULL,
+		       "too much is waiting for the scheduler: try again later");
+	else
+		inbox_put(&engine->inbox, ask);
+}
+
+static void tell_health(struct desk *desk, struct desk_health *health)
+{
+	struct engine *engine = (struct engine *)desk;
+	*health = (struct desk_health){
+		.leading = atomic_load(&engine->state) == ENGINE_LEADING,
+		.term = atomic_load(&engine->term),
+		.waiting = atomic_load(&engine->inbox.count),
+		.passes = atomic_load(&engine->passes),
+		.pass_us_total = atomic_load(&engine->pass_us_total),
+	};
+	if (!health->leading)
+		return;
+	writer_health(engine->writer, &health->writer);
+	health->has_redis = engine->redis != NULL;
+	if (engine->redis)
+		redis_health(engine->redis, &health->redis);
+}
+
+/* SQLite's lock is held as long as the process lives. */
+static int64_t tell_active_ms(struct desk *desk)
+{
+	struct engine *engine = (struct engine *)desk;
+	if (atomic_load(&engine->state) != ENGINE_LEADING)
+		return 0;
+	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms) : now_us() / 1000;
+}
+
+/* In the writer's thread. */
+
+static void on_durable(void *context, const struct batch *batch)
+{
+	struct engine *engine = context;
+	atomic_store(&engine->active_ms, batch->began_us / 1000);
+	catalogue_apply(engine->desk.catalogue, batch);
+	delivery_batch(engine->delivery, batch);
+	atomic_fetch_add(&engine->durable, (int64_t)batch->reply_count);
+	if (engine->redis)
+		redis_publish(engine->redis, batch, store_position(engine->store).batch);
+}
+
+static void on_failed(void *context, const struct error *error)
+{
+	struct engine *engine = context;
+	engine->options.failed(engine->options.context, error);
+}
+
+static void tell_changed(void *context)
+{
+	struct engine *engine = context;
+	if (engine->desk.listener.changed)
+		engine->desk.listener.changed(engine->desk.listener.context);
+}
+
+static void on_changed(void *context)
+{
+	struct engine *engine = context;
+	struct writer *writer = atomic_load(&engine->writer);
+	struct writer_health health;
+	if (!writer) /* it has only just begun */
+		return;
+	writer_health(writer, &health);
+	atomic_store(&engine->store_fails, !health.ok);
+	char sentence[ERROR_TEXT_MAX + 64];
+	snprintf(sentence, sizeof(sentence), "%s%s",
+	         health.ok ? "the store commits again" : "the store cannot commit: ",
+	         health.ok ? "" : health.reason);
+	note(engine, sentence);
+	delivery_call(engine->delivery, tell_changed, engine);
+}
+
+/* In the core's thread. */
+
+static void add(struct engine *engine, const struct command *command, struct ask *ask)
+{
+	atomic_fetch_add(&engine->added, 1);
+	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
+}
+
+/* What followed from a command is kept; whether a pass is wanted is noted. */
+static bool apply(struct engine *engine, struct command *command, struct error *error)
+{
+	command->now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	effects_clear(&engine->effects);
+	if (!sched_apply(engine->sched, command, &engine->effects, error))
+		return false;
+	if (command->kind == COMMAND_PASS) {
+		for (size_t i = 0; i < engine->effects.count; i++)
+			if (engine->effects.at[i].kind == EFFECT_MORE)
+				engine->changed = true;
+	} else {
+		engine->changed = true;
+	}
+	return true;
+}
+
+/* Applies a command that nobody waits for. */
+static void apply_own(struct engine *engine, struct command command)
+{
+	struct error error;
+	if (!apply(engine, &command, &error)) {
+		note(engine, error.text);
+		return;
+	}
+	if (engine->effects.count > 0)
+		add(engine, &command, NULL);
+}
+
+static void keep_things(struct engine *engine, const struct ask *ask)
+{
+	for (size_t i = 0; i < ask->keep_count; i++)
+		writer_keep(engine->writer, ask->keeps[i].kind, ask->keeps[i].key,
+		            ask->keeps[i].value);
+}
+
+/* An answer that changed nothing waits only if what it saw may still be lost. */
+static void answer_unchanged(struct engine *engine, struct ask *ask)
+{
+	if (atomic_load(&engine->durable) == atomic_load(&engine->added))
+		delivery_ask(engine->delivery, ask);
+	else
+		add(engine, NULL, ask);
+}
+
+static void serve(struct engine *engine, struct ask *ask)
+{
+	if (ask->look) {
+		ask->ok = ask->look(ask, engine->sched, &ask->error);
+		answer_unchanged(engine, ask);
+		return;
+	}
+	ask->ok = !ask->has_command || apply(engine, &ask->command, &ask->error);
+	if (!ask->ok) {
+		answer_unchanged(engine, ask);
+		return;
+	}
+	keep_things(engine, ask);
+	add(engine, ask->has_command ? &ask->command : NULL, ask);
+}
+
+/* Waits until the writer takes more. False: it is time to end. */
+static bool wait_for_room(struct engine *engine)
+{
+	while (!writer_has_room(engine->writer, ROOM_MS))
+		if (inbox_is_closed(&engine->inbox))
+			return false;
+	return true;
+}
+
+static void pass(struct engine *engine)
+{
+	int64_t began_us = now_us();
+	engine->changed = false;
+	steps_before(engine->sched, engine->desk.catalogue);
+	apply_own(engine,
+	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
+	steps_after(engine->sched, engine->desk.catalogue, &engine->effects);
+	int64_t took_us = now_us() - began_us;
+	atomic_fetch_add(&engine->passes, 1);
+	atomic_fetch_add(&engine->pass_us_total, took_us);
+	/* So passes take half of this thread's time at the most. */
+	int64_t pause_us = max64(took_us, engine->options.pass_interval_ms * 1000);
+	engine->next_pass_us = began_us + took_us + pause_us;
+}
+
+/* Whether time alone may change something: anything waits, runs or serves. */
+static bool is_busy(struct engine *engine)
+{
+	struct catalogue *catalogue = engine->desk.catalogue;
+	struct catalogue_filter filter = { .state = -1 };
+	struct catalogue_cursor models = { .kind = RECORD_MODEL };
+	int64_t archived;
+	catalogue_lock(catalogue);
+	bool busy = catalogue_count(catalogue, &filter, &archived) > 0 ||
+	            catalogue_next(catalogue, &models) != NULL;
+	catalogue_unlock(catalogue);
+	return busy;
+}
+
+static void configure(struct engine *engine)
+{
+	struct config_record config = *sched_config(engine->sched);
+	struct error error;
+	if (!engine->options.configure)
+		return;
+	engine->options.configure(engine->options.context, &config);
+	if (record_equal(RECORD_CONFIG, &config, sched_config(engine->sched)))
+		return;
+	if (!config_check(&config, &error))
+		note(engine, error.text);
+	else
+		apply_own(engine,
+		          (struct command){ .kind = COMMAND_CONFIGURE, .configure = config });
+}
+
+static void tick(struct engine *engine)
+{
+	int64_t time_us = now_us();
+	if (atomic_exchange(&engine->reconfigure, false) && wait_for_room(engine))
+		configure(engine);
+	if (time_us >= engine->next_tick_us) {
+		if (wait_for_room(engine))
+			apply_own(engine, (struct command){ .kind = COMMAND_TIME });
+		engine->next_tick_us =
+		    time_us + (is_busy(engine) ? TICK_MS : IDLE_TICK_MS) * INT64_C(1000);
+	}
+	if (engine->changed && time_us >= engine->next_pass_us && wait_for_room(engine))
+		pass(engine);
+}
+
+static int64_t sleep_us(const struct engine *engine)
+{
+	int64_t next_us = engine->next_tick_us;
+	if (engine->changed)
+		next_us = min64(next_us, engine->next_pass_us);
+	return max64(next_us - now_us(), 0);
+}
+
+static void work(struct engine *engine)
+{
+	struct ask *ask = NULL;
+	int done = 0;
+	while (!inbox_is_closed(&engine->inbox) || ask) {
+		if (!ask)
+			ask = inbox_take(&engine->inbox, sleep_us(engine));
+		for (done = 0; ask && done < ASKS_AT_ONCE; done++) {
+			struct ask *next = ask->next;
+			if (!wait_for_room(engine))
+				return;
+			serve(engine, ask);
+			ask = next;
+		}
+		/* When someone asks, ticks have been slow for no longer. */
+		if (done > 0)
+			engine->next_tick_us =
+			    min64(engine->next_tick_us, now_us() + TICK_MS * INT64_C(1000));
+		tick(engine);
+	}
+}
+
+/* Beginning. */
+
+static void fail(struct engine *engine, const struct error *error)
+{
+	atomic_store(&engine->state, ENGINE_ENDED);
+	engine->options.failed(engine->options.context, error);
+}
+
+static bool wait_to_lead(struct engine *engine)
+{
+	struct error error = { 0 };
+	char told[ERROR_TEXT_MAX] = "";
+	for (;;) {
+		enum store_outcome outcome = store_lead(engine->store, &error);
+		if (outcome == STORE_DONE)
+			return true;
+		if (outcome == STORE_FAILED) {
+			fail(engine, &error);
+			return false;
+		}
+		if (strcmp(told, error.text) != 0)
+			note(engine, error.text);
+		memcpy(told, error.text, sizeof(told));
+		inbox_take(&engine->inbox, LEAD_MS * 1000);
+		if (inbox_is_closed(&engine->inbox))
+			return false;
+	}
+}
+
+static void load_record(void *context, enum record_kind kind, const void *record)
+{
+	catalogue_load(context, kind, record);
+}
+
+static bool load_kept(void *context, const struct kept *kept, struct error *error)
+{
+	struct engine *engine = context;
+	(void)error;
+	if (engine->options.kept)
+		engine->options.kept(engine->options.context, kept);
+	return true;
+}
+
+static bool load_archived(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                          struct error *error)
+{
+	(void)error;
+	catalogue_load_archived(context, tenant_id, state, count);
+	return true;
+}
+
+static bool load(struct engine *engine)
+{
+	struct error error = { 0 };
+	struct catalogue *catalogue = engine->desk.catalogue;
+	engine->sched = sched_new();
+	store_watch_load(engine->store, load_record, catalogue);
+	if (store_load(engine->store, engine->sched, &error) &&
+	    store_load_kept(engine->store, load_kept, engine, &error) &&
+	    archive_count_each(engine->store, load_archived, catalogue, &error))
+		return true;
+	fail(engine, &error);
+	return false;
+}
+
+static void start_writer(struct engine *engine)
+{
+	engine->writer = writer_start(&(struct writer_options){
+	    .store = engine->store,
+	    .journal = engine->journal,
+	    .retention = engine->options.retention,
+	    .durable = on_durable,
+	    .failed = on_failed,
+	    .changed = on_changed,
+	    .context = engine,
+	});
+}
+
+static bool begin(struct engine *engine)
+{
+	if (!wait_to_lead(engine) || !load(engine))
+		return false;
+	if (engine->options.redis)
+		engine->redis =
+		    redis_start(engine->options.redis, sched_meta(engine->sched)->term + 1);
+	start_writer(engine);
+	apply_own(engine, (struct command){ .kind = COMMAND_START });
+	apply_own(engine, (struct command){ .kind = COMMAND_RESET_REQUESTS });
+	configure(engine);
+	atomic_store(&engine->term, sched_meta(engine->sched)->term);
+	/* Nobody hears of a term before it is stored. */
+	while (atomic_load(&engine->durable) < atomic_load(&engine->added)) {
+		if (inbox_is_closed(&engine->inbox))
+			return false;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return true;
+}
+
+static void tell_leading(void *context)
+{
+	struct engine *engine = context;
+	if (engine->options.leading)
+		engine->options.leading(engine->options.context);
+}
+
+static void *run(void *context)
+{
+	struct engine *engine = context;
+	if (begin(engine)) {
+		atomic_store(&engine->state, ENGINE_LEADING);
+		delivery_call(engine->delivery, tell_leading, engine);
+		work(engine);
+	}
+	atomic_store(&engine->state, ENGINE_ENDED);
+	return NULL;
+}
+
+struct engine *engine_start(const struct engine_options *options)
+{
+	struct engine *engine = NEW(struct engine);
+	engine->options = *options;
+	if (options->pass_units == 0)
+		engine->options.pass_units = PASS_UNITS;
+	if (options->asks_max == 0)
+		engine->options.asks_max = ASKS_MAX;
+	engine->desk = (struct desk){
+		.ask = take_ask,
+		.health = tell_health,
+		.active_ms = tell_active_ms,
+		.catalogue = catalogue_new(),
+		.loop = options->loop,
+	};
+	inbox_init(&engine->inbox);
+	engine->delivery = delivery_new(&engine->desk);
+	engine->librarian = librarian_start(&options->store, engine->delivery);
+	engine->store = store_new(&options->store);
+	engine->journal = options->journal ? journal_new(options->journal) : NULL;
+	if (pthread_create(&engine->thread, NULL, run, engine) != 0)
+		panic("a thread for the core could not be started");
+	return engine;
+}
+
+struct desk *engine_desk(struct engine *engine)
+{
+	return &engine->desk;
+}
+
+void engine_reconfigure(struct engine *engine)
+{
+	atomic_store(&engine->reconfigure, true);
+	inbox_wake(&engine->inbox);
+}
+
+void engine_stop(struct engine *engine)
+{
+	inbox_close(&engine->inbox);
+	pthread_join(engine->thread, NULL);
+	librarian_stop(engine->librarian);
+	writer_stop(engine->writer);
+	if (engine->redis)
+		redis_stop(engine->redis);
+	if (engine->journal)
+		journal_free(engine->journal);
+	store_free(engine->store);
+	sched_free(engine->sched);
+	effects_free(&engine->effects);
+	catalogue_free(engine->desk.catalogue);
+	delivery_free(engine->delivery);
+	inbox_destroy(&engine->inbox);
+	free(engine);
+}

@@ -1,0 +1,51 @@
+/* engine.h - the threads behind the desk: the core's, the store's, and the librarian's */
+#ifndef SERVER_ENGINE_H
+#define SERVER_ENGINE_H
+
+#include "api/desk.h"
+#include "store/journal.h"
+#include "store/redis.h"
+#include "store/retention.h"
+#include "store/store.h"
+
+/* The core's thread waits until it leads, loads what is stored, and from then on applies
+ * what is asked, one after the other, and decides when something has changed. What it
+ * does becomes durable in the writer's thread, and is told in the loop's thread after
+ * that. Reads of what is stored have a thread of their own. */
+struct engine;
+
+struct engine_options {
+	struct loop *loop;
+	struct store_options store;
+	const struct journal_options *journal; /* NULL: none */
+	const struct redis_options *redis;     /* NULL: none */
+	struct retention retention;
+	/* Changes the stored settings to those that are wanted, at the start; may be NULL. */
+	void (*configure)(void *context, struct config_record *config);
+	int64_t pass_interval_ms; /* the least time between two passes; 0: none */
+	int64_t pass_units;       /* of work in one pass; 0: 2,000 */
+	size_t asks_max;          /* that wait for the core; more are refused. 0: 200,000 */
+
+	/* In the core's thread, when it leads and before anyone is served. */
+	void (*kept)(void *context, const struct kept *kept);
+	/* In the loop's thread, once: it leads, and all is loaded. */
+	void (*leading)(void *context);
+	/* In any thread, once: the engine cannot go on, and nothing more will be answered.
+	 * The process is to end; the next one starts from what is stored. */
+	void (*failed)(void *context, const struct error *error);
+	/* A sentence for the log, in any thread; may be NULL. */
+	void (*note)(void *context, const char *sentence);
+	void *context;
+};
+
+/* Never NULL. The options are copied, the texts in them are not: they must last. */
+struct engine *engine_start(const struct engine_options *options);
+struct desk *engine_desk(struct engine *engine);
+/* When nobody asks any more, and before the loop is freed: writes what is under way, ends
+ * the threads, gives up the leadership. Asks that were not answered never are. */
+void engine_stop(struct engine *engine);
+
+/* Changes settings while it runs: `configure` is called again. */
+void engine_reconfigure(struct engine *engine);
+
+#endif

@@ -1,0 +1,102 @@
+/* inbox.c - asks on their way to a thread that takes them all at once */
+#include "server/inbox.h"
+
+#include <time.h>
+
+void inbox_init(struct inbox *inbox)
+{
+	pthread_condattr_t monotonic;
+	*inbox = (struct inbox){ .is_closed = false };
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&inbox->mutex, NULL);
+	pthread_cond_init(&inbox->filled, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+void inbox_destroy(struct inbox *inbox)
+{
+	pthread_cond_destroy(&inbox->filled);
+	pthread_mutex_destroy(&inbox->mutex);
+}
+
+void inbox_put(struct inbox *inbox, struct ask *ask)
+{
+	struct ask *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
+	atomic_fetch_add_explicit(&inbox->count, 1, memory_order_relaxed);
+	do {
+		ask->next = before;
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &inbox->last, &before, ask, memory_order_release, memory_order_relaxed));
+	if (before)
+		return;
+	pthread_mutex_lock(&inbox->mutex);
+	pthread_cond_signal(&inbox->filled);
+	pthread_mutex_unlock(&inbox->mutex);
+}
+
+static struct timespec time_after_us(int64_t wait_us)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t ns = now.tv_nsec + wait_us % 1000000 * 1000;
+	return (struct timespec){ .tv_sec = now.tv_sec + wait_us / 1000000 + ns / 1000000000,
+		                  .tv_nsec = ns % 1000000000 };
+}
+
+static void wait_for_one(struct inbox *inbox, int64_t wait_us)
+{
+	struct timespec until = time_after_us(wait_us < 0 ? 0 : wait_us);
+	int waited = 0;
+	pthread_mutex_lock(&inbox->mutex);
+	while (!atomic_load(&inbox->last) && !inbox->is_closed && !inbox->is_woken && waited == 0) {
+		if (wait_us < 0)
+			waited = pthread_cond_wait(&inbox->filled, &inbox->mutex);
+		else
+			waited = pthread_cond_timedwait(&inbox->filled, &inbox->mutex, &until);
+	}
+	inbox->is_woken = false;
+	pthread_mutex_unlock(&inbox->mutex);
+}
+
+struct ask *inbox_take(struct inbox *inbox, int64_t wait_us)
+{
+	if (wait_us != 0 && !atomic_load(&inbox->last))
+		wait_for_one(inbox, wait_us);
+	struct ask *at = atomic_exchange_explicit(&inbox->last, NULL, memory_order_acquire);
+	struct ask *first = NULL;
+	size_t count = 0;
+	while (at) {
+		struct ask *before = at->next;
+		at->next = first;
+		first = at;
+		at = before;
+		count++;
+	}
+	atomic_fetch_sub_explicit(&inbox->count, count, memory_order_relaxed);
+	return first;
+}
+
+void inbox_wake(struct inbox *inbox)
+{
+	pthread_mutex_lock(&inbox->mutex);
+	inbox->is_woken = true;
+	pthread_cond_broadcast(&inbox->filled);
+	pthread_mutex_unlock(&inbox->mutex);
+}
+
+void inbox_close(struct inbox *inbox)
+{
+	pthread_mutex_lock(&inbox->mutex);
+	inbox->is_closed = true;
+	pthread_cond_broadcast(&inbox->filled);
+	pthread_mutex_unlock(&inbox->mutex);
+}
+
+bool inbox_is_closed(struct inbox *inbox)
+{
+	pthread_mutex_lock(&inbox->mutex);
+	bool is_closed = inbox->is_closed;
+	pthread_mutex_unlock(&inbox->mutex);
+	return is_closed;
+}

@@ -1,0 +1,34 @@
+/* inbox.h - asks on their way to a thread that takes them all at once */
+#ifndef SERVER_INBOX_H
+#define SERVER_INBOX_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api/ask.h"
+
+/* Any thread puts, one thread takes. Putting into one that is not empty costs one
+ * exchange; only the first wakes the taker. */
+struct inbox {
+	_Atomic(struct ask *) last; /* the newest; each leads to the one before */
+	atomic_size_t count;        /* that were put and not taken */
+	pthread_mutex_t mutex;
+	pthread_cond_t filled;
+	bool is_woken;  /* whoever waits is to look up, once */
+	bool is_closed; /* nobody waits any more */
+};
+
+void inbox_init(struct inbox *inbox);
+void inbox_destroy(struct inbox *inbox);
+
+void inbox_put(struct inbox *inbox, struct ask *ask);
+/* All that are there, oldest first, linked by `next`; waits up to `wait_us` for one
+ * (negative: for as long as it takes, or until it is closed). NULL: none came. */
+struct ask *inbox_take(struct inbox *inbox, int64_t wait_us);
+/* Wakes the taker once, though nothing was put. */
+void inbox_wake(struct inbox *inbox);
+/* Wakes the taker for good. */
+void inbox_close(struct inbox *inbox);
+bool inbox_is_closed(struct inbox *inbox);
+
+#endif

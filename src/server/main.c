@@ -1,0 +1,56 @@
+/* main.c - gpu-scheduler */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "server/commands.h"
+#include "server/serve.h"
+#include "server/settings.h"
+
+extern char **environ;
+
+static int describe(void)
+{
+	struct buffer text = { 0 };
+	settings_describe(&text);
+	fputs(text.data, stdout);
+	buffer_free(&text);
+	return 0;
+}
+
+static int run(const struct options *options, struct config *config)
+{
+	if (options->action == ACTION_SERVE)
+		return serve(options, config, environ);
+	int status = 0;
+	if (options->action == ACTION_CHECK_CONFIG)
+		printf("The settings can be used.\n");
+	else
+		status = command_run(options, config);
+	config_free(config);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct error error;
+	/* Databases, journals and backups are for their owner alone. */
+	umask(077);
+	if (!options_read(&options, argc, argv, &error)) {
+		fprintf(stderr, "gpu-scheduler: %s. 'gpu-scheduler --help' says what there is.\n",
+		        error.text);
+		return 2;
+	}
+	if (options.action == ACTION_HELP)
+		return fputs(options_help, stdout) < 0;
+	if (options.action == ACTION_VERSION)
+		return printf("gpu-scheduler %s\n", GPU_SCHEDULER_VERSION) < 0;
+	if (options.action == ACTION_DESCRIBE_CONFIG)
+		return describe();
+	struct config *config = options_config(&options, environ, &error);
+	if (!config) {
+		fprintf(stderr, "gpu-scheduler: %s\n", error.text);
+		return 2;
+	}
+	return run(&options, config);
+}

@@ -1,0 +1,321 @@
+/* settings.c - the table of all settings: what they are called, what they may be, what they mean */
+#include "server/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const policies[] = { "fragment", "pack", "spread", NULL };
+static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
+static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
+	                                "verify-ca", "verify-full", NULL };
+static const char *const runtimes[] = { "none", "docker", "podman", "containerd", NULL };
+static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
+
+#define AT(section, key) #section, #key
+#define IN(section, key) offsetof(struct config, section.key) /* NOLINT: a member has none */
+#define FLAG(section, key, fallback, reloads, meaning)                                             \
+	{                                                                                          \
+		AT(section, key), SETTING_FLAG, IN(section, key), 0, 0, NULL,                      \
+		fallback,         reloads,      meaning                                            \
+	},
+#define INTEGER(section, key, least, most, fallback, reloads, meaning)                             \
+	{ AT(section, key), SETTING_INTEGER, IN(section, key), least, most, NULL,                  \
+	  fallback,         reloads,         meaning },
+#define DECIMAL(section, key, least, most, fallback, reloads, meaning)                             \
+	{ AT(section, key), SETTING_DECIMAL, IN(section, key), (least)*1000, (most)*1000, NULL,    \
+	  fallback,         reloads,         meaning },
+#define WORD(section, key, words, fallback, reloads, meaning)                                      \
+	{                                                                                          \
+		AT(section, key), SETTING_WORD, IN(section, key), 0, 0, words,                     \
+		fallback,         reloads,      meaning                                            \
+	},
+#define TEXT_OF(section, key, fallback, reloads, meaning)                                          \
+	{                                                                                          \
+		AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, NULL,                      \
+		fallback,         reloads,      meaning                                            \
+	},
+#define CHOICE(section, key, words, meaning)                                                       \
+	{ AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, words, "", false, meaning },
+#define SECRET(section, key, reloads, meaning)                                                     \
+	{ AT(section, key), SETTING_SECRET, IN(section, key), 0, 0, NULL, "", reloads, meaning },
+#define LIST(section, key, reloads, meaning)                                                       \
+	{ AT(section, key), SETTING_LIST, IN(section, key), 0, 0, NULL, "", reloads, meaning },
+
+#define DAY_MS INT64_C(86400000)
+#define PORT_MAX 65535
+#define LARGE INT64_C(1000000000000)
+
+/* clang-format off */
+const struct setting settings[] = {
+	INTEGER(scheduler, scheduling_interval_ms, 0, 60000, "0", false,
+	        "The least time between two rounds of decisions. 0 decides as soon as something changes; more gathers changes")
+	INTEGER(scheduler, max_queue_size, 1, LARGE, "2000000", true, "Waiting jobs in all; more are refused with 503")
+	INTEGER(scheduler, max_queue_size_per_tenant, 0, LARGE, "0", true, "Waiting jobs of one tenant; 0 is no limit")
+	FLAG(scheduler, enable_preemption, "true", true, "Whether running jobs may be stopped for others")
+	FLAG(scheduler, enable_gang_scheduling, "true", true, "Whether jobs of several tasks are taken")
+	FLAG(scheduler, enable_thermal_aware, "true", true, "Whether hot GPUs are left alone until they have cooled down")
+	DECIMAL(scheduler, thermal_threshold, 1, 200, "75.0", true, "From so many degrees Celsius on a GPU is hot. Parts of a degree are rounded up")
+	DECIMAL(scheduler, thermal_resume, 0, 200, "0", true, "At so many degrees it is cool again; 0 is 5 below the threshold")
+	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Of jobs that name none")
+	WORD(scheduler, policy, policies, "fragment", true, "Where jobs are placed: so that what is left suits what usually comes, as full as possible, or as empty")
+	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room in one place")
+	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one that they do not delay")
+	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not ask for that check")
+	INTEGER(scheduler, ageing_per_minute, 0, 1000000, "10", true, "Points of priority that a minute of waiting adds")
+	INTEGER(scheduler, ageing_cap, 0, 1000000, "5000", true, "Points that waiting adds at the most")
+	INTEGER(scheduler, usage_half_life_hours, 1, 1000000, "168", true, "After so long, past use counts half")
+	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a share of what nobody is owed")
+	INTEGER(scheduler, min_runtime_ms, 0, 30 * DAY_MS, "0", true, "No task is stopped for another before it ran that long")
+	INTEGER(scheduler, release_timeout_ms, 1000, DAY_MS, "60000", true, "Memory that is not back after so long is late")
+	INTEGER(scheduler, gang_grace_ms, 0, DAY_MS, "60000", true, "A gang with too few tasks left is stopped after that")
+	INTEGER(scheduler, refuse_backoff_ms, 0, DAY_MS, "5000", true, "Wait after a node refused a task, doubled each time")
+	INTEGER(scheduler, grace_ms, 0, DAY_MS, "30000", true, "Between notice and kill when a task is stopped")
+	INTEGER(scheduler, keep_finished_ms, 0, 30 * DAY_MS, "3600000", true, "A finished job stays in memory that long; after that it is read from the store")
+	INTEGER(scheduler, promise_jobs, 0, 1000, "4", true, "How many of the first waiting jobs get an expected start that others may not delay")
+	DECIMAL(scheduler, promise_gpus, 0, 1000000, "2", true, "Jobs that ask for fewer GPUs get none")
+	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of others' memory that a GPU given whole may have on it")
+	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for jobs to stop in vain, for each that was looked at")
+	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes that are compared for one task before the best is taken")
+	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model that is not renewed for so long is over")
+
+	TEXT_OF(database, host, "", false, "PostgreSQL's, a name, an address or the directory of its socket. Without it the store is one SQLite file")
+	INTEGER(database, port, 0, PORT_MAX, "0", false, "0 is PostgreSQL's own, 5432")
+	TEXT_OF(database, user, "", false, "")
+	SECRET(database, password, false, "Better in a file, or in the environment")
+	TEXT_OF(database, database, "", false, "The name of the database")
+	CHOICE(database, sslmode, sslmodes, "Whether the connection is encrypted, as libpq takes it")
+	TEXT_OF(database, path, "", false, "SQLite's file; `scheduler.db` in the data directory where it is empty")
+	TEXT_OF(database, name, "", false, "Of this scheduler, which no other on the same database may have; the name of the machine where it is empty")
+	INTEGER(database, lease_ms, 500, 600000, "2000", false, "A leader that is silent for so long is replaced by one that waits")
+	INTEGER(database, timeout_ms, 100, 600000, "5000", false, "An answer of the database that takes longer is none")
+
+	TEXT_OF(redis, host, "", false, "A name, an address, or a socket's path. Without it nothing is sent to Redis")
+	INTEGER(redis, port, 1, PORT_MAX, "6379", false, "")
+	SECRET(redis, password, false, "")
+	INTEGER(redis, db, 0, 1000000, "0", false, "The number of its database")
+	TEXT_OF(redis, prefix, "gpu-scheduler", false, "Before every name there")
+	INTEGER(redis, events_max, 100, LARGE, "100000", false, "Events that are kept in the stream, about")
+	INTEGER(redis, cache_s, 1, DAY_MS, "300", false, "Seconds that a cached row lives")
+
+	TEXT_OF(api, listen, "127.0.0.1", false, "The address to listen on. Any but a loopback address needs sign-in (`auth.enable`)")
+	INTEGER(api, http_port, 0, PORT_MAX, "8080", false, "REST, WebSocket and dashboard; 0 is any that is free")
+	INTEGER(api, grpc_port, 0, PORT_MAX, "9090", false, "gRPC; 0 is any that is free")
+	FLAG(api, enable_tls, "false", false, "")
+	TEXT_OF(api, tls_cert_path, "", false, "PEM, the whole chain. Read again when it changes")
+	TEXT_OF(api, tls_key_path, "", false, "PEM")
+	TEXT_OF(api, tls_client_ca_path, "", false, "Clients must show a certificate that it signed")
+	LIST(api, cors_origins, true, "Origins of web pages that may use the service, beside its own; `*` is all")
+	LIST(api, allowed_hosts, true, "Names that the service may be called by, beside loopback names; empty is any where sign-in is required")
+	INTEGER(api, rate_limit_rps, 0, 1000000000, "0", true, "Requests a second of one client; 0 is no limit")
+	INTEGER(api, rate_limit_burst, 0, 1000000000, "0", true, "Requests at once before that counts; 0 is twice the rate")
+	INTEGER(api, stop_grace_ms, 0, 600000, "10000", true, "How long requests in flight may take when the service stops")
+	INTEGER(api, page_size, 1, 100000, "50", true, "Entries of a listing that asks for no number")
+	INTEGER(api, page_size_max, 1, 100000, "1000", true, "Entries of a listing at the most")
+
+	FLAG(auth, enable, "false", false, "Whether clients must sign in. Without it everyone is an administrator, so only a loopback address is allowed")
+	SECRET(auth, jwt_secret, true, "Accepts JSON web tokens signed with it (HS256) that name no key")
+	LIST(auth, jwt_keys, true, "Keys of JSON web tokens, each `ID:ALGORITHM:FILE`: the `kid`, HS256, RS256 or ES256, and a file with the secret or the public key in PEM")
+	TEXT_OF(auth, jwt_audience, "", true, "The `aud` that a token must have; empty is any")
+	TEXT_OF(auth, jwt_issuer, "", true, "The `iss` that a token must have; empty is any")
+
+	FLAG(metrics, enable, "true", false, "Whether there is a port for metrics alone")
+	INTEGER(metrics, port, 0, PORT_MAX, "9091", false, "0 is any that is free")
+	TEXT_OF(metrics, path, "/metrics", false, "")
+
+	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", false, "Has no effect, and is taken for setups that have it: agents have an option for it, `--beat-ms`")
+	INTEGER(agent, metrics_interval_ms, 100, 600000, "5000", false, "The same")
+	WORD(agent, container_runtime, runtimes, "none", false, "The same: `--container-runtime`")
+	INTEGER(agent, silent_ms, 1000, DAY_MS, "10000", false, "A node not heard of for so long is unknown")
+	INTEGER(agent, lease_ms, 1000, DAY_MS, "30000", false, "How long a node may go on with tasks that are to stop without a scheduler")
+	INTEGER(agent, margin_ms, 0, DAY_MS, "10000", false, "For clocks that run unevenly and kills that take their time")
+	INTEGER(agent, standing_ms, 1000, DAY_MS, "10000", false, "A scheduler renews leases only for so long after it last knew that it is the active one")
+	INTEGER(agent, resend_ms, 100, DAY_MS, "3000", false, "An order not acknowledged for so long is sent again")
+	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "MiB by which others' memory may change without that being told")
+
+	TEXT_OF(kubernetes, kubeconfig_path, "", false, "Has no effect, and is taken for setups that have it")
+	TEXT_OF(kubernetes, namespace, "", false, "The same")
+
+	TEXT_OF(store, data_dir, "data", false, "Where SQLite's file and the journal are")
+	FLAG(store, journal, "true", false, "Whether commands are kept for diagnosis")
+	INTEGER(store, journal_file_mb, 1, 100000, "64", false, "MiB of one of its files")
+	INTEGER(store, journal_files, 1, 100000, "8", false, "How many are kept")
+	INTEGER(store, decisions_days, 0, 100000, "30", false, "Days that decisions are kept; 0 is for ever")
+	INTEGER(store, events_days, 0, 100000, "30", false, "Days that events are kept; 0 is for ever")
+	INTEGER(store, jobs_days, 0, 100000, "0", false, "Days that finished jobs are kept; 0 is for ever")
+	SECRET(store, secret_keys, true, "What `secret_environment` is sealed with: `NAME:KEY` pairs, the key 32 bytes in base64; the first one seals, all open")
+
+	TEXT_OF(notifications, webhook, "", true, "The operators' address that notices are posted to; empty is none")
+	SECRET(notifications, webhook_secret, true, "What posts are signed with (HMAC-SHA256)")
+	TEXT_OF(notifications, email, "", true, "The operators' mail address: lost nodes, hot or failing GPUs, a growing queue, tenants over budget")
+	TEXT_OF(notifications, smtp_host, "", true, "The mail server; empty is no mail")
+	INTEGER(notifications, smtp_port, 0, PORT_MAX, "0", true, "0 is 587 with starttls, 465 with tls, else 25")
+	WORD(notifications, smtp_security, smtp_securities, "starttls", true, "Whether the connection is encrypted: from a point on, from the start, or not")
+	TEXT_OF(notifications, smtp_user, "", true, "")
+	SECRET(notifications, smtp_password, true, "")
+	TEXT_OF(notifications, smtp_from, "", true, "The sender of mail")
+	TEXT_OF(notifications, ca_path, "", true, "Certificates to trust, in PEM; empty is the system's")
+	INTEGER(notifications, queue_threshold, 0, LARGE, "0", true, "Waiting jobs from which operators are told; 0 is never")
+	INTEGER(notifications, tries, 1, 1000, "12", true, "How often a delivery is tried, with growing pauses")
+	FLAG(notifications, allow_private_addresses, "false", true, "Whether webhooks of tenants may go to addresses of a private network")
+	TEXT_OF(notifications, service_url, "", true, "How people reach the service, for links in notices")
+
+	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
+	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")
+	INTEGER(limits, connections_per_address, 1, 1000000, "16384", false, "Of one address")
+	INTEGER(limits, requests, 1, 10000000, "65536", false, "In flight at once")
+	INTEGER(limits, head_ms, 100, 3600000, "10000", false, "For a client to send its headers")
+	INTEGER(limits, body_ms, 100, 3600000, "300000", false, "For a client to send its body")
+	INTEGER(limits, idle_ms, 100, 3600000, "75000", false, "That a connection may be without a request")
+	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent")
+
+	INTEGER(logging, verbosity, 0, 4, "2", true, "0 errors, 1 warnings, 2 starts and changes, 3 each request, 4 each step of each decision")
+};
+/* clang-format on */
+const size_t setting_count = sizeof(settings) / sizeof(settings[0]);
+
+static bool is_named(const char *name, const char *text, size_t length)
+{
+	return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+const struct setting *setting_find(const char *section, const char *key, size_t length)
+{
+	for (size_t i = 0; i < setting_count; i++)
+		if (strcmp(settings[i].section, section) == 0 &&
+		    is_named(settings[i].key, key, length))
+			return &settings[i];
+	return NULL;
+}
+
+const struct setting *setting_find_given(const char *section, const char *key, bool *in_file)
+{
+	static const char suffix[] = "_file";
+	size_t length = strlen(key), tail = sizeof(suffix) - 1;
+	const struct setting *setting = setting_find(section, key, length);
+	*in_file = false;
+	if (setting || length <= tail || strcmp(key + length - tail, suffix) != 0)
+		return setting;
+	setting = setting_find(section, key, length - tail);
+	*in_file = true;
+	return setting && setting->kind == SETTING_SECRET ? setting : NULL;
+}
+
+bool setting_has_section(const char *section, size_t length)
+{
+	for (size_t i = 0; i < setting_count; i++)
+		if (is_named(settings[i].section, section, length))
+			return true;
+	return false;
+}
+
+/* How many letters have to be added, removed or changed; names are short. */
+static size_t distance(const char *a, const char *b)
+{
+	enum { NAME_MAX_BYTES = 64 };
+	size_t row[NAME_MAX_BYTES + 1], size = strlen(b);
+	if (strlen(a) > NAME_MAX_BYTES || size > NAME_MAX_BYTES)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= size; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t corner = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= size; j++) {
+			size_t change = corner + (a[i - 1] != b[j - 1]);
+			corner = row[j];
+			size_t least = row[j - 1] < row[j] ? row[j - 1] : row[j];
+			row[j] = least + 1 < change ? least + 1 : change;
+		}
+	}
+	return row[size];
+}
+
+/* No farther than a third of the name. */
+static const char *nearest(const char *section, const char *name)
+{
+	const char *best = NULL;
+	size_t least = strlen(name) / 3 + 2;
+	for (size_t i = 0; i < setting_count; i++) {
+		if (section && strcmp(settings[i].section, section) != 0)
+			continue;
+		const char *candidate = section ? settings[i].key : settings[i].section;
+		size_t away = distance(name, candidate);
+		if (away < least) {
+			least = away;
+			best = candidate;
+		}
+	}
+	return best;
+}
+
+const char *setting_nearest_section(const char *name)
+{
+	return nearest(NULL, name);
+}
+
+const char *setting_nearest_key(const char *section, const char *name)
+{
+	return nearest(section, name);
+}
+
+static const char *type_name(const struct setting *setting)
+{
+	switch (setting->kind) {
+	case SETTING_FLAG:
+		return "true or false";
+	case SETTING_INTEGER:
+		return "whole number";
+	case SETTING_DECIMAL:
+		return "number";
+	case SETTING_LIST:
+		return "list of texts";
+	case SETTING_SECRET:
+		return "secret text";
+	default:
+		return "text";
+	}
+}
+
+static void put_thousandths(struct buffer *text, int64_t value)
+{
+	buffer_print(text, "%lld", (long long)(value / 1000));
+	if (value % 1000)
+		buffer_print(text, ".%03lld", (long long)(value % 1000));
+}
+
+static void describe_range(struct buffer *text, const struct setting *setting)
+{
+	if (setting->words) {
+		for (int i = 0; setting->words[i]; i++)
+			buffer_print(text, "%s`%s`", i == 0 ? "" : ", ", setting->words[i]);
+		return;
+	}
+	buffer_text(text, type_name(setting));
+	if (setting->kind != SETTING_INTEGER && setting->kind != SETTING_DECIMAL)
+		return;
+	bool decimal = setting->kind == SETTING_DECIMAL;
+	buffer_text(text, " from ");
+	put_thousandths(text, setting->least * (decimal ? 1 : 1000));
+	if (setting->most < LARGE) {
+		buffer_text(text, " to ");
+		put_thousandths(text, setting->most * (decimal ? 1 : 1000));
+	}
+}
+
+void settings_describe(struct buffer *text)
+{
+	for (size_t i = 0; i < setting_count; i++) {
+		const struct setting *setting = &settings[i];
+		if (i == 0 || strcmp(setting->section, settings[i - 1].section) != 0)
+			buffer_print(text,
+			             "%s### %s\n\n| key | value | default | SIGHUP | meaning |\n"
+			             "|---|---|---|---|---|\n",
+			             i == 0 ? "" : "\n", setting->section);
+		buffer_print(text, "| `%s` | ", setting->key);
+		describe_range(text, setting);
+		buffer_print(text, " | %s%s%s | %s | %s |\n", *setting->fallback ? "`" : "",
+		             setting->fallback, *setting->fallback ? "`" : "",
+		             setting->reloads ? "yes" : "", setting->meaning);
+	}
+}

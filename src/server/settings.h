@@ -1,0 +1,57 @@
+/* settings.h - the table of all settings: what they are called, what they may be, what they mean */
+#ifndef SERVER_SETTINGS_H
+#define SERVER_SETTINGS_H
+
+#include "server/config.h"
+
+enum setting_kind {
+	SETTING_FLAG,    /* bool */
+	SETTING_INTEGER, /* int64_t from `least` to `most` */
+	SETTING_DECIMAL, /* int64_t, thousandths, likewise */
+	SETTING_WORD,    /* int64_t, the place of one of `words` */
+	SETTING_TEXT,    /* const char * */
+	SETTING_SECRET,  /* const char *; or KEY_file names a file that it is in */
+	SETTING_LIST,    /* struct texts */
+};
+
+/* `fallback` is what it is where nothing is said, as it would be written. */
+struct setting {
+	const char *section, *key;
+	enum setting_kind kind;
+	size_t offset; /* in struct config */
+	int64_t least, most;
+	const char *const *words; /* NULL behind the last */
+	const char *fallback;
+	bool reloads; /* takes effect on SIGHUP */
+	const char *meaning;
+};
+
+extern const struct setting settings[];
+extern const size_t setting_count;
+
+/* The setting, or NULL. `length` bytes of the key are looked at. */
+const struct setting *setting_find(const char *section, const char *key, size_t length);
+/* The same for a key as people give it: KEY_file of a secret too, which `*in_file` says. */
+const struct setting *setting_find_given(const char *section, const char *key, bool *in_file);
+bool setting_has_section(const char *section, size_t length);
+/* What is meant, perhaps: the nearest name of a section, or of a key in one; NULL:
+ * nothing is near. */
+const char *setting_nearest_section(const char *name);
+const char *setting_nearest_key(const char *section, const char *name);
+
+/* Puts a value, given as text, into the config. False with a reason that says
+ * what it may be, without the value where that is a secret. */
+bool setting_take(const struct setting *setting, struct config *config, const char *text,
+                  struct error *error);
+/* The same for a list; the texts are copied. */
+void setting_take_list(const struct setting *setting, struct config *config,
+                       const char *const *texts, size_t count);
+/* Takes a secret from the file at `path`, without the newline at its end. */
+bool setting_take_file(const struct setting *setting, struct config *config, const char *path,
+                       struct error *error);
+bool setting_equal(const struct setting *setting, const struct config *a, const struct config *b);
+
+/* The table for docs/configuration.md, in Markdown. */
+void settings_describe(struct buffer *text);
+
+#endif

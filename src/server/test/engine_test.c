@@ -1,0 +1,239 @@
+/* engine_test.c - what is asked is answered when it is durable, and found again after a restart */
+#include "server/engine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* After those. */
+#include <cmocka.h>
+
+#include "store/archive.h"
+
+enum { ASKS = 1000 };
+
+/* An engine with a loop, on a database in a directory of its own. What is to be done when
+ * it leads is `lead`; the loop stops when nothing is waited for any more. */
+struct bench {
+	char directory[64], database[96];
+	struct loop *loop;
+	struct engine *engine;
+	struct desk *desk;
+	void (*lead)(struct bench *bench);
+	struct ask *asks;
+	size_t ask_count, answered;
+	int64_t events, last_id;
+	char kept[64];
+};
+
+static void finish(struct bench *bench)
+{
+	loop_stop(bench->loop, 0);
+}
+
+static void on_done(struct ask *ask)
+{
+	struct bench *bench = ask->context;
+	if (ask->reply_id > bench->last_id)
+		bench->last_id = ask->reply_id;
+	if (++bench->answered == bench->ask_count)
+		finish(bench);
+}
+
+static void on_leading(void *context)
+{
+	struct bench *bench = context;
+	bench->lead(bench);
+}
+
+static void on_failed(void *context, const struct error *error)
+{
+	(void)context;
+	panic("%s", error->text);
+}
+
+static void on_kept(void *context, const struct kept *kept)
+{
+	struct bench *bench = context;
+	snprintf(bench->kept, sizeof(bench->kept), "%s/%s=%s", kept->kind, kept->key, kept->value);
+}
+
+static void on_event(void *context, const struct event *event)
+{
+	struct bench *bench = context;
+	(void)event;
+	bench->events++;
+}
+
+static void run(struct bench *bench, void (*lead)(struct bench *bench))
+{
+	struct limits limits = limits_default();
+	bench->lead = lead;
+	bench->answered = 0;
+	bench->loop = loop_new(&limits);
+	bench->engine = engine_start(&(struct engine_options){
+	    .loop = bench->loop,
+	    .store = { .database = bench->database, .name = "test" },
+	    .kept = on_kept,
+	    .leading = on_leading,
+	    .failed = on_failed,
+	    .context = bench,
+	});
+	bench->desk = engine_desk(bench->engine);
+	bench->desk->listener.event = on_event;
+	bench->desk->listener.context = bench;
+	loop_run(bench->loop);
+	engine_stop(bench->engine);
+	loop_free(bench->loop);
+}
+
+static int set_up(void **state)
+{
+	struct bench *bench = NEW(struct bench);
+	snprintf(bench->directory, sizeof(bench->directory), "/tmp/engine-test-XXXXXX");
+	assert_non_null(mkdtemp(bench->directory));
+	snprintf(bench->database, sizeof(bench->database), "%s/store.db", bench->directory);
+	bench->asks = memory_zero(ASKS + 1, sizeof(*bench->asks));
+	*state = bench;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct bench *bench = *state;
+	char command[96];
+	for (size_t i = 0; i <= ASKS; i++)
+		ask_free(&bench->asks[i]);
+	free(bench->asks);
+	snprintf(command, sizeof(command), "rm -rf '%s'", bench->directory);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a name of our own */
+	free(bench);
+	return 0;
+}
+
+static struct ask *next_ask(struct bench *bench)
+{
+	struct ask *ask = &bench->asks[bench->ask_count++];
+	ask_reset(ask);
+	ask->done = on_done;
+	ask->context = bench;
+	return ask;
+}
+
+static void ask_tenant(struct bench *bench)
+{
+	static const struct kept keep = { "note", "a", "b" };
+	struct ask *ask = next_ask(bench);
+	ask->has_command = true;
+	ask->keeps = &keep;
+	ask->keep_count = 1;
+	ask->command = (struct command){ .kind = COMMAND_PUT_TENANT,
+		                         .tenant = { .name = "lab",
+		                                     .limit_gpu = UNLIMITED,
+		                                     .limit_cpu = UNLIMITED,
+		                                     .limit_host = UNLIMITED,
+		                                     .limit_gpu_memory = UNLIMITED,
+		                                     .limit_jobs = UNLIMITED,
+		                                     .quota_gpu = QUOTA_UNSET,
+		                                     .quota_cpu = QUOTA_UNSET,
+		                                     .quota_host = QUOTA_UNSET,
+		                                     .weight = 1000,
+		                                     .max_preemptions = UNLIMITED,
+		                                     .queue_max = UNLIMITED,
+		                                     .budget_per_month = UNLIMITED } };
+	desk_ask(bench->desk, ask);
+}
+
+static void ask_job(struct bench *bench, int64_t tenant_id)
+{
+	struct ask *ask = next_ask(bench);
+	ask->has_command = true;
+	ask->command = (struct command){ .kind = COMMAND_SUBMIT,
+		                         .submit = { .job = { .tenant_id = tenant_id,
+		                                              .name = "train",
+		                                              .payload = "{}",
+		                                              .gpu_models = "",
+		                                              .node_labels = "",
+		                                              .idempotency_key = "" } } };
+	desk_ask(bench->desk, ask);
+}
+
+static bool look_why(struct ask *ask, struct sched *sched, struct error *error)
+{
+	return sched_why(sched, 1, 0, &ask->text, error);
+}
+
+static bool read_meta(struct ask *ask, struct store *store, struct error *error)
+{
+	struct archive_filter filter = { .state = -1 };
+	int64_t counts[JOB_CANCELLED + 1];
+	(void)ask;
+	return archive_count(store, &filter, counts, error);
+}
+
+static void ask_tenant_alone(struct bench *bench)
+{
+	bench->ask_count = 0;
+	ask_tenant(bench);
+}
+
+static void ask_many(struct bench *bench)
+{
+	bench->ask_count = 0;
+	for (int i = 0; i < ASKS - 3; i++)
+		ask_job(bench, i % 100 == 99 ? 77 : 1);
+	struct ask *ask = next_ask(bench);
+	ask->look = look_why;
+	desk_ask(bench->desk, ask);
+	ask = next_ask(bench);
+	ask->read = read_meta;
+	desk_ask(bench->desk, ask);
+}
+
+/* Counts what another engine left. */
+static void count_jobs(struct bench *bench)
+{
+	struct catalogue_filter all = { .state = -1 };
+	int64_t archived;
+	catalogue_lock(bench->desk->catalogue);
+	bench->events = catalogue_count(bench->desk->catalogue, &all, &archived);
+	catalogue_unlock(bench->desk->catalogue);
+	finish(bench);
+}
+
+static void what_was_answered_is_there_after_a_restart(void **state)
+{
+	struct bench *bench = *state;
+	run(bench, ask_tenant_alone);
+	assert_true(bench->asks[0].ok);
+	assert_int_equal(bench->asks[0].reply_id, 1);
+
+	run(bench, ask_many);
+	assert_string_equal(bench->kept, "note/a=b");
+	int64_t refused = 0;
+	for (size_t i = 0; i < ASKS - 3; i++)
+		refused += !bench->asks[i].ok;
+	assert_int_equal(refused, (ASKS - 3) / 100);
+	assert_int_equal(bench->asks[99].error.code, ERROR_NOT_FOUND);
+	assert_true(bench->asks[ASKS - 3].ok);
+	assert_non_null(strstr(bench->asks[ASKS - 3].text.data, "job"));
+	assert_true(bench->asks[ASKS - 2].ok);
+	assert_int_equal(bench->last_id, ASKS - 3 - refused);
+	assert_true(bench->events >= bench->last_id);
+
+	run(bench, count_jobs);
+	assert_int_equal(bench->events, bench->last_id);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_was_answered_is_there_after_a_restart, set_up,
+		                                tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* connection.h - one client's connection: bytes in, bytes out, and how long that may take */
+#ifndef WIRE_CONNECTION_H
+#define WIRE_CONNECTION_H
+
+#include <uv.h>
+
+#include "wire/exchange_state.h"
+#include "wire/loop_state.h"
+
+struct connection;
+struct tls_session;
+
+/* What is spoken over a connection. None of these frees the connection: it is closed
+ * when it is next flushed. */
+struct connection_protocol {
+	/* Bytes have arrived; all are taken. */
+	void (*receive)(struct connection *connection, struct text bytes);
+	/* The client will send no more. */
+	void (*hangup)(struct connection *connection);
+	/* Puts what is to be sent into the output; may be NULL. */
+	void (*produce)(struct connection *connection);
+	/* The output has room again. */
+	void (*drained)(struct connection *connection);
+	/* Whether more bytes are wanted now. */
+	bool (*wants_input)(const struct connection *connection);
+	/* When something that is waited for is too late; INT64_MAX: never. */
+	int64_t (*deadline_ms)(const struct connection *connection);
+	void (*expire)(struct connection *connection);
+	/* The loop is stopping. */
+	void (*stop)(struct connection *connection);
+	/* The connection is no more: loses the exchanges, frees what is its own. */
+	void (*lost)(struct connection *connection);
+
+	/* Answers to exchanges; NULL where there are none. The exchange is not gone. */
+	/* Status and headers; with the body and the end of it unless `more` follows. */
+	void (*begin)(struct exchange_state *state, const struct response *response, bool more);
+	/* A part: copied from `part`, or a reference to `shared` taken over. */
+	void (*write)(struct exchange_state *state, struct text part, struct shared *shared);
+	void (*end)(struct exchange_state *state);
+	void (*abort)(struct exchange_state *state);
+	/* Bytes that are waiting to be sent on its behalf. */
+	size_t (*waiting)(const struct exchange_state *state);
+	/* The handler takes parts of the body again. */
+	void (*resume_body)(struct exchange_state *state);
+};
+
+/* `output` is what the protocol has written; with TLS it becomes `sealed`, and that is
+ * sent. At most one write waits for the socket at a time (`is_writing`). */
+struct connection {
+	uv_tcp_t tcp;
+	uv_write_t write;
+	uv_shutdown_t shutdown;
+	struct loop *loop;
+	const struct handler *handler;
+	const struct connection_protocol *protocol;
+	void *speech; /* the protocol's own */
+	struct tls_session *tls;
+
+	struct connection *next, *previous; /* of the loop */
+	struct connection *next_dirty, *next_gathering;
+
+	struct output output, sealed;
+	size_t write_size; /* of the write that waits */
+	struct timer timer;
+	int64_t opened_ms, received_ms, progress_ms; /* progress: of sending */
+	size_t discarded;                            /* bytes that nobody wanted any more */
+	char greeting[24]; /* the first bytes, until it is clear what they are */
+	size_t greeting_size;
+
+	char peer_address[48];
+	uint16_t peer_port;
+	struct address *address; /* that it counts for; NULL: none */
+
+	bool is_dirty, is_gathering;
+	bool is_reading, is_writing;
+	bool is_hung_up;   /* the client sends no more */
+	bool is_finishing; /* close when all is sent */
+	bool is_closing;   /* close now */
+	bool is_over;      /* handed to uv_close */
+	bool is_lingering;
+	bool is_blocked; /* the output was full */
+};
+
+/* Serves a connected socket, which becomes the loop's. `tls` may be NULL. */
+struct tls;
+void connection_open(struct loop *loop, int socket, const struct handler *handler, struct tls *tls);
+/* Accepts from a listening handle; see connection_open. */
+void connection_accept(struct loop *loop, uv_stream_t *server, const struct handler *handler,
+                       struct tls *tls);
+
+/* To be called when something has changed: the connection is looked at, and what is in its
+ * output sent, at the end of the round. */
+void connection_touch(struct connection *connection);
+/* Sends what is in the output now, as far as the socket takes it. */
+void connection_push(struct connection *connection);
+/* The same as connection_touch, but with others within the loop's gather_ms. */
+void connection_gather(struct connection *connection);
+void connections_gathered(struct loop *loop);
+/* Ends it: at once; when all is sent. */
+void connection_close(struct connection *connection);
+void connection_finish(struct connection *connection);
+void connection_stop(struct connection *connection);
+/* For the loop only. */
+void connection_flush(struct connection *connection);
+
+/* Bytes that have been decrypted, or came in the clear. */
+void connection_take(struct connection *connection, struct text bytes);
+/* Whether so much waits to be sent that nothing should be added. */
+bool connection_is_full(const struct connection *connection);
+size_t connection_waiting(const struct connection *connection);
+/* Speaks another protocol from now on; the one before has let go of the connection. */
+void connection_speak(struct connection *connection, const struct connection_protocol *protocol,
+                      void *speech);
+
+#endif

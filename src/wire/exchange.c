@@ -1,0 +1,490 @@
+/* exchange.c - a request and its response, the same for every protocol */
+#include "wire/exchange.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "wire/connection.h"
+#include "wire/grpc.h"
+#include "wire/json_writer.h"
+
+enum {
+	SPARE_EXCHANGES_MAX = 4096,
+	KEPT_BODY_BYTES = 16 << 10,
+	RESPONSE_HEADERS_MAX = 64,
+};
+
+static const struct {
+	const char *name;
+	enum method method;
+} methods[] = {
+	{ "GET", METHOD_GET },         { "HEAD", METHOD_HEAD },   { "POST", METHOD_POST },
+	{ "PUT", METHOD_PUT },         { "PATCH", METHOD_PATCH }, { "DELETE", METHOD_DELETE },
+	{ "OPTIONS", METHOD_OPTIONS },
+};
+
+const char *method_text(enum method method)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (methods[i].method == method)
+			return methods[i].name;
+	return "other";
+}
+
+static enum method method_of(struct text name)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (text_is(name, methods[i].name))
+			return methods[i].method;
+	return METHOD_OTHER;
+}
+
+static void deadline_passed(struct timer *timer)
+{
+	struct exchange_state *state =
+	    (struct exchange_state *)(void *)((char *)timer -
+	                                      offsetof(struct exchange_state, timer));
+	grpc_expire(state);
+}
+
+struct exchange_state *exchange_take(struct connection *connection)
+{
+	struct loop *loop = connection->loop;
+	struct exchange_state *state = loop->spare_exchanges;
+	if (state) {
+		loop->spare_exchanges = state->next;
+		loop->spare_exchange_count--;
+	} else {
+		state = NEW(struct exchange_state);
+		state->held = output_new(&loop->blocks);
+		state->timer = TIMER(deadline_passed);
+	}
+	state->exchange = (struct exchange){
+		.handler = connection->handler,
+		.loop = loop,
+		.peer_address = text_of(connection->peer_address),
+		.peer_port = connection->peer_port,
+		.secure = connection->tls != NULL,
+		.body_limit = loop->limits.body_bytes,
+		.grpc_deadline_ms = INT64_MAX,
+	};
+	state->next = state->previous = NULL;
+	state->connection = connection;
+	state->content_length = -1;
+	state->began_ms = state->last_body_ms = loop_now_ms(loop);
+	state->is_reading = true;
+	loop->counters.exchanges++;
+	loop->counters.exchanges_total++;
+	return state;
+}
+
+static void forget_buffer(struct buffer *buffer)
+{
+	if (buffer->capacity > KEPT_BODY_BYTES)
+		buffer_free(buffer);
+	buffer_clear(buffer);
+}
+
+static void free_state(struct exchange_state *state)
+{
+	head_free(&state->head);
+	buffer_free(&state->body);
+	buffer_free(&state->reply);
+	buffer_free(&state->trailers);
+	output_free(&state->held);
+	grpc_frame_reader_free(&state->messages);
+	free(state);
+}
+
+static void recycle(struct exchange_state *state)
+{
+	struct loop *loop = state->exchange.loop;
+	loop->counters.buffered_bytes -= state->buffered;
+	loop->counters.exchanges--;
+	if (state->timer.due_ms != 0)
+		timers_clear(&loop->timers, &state->timer);
+	if (loop->spare_exchange_count >= SPARE_EXCHANGES_MAX) {
+		free_state(state);
+	} else {
+		head_reset(&state->head);
+		forget_buffer(&state->body);
+		forget_buffer(&state->reply);
+		forget_buffer(&state->trailers);
+		forget_buffer(&state->messages.partial);
+		if (state->held.count > 0 || state->held.tail)
+			output_free(&state->held);
+		state->body_size = state->buffered = state->reply_sent = state->unconsumed = 0;
+		state->stream_id = 0;
+		state->is_announced = state->is_complete = state->is_streamed = false;
+		state->is_paused = state->is_grpc_stream = state->has_begun = false;
+		state->has_ended = state->is_gone = state->wants_writable = false;
+		state->is_chunked = state->keeps_alive = state->expects_continue = false;
+		state->grpc_gzip = state->is_written = state->is_old = state->is_oversized = false;
+		state->next = loop->spare_exchanges;
+		loop->spare_exchanges = state;
+		loop->spare_exchange_count++;
+	}
+	if (loop->is_stopping)
+		loop_check_end(loop);
+}
+
+void exchanges_free_spare(struct loop *loop)
+{
+	while (loop->spare_exchanges) {
+		struct exchange_state *state = loop->spare_exchanges;
+		loop->spare_exchanges = state->next;
+		free_state(state);
+	}
+}
+
+static void check_holds(struct exchange_state *state)
+{
+	if (!state->is_reading && !state->is_linked && !state->is_owned)
+		recycle(state);
+}
+
+void exchange_drop_reading(struct exchange_state *state)
+{
+	INVARIANT(state->is_reading);
+	state->is_reading = false;
+	check_holds(state);
+}
+
+void exchange_drop_linked(struct exchange_state *state)
+{
+	INVARIANT(state->is_linked);
+	state->is_linked = false;
+	check_holds(state);
+}
+
+void exchange_finish(struct exchange_state *state)
+{
+	INVARIANT(!state->has_ended);
+	state->has_ended = true;
+	state->last_body_ms = loop_now_ms(state->exchange.loop);
+	if (state->is_owned) {
+		state->is_owned = false;
+		check_holds(state);
+	}
+}
+
+/* A request that asks, properly, to become a WebSocket. */
+static bool asks_for_websocket(const struct exchange *exchange)
+{
+	const struct headers *headers = &exchange->headers;
+	return exchange->protocol == PROTOCOL_HTTP1 && exchange->method == METHOD_GET &&
+	       headers_has_token(headers, "connection", "upgrade") &&
+	       headers_has_token(headers, "upgrade", "websocket") &&
+	       text_is(headers_get(headers, "sec-websocket-version"), "13") &&
+	       headers_get(headers, "sec-websocket-key").size == 24;
+}
+
+bool exchange_set_up(struct exchange_state *state, int *status, struct error *error)
+{
+	struct exchange *exchange = &state->exchange;
+	struct head *head = &state->head;
+	exchange->target = head_pseudo(head, ":path");
+	exchange->method_name = head_pseudo(head, ":method");
+	exchange->method = method_of(exchange->method_name);
+	exchange->authority = head_pseudo(head, ":authority");
+	exchange->headers = head_headers(head);
+	exchange->received_ms = loop_now_ms(exchange->loop);
+	struct url url;
+	*status = 400;
+	if (!url_parse(exchange->target, &url, error) ||
+	    !url_segments(url.path, &head->bytes, &exchange->segments, error) ||
+	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error))
+		return false;
+	char *path = head->bytes.data + head->bytes.size;
+	memcpy(path, url.path.data, url.path.size);
+	path[url.path.size] = '\0';
+	head->bytes.size += url.path.size + 1;
+	exchange->path = (struct text){ path, url.path.size };
+	exchange->is_websocket = asks_for_websocket(exchange);
+	if (exchange->protocol == PROTOCOL_HTTP2)
+		grpc_set_up(state);
+	return true;
+}
+
+const char *exchange_is_too_much(const struct exchange_state *state)
+{
+	const struct loop *loop = state->exchange.loop;
+	if (loop->is_stopping)
+		return "the service is stopping";
+	if (loop->counters.exchanges > loop->limits.exchanges)
+		return "too many requests are in flight: try again later";
+	return NULL;
+}
+
+void exchange_announce(struct exchange_state *state)
+{
+	struct exchange *exchange = &state->exchange;
+	state->is_announced = true;
+	if (exchange->handler->head)
+		exchange->handler->head(exchange);
+}
+
+/* Appends to the body, if it may be that large. */
+static void keep_body(struct exchange_state *state, struct text part)
+{
+	struct exchange *exchange = &state->exchange;
+	struct loop *loop = exchange->loop;
+	if (state->body_size > exchange->body_limit) {
+		exchange_refuse(exchange, 413, "too_large",
+		                "the body is larger than the %zu bytes that are allowed",
+		                exchange->body_limit);
+		return;
+	}
+	if (loop->counters.buffered_bytes + part.size > loop->limits.buffered_bytes) {
+		exchange_refuse(exchange, 503, "unavailable",
+		                "there are too many large requests at once: try again later");
+		return;
+	}
+	state->buffered += part.size;
+	loop->counters.buffered_bytes += part.size;
+	/* With a NUL behind it. */
+	array_reserve(state->body.data, state->body.capacity, state->body.size + part.size + 1);
+	buffer_bytes(&state->body, part.data, part.size);
+}
+
+void exchange_receive(struct exchange_state *state, struct text part)
+{
+	struct exchange *exchange = &state->exchange;
+	state->body_size += part.size;
+	state->last_body_ms = loop_now_ms(exchange->loop);
+	if (state->has_ended || state->is_gone || part.size == 0)
+		return;
+	if (!state->is_streamed && !state->has_begun)
+		keep_body(state, part);
+	else if (!state->is_streamed)
+		return;
+	else if (state->is_grpc_stream)
+		grpc_receive(state, part);
+	else if (exchange->events && exchange->events->body)
+		exchange->events->body(exchange, part);
+}
+
+void exchange_complete(struct exchange_state *state)
+{
+	struct exchange *exchange = &state->exchange;
+	state->is_complete = true;
+	if (state->has_ended || state->is_gone || (state->has_begun && !state->is_streamed)) {
+		exchange_drop_reading(state);
+		return;
+	}
+	if (state->is_streamed) {
+		if ((!state->is_grpc_stream || grpc_complete_stream(state)) && exchange->events &&
+		    exchange->events->body_end)
+			exchange->events->body_end(exchange);
+		exchange_drop_reading(state);
+		return;
+	}
+	array_reserve(state->body.data, state->body.capacity, state->body.size + 1);
+	state->body.data[state->body.size] = '\0';
+	exchange->body = (struct text){ state->body.data, state->body.size };
+	if (!exchange->is_grpc || grpc_complete(state)) {
+		state->is_owned = true;
+		exchange->handler->request(exchange);
+	}
+	exchange_drop_reading(state);
+}
+
+void exchange_lose(struct exchange_state *state)
+{
+	struct exchange *exchange = &state->exchange;
+	if (state->is_gone)
+		return;
+	state->is_gone = true;
+	if (state->is_announced && !state->has_ended && exchange->events && exchange->events->gone)
+		exchange->events->gone(exchange);
+}
+
+void exchange_tell_writable(struct exchange_state *state)
+{
+	const struct exchange_events *events = state->exchange.events;
+	if (!state->wants_writable || state->has_ended || state->is_gone)
+		return;
+	state->wants_writable = false;
+	if (events && events->writable)
+		events->writable(&state->exchange);
+}
+
+bool exchange_is_gone(const struct exchange *exchange)
+{
+	return ((const struct exchange_state *)exchange)->is_gone;
+}
+
+/* Compresses the body if that is asked for and worth it: into the loop's scratch, and
+ * two more headers into `headers`. */
+static void consider_compression(struct exchange *exchange, struct response *response,
+                                 struct header headers[RESPONSE_HEADERS_MAX])
+{
+	struct loop *loop = exchange->loop;
+	struct text body = response->shared ? shared_text(response->shared) : response->body;
+	size_t count = response->header_count;
+	if (response->never_compress || !response_is_compressible(response->content_type) ||
+	    body.size < loop->limits.compress_bytes || count + 2 > RESPONSE_HEADERS_MAX)
+		return;
+	struct headers given = { response->headers, count };
+	if (headers_get(&given, "content-encoding").data)
+		return;
+	if (count > 0)
+		memcpy(headers, response->headers, count * sizeof(*headers));
+	response->headers = headers;
+	headers[response->header_count++] =
+	    (struct header){ TEXT("vary"), TEXT("accept-encoding") };
+	if (!headers_has_token(&exchange->headers, "accept-encoding", "gzip"))
+		return;
+	buffer_clear(&loop->scratch);
+	compress_gzip(&loop->compressor, body, &loop->scratch);
+	headers[response->header_count++] =
+	    (struct header){ TEXT("content-encoding"), TEXT("gzip") };
+	shared_drop(response->shared);
+	response->shared = NULL;
+	response->body = (struct text){ loop->scratch.data, loop->scratch.size };
+}
+
+void exchange_respond(struct exchange *exchange, const struct response *response)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	struct response given = *response;
+	struct header headers[RESPONSE_HEADERS_MAX];
+	loop_check_thread(exchange->loop);
+	INVARIANT(!state->has_begun && !state->has_ended);
+	if (given.status == 0)
+		given.status = 200;
+	if (state->is_gone) {
+		shared_drop(given.shared);
+		exchange_finish(state);
+		return;
+	}
+	consider_compression(exchange, &given, headers);
+	state->has_begun = true;
+	state->connection->protocol->begin(state, &given, false);
+	exchange_finish(state);
+}
+
+void exchange_refuse(struct exchange *exchange, int status, const char *code, const char *format,
+                     ...)
+{
+	char text[1024];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	struct exchange_state *state = (struct exchange_state *)exchange;
+	if (state->is_announced && !state->is_owned && !state->is_gone && !state->has_ended &&
+	    exchange->events && exchange->events->gone)
+		exchange->events->gone(exchange);
+	if (exchange->is_grpc) {
+		grpc_finish(exchange, grpc_status_of(status), text);
+		return;
+	}
+	struct buffer body = { 0 };
+	struct json_writer json = json_writer_to(&body);
+	json_open_object(&json, NULL);
+	json_put_string(&json, "error", text);
+	json_put_string(&json, "code", code);
+	json_close(&json);
+	exchange_respond(exchange, &(struct response){
+				       .status = status,
+				       .content_type = "application/json",
+				       .body = { body.data, body.size },
+				       .never_compress = true,
+				   });
+	buffer_free(&body);
+}
+
+void exchange_begin(struct exchange *exchange, const struct response *response)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(!state->has_begun && !state->has_ended);
+	struct response given = *response;
+	if (given.status == 0)
+		given.status = 200;
+	/* Answered in `head` already: from here on it is the handler's. */
+	state->is_owned = true;
+	state->has_begun = true;
+	if (!state->is_gone)
+		state->connection->protocol->begin(state, &given, true);
+}
+
+bool exchange_has_room(struct exchange_state *state)
+{
+	struct connection *connection = state->connection;
+	if (connection->protocol->waiting(state) < connection->loop->limits.output_bytes)
+		return true;
+	state->wants_writable = true;
+	connection->is_blocked = true;
+	return false;
+}
+
+bool exchange_write(struct exchange *exchange, struct text part)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(state->has_begun && !state->has_ended);
+	if (state->is_gone || part.size == 0)
+		return true;
+	if (!exchange_has_room(state))
+		return false;
+	state->connection->protocol->write(state, part, NULL);
+	return true;
+}
+
+bool exchange_share(struct exchange *exchange, struct shared *part)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(state->has_begun && !state->has_ended);
+	if (state->is_gone || part->size == 0) {
+		shared_drop(part);
+		return true;
+	}
+	if (!exchange_has_room(state))
+		return false;
+	state->connection->protocol->write(state, shared_text(part), part);
+	return true;
+}
+
+void exchange_end(struct exchange *exchange)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(state->has_begun && !state->has_ended);
+	if (!state->is_gone)
+		state->connection->protocol->end(state);
+	exchange_finish(state);
+}
+
+void exchange_abort(struct exchange *exchange)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(!state->has_ended);
+	if (!state->is_gone)
+		state->connection->protocol->abort(state);
+	exchange_finish(state);
+}
+
+void exchange_stream_body(struct exchange *exchange)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	INVARIANT(!state->is_complete && !state->has_ended);
+	state->is_streamed = true;
+	state->is_owned = true;
+}
+
+void exchange_pause_body(struct exchange *exchange, bool paused)
+{
+	struct exchange_state *state = exchange_state(exchange);
+	loop_check_thread(exchange->loop);
+	bool was_paused = state->is_paused;
+	state->is_paused = paused;
+	if (was_paused && !paused && !state->is_gone)
+		state->connection->protocol->resume_body(state);
+}

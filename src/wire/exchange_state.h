@@ -1,0 +1,101 @@
+/* exchange_state.h - what wire itself keeps of an exchange */
+#ifndef WIRE_EXCHANGE_STATE_H
+#define WIRE_EXCHANGE_STATE_H
+
+#include "wire/exchange.h"
+#include "wire/grpc_frame.h"
+#include "wire/head.h"
+#include "wire/output.h"
+
+struct connection;
+
+/* An exchange is held by the protocol while it reads it (`is_reading`), by the protocol
+ * while it owes the client an answer (`is_linked`), and by the handler (`is_owned`). When
+ * nobody holds it any more it goes back to the loop's spare ones.
+ * `connection` is NULL exactly when `is_gone` for the reason that the connection is. */
+struct exchange_state {
+	struct exchange exchange; /* first: one pointer is the other */
+	struct connection *connection;
+	struct exchange_state *next, *previous; /* of the connection, in order; or spare */
+
+	/* What has arrived. */
+	struct head head;
+	struct buffer body;
+	size_t body_size, buffered; /* arrived in all; counted in the loop's buffered_bytes */
+	struct query_parameter parameters[QUERY_PARAMETERS_MAX];
+	int64_t content_length; /* -1: not said */
+	int64_t began_ms, last_body_ms;
+
+	/* What is to be sent, where it cannot go to the connection at once. */
+	struct output held;
+	struct buffer reply; /* goes before `held` */
+	size_t reply_sent;
+	struct buffer trailers; /* of gRPC: name NUL value NUL ... */
+
+	struct timer timer; /* of gRPC deadlines */
+	struct grpc_frame_reader messages;
+	int32_t stream_id;
+
+	bool is_reading, is_linked, is_owned;
+	bool is_announced;   /* the handler has seen it */
+	bool is_complete;    /* all of the request has arrived */
+	bool is_streamed;    /* body in parts */
+	bool is_paused;      /* body parts are */
+	bool is_grpc_stream; /* parts are messages */
+	bool has_begun;      /* status and headers of the answer are given */
+	bool has_ended;      /* all of the answer is given */
+	bool is_written;     /* all of the answer is with the protocol */
+	bool is_old;         /* HTTP/1.0 */
+	bool is_oversized;   /* its headers are */
+	bool is_gone;
+	bool wants_writable; /* a write was not taken */
+	bool is_chunked;     /* the answer, in HTTP/1.1 */
+	bool keeps_alive;    /* the connection goes on after it */
+	bool expects_continue;
+	bool grpc_gzip;    /* answers may be compressed */
+	size_t unconsumed; /* HTTP/2: bytes of a paused body not yet given back to its window */
+};
+
+static inline struct exchange_state *exchange_state(struct exchange *exchange)
+{
+	return (struct exchange_state *)exchange;
+}
+
+/* A new one, being read by the connection. */
+struct exchange_state *exchange_take(struct connection *connection);
+/* Gives up one of the holds; the exchange may be gone after it. */
+void exchange_drop_reading(struct exchange_state *state);
+void exchange_drop_linked(struct exchange_state *state);
+
+/* Fills in what was asked from the head, which is complete. False, with the HTTP status
+ * for it, if it makes no sense. */
+bool exchange_set_up(struct exchange_state *state, int *status, struct error *error);
+/* Whether no more can be taken on now, with the reason for the client. */
+const char *exchange_is_too_much(const struct exchange_state *state);
+/* Tells the handler of the head. */
+void exchange_announce(struct exchange_state *state);
+/* More of the body; refuses the exchange if it is too much. */
+void exchange_receive(struct exchange_state *state, struct text part);
+/* The request is complete: tells the handler. Gives up the hold of reading. */
+void exchange_complete(struct exchange_state *state);
+/* Nobody will read an answer: tells the handler, once. */
+void exchange_lose(struct exchange_state *state);
+/* Room again: tells the handler if it waits for it. */
+void exchange_tell_writable(struct exchange_state *state);
+/* Whether another part may be written; if not, the handler is told when it may. */
+bool exchange_has_room(struct exchange_state *state);
+/* The answer is complete: gives up the handler's hold. */
+void exchange_finish(struct exchange_state *state);
+
+/* grpc.c: looks at the headers of a call; takes the parts of a streamed one; gets the one
+ * message of a unary one out of the body. False: it was refused. */
+void grpc_set_up(struct exchange_state *state);
+void grpc_receive(struct exchange_state *state, struct text part);
+bool grpc_complete(struct exchange_state *state);
+bool grpc_complete_stream(struct exchange_state *state);
+/* The deadline has passed. */
+void grpc_expire(struct exchange_state *state);
+
+void exchanges_free_spare(struct loop *loop);
+
+#endif

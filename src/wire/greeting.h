@@ -1,0 +1,10 @@
+/* greeting.h - the first bytes of a connection, and what they say about the rest */
+#ifndef WIRE_GREETING_H
+#define WIRE_GREETING_H
+
+#include "wire/connection.h"
+
+/* Waits for the first bytes, and goes on with HTTP/1.1 or HTTP/2. */
+extern const struct connection_protocol greeting_protocol;
+
+#endif

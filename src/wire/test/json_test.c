@@ -1,0 +1,241 @@
+/* json_test.c - tests of the JSON that is written and read */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "wire/json_reader.h"
+#include "wire/json_writer.h"
+
+static void assert_written(struct buffer *buffer, const char *wanted)
+{
+	buffer_bytes(buffer, "", 1);
+	assert_string_equal(buffer->data, wanted);
+	buffer_clear(buffer);
+}
+
+static void everything_is_written_in_its_form(void **state)
+{
+	(void)state;
+	struct buffer buffer = { 0 };
+	struct json_writer json = json_writer_to(&buffer);
+	json_open_object(&json, NULL);
+	json_put_string(&json, "text", "a\"b\\c\n\x01\x7f\xc3\xa9");
+	json_put_string(&json, "none", NULL);
+	json_put_integer(&json, "least", INT64_MIN);
+	json_put_unsigned(&json, "most", UINT64_MAX);
+	json_put_flag(&json, "yes", true);
+	json_open_array(&json, "list");
+	json_open_object(&json, NULL);
+	json_close(&json);
+	json_put_real(&json, NULL, 0.1);
+	json_put_real(&json, NULL, 0.1 + 0.2);
+	json_put_real(&json, NULL, NAN);
+	json_put_raw(&json, NULL, TEXT("[1]"));
+	json_close(&json);
+	json_put_null(&json, "end\"");
+	json_close(&json);
+	assert_written(&buffer, "{\"text\":\"a\\\"b\\\\c\\n\\u0001\\u007f\xc3\xa9\",\"none\":null,"
+	                        "\"least\":-9223372036854775808,\"most\":18446744073709551615,"
+	                        "\"yes\":true,\"list\":[{},0.1,0.30000000000000004,null,[1]],"
+	                        "\"end\\\"\":null}");
+	buffer_free(&buffer);
+}
+
+static void what_is_not_utf8_is_replaced(void **state)
+{
+	(void)state;
+	struct buffer buffer = { 0 };
+	json_escape(&buffer, TEXT("a\xff\xc3(\xe2\x82"));
+	assert_written(&buffer, "a\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd");
+	buffer_free(&buffer);
+}
+
+static void decimals_are_exact(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t value;
+		int digits;
+		const char *text;
+	} cases[] = {
+		{ 0, 3, "0" },          { 1500, 3, "1.5" },
+		{ -1, 3, "-0.001" },    { 1000, 3, "1" },
+		{ 12345, 2, "123.45" }, { 7, 0, "7" },
+		{ -120, 2, "-1.2" },    { INT64_MIN, 18, "-9.223372036854775808" },
+	};
+	struct buffer buffer = { 0 };
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct json_writer json = json_writer_to(&buffer);
+		json_put_decimal(&json, NULL, cases[i].value, cases[i].digits);
+		assert_written(&buffer, cases[i].text);
+	}
+	buffer_free(&buffer);
+}
+
+static void times_are_rfc_3339_in_utc(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t unix_us;
+		const char *text;
+	} cases[] = {
+		{ 0, "\"1970-01-01T00:00:00Z\"" },
+		{ INT64_C(951782400000000), "\"2000-02-29T00:00:00Z\"" },
+		{ INT64_C(1767225599250000), "\"2025-12-31T23:59:59.25Z\"" },
+		{ INT64_C(4107542400000001), "\"2100-03-01T00:00:00.000001Z\"" },
+		{ INT64_MAX, "\"9999-12-31T23:59:59.999999Z\"" },
+		{ -1, "\"1970-01-01T00:00:00Z\"" },
+	};
+	struct buffer buffer = { 0 };
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct json_writer json = json_writer_to(&buffer);
+		json_put_time(&json, NULL, cases[i].unix_us);
+		assert_written(&buffer, cases[i].text);
+	}
+	buffer_free(&buffer);
+}
+
+static void what_is_not_strict_json_is_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+		"",
+		"1",
+		"\"a\"",
+		"{\"a\":1,}",
+		"[1 2]",
+		"{a:1}",
+		"[01]",
+		"[NaN]",
+		"['a']",
+		"[1]x",
+		"{\"a\":1,\"a\":2}",
+		"[\"\xff\"]",
+		"[\"\\ud800\"]",
+		"[\"\\u0000\"]",
+		"[1e999]",
+		"[9223372036854775808]",
+		"[\"\n\"]",
+		"// c\n[]",
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct error error = { 0 };
+		assert_null(json_read(text_of(bad[i]), NULL, &error));
+		assert_int_equal(error.code, ERROR_INVALID);
+	}
+	struct error error = { 0 };
+	assert_null(json_read(TEXT("[90\0]"), NULL, &error));
+	assert_int_equal(error.code, ERROR_INVALID);
+}
+
+static void depth_is_bounded_before_anything_is_built(void **state)
+{
+	(void)state;
+	static char deep[200000];
+	memset(deep, '[', sizeof(deep));
+	struct error error = { 0 };
+	assert_null(json_read((struct text){ deep, sizeof(deep) }, NULL, &error));
+	assert_string_equal(error.text, "the JSON is nested more than 32 levels deep");
+	struct json_limits limits = { .bytes = 100, .depth = 2, .values = 5 };
+	json_t *json = json_read(TEXT("[[1],[\"[[[[\\\"[[[\"]]"), &limits, &error);
+	assert_non_null(json);
+	json_decref(json);
+	assert_null(json_read(TEXT("[[[]]]"), &limits, &error));
+	assert_null(json_read(TEXT("[1,2,3,4,5,6,7]"), &limits, &error));
+	assert_string_equal(error.text, "the JSON has more than 5 values");
+}
+
+static void fields_are_read_with_their_bounds(void **state)
+{
+	(void)state;
+	static const char *const words[] = { "low", "high", NULL };
+	struct error error = { 0 };
+	json_t *json = json_read(TEXT("{\"n\":5,\"f\":true,\"t\":\"text\",\"d\":0.125,"
+	                              "\"w\":\"high\",\"o\":{},\"a\":[1,2],\"x\":null,\"i\":2}"),
+	                         NULL, &error);
+	struct json_reader reader = json_reader_of(json, "", &error);
+	assert_int_equal(json_get_integer(&reader, "n", 0, 10, 1), 5);
+	assert_int_equal(json_get_integer(&reader, "x", 0, 10, 1), 1);
+	assert_int_equal(json_get_integer(&reader, "missing", 0, 10, 1), 1);
+	assert_true(json_get_flag(&reader, "f", false));
+	assert_true(text_is(json_get_text(&reader, "t", 4), "text"));
+	assert_int_equal(json_get_decimal(&reader, "d", 3, 0, 1000, 0), 125);
+	assert_int_equal(json_get_decimal(&reader, "i", 3, 0, 5000, 0), 2000);
+	assert_int_equal(json_get_word(&reader, "w", words, 0), 1);
+	assert_non_null(json_get_object(&reader, "o"));
+	assert_int_equal(json_array_size(json_get_array(&reader, "a", 2)), 2);
+	assert_true(json_has(&reader, "n") && !json_has(&reader, "x"));
+	assert_true(json_reader_end(&reader, NULL));
+	json_decref(json);
+}
+
+/* Reads a field that is wrong; the reason is then in `error`. */
+#define READ_WRONG(text, call)                                                                     \
+	do {                                                                                       \
+		json_t *wrong = json_read(TEXT(text), NULL, &error);                               \
+		reader = json_reader_of(wrong, "tasks[1].", &error);                               \
+		(void)(call);                                                                      \
+		assert_true(reader.failed);                                                        \
+		json_decref(wrong);                                                                \
+	} while (0)
+
+static void what_is_wrong_is_named_with_what_would_be_right(void **state)
+{
+	(void)state;
+	static const char *const words[] = { "low", "high", NULL };
+	static const char *const known[] = { "a", NULL };
+	struct error error = { 0 };
+	struct json_reader reader;
+	READ_WRONG("{\"n\":11}", json_get_integer(&reader, "n", 0, 10, 1));
+	assert_string_equal(error.text, "tasks[1].n must be a whole number from 0 to 10");
+	READ_WRONG("{\"n\":1.5}", json_get_integer(&reader, "n", 0, 10, 1));
+	READ_WRONG("{\"c\":\"ls\"}", json_get_array(&reader, "c", 9));
+	assert_string_equal(error.text,
+	                    "tasks[1].c must be an array, [...], of at most 9 elements");
+	READ_WRONG("{\"d\":0.1234}", json_get_decimal(&reader, "d", 3, 0, 1000, 0));
+	assert_string_equal(error.text,
+	                    "tasks[1].d must be a number from 0 to 1 with at most 3 decimals");
+	READ_WRONG("{\"w\":\"medium\"}", json_get_word(&reader, "w", words, 0));
+	assert_string_equal(error.text, "tasks[1].w must be one of: low, high");
+	READ_WRONG("{\"t\":\"12345\"}", json_get_text(&reader, "t", 4).data);
+	READ_WRONG("{\"f\":1}", json_get_flag(&reader, "f", true));
+	READ_WRONG("{\"o\":[]}", json_get_object(&reader, "o"));
+	READ_WRONG("{\"a\":1,\"b\":2}", json_reader_end(&reader, known));
+	assert_string_equal(error.text, "tasks[1].b is not a field that is known here");
+	READ_WRONG("[]", 0);
+	assert_string_equal(error.text, "tasks[1] must be a JSON object, {...}");
+}
+
+static void the_first_thing_that_is_wrong_is_kept(void **state)
+{
+	(void)state;
+	struct error error = { 0 };
+	json_t *json = json_read(TEXT("{\"a\":\"x\",\"b\":\"y\"}"), NULL, &error);
+	struct json_reader reader = json_reader_of(json, "", &error);
+	json_get_integer(&reader, "a", 0, 1, 0);
+	json_get_integer(&reader, "b", 0, 1, 0);
+	assert_memory_equal(error.text, "a ", 2);
+	assert_false(json_reader_end(&reader, NULL));
+	json_decref(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_is_written_in_its_form),
+		cmocka_unit_test(what_is_not_utf8_is_replaced),
+		cmocka_unit_test(decimals_are_exact),
+		cmocka_unit_test(times_are_rfc_3339_in_utc),
+		cmocka_unit_test(what_is_not_strict_json_is_refused),
+		cmocka_unit_test(depth_is_bounded_before_anything_is_built),
+		cmocka_unit_test(fields_are_read_with_their_bounds),
+		cmocka_unit_test(what_is_wrong_is_named_with_what_would_be_right),
+		cmocka_unit_test(the_first_thing_that_is_wrong_is_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+"""Tasks on a node: run, read back, ended, limited."""
+
+import subprocess
+import time
+
+import pytest
+from processes import alive
+
+
+def test_a_task_runs_and_its_output_is_read_back(driver, agent):
+    driver.start(agent.name, 1, ["sh", "-c", "echo hello; echo oops >&2; exit 3"])
+    driver.change("started", 1)
+    assert driver.change("exited", 1)["exit_code"] == 3
+    driver.change("released", 1)
+    assert driver.output(agent.name, 1) == "hello\noops\n"
+
+
+def test_a_script_runs_by_the_interpreter_that_it_names(driver, agent):
+    script = "#!/usr/bin/env python3\nimport sys\nprint('args', sys.argv[1:])\n"
+    driver.start(agent.name, 1, [], payload={"script": script, "args": ["a", "b c"]})
+    assert driver.change("exited", 1)["exit_code"] == 0
+    assert driver.output(agent.name, 1) == "args ['a', 'b c']\n"
+
+
+def test_a_task_sees_its_gpus_its_limits_and_its_place(driver, agent):
+    driver.start(
+        agent.name,
+        1,
+        ["env"],
+        gpus=[[agent.uuid(1), 2048]],
+        task=1,
+        tasks=3,
+        payload={
+            "command": ["env"],
+            "environment": {"CUDA_VISIBLE_DEVICES": "0,1,2,3", "COLOUR": "blue"},
+            "secret_environment": {"PASSWORD": "s3cret"},
+            "gang": {"addresses": ["10.0.0.1", "10.0.0.2", "10.0.0.3"], "port": 31000},
+            "tenant": "physics",
+        },
+    )
+    driver.change("exited", 1)
+    variables = dict(
+        line.split("=", 1) for line in driver.output(agent.name, 1).splitlines() if "=" in line
+    )
+    expected = {
+        "CUDA_VISIBLE_DEVICES": agent.uuid(1),
+        "NVIDIA_VISIBLE_DEVICES": agent.uuid(1),
+        "GPU_SCHEDULER_GPU_MEMORY_MIB": "2048",
+        "GPU_SCHEDULER_JOB_ID": "job-1",
+        "GPU_SCHEDULER_TENANT": "physics",
+        "COLOUR": "blue",
+        "PASSWORD": "s3cret",
+        "RANK": "1",
+        "WORLD_SIZE": "3",
+        "MASTER_ADDR": "10.0.0.1",
+        "MASTER_PORT": "31000",
+    }
+    assert {name: variables.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "payload, message",
+    [
+        ({"command": ["/no/such/program"]}, "cannot run /no/such/program"),
+        ({"command": ["true"], "working_directory": "/no/such/place"}, "/no/such/place"),
+        ({}, "no command"),
+    ],
+)
+def test_a_command_that_cannot_run_fails_with_a_reason_in_its_output(
+    driver, agent, payload, message
+):
+    driver.start(agent.name, 1, [], payload=payload)
+    assert driver.change("exited", 1)["exit_code"] == 127
+    assert message in driver.output(agent.name, 1)
+
+
+def test_a_task_whose_user_does_not_exist_is_refused(driver, agent):
+    driver.start(agent.name, 1, [], payload={"command": ["true"], "user": "no-such-user"})
+    assert "no-such-user" in driver.change("refused", 1)["message"]
+
+
+def test_a_task_runs_as_its_user(driver, agent):
+    driver.start(agent.name, 1, [], payload={"command": ["id", "-un"], "user": "nobody"})
+    assert driver.change("exited", 1)["exit_code"] == 0
+    assert driver.output(agent.name, 1) == "nobody\n"
+
+
+def test_root_is_refused_unless_it_is_allowed(driver, make_agent):
+    agent = make_agent()
+    agent.kill()
+    agent.arguments.append("--allow-root=0")
+    agent.start()
+    driver.snapshot(agent.name)
+    driver.start(agent.name, 1, ["true"])
+    assert "root" in driver.change("refused", 1)["message"]
+
+
+def test_what_daemonises_and_ignores_sigterm_is_gone_after_a_stop(driver, agent, tmp_path):
+    marker = f"stubborn-{tmp_path.name}"
+    script = f"""
+        trap '' TERM
+        for i in 1 2 3; do (trap '' TERM; setsid sh -c "trap '' TERM; while :; do sleep 0.1; done #{marker}") & done
+        echo ready
+        while :; do sleep 0.1; done
+    """
+    driver.start(agent.name, 1, [], gpus=[[agent.uuid(), 1024]], payload={"script": script})
+    driver.change("started", 1)
+    deadline = time.monotonic() + 10
+    while len(alive(marker)) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=300)
+    ended = driver.change("exited", 1)
+    assert ended["exit_code"] == 137 and ended["reason"] == "ordered"
+    driver.change("released", 1)
+    assert alive(marker) == []
+
+
+def test_what_a_task_leaves_behind_ends_with_it(driver, agent, tmp_path):
+    marker = f"left-{tmp_path.name}"
+    driver.start(agent.name, 1, [], payload={"script": f"setsid sh -c 'sleep 1000 #{marker}; :' & sleep 0.2"})
+    driver.change("released", 1)
+    assert alive(marker) == []
+
+
+def test_notice_gives_a_task_its_grace(driver, agent):
+    script = "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.05; done"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    driver.change("started", 1)
+    time.sleep(0.3)
+    driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=10000)
+    assert driver.change("exited", 1)["exit_code"] == 7
+    assert "saved" in driver.output(agent.name, 1)
+
+
+def test_a_task_ends_when_its_time_is_over(driver, agent):
+    driver.start(agent.name, 1, ["sleep", "1000"], runtime_ms=500, grace_ms=200)
+    ended = driver.change("exited", 1)
+    assert ended["exit_code"] == 124 and ended["reason"] == "runtime"
+
+
+def test_output_is_followed_while_a_task_runs(driver, agent):
+    script = "for i in 1 2 3; do echo $i; sleep 0.2; done"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    driver.change("started", 1)
+    assert driver.output(agent.name, 1, follow=True) == "1\n2\n3\n"
+
+
+def test_output_is_rotated_and_keeps_its_offsets(driver, make_agent):
+    agent = make_agent(arguments=["--output-file-mib", "1", "--output-files", "2"])
+    driver.snapshot(agent.name)
+    driver.start(agent.name, 1, [], payload={"script": "seq -w 1 1000000"})
+    driver.change("released", 1)
+    text = driver.output(agent.name, 1)
+    assert text.endswith("1000000\n") and len(text) < 3 << 20
+    first = next(m for m in driver.seen if m["kind"] == "output" and m["data"])
+    assert first["offset"] + len(text) == 8 * 1000000
+    assert driver.output(agent.name, 1, offset=-8) == "1000000\n"
+
+
+def test_host_memory_is_limited(driver, agent):
+    script = "#!/usr/bin/env python3\nx = bytearray(400 << 20)\nprint(len(x))\n"
+    driver.start(agent.name, 1, [], host_bytes=100 << 20, payload={"script": script})
+    assert driver.change("exited", 1)["exit_code"] == 137
+
+
+def test_the_number_of_processes_is_limited(driver, make_agent):
+    agent = make_agent(arguments=["--pids", "20"])
+    driver.snapshot(agent.name)
+    script = "for i in $(seq 50); do sleep 5 & done; wait"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    driver.change("exited", 1)
+    assert "fork" in driver.output(agent.name, 1)
+
+
+def test_prolog_and_epilog_run_around_a_task(driver, make_agent, tmp_path):
+    trace = tmp_path / "trace"
+    for name in ("prolog", "epilog"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {name} $GPU_SCHEDULER_JOB_ID >> {trace}\n")
+        program.chmod(0o755)
+    agent = make_agent(
+        arguments=["--prolog", str(tmp_path / "prolog"), "--epilog", str(tmp_path / "epilog")]
+    )
+    driver.snapshot(agent.name)
+    driver.start(agent.name, 1, ["sh", "-c", f"echo task >> {trace}"])
+    driver.change("released", 1)
+    assert trace.read_text() == "prolog job-1\ntask\nepilog job-1\n"
+
+
+def test_a_prolog_that_fails_refuses_the_task(driver, make_agent, tmp_path):
+    agent = make_agent(arguments=["--prolog", "/bin/false"])
+    driver.snapshot(agent.name)
+    driver.start(agent.name, 1, ["true"])
+    assert "/bin/false" in driver.change("refused", 1)["message"]
+
+
+def test_a_checkpoint_that_is_written_is_told(driver, agent, tmp_path):
+    path = tmp_path / "checkpoint"
+    script = f"sleep 0.5; echo 1 > {path}; sleep 1000"
+    driver.start(
+        agent.name, 1, [], payload={"script": script, "checkpoint_path": str(path)}
+    )
+    driver.change("checkpoint", 1)
+
+
+def test_without_cgroups_nothing_escapes_either(driver, make_agent, tmp_path):
+    marker = f"bare-{tmp_path.name}"
+    agent = make_agent(arguments=["--cgroup-parent", "none"])
+    driver.snapshot(agent.name)
+    script = f"(setsid sh -c \"trap '' TERM; sleep 1000 #{marker}; :\" &) ; echo up; sleep 1000"
+    driver.start(agent.name, 1, [], payload={"script": script})
+    driver.change("started", 1)
+    time.sleep(0.5)
+    assert alive(marker)
+    driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=200)
+    driver.change("released", 1)
+    assert alive(marker) == []
+
+
+def test_a_second_agent_on_the_same_state_refuses(driver, agent):
+    second = subprocess.run(
+        [agent.process.args[0], *map(str, agent.process.args[1:])], capture_output=True, text=True
+    )
+    assert second.returncode == 1
+    assert "another gpu-agent" in second.stderr

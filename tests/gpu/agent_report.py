@@ -1,0 +1,316 @@
+"""agent_report.py BUNDLE DIRECTORY - the scheduler and an agent on real GPUs: each step is tried,
+what was seen is printed as a table, and 'N passed, M failed' at the end."""
+
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+BUNDLE, OUT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+HOLD = str(pathlib.Path(__file__).resolve().parent / "hold.py")
+CONTEXT_MIB = 1024  # what a CUDA context and its libraries take beside what is allocated
+
+LOAD = f"""#!{sys.executable}
+import time, torch
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for _ in range(20):
+        b = a @ a
+    torch.cuda.synchronize()
+print("done")
+"""
+
+
+def smi(query):
+    """Rows of nvidia-smi, as lists of texts."""
+    out = subprocess.run(
+        ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [[cell.strip() for cell in line.split(",")] for line in out.splitlines() if line]
+
+
+def environment():
+    """Ours, with the bundle's libraries for our own programs alone."""
+    there = os.environ.get("LD_LIBRARY_PATH")
+    path = f"{BUNDLE}/lib" + (f":{there}" if there else "")
+    return os.environ | {"LD_LIBRARY_PATH": path}
+
+
+class Cluster:
+    def __init__(self):
+        self.logs = {name: open(OUT / f"{name}.log", "wb") for name in ("scheduler", "agent")}
+        self.scheduler = subprocess.Popen(
+            [BUNDLE / "bin/gpu-scheduler", "--data", OUT / "data", "--http-port", "0"]
+            + ["--grpc-port", "0", "--metrics-port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=self.logs["scheduler"],
+            env=environment(),
+            text=True,
+        )
+        words = self.read_words()
+        self.url = words[words.index("at") + 1]
+        self.grpc = words[words.index("gRPC") + 1].rpartition("/")[2]
+        self.agent = None
+        self.start_agent()
+        self.tenant = self.ask("POST", "/api/v1/tenants", {"name": "lab"})["id"]
+
+    def read_words(self):
+        words = []
+        while "gRPC" not in words[:-1]:
+            line = self.scheduler.stdout.readline()
+            if not line:
+                raise RuntimeError("gpu-scheduler did not start: see scheduler.log")
+            words += line.split()
+        return words
+
+    def start_agent(self):
+        port = self.grpc.rpartition(":")[2]
+        self.agent = subprocess.Popen(
+            [BUNDLE / "bin/gpu-agent", "--scheduler", f"127.0.0.1:{port}", "--name", "gpu-node"]
+            + ["--state", OUT / "agent", "--allow-root", "--user", "root", "--overuse", "stop"],
+            stderr=self.logs["agent"],
+            env=environment(),
+        )
+        self.wait(lambda: self.gpus(), "the agent reports its GPUs")
+
+    def ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, method=method)
+        request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                text = answer.read() or b"{}"
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(f"{path}: {error.code} {error.read()[:300]}") from error
+        return json.loads(text)
+
+    def gpus(self):
+        try:
+            answer = self.ask("GET", "/api/v1/gpus")
+        except RuntimeError:
+            return []
+        return answer["gpus"] if isinstance(answer, dict) else answer
+
+    def submit(self, words, **fields):
+        body = {"tenant_id": self.tenant, "name": "hardware", **fields}
+        if os.environ.get("LD_LIBRARY_PATH"):
+            body["environment"] = {"LD_LIBRARY_PATH": os.environ["LD_LIBRARY_PATH"]}
+        if isinstance(words, str):
+            body["script"] = words
+        else:
+            body["command"] = [str(word) for word in words]
+        return self.ask("POST", "/api/v1/jobs", body)["job_id"]
+
+    def job(self, job):
+        return self.ask("GET", f"/api/v1/jobs/{job}")
+
+    def logs_of(self, job):
+        """Its output so far; nothing where it has not begun."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/v1/jobs/{job}/logs", timeout=20) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError:
+            return ""
+
+    def state(self, job, *states, seconds=60):
+        return self.wait(
+            lambda: (seen := self.job(job))["state"] in states and seen,
+            f"{job} is {' or '.join(states)}",
+            seconds,
+        )
+
+    def wait(self, condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not (result := condition()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"did not happen: {what}")
+            time.sleep(0.02)
+        return result
+
+    def stop(self):
+        for process in (self.agent, self.scheduler):
+            process.terminate()
+        for process in (self.agent, self.scheduler):
+            process.wait(20)
+
+
+def hold(mib, seconds, *more):
+    return [sys.executable, HOLD, mib, seconds, *more]
+
+
+def inventory(cluster):
+    rows = smi("gpu=uuid,name,memory.total")
+    ours = {gpu["uuid"]: gpu for gpu in cluster.gpus()}
+    for uuid, name, total in rows:
+        assert ours[uuid]["model"] == name, (ours[uuid], name)
+        assert abs(ours[uuid]["total_memory"] - int(float(total))) <= 1, (ours[uuid], total)
+    assert len(ours) == len(rows)
+    gpu = ours[rows[0][0]]
+    return (
+        f"{len(rows)} x {rows[0][1]}, {rows[0][2]} MiB each, as nvidia-smi says; "
+        f"{gpu['overhead_memory']} MiB of that reserved by the driver, {gpu['foreign_memory']} MiB foreign"
+    )
+
+
+def two_share_and_a_third_waits(cluster):
+    total = cluster.gpus()[0]["total_memory"]
+    part = total * 2 // 5
+    jobs = [
+        cluster.submit(hold(part - CONTEXT_MIB, 15), gpu_memory_mb=part) for _ in range(3)
+    ]
+    cluster.state(jobs[0], "running")
+    cluster.state(jobs[1], "running")
+    for job in jobs[:2]:
+        cluster.wait(lambda job=job: "has" in cluster.logs_of(job), f"{job} has its memory")
+    states = [cluster.job(job)["state"] for job in jobs]
+    used = smi("gpu=memory.used")[0][0]
+    assert states == ["running", "running", "pending"], states
+    assert int(used) > 2 * (part - CONTEXT_MIB), used
+    third = states[2]
+    for job in jobs:
+        assert cluster.state(job, "completed", "failed")["state"] == "completed", cluster.logs_of(job)
+    return f"two of {part} MiB ran side by side ({used} MiB used), the third was {third} until one ended"
+
+
+def foreign_is_seen_and_respected(cluster):
+    total = cluster.gpus()[0]["total_memory"]
+    stranger = subprocess.Popen([str(w) for w in hold(total // 2, 15)], stdout=subprocess.PIPE)
+    try:
+        stranger.stdout.readline()
+        begun = time.monotonic()
+        gpu = cluster.wait(
+            lambda: next((g for g in cluster.gpus() if g["foreign_memory"] >= total // 2), None),
+            "foreign memory is told",
+        )
+        took = time.monotonic() - begun
+        job = cluster.submit(hold(1000, 1), gpu_memory_mb=total * 2 // 3)
+        time.sleep(2)
+        waiting = cluster.job(job)["state"]
+        assert waiting == "pending", waiting
+    finally:
+        stranger.wait(30)
+    assert cluster.state(job, "completed", "failed")["state"] == "completed"
+    return (
+        f"{gpu['foreign_memory']} MiB of a process started by hand were told after {took:.1f} s; "
+        "a job that did not fit beside it waited, and ran when it was gone"
+    )
+
+
+def overuse_is_stopped(cluster):
+    neighbour = cluster.submit(hold(10000, 20), gpu_memory_mb=12000)
+    cluster.state(neighbour, "running")
+    greedy = cluster.submit(hold(2000, 60, 20000, 3), gpu_memory_mb=4000)
+    cluster.state(greedy, "running")
+    cluster.wait(lambda: "has 20000" in cluster.logs_of(greedy), "it takes more")
+    begun = time.monotonic()
+    ended = cluster.state(greedy, "failed", "completed")
+    took = time.monotonic() - begun
+    said = cluster.logs_of(greedy)
+    assert ended["state"] == "failed", ended
+    assert cluster.state(neighbour, "completed", "failed")["state"] == "completed"
+    warning = next((line for line in said.splitlines() if "warning" in line), "no warning")
+    return f"stopped {took:.1f} s after it took 20000 MiB beyond; it was told: '{warning}'; its neighbour went on"
+
+
+def time_to_memory_back(cluster):
+    total = cluster.gpus()[0]["total_memory"]
+    job = cluster.submit(hold(total * 3 // 4, 600), gpu_memory_mb=total * 3 // 4 + CONTEXT_MIB)
+    cluster.wait(lambda: "has" in cluster.logs_of(job), "it has its memory")
+    before = int(smi("gpu=memory.used")[0][0])
+    begun = time.monotonic()
+    cluster.ask("DELETE", f"/api/v1/jobs/{job}")
+    seen = None
+    while (gpu := cluster.gpus()[0])["releasing_memory"] + gpu["reserved_memory"] > 0:
+        if seen is None and int(smi("gpu=memory.used")[0][0]) < before // 4:
+            seen = time.monotonic() - begun
+        assert time.monotonic() - begun < 60
+        time.sleep(0.01)
+    confirmed = time.monotonic() - begun
+    left = smi("gpu=memory.used")[0][0]
+    return (
+        f"{before} MiB: back by nvidia-smi after {seen or confirmed:.2f} s, confirmed to the scheduler "
+        f"after {confirmed:.2f} s of the cancel, {left} MiB used then"
+    )
+
+
+def sensors_under_load(cluster):
+    time.sleep(3)  # what was measured last is of an idle GPU then
+    idle = cluster.gpus()[0]
+    job = cluster.submit(LOAD, gpu_memory_mb=20000)
+    cluster.state(job, "running")
+    top = {"temperature_c": 0, "power_watts": 0, "utilization": 0}
+    while (state := cluster.job(job)["state"]) == "running":
+        gpu = cluster.gpus()[0]
+        for name in top:
+            top[name] = max(top[name], gpu.get(name) or 0)
+        smi_row = smi("gpu=temperature.gpu,power.draw")[0]
+        time.sleep(0.5)
+    assert state == "completed", cluster.logs_of(job)
+    assert top["power_watts"] > (idle.get("power_watts") or 0)
+    return (
+        f"idle {idle.get('temperature_c')} C, {idle.get('power_watts')} W; under load up to "
+        f"{top['temperature_c']} C, {top['power_watts']} W, utilisation {top['utilization']} "
+        f"(nvidia-smi near the end: {smi_row[0]} C, {smi_row[1]} W)"
+    )
+
+
+def agent_restart_under_a_job(cluster):
+    job = cluster.submit(hold(5000, 12), gpu_memory_mb=7000)
+    cluster.wait(lambda: "has" in cluster.logs_of(job), "it has its memory")
+    cluster.agent.kill()
+    cluster.agent.wait()
+    time.sleep(1)
+    cluster.start_agent()
+    cluster.wait(lambda: cluster.ask("GET", "/api/v1/nodes")["nodes"][0]["connected"], "it is back")
+    foreign = cluster.gpus()[0]["foreign_memory"]
+    assert foreign < 5000, foreign
+    assert cluster.state(job, "completed", "failed")["state"] == "completed"
+    return "the job went on and completed; its memory was still its own after the restart"
+
+
+STEPS = [
+    ("inventory matches nvidia-smi", inventory),
+    ("two jobs share a GPU, a third waits", two_share_and_a_third_waits),
+    ("foreign use is seen and respected", foreign_is_seen_and_respected),
+    ("overuse is noticed and stopped", overuse_is_stopped),
+    ("time from kill to memory back", time_to_memory_back),
+    ("temperature and power under load", sensors_under_load),
+    ("agent killed and restarted under a job", agent_restart_under_a_job),
+]
+
+
+def main():
+    driver = smi("gpu=driver_version")[0][0]
+    print(f"Driver {driver}, kernel {platform.release()}, on {time.strftime('%Y-%m-%d')}\n")
+    print("| what | result | seen |\n|---|---|---|")
+    cluster = Cluster()
+    passed = failed = 0
+    try:
+        for name, step in STEPS:
+            try:
+                seen = step(cluster)
+                passed += 1
+                print(f"| {name} | passed | {seen} |")
+            except Exception as error:  # each step is judged by itself
+                failed += 1
+                print(f"| {name} | FAILED | {type(error).__name__}: {error} |")
+    finally:
+        cluster.stop()
+    log = (OUT / "agent.log").read_text()
+    print("\nThe agent said:\n")
+    for line in log.splitlines()[:6]:
+        print(f"    {line}")
+    print(f"\n{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

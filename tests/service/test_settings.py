@@ -1,0 +1,156 @@
+"""Settings that reach the parts that they are for: sign-in, TLS, rates, origins, limits."""
+
+import base64
+import hashlib
+import hmac
+import json
+import socket
+import ssl
+import subprocess
+import time
+
+from scheduler import Scheduler
+
+
+def encode(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def web_token(secret, key_id=None, **claims):
+    """A JSON web token, signed with HS256."""
+    head = {"alg": "HS256", "typ": "JWT"} | ({"kid": key_id} if key_id else {})
+    claims = {"exp": int(time.time()) + 600, "sub": "test"} | claims
+    signed = encode(json.dumps(head).encode()) + b"." + encode(json.dumps(claims).encode())
+    return (signed + b"." + encode(hmac.digest(secret.encode(), signed, hashlib.sha256))).decode()
+
+
+def test_with_sign_in_only_those_with_a_token_are_let_in(signed_in):
+    assert signed_in.get("/api/v1/tenants").status == 200
+    assert signed_in.get("/api/v1/tenants", headers={"Authorization": "Bearer x"}).status == 401
+    assert signed_in.get("/api/v1/tenants", headers={"Authorization": ""}).status == 401
+    assert signed_in.get("/health", headers={"Authorization": ""}).status == 200
+
+
+def test_with_sign_in_it_may_listen_to_all(tmp_path):
+    one = Scheduler(tmp_path / "one", "--listen", "0.0.0.0",
+                    sections={"auth": {"enable": True}})
+    one.url = one.url.replace("0.0.0.0", "127.0.0.1")
+    assert one.get("/api/v1/tenants").status == 401
+    one.stop()
+
+
+def test_tokens_outlive_the_process(signed_in):
+    for _ in range(2):
+        signed_in.stop()
+        signed_in.start()
+        assert signed_in.get("/api/v1/tenants").status == 200
+
+
+def test_web_tokens_are_accepted_by_the_keys_that_are_configured(start, tmp_path):
+    secret = "0123456789abcdef0123456789abcdef"
+    other = "abcdef0123456789abcdef0123456789"
+    (tmp_path / "other").write_text(other + "\n")
+    one = start(
+        environment={"GPU_SCHEDULER_AUTH_JWT_SECRET": secret},
+        sections={"auth": {"enable": True, "jwt_audience": "gpu",
+                           "jwt_keys": [f"other:HS256:{tmp_path}/other"]}},
+    )
+    good = web_token(secret, aud="gpu", role="admin")
+    assert one.get("/api/v1/tenants", token=good).status == 200
+    assert one.get("/api/v1/tenants", token=web_token(other, "other", aud="gpu", role="admin")).status == 200
+    assert one.get("/api/v1/tenants", token=web_token(other, aud="gpu", role="admin")).status == 401
+    assert one.get("/api/v1/tenants", token=web_token(secret, aud="x", role="admin")).status == 401
+    assert secret not in one.errors.read_text()
+    one.sections["auth"] = {"enable": True}
+    one.reload()
+    one.await_log("the settings were read again")
+    assert one.get("/api/v1/tenants", token=web_token(other, "other", aud="gpu", role="admin")).status == 401
+
+
+def test_rates_and_origins_change_on_sighup(scheduler):
+    origin = {"Origin": "https://a.example"}
+    assert scheduler.get("/health", headers=origin).headers["Access-Control-Allow-Origin"] is None
+    scheduler.sections = {"api": {"cors_origins": ["https://a.example"]}}
+    scheduler.reload()
+    scheduler.await_log("the settings were read again")
+    answer = scheduler.get("/health", headers=origin)
+    assert answer.headers["Access-Control-Allow-Origin"] == "https://a.example"
+    scheduler.sections = {"api": {"rate_limit_rps": 1, "rate_limit_burst": 2}}
+    scheduler.reload()
+    deadline = time.monotonic() + 10
+    while (answer := scheduler.get("/api/v1/tenants")).status != 429:
+        assert time.monotonic() < deadline
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_a_body_over_the_limit_is_refused(start):
+    one = start(sections={"limits": {"body_bytes": 2048}})
+    assert one.post("/api/v1/tenants", {"name": "a", "email": "x" * 4096}).status == 413
+
+
+def make_certificate(folder, name):
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+        check=True, capture_output=True,
+    )
+
+
+def served_certificate(port):
+    unchecked = ssl._create_unverified_context()
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        with unchecked.wrap_socket(connection) as secure:
+            return secure.getpeercert(binary_form=True)
+
+
+def test_tls_is_served_and_the_certificate_read_again(start, tmp_path):
+    make_certificate(tmp_path, "first")
+    paths = {"tls_cert_path": str(tmp_path / "cert.pem"), "tls_key_path": str(tmp_path / "key.pem")}
+    one = start(sections={"api": {"enable_tls": True} | paths})
+    assert one.url.startswith("https://")
+    assert one.get("/health").status == 200
+    first = served_certificate(one.port)
+    make_certificate(tmp_path, "second")
+    one.reload()
+    one.await_log("the settings were read again")
+    assert served_certificate(one.port) != first
+    (tmp_path / "cert.pem").write_text("broken")
+    one.reload()
+    one.await_log("the certificate stays as it was")
+    assert one.get("/health").status == 200
+
+
+def test_secrets_are_sealed_with_the_configured_key(start, tmp_path):
+    key = "k1:" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+    (tmp_path / "keys").write_text(key + "\n")
+    job = {"command": ["true"], "secret_environment": {"API_KEY": "very-secret-value"}}
+    one = start()
+    tenant = one.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+    assert one.post("/api/v1/jobs", job | {"tenant_id": tenant}).status >= 400
+    one.stop()
+    one.sections = {"store": {"secret_keys_file": str(tmp_path / "keys")}}
+    one.start()
+    assert one.post("/api/v1/jobs", job | {"tenant_id": tenant}).status == 201
+    one.stop()
+    for path in one.directory.rglob("*"):
+        assert not path.is_file() or b"very-secret-value" not in path.read_bytes(), path
+
+
+def test_requests_in_flight_are_answered_before_it_ends(scheduler):
+    """A request whose body comes slowly is under way when the signal comes."""
+    body = json.dumps({"name": "late"}).encode()
+    with socket.create_connection(("127.0.0.1", scheduler.port), timeout=20) as client:
+        client.sendall(b"POST /api/v1/tenants HTTP/1.1\r\nHost: localhost\r\n"
+                       b"Content-Type: application/json\r\n"
+                       b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
+        time.sleep(0.3)
+        scheduler.process.terminate()
+        time.sleep(0.3)
+        client.sendall(body[5:])
+        answer = client.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 201 "), answer
+    scheduler.stop()
+    scheduler.start()
+    names = [tenant["name"] for tenant in scheduler.get("/api/v1/tenants").json()["tenants"]]
+    assert names == ["late"]

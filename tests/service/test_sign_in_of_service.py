@@ -1,0 +1,114 @@
+"""The real service with sign-in: gRPC, nodes, tokens, leases and audit behind one gate."""
+
+import threading
+
+import grpc
+import pytest
+
+from calls import agent_pb2_grpc, claims, jwt, scheduler_pb2, scheduler_pb2_grpc, wait_for
+from node import EXITED, LOAD, READY, RELEASED, STARTED, Node
+
+SECRET = "a secret that has more than thirty-two bytes"
+
+
+class Behind:
+    """A scheduler, and stubs of its gRPC services."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+        host = scheduler.grpc.split("//")[-1]
+        self.channel = grpc.insecure_channel(host)
+        self.stub = scheduler_pb2_grpc.SchedulerServiceStub(self.channel)
+        self.agent = agent_pb2_grpc.AgentServiceStub(self.channel)
+
+
+@pytest.fixture
+def behind(start):
+    scheduler = start(sections={"auth": {"enable": True, "jwt_secret": SECRET,
+                                         "jwt_audience": "gpu-scheduler"}})
+    scheduler.token = jwt(claims(sub="root"), SECRET)
+    one = Behind(scheduler)
+    yield one
+    one.channel.close()
+
+
+def metadata(*arguments, **more):
+    return [("authorization", f"Bearer {jwt(claims(*arguments, **more), SECRET)}")]
+
+
+def test_forged_tokens_get_in_nowhere(behind):
+    forged = {
+        "none": jwt(claims(), header={"alg": "none"}, sign=lambda text: b""),
+        "secret": jwt(claims(), SECRET + "?"),
+        "expired": jwt(claims(seconds=-60), SECRET),
+        "audience": jwt({**claims(), "aud": "another"}, SECRET),
+    }
+    for token in forged.values():
+        for path in ("/api/v1/jobs", "/api/v1/tokens", "/metrics", "/api/v1/audit"):
+            assert behind.scheduler.get(path, token=token).status == 401
+        with pytest.raises(grpc.RpcError) as error:
+            behind.stub.ListJobs(scheduler_pb2.ListJobsRequest(), timeout=10,
+                                 metadata=[("authorization", f"Bearer {token}")])
+        assert error.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_a_tenant_runs_a_job_on_a_node_and_sees_no_other(behind):
+    for name in ("lab", "other"):
+        answer = behind.scheduler.post("/api/v1/tenants", {"name": name})
+        assert answer.status == 201, answer
+    lab, other = metadata("tenant", tenant="lab"), metadata("tenant", tenant="other")
+    node = Node(behind, metadata=metadata("agent", node="n1")).begin()
+    job = behind.stub.SubmitJob(
+        scheduler_pb2.SubmitJobRequest(gpu_count=1, command=["true"]), metadata=lab,
+        timeout=10).job_id
+    order = node.order()
+    assert '"tenant":"lab"' in order["payload"]
+    node.change(STARTED, order)
+    node.change(EXITED, order)
+    node.change(RELEASED, order)
+    path = f"/api/v1/jobs/{job}"
+    wait_for(lambda: behind.scheduler.get(path).json()["state"] == "completed")
+    assert behind.scheduler.get(path, token=other[0][1].split()[1]).status == 404
+    status = scheduler_pb2.GetJobStatusRequest(job_id=job)
+    assert behind.stub.GetJobStatus(status, metadata=lab, timeout=10).state == "completed"
+    with pytest.raises(grpc.RpcError) as error:
+        behind.stub.GetJobStatus(status, metadata=other, timeout=10)
+    assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    node.close()
+
+
+def test_tokens_are_made_revoked_and_on_record(behind):
+    scheduler = behind.scheduler
+    made = scheduler.post("/api/v1/tokens", {"role": "viewer", "note": "wall"})
+    assert made.status == 201, made
+    token = made.json()["token"]
+    assert scheduler.get("/api/v1/jobs", token=token).status == 200
+    assert scheduler.get("/api/v1/tokens", token=token).status == 403
+    assert scheduler.delete(f"/api/v1/tokens/{made.json()['id']}").status == 200
+    assert scheduler.get("/api/v1/jobs", token=token).status == 401
+    entries = scheduler.get("/api/v1/audit").json()["entries"]
+    assert [(one["action"], one["who"]) for one in entries[:2]] == [
+        ("revoke token", "jwt root"), ("create token", "jwt root")]
+
+
+def test_a_lease_waits_for_a_load(behind):
+    scheduler = behind.scheduler
+    scheduler.post("/api/v1/tenants", {"name": "lab"})
+    model = scheduler.post("/api/v1/models", {"name": "tiny", "tenant_id": "lab",
+                                              "runtime": "vllm", "gpu_memory_mb": 1000})
+    assert model.status == 201, model
+    node = Node(behind, metadata=metadata("agent")).begin()
+    answers = []
+    path = f"/api/v1/models/{model.json()['id']}/leases?wait=20s"
+    waiting = threading.Thread(target=lambda: answers.append(scheduler.post(path)))
+    waiting.start()
+    order = node.order()
+    assert order["kind"] == LOAD
+    node.change(STARTED, order)
+    node.change(READY, order, address="10.0.0.1:8000")
+    waiting.join(timeout=20)
+    assert answers[0].status == 201, answers[0]
+    lease = answers[0].json()
+    assert lease["address"] == "10.0.0.1:8000" and lease["expires_at"]
+    assert scheduler.delete(f"/api/v1/leases/{lease['lease_id']}").status == 200
+    node.close()
