@@ -8,17 +8,21 @@ import pytest
 COLUMNS = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 
 
+def time_of_day(second):
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
 @pytest.fixture
 def trace(tmp_path):
-    """Two hundred jobs in a day, most of them small and short, on a busy cluster."""
+    """Two hundred jobs in two days, most of them small and short, on a busy cluster."""
     path = tmp_path / "trace.csv"
     chance = random.Random(1)
     rows = []
     for _ in range(200):
-        second = chance.randrange(86400)
+        second = chance.randrange(2 * 86400)
         gpus = chance.choices([1, 2, 4, 8], [80, 8, 6, 6])[0]
         duration = round(min(chance.lognormvariate(7.2, 1.8), 200000))
-        time = f"2017-10-09 {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+        time = f"2017-10-{9 + second // 86400:02} {time_of_day(second % 86400)}"
         rows.append(f"{time},{duration}.0,{gpus},{duration * gpus}.0,11cb48\n")
     path.write_text(COLUMNS + "".join(rows))
     return ["--trace", path, "--nodes", 2, "--gpus", 8]
