@@ -50,7 +50,7 @@ def figures(result):
 
 def test_worth_allocates_more_than_simple_policies_on_a_small_cluster(gpu_sim, small):
     of = figures(gpu_sim("pack", *small, "--seeds", 3, "--json"))
-    assert list(of) == ["random", "spread", "pack", "fragment", "gradient", "worth"]
+    assert list(of) == ["random", "spread", "pack", "gradient", "fragment", "worth"]
     for line in of.values():
         assert set(line) == {
             "policy",

@@ -7,21 +7,22 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "core/mix.h"
 #include "core/sched.h"
+#include "sim/gradient.h"
 
 #define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */
 #define GPU_MIB INT64_C(32000)          /* a multiple of 1000, so that fractions are exact */
 #define PASS_UNITS INT64_C(1000)
 
 const struct pack_policy pack_policies[] = {
-	{ "random", "any node that fits", POLICY_PACK, true, false },
-	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, false, false },
-	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, false, false },
-	{ "fragment", "least growth of fragmentation", POLICY_FRAGMENT, false, false },
-	{ "gradient", "the same, told beforehand what will arrive", POLICY_FRAGMENT, false, true },
-	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH, false,
-	  false },
+	{ "random", "any node that fits", POLICY_PACK, CHOICE_RANDOM },
+	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, CHOICE_OF_CORE },
+	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, CHOICE_OF_CORE },
+	{ "gradient", "least growth of fragmentation, as published", POLICY_FRAGMENT,
+	  CHOICE_GRADIENT },
+	{ "fragment", "the same, as it is defined and learned", POLICY_FRAGMENT, CHOICE_OF_CORE },
+	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH,
+	  CHOICE_OF_CORE },
 };
 const int pack_policy_count = sizeof(pack_policies) / sizeof(pack_policies[0]);
 
@@ -33,19 +34,13 @@ const struct pack_policy *pack_policy(const char *name)
 	return NULL;
 }
 
-/* What `random` knows of a node, from what was started there. */
-struct pack_node {
-	int64_t first_gpu_id; /* the others follow */
-	int64_t cpu_milli, memory_mib;
-	int64_t free_milli[GPUS_PER_NODE_MAX];
-};
-
 struct pack {
 	const struct openb *openb;
 	const struct pack_policy *policy;
 	struct sched *sched;
 	struct effects effects;
 	struct pack_node *nodes; /* by place in the list */
+	struct gradient gradient;
 	int64_t tenant_id;
 	uint64_t random;
 };
@@ -98,13 +93,6 @@ static void label_of(const struct openb_node *node, char *label, size_t size)
 	snprintf(label, size, "node=%s", node->name);
 }
 
-static void begin_node(struct pack_node *node, const struct openb_node *is, int64_t first_gpu_id)
-{
-	*node = (struct pack_node){ first_gpu_id, is->cpu_milli, is->memory_mib, { 0 } };
-	for (int64_t g = 0; g < is->gpu_count; g++)
-		node->free_milli[g] = WHOLE_GPU;
-}
-
 static bool report_node(struct pack *pack, size_t number, struct error *error)
 {
 	const struct openb_node *node = &pack->openb->nodes[number];
@@ -112,7 +100,7 @@ static bool report_node(struct pack *pack, size_t number, struct error *error)
 	char uuids[GPUS_PER_NODE_MAX][32], label[256];
 
 	label_of(node, label, sizeof(label));
-	begin_node(&pack->nodes[number], node, sched_meta(pack->sched)->last_gpu_id + 1);
+	pack_node_begin(&pack->nodes[number], node, sched_meta(pack->sched)->last_gpu_id + 1);
 	for (int64_t i = 0; i < node->gpu_count; i++) {
 		snprintf(uuids[i], sizeof(uuids[i]), "GPU-%zu-%" PRId64, number, i);
 		devices[i] = (struct device){ .uuid = uuids[i],
@@ -138,54 +126,13 @@ static bool report_node(struct pack *pack, size_t number, struct error *error)
 	return send(pack, &command, error);
 }
 
-/* A row of the mix: a struct mix_kind. */
-typedef int64_t kind_row[MIX_WIDTH];
-
-static int by_times(const void *a, const void *b)
-{
-	const int64_t *one = a, *other = b;
-
-	return (one[MIX_WIDTH - 1] < other[MIX_WIDTH - 1]) -
-	       (one[MIX_WIDTH - 1] > other[MIX_WIDTH - 1]);
-}
-
-/* Counts the pods by what a policy weighs, most frequent first. `rows` has room
- * for all kinds of the list; returns how many are used. */
-static int64_t count_rows(const struct openb *openb, kind_row *rows)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < openb->pod_count; i++) {
-		const struct openb_kind *kind = &openb->kinds[openb->pods[i]];
-		const kind_row wanted = { kind->gpu_milli, kind->gpu_count, kind->cpu_milli, 0 };
-		size_t at = 0;
-		while (at < used &&
-		       memcmp(rows[at], wanted, (MIX_WIDTH - 1) * sizeof(wanted[0])) != 0)
-			at++;
-		if (at == used)
-			memcpy(rows[used++], wanted, sizeof(wanted));
-		rows[at][MIX_WIDTH - 1]++;
-	}
-	qsort(rows, used, sizeof(*rows), by_times);
-	return (int64_t)used;
-}
-
-/* Tells the core the most frequent kinds that make up 95% of the list, which is
- * what the published gradient knows. */
+/* Tells the core the same mix, by which it chooses the GPUs. */
 static bool tell_mix(struct pack *pack, struct error *error)
 {
-	const struct openb *openb = pack->openb;
-	kind_row *rows = memory_zero(openb->kind_count, sizeof(*rows));
-	int64_t used = count_rows(openb, rows), told = 0, covered = 0;
-	int64_t all = (int64_t)openb->pod_count;
-
-	while (told < min64(used, MIX_ROWS) && covered * 20 < all * 19)
-		covered += rows[told++][MIX_WIDTH - 1];
 	struct command command = { .kind = COMMAND_MIX, .now_ms = BEGIN_MS };
-	command.mix = (struct rows){ .at = rows[0], .count = told };
-	bool fine = send(pack, &command, error);
-	free(rows);
-	return fine;
+
+	command.mix = pack->gradient.mix.r.classes;
+	return send(pack, &command, error);
 }
 
 static bool begin(struct pack *pack, struct error *error)
@@ -199,29 +146,8 @@ static bool begin(struct pack *pack, struct error *error)
 	for (size_t i = 0; i < pack->openb->node_count; i++)
 		if (!report_node(pack, i, error))
 			return false;
-	return !pack->policy->told || tell_mix(pack, error);
-}
-
-static bool lists_model(const char *models, const char *model)
-{
-	size_t size = strlen(model);
-
-	for (const char *at = models; *at; at += strcspn(at, "|"), at += *at == '|')
-		if (strcspn(at, "|") == size && memcmp(at, model, size) == 0)
-			return true;
-	return *models == '\0';
-}
-
-static bool node_fits(const struct pack *pack, size_t number, const struct openb_kind *kind)
-{
-	const struct openb_node *is = &pack->openb->nodes[number];
-	const struct pack_node *has = &pack->nodes[number];
-	int64_t fitting = 0;
-
-	for (int64_t g = 0; g < is->gpu_count; g++)
-		fitting += has->free_milli[g] >= kind->gpu_milli;
-	return has->cpu_milli >= kind->cpu_milli && has->memory_mib >= kind->memory_mib &&
-	       fitting >= kind->gpu_count && lists_model(kind->models, is->model);
+	return pack->policy->choice != CHOICE_GRADIENT ||
+	       (gradient_begin(&pack->gradient, pack->openb, error) && tell_mix(pack, error));
 }
 
 /* A node that fits, each as likely as the other; -1: none does. */
@@ -231,23 +157,9 @@ static int64_t draw_node(struct pack *pack, const struct openb_kind *kind)
 	int64_t drawn = -1;
 
 	for (size_t i = 0; i < pack->openb->node_count; i++)
-		if (node_fits(pack, i, kind) && random_below(&pack->random, ++fitting) == 0)
+		if (pack_node_fits(&pack->nodes[i], kind) && random_below(&pack->random, ++fitting) == 0)
 			drawn = (int64_t)i;
 	return drawn;
-}
-
-/* Follows an order on the drawn node, whose GPUs the core has chosen. */
-static void follow_order(struct pack *pack, int64_t drawn, const struct openb_kind *kind,
-                         const struct task_order *order)
-{
-	struct pack_node *node = &pack->nodes[drawn];
-
-	node->cpu_milli -= kind->cpu_milli;
-	node->memory_mib -= kind->memory_mib;
-	for (int64_t i = 0; i < order->parts.count; i++) {
-		const int64_t *part = order->parts.at + i * PART_WIDTH;
-		node->free_milli[part[PART_GPU] - node->first_gpu_id] -= part[PART_SHARE];
-	}
 }
 
 static bool submit(struct pack *pack, const struct openb_kind *kind, const char *labels,
@@ -283,8 +195,9 @@ static const struct task_order *find_start(const struct pack *pack)
 	return NULL;
 }
 
-/* Lets the core decide, confirms what it starts and drops what it does not. */
-static bool decide(struct pack *pack, const struct openb_kind *kind, int64_t drawn, bool *started,
+/* Lets the core decide, confirms what it starts and drops what it does not. `node` is
+ * the one that the simulator chose, whose GPUs the core has chosen; -1: none. */
+static bool decide(struct pack *pack, const struct openb_kind *kind, int64_t node, bool *started,
                    struct error *error)
 {
 	int64_t job_id = pack->effects.reply_id;
@@ -299,27 +212,36 @@ static bool decide(struct pack *pack, const struct openb_kind *kind, int64_t dra
 		    (struct command){ .kind = COMMAND_CANCEL, .now_ms = BEGIN_MS, .id = job_id };
 		return send(pack, &command, error);
 	}
-	if (pack->policy->random)
-		follow_order(pack, drawn, kind, order);
+	if (node >= 0)
+		pack_node_take(&pack->nodes[node], kind, order->parts);
 	command = (struct command){ .kind = COMMAND_TASK_STARTED, .now_ms = BEGIN_MS };
 	command.task.reservation_id = order->reservation_id;
 	command.task.message = "";
 	return send(pack, &command, error);
 }
 
-/* One pod: whether it was started. */
-static bool arrive(struct pack *pack, const struct openb_kind *kind, bool *started,
-                   struct error *error)
+/* The node, where the simulator chooses it; -1: none fits. */
+static int64_t choose_node(struct pack *pack, int32_t number)
 {
+	return pack->policy->choice == CHOICE_GRADIENT
+	           ? gradient_choose(&pack->gradient, (size_t)number, pack->nodes)
+	           : draw_node(pack, &pack->openb->kinds[number]);
+}
+
+/* One pod of that kind: whether it was started. */
+static bool arrive(struct pack *pack, int32_t number, bool *started, struct error *error)
+{
+	const struct openb_kind *kind = &pack->openb->kinds[number];
+	bool chooses = pack->policy->choice != CHOICE_OF_CORE;
+	int64_t node = chooses ? choose_node(pack, number) : -1;
 	char label[256] = "";
-	int64_t drawn = pack->policy->random ? draw_node(pack, kind) : -1;
 
 	*started = false;
-	if (pack->policy->random && drawn < 0)
+	if (chooses && node < 0)
 		return true;
-	if (drawn >= 0)
-		label_of(&pack->openb->nodes[drawn], label, sizeof(label));
-	return submit(pack, kind, label, error) && decide(pack, kind, drawn, started, error);
+	if (node >= 0)
+		label_of(&pack->openb->nodes[node], label, sizeof(label));
+	return submit(pack, kind, label, error) && decide(pack, kind, node, started, error);
 }
 
 static void shuffle(int32_t *pods, size_t count, uint64_t *random)
@@ -346,7 +268,7 @@ static bool run(struct pack *pack, const int32_t *pods, uint64_t *random,
 		                     : openb->pods[random_below(random, openb->pod_count)];
 		const struct openb_kind *kind = &openb->kinds[number];
 		bool started;
-		if (!arrive(pack, kind, &started, error))
+		if (!arrive(pack, number, &started, error))
 			return false;
 		asked += openb_asks(kind);
 		allocated += started ? openb_asks(kind) : 0;
@@ -374,6 +296,7 @@ bool pack_run(const struct openb *openb, const struct pack_policy *policy, uint6
 	bool fine = begin(&pack, error) && run(&pack, pods, &random, result, tick, context, error);
 	free(pods);
 	free(pack.nodes);
+	gradient_free(&pack.gradient);
 	effects_free(&pack.effects);
 	sched_free(pack.sched);
 	return fine;

@@ -11,14 +11,14 @@
  * decided about at once; nobody leaves, and what does not fit is dropped. */
 #define PACK_ARRIVED 130
 
-/* A policy of the core or, for `random`, none: any node that fits is as good as
- * another, drawn by the simulator, which the core then is told; on the node, the
- * fullest GPU that fits. */
+/* Who chooses the node: the core by its policy, or the simulator, which then gives
+ * the pod a label to ask for, and the core chooses GPUs on that node. */
+enum pack_choice { CHOICE_OF_CORE, CHOICE_RANDOM, CHOICE_GRADIENT };
+
 struct pack_policy {
 	const char *name, *purpose;
 	enum policy policy; /* of the core */
-	bool random;
-	bool told; /* the core is given the mix of the whole list before anyone arrives */
+	enum pack_choice choice;
 };
 extern const struct pack_policy pack_policies[];
 extern const int pack_policy_count;
