@@ -6,10 +6,14 @@
 #include "core/room.h"
 #include "core/state.h"
 
+/* Those that take turns stay where they are, unless all are to move: they would be
+ * interrupted about twice as often. */
 bool victim_may_move(const struct sched *sched, const struct job *victim)
 {
+	bool shares = sched->config.time_sharing != SHARING_OFF && job_takes_turns(victim);
+
 	return sched->config.enable_consolidation && victim->r.split_gpus == 0 &&
-	       (victim->r.movable || sched->config.move_any_job);
+	       (sched->config.move_any_job || (victim->r.movable && !shares));
 }
 
 /* Notes when a job that is safe for now because it just started is not any more. */

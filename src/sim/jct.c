@@ -34,6 +34,8 @@ const int jct_policy_count = sizeof(jct_policies) / sizeof(jct_policies[0]);
 
 const struct jct_policy *jct_policy(const char *name)
 {
+	if (strcmp(name, "ours") == 0)
+		name = "attained";
 	for (int i = 0; i < jct_policy_count; i++)
 		if (strcmp(jct_policies[i].name, name) == 0)
 			return &jct_policies[i];
@@ -112,7 +114,7 @@ static bool configure(struct jct *jct, struct error *error)
 
 	if (shares(jct)) {
 		config.time_sharing = SHARING_ATTAINED_SERVICE;
-		config.enable_consolidation = jct->policy->kind == JCT_MOVES;
+		config.move_any_job = jct->policy->kind == JCT_MOVES;
 	} else {
 		config.policy = POLICY_PACK;
 		config.enable_preemption = jct->policy->kind == JCT_LEVELS;

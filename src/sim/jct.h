@@ -34,7 +34,7 @@ struct jct_policy {
 };
 extern const struct jct_policy jct_policies[];
 extern const int jct_policy_count;
-/* NULL if there is none of that name. */
+/* NULL if there is none of that name. `ours` is attained. */
 const struct jct_policy *jct_policy(const char *name);
 
 /* What became of each job, by its place in the trace, and of all. */

@@ -28,6 +28,8 @@ const int pack_policy_count = sizeof(pack_policies) / sizeof(pack_policies[0]);
 
 const struct pack_policy *pack_policy(const char *name)
 {
+	if (strcmp(name, "ours") == 0)
+		name = "worth";
 	for (int i = 0; i < pack_policy_count; i++)
 		if (strcmp(pack_policies[i].name, name) == 0)
 			return &pack_policies[i];
@@ -157,7 +159,8 @@ static int64_t draw_node(struct pack *pack, const struct openb_kind *kind)
 	int64_t drawn = -1;
 
 	for (size_t i = 0; i < pack->openb->node_count; i++)
-		if (pack_node_fits(&pack->nodes[i], kind) && random_below(&pack->random, ++fitting) == 0)
+		if (pack_node_fits(&pack->nodes[i], kind) &&
+		    random_below(&pack->random, ++fitting) == 0)
 			drawn = (int64_t)i;
 	return drawn;
 }

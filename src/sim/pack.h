@@ -22,7 +22,7 @@ struct pack_policy {
 };
 extern const struct pack_policy pack_policies[];
 extern const int pack_policy_count;
-/* NULL if there is none of that name. */
+/* NULL if there is none of that name. `ours` is worth. */
 const struct pack_policy *pack_policy(const char *name);
 
 /* What became of one seed. `allocated[p]` is the GPU thousandths that were given

@@ -267,6 +267,38 @@ static void an_estimate_counts_as_long_as_it_holds(void **unused)
 	harness_free(lab.h);
 }
 
+/* Whether others are moved for a job that needs a whole node, where two are in its
+ * way, each on a node of its own, and could be on one. */
+static bool moves_others(bool sharing, bool move_any_job)
+{
+	struct lab lab = lab_new(2);
+	int64_t jobs[4];
+
+	add_node(lab.h, "n2", 2, 80000);
+	lab.config.time_sharing = sharing ? SHARING_ATTAINED_SERVICE : SHARING_OFF;
+	lab.config.enable_consolidation = true;
+	lab.config.move_any_job = move_any_job;
+	configure(lab.h, lab.config);
+	for (int i = 0; i < 4; i++)
+		jobs[i] = run(lab, turns(lab, 1));
+	assert_ptr_equal(node_of(lab.h, jobs[0]), node_of(lab.h, jobs[1]));
+	end_job(lab.h, jobs[0], 0);
+	end_job(lab.h, jobs[2], 0);
+	int64_t large = submit(lab.h, turns(lab, 2));
+	settle(lab);
+	bool moved = decided(lab.h, DECISION_MOVE, large) != NULL;
+	harness_free(lab.h);
+	return moved;
+}
+
+static void who_takes_turns_is_moved_for_others_only_where_all_jobs_are(void **unused)
+{
+	(void)unused;
+	assert_true(moves_others(false, false));
+	assert_false(moves_others(true, false));
+	assert_true(moves_others(true, true));
+}
+
 static void time_sharing_needs_ageing(void **unused)
 {
 	struct config_record config = config_default();
@@ -297,6 +329,7 @@ int main(void)
 		cmocka_unit_test(
 		    what_was_served_counts_among_equals_and_never_against_lower_priorities),
 		cmocka_unit_test(an_estimate_counts_as_long_as_it_holds),
+		cmocka_unit_test(who_takes_turns_is_moved_for_others_only_where_all_jobs_are),
 		cmocka_unit_test(time_sharing_needs_ageing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
