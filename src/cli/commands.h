@@ -11,6 +11,8 @@ extern const struct cli_command cancel_command, hold_command, release_command, r
 extern const struct cli_command status_command, nodes_command, gpus_command, drain_command,
     resume_command;
 extern const struct cli_command tenants_command, create_tenant_command, quota_command;
+extern const struct cli_command models_command, slots_command, decisions_command, report_command,
+    token_command, config_command, login_command, top_command;
 extern const struct cli_command estimate_command, version_command;
 
 #endif

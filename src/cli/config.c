@@ -22,9 +22,16 @@ static const struct {
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
-static const char **field(const struct context *context, size_t key)
+static const char *field(const struct context *context, size_t key)
 {
-	return (const char **)((uintptr_t)context + keys[key].offset);
+	const char *value;
+	memcpy(&value, (const char *)context + keys[key].offset, sizeof(value));
+	return value;
+}
+
+static void set_field(struct context *context, size_t key, const char *value)
+{
+	memcpy((char *)context + keys[key].offset, &value, sizeof(value));
 }
 
 struct context *config_find(const struct config *config, const char *name)
@@ -109,14 +116,13 @@ static bool read_field(const struct reading *reading, struct context *context,
 	for (size_t i = 0; i < KEYS; i++) {
 		if (strcmp(keys[i].key, key) != 0)
 			continue;
-		const char **to = field(context, i);
 		const char *value = scalar(reading, node_at(reading, pair->value),
 		                           "this is one value: write it behind the colon");
 		if (!value)
 			return false;
-		if (*to)
+		if (field(context, i))
 			return refuse(reading, key_node, "this is said twice: remove one");
-		*to = *value ? value : NULL;
+		set_field(context, i, *value ? value : NULL);
 		return true;
 	}
 	return refuse(reading, key_node,
@@ -234,7 +240,7 @@ void config_print(const struct config *config, struct buffer *to)
 		print_text(to, context->name);
 		buffer_text(to, ":");
 		for (size_t key = 0; key < KEYS; key++) {
-			const char *value = *field(context, key);
+			const char *value = field(context, key);
 			if (!value)
 				continue;
 			buffer_print(to, "\n    %s: ", keys[key].key);

@@ -59,7 +59,7 @@ static void print_members(struct buffer *to, const json_t *value, int depth, boo
 {
 	const char *key;
 	json_t *member;
-	json_object_foreach((json_t *)(uintptr_t)value, key, member)
+	json_object_foreach((json_t *)value, key, member)
 	{
 		if (!on_line)
 			indent(to, depth);
