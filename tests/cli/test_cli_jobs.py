@@ -164,10 +164,11 @@ def test_every_form_of_output_says_the_same(cli, cluster):
     assert "COMMAND" not in cli("list")
 
 
-def test_a_name_cannot_command_the_terminal(cli, cluster):
-    job = cli.submit("--name", "evil\033[2J\007", "--", "true")
-    assert "\033" not in cli("list") + cli("get", job)
-    assert "\007" not in cli("list") + cli("get", job)
+def test_what_others_wrote_cannot_command_the_terminal(cli, cluster):
+    job = cli.submit("--", "echo", "evil\033[2J\007")
+    said = cli("list", "-o", "wide") + cli("get", job)
+    assert "evil?[2J?" in said
+    assert "\033" not in said and "\007" not in said
 
 
 def test_dry_run_sends_nothing(cli, cluster):
