@@ -390,8 +390,7 @@ const struct cli_command models_command = {
 		   "release LEASE   give that back\n"
 		   "'gpu-cli why model-3' says what a model waits for.\n",
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
-		    "models create mistral --runtime vllm --gpu-memory 20G --path "
-		    "mistralai/Mistral-7B-v0.3\n"
+		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"
 		    "models lease llama --wait 2m\n",
 	.options = options,
 	.asks = true,
