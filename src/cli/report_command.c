@@ -343,9 +343,9 @@ const struct cli_command report_command = {
 	.arguments = "[OPTION...]",
 	.summary = "GPU-hours, cost and efficiency, by tenant or job",
 	.details =
-	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among the\n"
-	    "last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of what\n"
-	    "it booked, where that was measured.\n",
+	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
+	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
+	    "what it booked, where that was measured.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",
