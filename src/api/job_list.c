@@ -247,6 +247,7 @@ static void put_in_memory(struct call *call, const struct catalogue *catalogue, 
 		                                   .task_count = job.task_count,
 		                                   .promise = job.promise,
 		                                   .catalogue = catalogue,
+		                                   .agents = call->service->agents,
 		                                   .arena = &call->ask.arena,
 		                                   .now_ms = service_unix_ms() });
 }
@@ -258,6 +259,7 @@ static void put_archived(struct call *call, const struct catalogue *catalogue,
 	               &(struct job_view){ .job = &job->job,
 	                                   .state = &job->state,
 	                                   .catalogue = catalogue,
+	                                   .agents = call->service->agents,
 	                                   .arena = &call->ask.arena,
 	                                   .now_ms = service_unix_ms() });
 }

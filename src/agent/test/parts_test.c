@@ -310,7 +310,7 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	assert_string_equal(variable(&plan, "GPU_GUARD_LIMITS"),
 	                    "GPU-00112233-4455-6677-8899-aabbccddeeff=1000M");
 	const char *books = variable(&plan, "GPU_GUARD_SEGMENT");
-	if (!guarding_begin(&settings, &order, &plan.spec, &error))
+	if (!guarding_begin(&settings, &order, &plan, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(access(books, R_OK), 0);
 	guarding_end(&settings, order.reservation_id);

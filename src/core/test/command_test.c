@@ -119,8 +119,12 @@ static void fill(struct command *command)
 	case COMMAND_TASK_REFUSED:
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_CHECKPOINT:
+	case COMMAND_TASK_NOTICE:
 	case COMMAND_MEMORY_RELEASED:
 		command->task.reservation_id = 5;
+		command->task.notice = NOTICE_IDLE;
+		command->task.ago_ms = 6;
+		command->task.use = (struct task_use){ .peak_mib = 7, .unguarded = true };
 		command->task.exit_code = -9;
 		command->task.released = true;
 		command->task.message = "killed";
