@@ -322,8 +322,8 @@ static void assert_refused(const char *data, size_t size, const char *why)
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x42\x00", "command.kind is 33: there are only 33 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 33 kinds");
+	ASSERT_REFUSED("\x44\x00", "command.kind is 34: there are only 34 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 34 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");
