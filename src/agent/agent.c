@@ -38,7 +38,7 @@ struct agent {
 	int64_t looks;
 	struct arena messages;
 	struct buffer processes, guards; /* of the last measurement */
-	int handles; /* that libuv has not closed */
+	int handles;                     /* that libuv has not closed */
 };
 
 static void apply(struct agent *agent, struct input input)

@@ -15,6 +15,7 @@
 
 #define BOOKS_DIRECTORY "/dev/shm" /* in memory: every allocation is written there */
 #define MIB_SHIFT 20
+#define CONTEXT_MIB 512
 
 /* Simulated GPUs have no memory to guard. */
 static bool is_possible(const struct run_settings *settings)
@@ -81,8 +82,7 @@ void guarding_prepare(const struct run_settings *settings, const struct node_ord
 
 	if (!plan->guarded)
 		return;
-	char *path = plan->container ? NULL
-	                             : guarding_books(settings, order->reservation_id, plan);
+	char *path = plan->container ? NULL : guarding_books(settings, order->reservation_id, plan);
 	for (int64_t i = 0; i < order->part_count; i++)
 		buffer_print(&limits, "%s%s=%lldM", i > 0 ? "," : "", order->parts[i].uuid,
 		             (long long)order->parts[i].memory_mib);
@@ -93,16 +93,21 @@ void guarding_prepare(const struct run_settings *settings, const struct node_ord
 	free(path);
 }
 
-static bool set_limits(struct watch *watch, const struct node_order *order, struct error *error)
+/* In a container nothing is known of a context until we have measured it: so it is expected to
+ * take what contexts take. Elsewhere the guard measures it at once. */
+static bool set_limits(struct watch *watch, const struct node_order *order, bool container,
+                       struct error *error)
 {
 	uint8_t uuid[16];
 
 	for (int64_t i = 0; i < order->part_count; i++) {
 		const struct order_part *part = &order->parts[i];
+		int64_t context_mib = container ? min64(CONTEXT_MIB, part->memory_mib / 8) : 0;
 		if (!uuid_parse(part->uuid, uuid))
 			return error_set(error, ERROR_INVALID, "'%s' is not the UUID of a GPU",
 			                 part->uuid);
-		if (!watch_set_limit(watch, uuid, part->memory_mib << MIB_SHIFT, 0, error))
+		if (!watch_set_limit(watch, uuid, part->memory_mib << MIB_SHIFT,
+		                     context_mib << MIB_SHIFT, error))
 			return false;
 	}
 	return true;
@@ -147,7 +152,8 @@ bool guarding_begin(const struct run_settings *settings, const struct node_order
 	char *path = guarding_books(settings, order->reservation_id, plan);
 	bool good = watch_create(&watch, path, error);
 	if (good) {
-		good = set_limits(&watch, order, error) && give(plan, path, &watch, error);
+		good = set_limits(&watch, order, plan->container, error) &&
+		       give(plan, path, &watch, error);
 		watch_close(&watch);
 		if (!good)
 			guarding_end(settings, order->reservation_id);
@@ -179,15 +185,14 @@ static void read_books(struct watch *watch, int64_t reservation_id, struct guard
 	for (uint32_t i = 0; watch_gpu(watch, i, &gpu); i++) {
 		int64_t limit_mib = gpu.limit_bytes >> MIB_SHIFT;
 		int64_t peak_mib = gpu.peak_bytes >> MIB_SHIFT;
-		reading->limit_mib =
-		    i == 0 ? limit_mib : min64(reading->limit_mib, limit_mib);
+		reading->limit_mib = i == 0 ? limit_mib : min64(reading->limit_mib, limit_mib);
 		/* What a task writes into its own books fools nobody but itself. */
 		reading->peak_mib = max64(reading->peak_mib, min64(peak_mib, limit_mib));
 		reading->refusals =
 		    min64(reading->refusals, TIME_MS_MAX) + min64(gpu.refusals, TIME_MS_MAX);
 		reading->refused_mib =
-		    max64(reading->refused_mib, (gpu.last_refused_bytes + (1 << MIB_SHIFT) - 1) >>
-		                                    MIB_SHIFT);
+		    max64(reading->refused_mib,
+		          (gpu.last_refused_bytes + (1 << MIB_SHIFT) - 1) >> MIB_SHIFT);
 	}
 }
 
@@ -218,9 +223,9 @@ static bool is_elsewhere(int64_t pid)
 	return process_of(pid, &identity) && identity.namespace_id != process_self().namespace_id;
 }
 
-bool guarding_look(const struct run_settings *settings, int64_t reservation_id,
-                   const int64_t *pids, size_t pid_count, struct process_reading *processes,
-                   size_t process_count, struct guard_reading *reading)
+bool guarding_look(const struct run_settings *settings, int64_t reservation_id, const int64_t *pids,
+                   size_t pid_count, struct process_reading *processes, size_t process_count,
+                   struct guard_reading *reading)
 {
 	struct watch watch;
 	uint8_t uuid[16];

@@ -33,9 +33,9 @@ bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
  * those that are not. Tells the guard what NVML measured of those in containers, which cannot
  * measure themselves, and who of `pids`, all that the work has, is gone. False: it has no
  * books. */
-bool guarding_look(const struct run_settings *settings, int64_t reservation_id,
-                   const int64_t *pids, size_t pid_count, struct process_reading *processes,
-                   size_t process_count, struct guard_reading *reading);
+bool guarding_look(const struct run_settings *settings, int64_t reservation_id, const int64_t *pids,
+                   size_t pid_count, struct process_reading *processes, size_t process_count,
+                   struct guard_reading *reading);
 
 /* Removes the books. */
 void guarding_end(const struct run_settings *settings, int64_t reservation_id);

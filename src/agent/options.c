@@ -324,9 +324,10 @@ static bool set_guard(struct options *options, const char *told, struct error *e
 	if (!run->guard)
 		run->guard = find_library(options);
 	if (!run->guard && run->guarding == GUARDING_ALWAYS)
-		return error_set(error, ERROR_NOT_FOUND,
-		                 "--guard always, and libgpuguard.so is not in ../lib: name it with "
-		                 "--guard-library");
+		return error_set(
+		    error, ERROR_NOT_FOUND,
+		    "--guard always, and libgpuguard.so is not in ../lib: name it with "
+		    "--guard-library");
 	if (!run->guard && run->guarding == GUARDING_SHARED && !options->no_gpus)
 		log_at(LOG_WARNING, "tasks that share a GPU have no hard limit of its memory",
 		       LOG_TEXT("reason", "libgpuguard.so is not in ../lib"));
@@ -372,8 +373,8 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		return error_set(error, ERROR_INVALID, "--unguarded is '%s'; it is report or stop",
 		                 told->unguarded);
 	if (told->unguarded)
-		agent->policy.unguarded = strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP
-		                                                               : UNGUARDED_REPORT;
+		agent->policy.unguarded =
+		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
 	if (!set_guard(options, told->guard, error))
 		return false;
 	if (!agent->run.address)

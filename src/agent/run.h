@@ -19,7 +19,7 @@ struct run_settings {
 	const char *default_user; /* for tasks that name none, where the agent is root */
 	bool allow_root;          /* tasks may run as root */
 	const char *prolog, *epilog;
-	const char *guard;       /* libgpuguard.so; NULL: there is none */
+	const char *guard; /* libgpuguard.so; NULL: there is none */
 	enum guarding guarding;
 	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
 	const char *container_runtime; /* podman or docker; NULL: whichever is there */

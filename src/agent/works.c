@@ -136,8 +136,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 		                    .exited_ms = status->exited_ms,
 		                    .host_peak_bytes = status->peak_bytes,
 		                    .cpu_ms = status->cpu_ms };
-	event.guarded = guarding_read(&process->works->settings.run, process->reservation_id,
-	                              &event.guard);
+	event.guarded =
+	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
 	works_tell(process, INPUT_EXITED, event);
 }
 

@@ -60,8 +60,7 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	put_allocation(json, catalogue, reservation);
 	json_put_integer(json, "active_requests", max64(active, 0));
 	struct task_use use;
-	bool used =
-	    agents_use(call->service->agents, node ? node->name : NULL, slot->id, &use);
+	bool used = agents_use(call->service->agents, node ? node->name : NULL, slot->id, &use);
 	use_view_write_guard(json, used ? &use : NULL);
 	json_put_integer(json, "max_concurrency", slot->concurrency);
 	json_put_string(json, "status", word_of(&slot_state_words, slot->state));

@@ -151,7 +151,8 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->confidence, 0, 1000) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
-	    !within(state->preempted_count, 0, NUMBER_MAX))
+	    !within(state->preempted_count, 0, NUMBER_MAX) ||
+	    !within(state->served_ms, 0, NUMBER_MAX))
 		return corrupt(error, "the state of job", state->id,
 		               "with a number that cannot be");
 	return true;
@@ -170,8 +171,7 @@ static bool check_task(const struct sched *sched, const struct task_record *task
 	    !is_time(task->host_peak_bytes) || !is_time(task->cpu_ms) ||
 	    !is_time(task->limit_mib) || !is_time(task->guard_peak_mib) ||
 	    !is_time(task->refusals) || !is_time(task->refused_mib))
-		return corrupt(error, "a task of job", task->job_id,
-		               "that used what cannot be");
+		return corrupt(error, "a task of job", task->job_id, "that used what cannot be");
 	return true;
 }
 

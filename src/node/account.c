@@ -30,8 +30,7 @@ static void count_energy(const struct local_node *node, struct work *work, int64
 	for (int64_t i = 0; i < work->order.part_count; i++) {
 		const struct gpu_view *gpu = measure_gpu(node, work->order.parts[i].uuid);
 		int64_t share = max64(0, min64(work->order.parts[i].share, WHOLE_GPU));
-		int64_t power_mw =
-		    gpu ? max64(0, min64(gpu->reading.power_mw, INT32_MAX)) : 0;
+		int64_t power_mw = gpu ? max64(0, min64(gpu->reading.power_mw, INT32_MAX)) : 0;
 		energy_mj += muldiv_down(muldiv_down(power_mw, elapsed_ms, 1000), share, WHOLE_GPU);
 	}
 	kept->use.energy_mj = min64(energy_mj, TIME_MS_MAX);

@@ -79,8 +79,7 @@ static bool check_use(const struct task_use *use)
 {
 	return is_time(use->peak_mib) && is_time(use->gpu_ms) && is_time(use->energy_mj) &&
 	       is_time(use->host_peak_bytes) && is_time(use->cpu_ms) && is_time(use->limit_mib) &&
-	       is_time(use->guard_peak_mib) && is_time(use->refusals) &&
-	       is_time(use->refused_mib);
+	       is_time(use->guard_peak_mib) && is_time(use->refusals) && is_time(use->refused_mib);
 }
 
 static bool check_work(const struct kept_work *kept, const struct node_order *order,

@@ -25,8 +25,8 @@ struct work {
 	int64_t busy_ms;                    /* one of its GPUs was in use then */
 	bool idle_told, unguarded_told;
 	int64_t written_ms; /* what it uses was last written then */
-	int64_t active;    /* requests in flight in a slot */
-	int64_t unhealthy; /* checks that failed in a row */
+	int64_t active;     /* requests in flight in a slot */
+	int64_t unhealthy;  /* checks that failed in a row */
 };
 
 /* A GPU as last measured. Of what no process explains, `standing_mib` was there

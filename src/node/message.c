@@ -8,9 +8,9 @@
 static const struct words order_words = WORDS("start", "load", "stop");
 static const struct words change_words = WORDS("started", "ready", "refused", "exited", "released",
                                                "checkpoint", "late", "over", "idle", "unguarded");
-static const struct words end_words = WORDS("itself", "ordered", "runtime", "overuse", "idle",
-                                            "lease", "lost", "not_started", "unhealthy",
-                                            "unguarded");
+static const struct words end_words =
+    WORDS("itself", "ordered", "runtime", "overuse", "idle", "lease", "lost", "not_started",
+          "unhealthy", "unguarded");
 
 /* clang-format off */
 #define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
@@ -200,9 +200,9 @@ struct node_order *node_order_copy(struct arena *arena, const struct node_order 
 
 static bool check_use(const struct task_use *use, struct error *error)
 {
-	const int64_t numbers[] = { use->peak_mib,        use->gpu_ms,    use->energy_mj,
-		                    use->host_peak_bytes, use->cpu_ms,    use->limit_mib,
-		                    use->guard_peak_mib,  use->refusals,  use->refused_mib };
+	const int64_t numbers[] = { use->peak_mib,        use->gpu_ms,   use->energy_mj,
+		                    use->host_peak_bytes, use->cpu_ms,   use->limit_mib,
+		                    use->guard_peak_mib,  use->refusals, use->refused_mib };
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (!check_time(numbers[i], "a measurement of", error))

@@ -77,9 +77,9 @@ enum change_kind {
 	CHANGE_RELEASED,   /* no process of it is left and its memory was measured as back */
 	CHANGE_CHECKPOINT, /* a task's work up to now is safe */
 	/* For people: nothing is decided by these, and they may be lost. */
-	CHANGE_LATE, /* told to stop, or ended, and not back yet: `pids`, `took_ms` so far */
-	CHANGE_OVER, /* uses more than it reserved: `message` */
-	CHANGE_IDLE, /* holds GPUs and does not use them */
+	CHANGE_LATE,      /* told to stop, or ended, and not back yet: `pids`, `took_ms` so far */
+	CHANGE_OVER,      /* uses more than it reserved: `message` */
+	CHANGE_IDLE,      /* holds GPUs and does not use them */
 	CHANGE_UNGUARDED, /* uses a GPU without the guard that it should have: `message` */
 	CHANGE_KINDS,
 };

@@ -122,10 +122,10 @@ struct work_event {
 	int64_t host_peak_bytes, cpu_ms; /* EXITED: what it used; 0: not known */
 	bool guarded;                    /* EXITED: `guard` is what its books say in the end */
 	struct guard_reading guard;
-	bool healthy;           /* HEALTH */
-	int64_t active;         /* ACTIVE */
-	const char *address;    /* READY */
-	const char *message;    /* NOT_STARTED: why */
+	bool healthy;        /* HEALTH */
+	int64_t active;      /* ACTIVE */
+	const char *address; /* READY */
+	const char *message; /* NOT_STARTED: why */
 };
 
 struct input {

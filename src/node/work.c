@@ -302,8 +302,8 @@ void work_gone(struct local_node *node, struct work *work)
 			work->kept.message = "its end was not seen";
 		end(node, work,
 		    &(struct work_end){ .exit_code = work->kept.phase == WORK_STOPPING
-			                                  ? EXIT_KILLED
-			                                  : EXIT_UNSEEN });
+		                                         ? EXIT_KILLED
+		                                         : EXIT_UNSEEN });
 	}
 	if (has_parts(work))
 		work->asked_gone = node_ask_measure(node);

@@ -304,6 +304,8 @@ void http1_parse(struct http1 *http1, struct text bytes)
 	}
 	if (error == HPE_PAUSED)
 		put_aside(http1, bytes);
+	else if (!http1->is_done && error == HPE_INVALID_METHOD)
+		http1_fail(http1, 501, "unknown_method", "the request's method is not known here");
 	else if (!http1->is_done)
 		http1_fail(http1, 400, "invalid", "this is not a proper HTTP/1.1 request");
 	struct exchange_state *upgrade = http1->upgrade;

@@ -37,7 +37,8 @@ static void what_all_runs_of_a_task_used_is_kept(void **unused)
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;
-	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_REQUEUE, .id = lab.job }));
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_REQUEUE, .id = lab.job }));
 	command.task.use = (struct task_use){ .peak_mib = 900,
 		                              .gpu_ms = 100,
 		                              .energy_mj = 5,

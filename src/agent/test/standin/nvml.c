@@ -66,8 +66,9 @@ static bool find(nvml_device device, struct line *line)
 	FILE *file = begin();
 	bool found = false;
 	while (!found && next(file, line))
-		found = (strcmp(line->kind, "gpu") == 0 && strcmp(line->first, device->uuid) == 0) ||
-		        (strcmp(line->kind, "mig") == 0 && strcmp(line->second, device->uuid) == 0);
+		found =
+		    (strcmp(line->kind, "gpu") == 0 && strcmp(line->first, device->uuid) == 0) ||
+		    (strcmp(line->kind, "mig") == 0 && strcmp(line->second, device->uuid) == 0);
 	end(file);
 	return found;
 }

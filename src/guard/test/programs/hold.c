@@ -29,9 +29,9 @@ int main(int argc, char **argv)
 	printf("total %zu\n", total_bytes >> 20);
 	for (int i = 0; i < argc; i++)
 		if (strtol(argv[i], NULL, 10) > 0)
-			printf("%s %d\n", argv[i],
-			       (int)cuMemAlloc_v2(&pointer,
-			                          (size_t)strtol(argv[i], NULL, 10) << 20));
+			printf(
+			    "%s %d\n", argv[i],
+			    (int)cuMemAlloc_v2(&pointer, (size_t)strtol(argv[i], NULL, 10) << 20));
 	fflush(stdout);
 	if (strcmp(argv[argc - 1], "wait") == 0)
 		pause();
