@@ -258,8 +258,8 @@ def test_the_guard_of_a_container_is_seen_from_outside(cluster, measured, image)
         cluster, measured, image, "600", arguments=["--unguarded", "stop"]
     )
     # What its context takes it cannot see by itself: it is told, and that counts.
-    measured.process(pid, 700)
-    cluster.wait(lambda: (cluster.job(job)["guard"] or {}).get("peak_mb") == 700)
+    measured.process(pid, 800)
+    cluster.wait(lambda: (cluster.job(job)["guard"] or {}).get("peak_mb") == 800)
     assert cluster.job(job)["guard"]["unguarded"] is False
     assert cluster.job(job)["state"] == "running"
     measured.forget()
