@@ -9,6 +9,7 @@
 #include "api/report_calls.h"
 #include "api/route.h"
 #include "api/scheduler_calls.h"
+#include "api/session_calls.h"
 #include "api/tenant_calls.h"
 
 enum { BULK_BYTES = 64 << 20 };
@@ -56,6 +57,7 @@ const struct route routes[] = {
 	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0 },
+	{ METHOD_GET, "/api/v1/session", ACCESS_READ, session_calls_get, 0 },
 	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0 },
 	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0 },
 	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0 },
@@ -66,5 +68,6 @@ const struct route routes[] = {
 	{ METHOD_GET, "/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
 	{ METHOD_GET, "/api/v1/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
 	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0 },
+	{ METHOD_GET, "/assets/{name}", ACCESS_ANYONE, pages_asset, 0 },
 	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0 },
 };

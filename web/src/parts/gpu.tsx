@@ -1,0 +1,125 @@
+// gpu.tsx - a GPU as a bar: memory held by whom in proportion, how busy, how hot
+import { useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { Cell } from "../cluster";
+import { colourOf } from "../colour";
+import { memory } from "../format";
+import type { Gpu, Holder } from "../types";
+
+export interface Segment {
+  kind: "overhead" | "foreign" | "live" | "held" | "releasing";
+  /** Of the whole, 0 to 1. */
+  size: number;
+  /** Of the segment, 0 to 1: what is measured of what is reserved. */
+  measured: number;
+  holder: Holder | null;
+}
+
+const ORDER = { live: 0, held: 1, releasing: 2, claim: 3 };
+
+/** What counts against the capacity, from the left; claims are not among it. */
+export function segments(gpu: Gpu): Segment[] {
+  const total = Math.max(1, gpu.total_memory);
+  const all: Segment[] = [];
+  if (gpu.overhead_memory > 0)
+    all.push({ kind: "overhead", size: gpu.overhead_memory / total, measured: 1, holder: null });
+  if (gpu.foreign_memory > 0)
+    all.push({ kind: "foreign", size: gpu.foreign_memory / total, measured: 1, holder: null });
+  const holders = (gpu.holders ?? []).filter((holder) => holder.phase !== "claim");
+  holders.sort((a, b) => ORDER[a.phase] - ORDER[b.phase]);
+  for (const holder of holders) {
+    const counted = Math.max(holder.memory_mb, holder.measured_memory_mb);
+    all.push({
+      kind: holder.phase as Segment["kind"],
+      size: counted / total,
+      measured: counted > 0 ? holder.measured_memory_mb / counted : 0,
+      holder,
+    });
+  }
+  return all;
+}
+
+export function holderName(holder: Holder): string {
+  const what = holder.name || holder.job_id || holder.slot_id;
+  return what ? `${what} (${holder.tenant ?? "?"})` : (holder.tenant ?? "another tenant");
+}
+
+/** The bar in words. */
+export function describe(gpu: Gpu): string {
+  const parts = [`GPU ${gpu.index} of ${gpu.node}`];
+  if (!gpu.present) parts.push("is gone");
+  if (!gpu.healthy) parts.push("not healthy");
+  if (gpu.hot) parts.push("hot");
+  if (gpu.over) parts.push("over its capacity");
+  parts.push(`${memory(gpu.used_memory)} of ${memory(gpu.total_memory)} used`);
+  for (const holder of gpu.holders ?? [])
+    parts.push(`${holderName(holder)} ${memory(holder.memory_mb)} ${holder.phase}`);
+  if (gpu.foreign_memory > 0) parts.push(`${memory(gpu.foreign_memory)} foreign`);
+  return parts.join(", ");
+}
+
+/** 0 cool to 4 too hot. */
+export function heatStep(celsius: number): number {
+  return celsius >= 85 ? 4 : celsius >= 75 ? 3 : celsius >= 65 ? 2 : celsius >= 50 ? 1 : 0;
+}
+
+export function Segments({ gpu }: { gpu: Gpu }) {
+  const total = Math.max(1, gpu.total_memory);
+  const claimed = Math.min(gpu.claimed_memory / total, 1);
+  return (
+    <>
+      {segments(gpu).map((one, place) => (
+        <span
+          // biome-ignore lint/suspicious/noArrayIndexKey: segments have no name of their own
+          key={place}
+          class={`seg ${one.kind}`}
+          style={`--size:${(one.size * 100).toFixed(2)}%;--measured:${(one.measured * 100).toFixed(0)}%${
+            one.holder ? `;--c:${colourOf(one.holder.tenant_id)}` : ""
+          }`}
+        >
+          {one.holder && <span class="seg-name">{one.holder.name ?? one.holder.tenant}</span>}
+        </span>
+      ))}
+      {claimed > 0 && <span class="claim" style={`--size:${(claimed * 100).toFixed(2)}%`} />}
+    </>
+  );
+}
+
+/** One GPU of the picture. Samples go straight to the element: nothing is rendered anew. */
+export function GpuBar({ cell, chosen }: { cell: Cell; chosen: boolean }) {
+  const element = useRef<HTMLButtonElement>(null);
+  const heat = useRef<HTMLSpanElement>(null);
+  const gpu = cell.books.value;
+  useSignalEffect(() => {
+    const sample = cell.sample.value;
+    const button = element.current;
+    if (!button || !sample) return;
+    const load = `${Math.round(sample.utilization * 100)}%`;
+    if (button.style.getPropertyValue("--load") !== load) button.style.setProperty("--load", load);
+    const step = String(heatStep(sample.temperature));
+    if (button.dataset.heat !== step) button.dataset.heat = step;
+    const text = `${sample.temperature}°`;
+    if (heat.current && heat.current.textContent !== text) heat.current.textContent = text;
+  });
+  const mark = !gpu.present || !gpu.healthy ? "✕" : gpu.over ? "!" : gpu.hot ? "▲" : "";
+  return (
+    <button
+      type="button"
+      ref={element}
+      class={`gpu${gpu.over ? " over" : ""}${gpu.healthy && gpu.present ? "" : " gone"}${
+        chosen ? " chosen" : ""
+      }`}
+      data-gpu={cell.uuid}
+      tabIndex={-1}
+      aria-label={describe(gpu)}
+    >
+      <span class="gpu-index">{gpu.index}</span>
+      <span class="bar">
+        <Segments gpu={gpu} />
+        <span class="meter" />
+        {mark && <span class="gpu-mark">{mark}</span>}
+      </span>
+      <span class="gpu-heat" ref={heat} />
+    </button>
+  );
+}
