@@ -23,7 +23,8 @@ const rows = [];
 
 function put(symbol, bytes) {
   lines.push(`static const unsigned char ${symbol}[] = {`);
-  for (let i = 0; i < bytes.length; i += 32) lines.push(`${[...bytes.subarray(i, i + 32)].join(",")},`);
+  for (let i = 0; i < bytes.length; i += 32)
+    lines.push(`${[...bytes.subarray(i, i + 32)].join(",")},`);
   lines.push("};");
 }
 
@@ -38,6 +39,14 @@ function add(name, file) {
 }
 
 add("", join(directory, "index.html"));
-for (const name of readdirSync(join(directory, "assets")).sort()) add(name, join(directory, "assets", name));
-lines.push("", "const struct asset assets[] = {", ...rows, "\t{ NULL, NULL, NULL, NULL, 0, 0 },", "};", "");
+for (const name of readdirSync(join(directory, "assets")).sort())
+  add(name, join(directory, "assets", name));
+lines.push(
+  "",
+  "const struct asset assets[] = {",
+  ...rows,
+  "\t{ NULL, NULL, NULL, NULL, 0, 0 },",
+  "};",
+  "",
+);
 process.stdout.write(lines.join("\n"));

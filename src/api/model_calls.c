@@ -119,9 +119,10 @@ static bool find(struct call *call, bool owned, int64_t *id)
 		model = catalogue_get(catalogue, RECORD_MODEL, *id, 0);
 	if (!model)
 		model = catalogue_model_named(catalogue, name.data);
-	bool found = model && (owned ? roster_may_see(&call->service->roster, &call->identity,
-	                                              model->tenant_id)
-	                             : slot_view_may_see(&call->service->roster, &call->identity, model));
+	bool found =
+	    model &&
+	    (owned ? roster_may_see(&call->service->roster, &call->identity, model->tenant_id)
+	           : slot_view_may_see(&call->service->roster, &call->identity, model));
 	bool seen = model && slot_view_may_see(&call->service->roster, &call->identity, model);
 	*id = model ? model->id : 0;
 	catalogue_unlock(catalogue);

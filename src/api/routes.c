@@ -1,4 +1,5 @@
 /* routes.c - the table of all that can be asked over REST */
+#include "api/gpu_history.h"
 #include "api/handed_calls.h"
 #include "api/hub.h"
 #include "api/jobs.h"
@@ -53,6 +54,7 @@ const struct route routes[] = {
 	{ METHOD_POST, "/api/v1/nodes/{id}/resume", ACCESS_ADMIN, node_calls_resume, 0 },
 	{ METHOD_POST, "/api/v1/nodes/{id}/dead", ACCESS_ADMIN, node_calls_dead, 0 },
 	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0 },
+	{ METHOD_GET, "/api/v1/gpus/history", ACCESS_READ, gpu_history_get, 0 },
 	{ METHOD_GET, "/api/v1/runners/{id}/status", ACCESS_READ, node_calls_runner, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },

@@ -43,7 +43,7 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	    catalogue_get(catalogue, RECORD_RESERVATION, slot_id, 0);
 	const struct model_record *model =
 	    slot ? catalogue_get(catalogue, RECORD_MODEL, slot->model_id, 0) : NULL;
-	if (!slot || !reservation || !model || 
+	if (!slot || !reservation || !model ||
 	    !slot_view_may_see(&call->service->roster, &call->identity, model))
 		return;
 	const struct node_record *node =

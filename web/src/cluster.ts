@@ -109,7 +109,9 @@ export function takeGpus(
       strange ||= !byUuid.has(gpu.uuid);
       takeGpu(gpu, now);
     }
-    for (const [uuid, [temperature, power, utilization, memory]] of Object.entries(message.samples)) {
+    for (const [uuid, [temperature, power, utilization, memory]] of Object.entries(
+      message.samples,
+    )) {
       const cell = byUuid.get(uuid);
       if (cell) keep(cell, { temperature, power, utilization, memory }, now);
     }
@@ -164,7 +166,9 @@ async function pages<T>(path: string, key: string): Promise<T[]> {
   const all: T[] = [];
   for (;;) {
     const sign = path.includes("?") ? "&" : "?";
-    const page = await get<Record<string, unknown>>(`${path}${sign}limit=1000&offset=${all.length}`);
+    const page = await get<Record<string, unknown>>(
+      `${path}${sign}limit=1000&offset=${all.length}`,
+    );
     const items = page[key] as T[];
     all.push(...items);
     if (items.length === 0 || all.length >= (page.total as number)) return all;

@@ -90,7 +90,6 @@ class Fresh<T> implements Resource<T>, Watched {
 }
 
 export function useResource<T>(path: string, topics: readonly string[]): Resource<T> {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: topics go with the path
   const fresh = useMemo(() => new Fresh<T>(path, topics), [path]);
   useEffect(() => fresh.start(), [fresh]);
   return fresh;

@@ -34,6 +34,9 @@ export interface Listener {
   failed(): void;
 }
 
+/** So many events from before are asked for at first, so that there is something to read. */
+const BEFORE = 30;
+
 let socket: WebSocket | null = null;
 let timer = 0;
 let polls = 0;
@@ -59,8 +62,9 @@ function take(message: Message, listener: Listener): void {
     polls = 0;
     status.value = "live";
     // A smaller number is that of another history: what was seen belongs to the old one.
-    const resumed = last > 0 && (message.seq ?? 0) >= last;
-    if (!resumed) last = message.seq ?? 0;
+    const now = message.seq ?? 0;
+    const resumed = last > 0 && now >= last;
+    if (!resumed) last = now;
     listener.stale();
     return;
   }
@@ -88,7 +92,17 @@ export function open(listener: Listener): void {
   const mine = new WebSocket(address(location, last), protocols);
   socket = mine;
   mine.onmessage = (event) => {
-    if (socket === mine) take(JSON.parse(event.data as string), listener);
+    if (socket !== mine) return;
+    const message = JSON.parse(event.data as string) as Message;
+    // The first greeting says how far the numbers go: listen again from a little before.
+    if (message.type === "hello" && last === 0 && (message.seq ?? 0) > 1) {
+      last = Math.max(1, (message.seq ?? 0) - BEFORE);
+      socket = null;
+      mine.close();
+      open(listener);
+      return;
+    }
+    take(message, listener);
   };
   mine.onclose = () => {
     if (socket !== mine) return;

@@ -138,6 +138,7 @@ export interface Job {
   exit_code: number | null;
   message: string;
   queue_position: number | null;
+  reason?: string;
   node_name: string | null;
   allocated_gpus: string[];
   allocations: Allocation[];
@@ -211,7 +212,12 @@ export interface Slot {
   model_id: string;
   tenant_id: string;
   runtime: string;
-  gpu_allocation: { index: number; uuid: string | null; memory_mb: number; measured_memory_mb: number }[];
+  gpu_allocation: {
+    index: number;
+    uuid: string | null;
+    memory_mb: number;
+    measured_memory_mb: number;
+  }[];
   active_requests: number;
   max_concurrency: number;
   status: string;

@@ -27,7 +27,11 @@ function axis(unit: (value: number) => string): uPlot.Axis {
   };
 }
 
-function options(curves: Curve[], unit: (value: number) => string, top: number | null): uPlot.Options {
+function options(
+  curves: Curve[],
+  unit: (value: number) => string,
+  top: number | null,
+): uPlot.Options {
   return {
     width: 300,
     height: 150,
@@ -62,7 +66,6 @@ export function Chart(props: {
   const plot = useRef<uPlot | null>(null);
   const shape = props.curves.map((curve) => curve.label).join();
   const look = theme.value;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made anew for other curves and colours
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -85,7 +88,6 @@ export function Chart(props: {
       plot.current = null;
     };
   }, [shape, look]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the tick says when
   useEffect(() => {
     plot.current?.setData(props.data());
   }, [props.tick]);
@@ -95,7 +97,11 @@ export function Chart(props: {
         {props.label}
         <span class="keys">
           {props.curves.map((curve) => (
-            <span key={curve.label} class={curve.dashed ? "key dashed" : "key"} style={`--c:var(${curve.colour})`}>
+            <span
+              key={curve.label}
+              class={curve.dashed ? "key dashed" : "key"}
+              style={`--c:var(${curve.colour})`}
+            >
               {curve.label}
             </span>
           ))}

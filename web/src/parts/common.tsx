@@ -51,7 +51,10 @@ export function asks(job: Job): string {
 }
 
 /** A title, and what belongs beside it. */
-export function Head({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
+export function Head({
+  title,
+  children,
+}: { title: ComponentChildren; children?: ComponentChildren }) {
   return (
     <div class="head">
       <h1>{title}</h1>
@@ -67,7 +70,6 @@ export function Choice<T extends string>(props: {
   change(value: T): void;
 }) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be drawn as a frame
     <div class="choice" role="group" aria-label={props.label}>
       {props.options.map(([value, text]) => (
         <button

@@ -75,7 +75,6 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
         {decision.explanation && (
           <ul class="why">
             {decision.explanation.map((line, place) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: sentences have no name
               <li key={place} style={`--in:${/^ */.exec(line)?.[0].length ?? 0}`}>
                 {line.trim()}
               </li>
@@ -83,7 +82,6 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
           </ul>
         )}
         {(decision.gpus?.length ?? 0) > 0 && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
           <div class="table" role="region" aria-label="Arithmetic" tabIndex={0}>
             <table>
               <thead>
@@ -109,7 +107,6 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
               </thead>
               <tbody>
                 {decision.gpus?.map((line, place) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a GPU may be there twice
                   <Sum line={line} key={place} />
                 ))}
               </tbody>

@@ -18,9 +18,12 @@ let timer = 0;
 export function tell(text: string, bad = false): void {
   notice.value = { text, bad };
   clearTimeout(timer);
-  timer = window.setTimeout(() => {
-    notice.value = null;
-  }, bad ? 9000 : 4000);
+  timer = window.setTimeout(
+    () => {
+      notice.value = null;
+    },
+    bad ? 9000 : 4000,
+  );
 }
 
 export function ask(one: Question): void {

@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
 import { colourOf } from "../colour";
 import { memory } from "../format";
-import type { Gpu, Holder } from "../types";
+import type { Gpu, Holder, Sample } from "../types";
 
 export interface Segment {
   kind: "overhead" | "foreign" | "live" | "held" | "releasing";
@@ -44,6 +44,16 @@ export function holderName(holder: Holder): string {
   return what ? `${what} (${holder.tenant ?? "?"})` : (holder.tenant ?? "another tenant");
 }
 
+/** Whether one owner has all that is not foreign there: then the samples are about it. */
+export function aloneOn(gpu: Gpu): boolean {
+  return gpu.holders?.filter((holder) => holder.phase !== "claim").length === 1;
+}
+
+/** What was measured there, less what is nobody's: MiB. */
+export function ownedOf(gpu: Gpu, sample: Sample): number {
+  return sample.memory - gpu.foreign_memory - gpu.overhead_memory;
+}
+
 /** The bar in words. */
 export function describe(gpu: Gpu): string {
   const parts = [`GPU ${gpu.index} of ${gpu.node}`];
@@ -66,13 +76,13 @@ export function heatStep(celsius: number): number {
 export function Segments({ gpu }: { gpu: Gpu }) {
   const total = Math.max(1, gpu.total_memory);
   const claimed = Math.min(gpu.claimed_memory / total, 1);
+  const alone = aloneOn(gpu);
   return (
     <>
       {segments(gpu).map((one, place) => (
         <span
-          // biome-ignore lint/suspicious/noArrayIndexKey: segments have no name of their own
           key={place}
-          class={`seg ${one.kind}`}
+          class={`seg ${one.kind}${alone && one.holder ? " alone" : ""}`}
           style={`--size:${(one.size * 100).toFixed(2)}%;--measured:${(one.measured * 100).toFixed(0)}%${
             one.holder ? `;--c:${colourOf(one.holder.tenant_id)}` : ""
           }`}
@@ -96,6 +106,13 @@ export function GpuBar({ cell, chosen }: { cell: Cell; chosen: boolean }) {
     if (!button || !sample) return;
     const load = `${Math.round(sample.utilization * 100)}%`;
     if (button.style.getPropertyValue("--load") !== load) button.style.setProperty("--load", load);
+    const books = cell.books.value;
+    if (aloneOn(books)) {
+      const part = (100 * ownedOf(books, sample)) / Math.max(1, books.reserved_memory);
+      const used = `${Math.min(100, Math.max(0, Math.round(part)))}%`;
+      if (button.style.getPropertyValue("--alone") !== used)
+        button.style.setProperty("--alone", used);
+    }
     const step = String(heatStep(sample.temperature));
     if (button.dataset.heat !== step) button.dataset.heat = step;
     const text = `${sample.temperature}°`;

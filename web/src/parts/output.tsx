@@ -29,7 +29,6 @@ export function Output({ job, task, running }: { job: string; task: number; runn
   }, [job, task, running]);
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <pre class="output" ref={box} tabIndex={0} aria-label="Output" role="log" />
       {said && <p class="muted">{said}</p>}
     </>

@@ -123,7 +123,8 @@ function Picture() {
           ),
       )
     : nodes.value;
-  const dense = size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM);
+  const dense =
+    size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM);
   useEffect(() => {
     const bars = box.current?.querySelectorAll("[data-gpu]");
     if (bars?.length && !box.current?.querySelector('[data-gpu][tabindex="0"]'))
@@ -217,7 +218,11 @@ function Waiting() {
               <TenantTag id={job.tenant_id} /> {asks(job)}
             </span>
             <span class="line-end">
-              {job.held ? "held" : job.estimated_start ? relative(job.estimated_start, now.value) : "–"}
+              {job.held
+                ? "held"
+                : job.estimated_start
+                  ? relative(job.estimated_start, now.value)
+                  : "–"}
             </span>
           </li>
         ))}
@@ -337,11 +342,16 @@ export function ClusterView() {
         <Legend />
       </div>
       <div class="side">
-        {cell && <Inspector cell={cell} close={() => {
-          const bar = document.querySelector<HTMLElement>(`[data-gpu="${chosen.value}"]`);
-          chosen.value = null;
-          bar?.focus();
-        }} />}
+        {cell && (
+          <Inspector
+            cell={cell}
+            close={() => {
+              const bar = document.querySelector<HTMLElement>(`[data-gpu="${chosen.value}"]`);
+              chosen.value = null;
+              bar?.focus();
+            }}
+          />
+        )}
         <Waiting />
         <Lately />
         <Trend />

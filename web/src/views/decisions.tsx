@@ -1,10 +1,10 @@
 // decisions.tsx - what was decided, with the arithmetic
 import { signal } from "@preact/signals";
+import { nodes } from "../cluster";
+import { words } from "../format";
 import { Head, Wrong } from "../parts/common";
 import { Arithmetic } from "../parts/decision";
 import { useResource } from "../resource";
-import { nodes } from "../cluster";
-import { words } from "../format";
 import type { Decision } from "../types";
 
 const TYPES = [

@@ -30,7 +30,6 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const gpu = cell.books.value;
   const sample = cell.sample.value;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: for each other GPU
   useEffect(() => heading.current?.focus(), [cell.uuid]);
   const owned = gpu.used_memory - gpu.overhead_memory - gpu.foreign_memory;
   return (
@@ -73,7 +72,6 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
           </thead>
           <tbody>
             {gpu.holders?.map((holder, place) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a job may have it twice
               <HolderRow holder={holder} key={place} />
             ))}
           </tbody>
@@ -82,8 +80,8 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
       {sample && (
         <>
           <p class="muted">
-            {percent(sample.utilization)} busy · {sample.temperature} °C · {Math.round(sample.power)} W ·{" "}
-            {memory(sample.memory)} measured
+            {percent(sample.utilization)} busy · {sample.temperature} °C ·{" "}
+            {Math.round(sample.power)} W · {memory(sample.memory)} measured
           </p>
           <Chart
             label="Load and heat"

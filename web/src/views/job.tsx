@@ -1,18 +1,28 @@
 // job.tsx - one job: where it is in its life, why, where it runs, what it prints and uses
 import { useEffect, useState } from "preact/hooks";
 import { request } from "../api";
-import { cellOf } from "../cluster";
-import { clock, duration, memory, millis, percent, relative, seconds, short } from "../format";
+import { cellOf, loaded } from "../cluster";
+import {
+  clock,
+  duration,
+  memory,
+  millis,
+  percent,
+  relative,
+  seconds,
+  short,
+  words,
+} from "../format";
 import { Chart } from "../parts/chart";
 import { Head, State, TenantTag, Wrong, asks } from "../parts/common";
 import { Arithmetic } from "../parts/decision";
 import { act, ask } from "../parts/dialog";
+import { aloneOn, ownedOf } from "../parts/gpu";
 import { Output } from "../parts/output";
 import { useResource } from "../resource";
 import { route } from "../route";
 import { mayChange, now } from "../state";
-import type { Allocation, Decision, Event, Job } from "../types";
-import { eventText } from "./cluster";
+import type { Allocation, Decision, Event, Job, Part } from "../types";
 
 const OVER = ["completed", "failed", "cancelled"];
 
@@ -77,14 +87,29 @@ function Life({ job }: { job: Job }) {
     <section class="card" aria-labelledby="life">
       <h2 id="life">Time line</h2>
       <div class="life" aria-hidden="true">
-        {piece("waiting", submitted, scheduled ?? started ?? until, `waited ${duration(waited / 1000)}`)}
+        {piece(
+          "waiting",
+          submitted,
+          scheduled ?? started ?? until,
+          `waited ${duration(waited / 1000)}`,
+        )}
         {started === null && !end && expectedStart
-          ? piece("expected", until, expectedStart, `starts ${relative(job.estimated_start, now.value)}`)
+          ? piece(
+              "expected",
+              until,
+              expectedStart,
+              `starts ${relative(job.estimated_start, now.value)}`,
+            )
           : null}
         {scheduled && piece("starting", scheduled, started ?? until, "starting")}
         {started && piece("running", started, until, `ran ${duration((until - started) / 1000)}`)}
         {expectedEnd && expectedEnd > until
-          ? piece("expected", until, expectedEnd, `about ${duration((expectedEnd - until) / 1000)} more`)
+          ? piece(
+              "expected",
+              until,
+              expectedEnd,
+              `about ${duration((expectedEnd - until) / 1000)} more`,
+            )
           : null}
       </div>
       <dl class="facts">
@@ -121,14 +146,18 @@ function Life({ job }: { job: Job }) {
 
 function Why({ job }: { job: Job }) {
   const [trace, setTrace] = useState(false);
-  const why = useResource<{ why: string[] }>(
-    `/jobs/${job.id}/why${trace ? "?trace=1" : ""}`,
-    ["jobs", "nodes"],
-  );
+  const why = useResource<{ why: string[] }>(`/jobs/${job.id}/why${trace ? "?trace=1" : ""}`, [
+    "jobs",
+    "nodes",
+  ]);
   return (
     <section class="card" aria-labelledby="why">
       <h2 id="why">
-        {OVER.includes(job.state) ? "What became of it" : job.state === "pending" ? "Why it waits" : "Why it is where it is"}
+        {OVER.includes(job.state)
+          ? "What became of it"
+          : job.state === "pending"
+            ? "Why it waits"
+            : "Why it is where it is"}
         {job.state === "pending" && (
           <button type="button" class="quiet" aria-pressed={trace} onClick={() => setTrace(!trace)}>
             {trace ? "In short" : "Step by step"}
@@ -138,7 +167,6 @@ function Why({ job }: { job: Job }) {
       <Wrong text={why.error.value} />
       <ul class="why">
         {(why.data.value?.why ?? []).map((line, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: sentences have no name
           <li key={place} style={`--in:${/^ */.exec(line)?.[0].length ?? 0}`}>
             {line.trim()}
           </li>
@@ -155,7 +183,9 @@ function Placement({ job }: { job: Job }) {
       <h2 id="placement">Placement</h2>
       {placed.length === 0 && (
         <p class="muted">
-          {job.node_name ? `It ran on ${job.node_name}, on ${job.allocated_gpus.length} GPUs.` : "It has no place yet."}
+          {job.node_name
+            ? `It ran on ${job.node_name}, on ${job.allocated_gpus.length} GPUs.`
+            : "It has no place yet."}
         </p>
       )}
       <ul class="places">
@@ -165,6 +195,15 @@ function Placement({ job }: { job: Job }) {
       </ul>
     </section>
   );
+}
+
+/** What it uses of a part: of a GPU that it has alone, all that was measured there last. */
+function measuredOf(part: Part): number {
+  const cell = part.uuid ? cellOf(part.uuid) : undefined;
+  const sample = cell?.sample.value;
+  return cell && sample && loaded.value && aloneOn(cell.books.value)
+    ? Math.max(0, ownedOf(cell.books.value, sample))
+    : part.measured_memory_mb;
 }
 
 function Place({ allocation, many }: { allocation: Allocation; many: boolean }) {
@@ -179,13 +218,14 @@ function Place({ allocation, many }: { allocation: Allocation; many: boolean }) 
       </p>
       <ul class="uses">
         {(allocation.gpus ?? []).map((part) => {
-          const used = Math.min(1, part.measured_memory_mb / Math.max(1, part.memory_mb));
+          const measured = measuredOf(part);
+          const used = Math.min(1, measured / Math.max(1, part.memory_mb));
           return (
             <li key={part.uuid}>
               <span class="use-name">GPU {part.index ?? "?"}</span>
               <span class="use-bar" style={`--size:${(used * 100).toFixed(1)}%`} />
               <span class="use-text">
-                {memory(part.measured_memory_mb)} of {memory(part.memory_mb)} reserved
+                {memory(measured)} of {memory(part.memory_mb)} reserved
                 {part.whole ? ", whole" : part.share > 0 ? `, share ${short(part.share)}` : ""}
               </span>
             </li>
@@ -201,7 +241,7 @@ function Use({ job }: { job: Job }) {
   const parts = job.allocations.flatMap((one) => one.gpus ?? []);
   const cells = parts.flatMap((part) => (part.uuid ? (cellOf(part.uuid) ?? []) : []));
   const first = cells[0];
-  if (job.state !== "running" || !first) return null;
+  if (!loaded.value || job.state !== "running" || !first) return null;
   const reserved = parts.reduce((sum, part) => sum + part.memory_mb, 0);
   const data = (): [number[], number[], number[], number[]] => {
     const length = Math.min(...cells.map((cell) => cell.times.length));
@@ -244,7 +284,9 @@ function Use({ job }: { job: Job }) {
 
 function Asked({ job }: { job: Job }) {
   const command = [...(job.command ?? []), ...(job.args ?? [])];
-  const quoted = command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" ");
+  const quoted = command
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`))
+    .join(" ");
   return (
     <section class="card" aria-labelledby="asked">
       <h2 id="asked">What was asked for</h2>
@@ -291,22 +333,32 @@ function Asked({ job }: { job: Job }) {
   );
 }
 
-function History({ id }: { id: string }) {
-  const list = useResource<{ events: Event[] }>(`/jobs/${id}/events?limit=200`, ["jobs"]);
+/** What happened to it, without its name. */
+function happened(event: Event): string {
+  const where = event.node ? ` on ${event.node}` : "";
+  if (event.type === "job_ended") return event.state ?? "ended";
+  if (event.type === "task_started") return `task ${event.task} started${where}`;
+  if (event.type === "task_ended") return `task ${event.task} ended, exit code ${event.exit_code}`;
+  return words(event.type).replace(/^job /, "") + where;
+}
+
+function History({ job }: { job: Job }) {
+  const list = useResource<{ events: Event[] }>(`/jobs/${job.id}/events?limit=200`, ["jobs"]);
+  const stored = (list.data.value?.events ?? []).filter((one) => one.type !== "job_submitted");
   return (
     <section class="card" aria-labelledby="history">
       <h2 id="history">History</h2>
       <ol class="lines">
-        {[...(list.data.value?.events ?? [])].reverse().map((event) => (
+        {[...stored].reverse().map((event) => (
           <li key={event.seq}>
-            <span class="line-text">
-              {eventText({ ...event, name: event.type.startsWith("task") ? `task ${event.task}` : "it" })}
-              {event.node ? ` on ${event.node}` : ""}
-              {event.exit_code !== undefined ? `, exit code ${event.exit_code}` : ""}
-            </span>
+            <span class="line-text">{happened(event)}</span>
             <span class="line-end">{clock(event.time, now.value)}</span>
           </li>
         ))}
+        <li>
+          <span class="line-text">submitted</span>
+          <span class="line-end">{clock(job.submitted_at, now.value)}</span>
+        </li>
       </ol>
     </section>
   );
@@ -380,7 +432,11 @@ export function JobView({ id }: { id: string }) {
                   </select>
                 )}
               </h2>
-              <Output job={id} task={task} running={job.state === "running" || job.state === "scheduled"} />
+              <Output
+                job={id}
+                task={task}
+                running={job.state === "running" || job.state === "scheduled"}
+              />
             </section>
           )}
           <Decided id={id} />
@@ -389,7 +445,7 @@ export function JobView({ id }: { id: string }) {
           <Placement job={job} />
           <Use job={job} />
           <Asked job={job} />
-          <History id={id} />
+          <History job={job} />
         </div>
       </div>
     </>

@@ -13,6 +13,7 @@ const name = signal("");
 
 function queueReason(job: Job): string {
   if (job.held) return "held by a person: release it";
+  if (job.reason) return job.reason;
   if (job.message) return job.message;
   if (job.depends_on.length > 0) return `after ${job.depends_on.map((one) => one.job).join(", ")}`;
   return "";
@@ -66,7 +67,6 @@ function Row({ job, waiting }: { job: Job; waiting: boolean }) {
 
 function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <div class="table" role="region" aria-label="Jobs" tabIndex={0}>
       <table>
         <thead>
@@ -105,7 +105,10 @@ function tenantQuery(): string {
 }
 
 function Waiting() {
-  const queue = useResource<Job[]>(`/scheduler/queue?limit=200${tenantQuery()}`, ["jobs", "nodes"]);
+  const queue = useResource<Job[]>(`/scheduler/queue?limit=200&reasons=1${tenantQuery()}`, [
+    "jobs",
+    "nodes",
+  ]);
   const wanted = name.value.toLowerCase();
   const jobs = (queue.data.value ?? []).filter((job) => job.name.toLowerCase().includes(wanted));
   return (
@@ -130,7 +133,9 @@ function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
   // `state` takes one; the newest are looked through for the rest.
   const only = which === "running" ? "&state=running" : "";
   const query = `${tenantQuery()}${name.value ? `&name=${encodeURIComponent(name.value)}` : ""}`;
-  const list = useResource<{ jobs: Job[]; total: number }>(`/jobs?limit=200${only}${query}`, ["jobs"]);
+  const list = useResource<{ jobs: Job[]; total: number }>(`/jobs?limit=200${only}${query}`, [
+    "jobs",
+  ]);
   const states = STATES[which];
   const jobs = (list.data.value?.jobs ?? []).filter(
     (job) => states.length === 0 || states.includes(job.state),

@@ -13,7 +13,9 @@ function SlotLine({ slot }: { slot: Slot }) {
         {slot.runner_id ?? "–"}
         <span class="muted">
           {" "}
-          {slot.gpu_allocation.map((part) => `GPU ${part.index}: ${memory(part.memory_mb)}`).join(", ")}
+          {slot.gpu_allocation
+            .map((part) => `GPU ${part.index}: ${memory(part.memory_mb)}`)
+            .join(", ")}
         </span>
       </span>
       <span class="use-bar" style={`--size:${(Math.min(1, busy) * 100).toFixed(1)}%`} />

@@ -140,7 +140,6 @@ export function NodesView() {
     <>
       <Head title="Nodes" />
       {loaded.value && nodes.value.length === 0 && <p class="empty">No node has reported yet.</p>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <div class="table" role="region" aria-label="Nodes" tabIndex={0}>
         <table>
           <thead>

@@ -20,8 +20,8 @@ export function SignIn() {
     <form class="card signin" onSubmit={submit}>
       <h1>Sign in</h1>
       <p>
-        With an API token. An administrator makes one by <code>gpu-scheduler token create</code>. It is
-        kept in this tab alone, and forgotten when that is closed.
+        With an API token. An administrator makes one by <code>gpu-scheduler token create</code>. It
+        is kept in this tab alone, and forgotten when that is closed.
       </p>
       <label>
         Token

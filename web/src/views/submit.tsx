@@ -96,7 +96,8 @@ export function SubmitView() {
     }
     setBusy(false);
   };
-  if (!mayChange.value) return <p class="empty">Who only looks cannot submit: sign in with another token.</p>;
+  if (!mayChange.value)
+    return <p class="empty">Who only looks cannot submit: sign in with another token.</p>;
   return (
     <>
       <Head title="Submit a job" />
@@ -120,7 +121,13 @@ export function SubmitView() {
           <div class="row">
             {(["command", "script"] as const).map((kind) => (
               <label class="pick" key={kind}>
-                <input type="radio" name="kind" value={kind} checked={form.kind === kind} onChange={change("kind")} />
+                <input
+                  type="radio"
+                  name="kind"
+                  value={kind}
+                  checked={form.kind === kind}
+                  onChange={change("kind")}
+                />
                 {kind === "command" ? "A command" : "A shell script"}
               </label>
             ))}
@@ -139,7 +146,13 @@ export function SubmitView() {
           ) : (
             <label>
               Script
-              <textarea class="code" rows={6} value={form.script} onInput={change("script")} spellcheck={false} />
+              <textarea
+                class="code"
+                rows={6}
+                value={form.script}
+                onInput={change("script")}
+                spellcheck={false}
+              />
             </label>
           )}
           <label>
@@ -159,7 +172,13 @@ export function SubmitView() {
               ] as const
             ).map(([share, text]) => (
               <label class="pick" key={share}>
-                <input type="radio" name="share" value={share} checked={form.share === share} onChange={change("share")} />
+                <input
+                  type="radio"
+                  name="share"
+                  value={share}
+                  checked={form.share === share}
+                  onChange={change("share")}
+                />
                 {text}
               </label>
             ))}
@@ -168,31 +187,63 @@ export function SubmitView() {
             {form.share === "whole" && (
               <label>
                 How many
-                <input type="number" min="1" max="4096" required value={form.gpus} onInput={change("gpus")} />
+                <input
+                  type="number"
+                  min="1"
+                  max="4096"
+                  required
+                  value={form.gpus}
+                  onInput={change("gpus")}
+                />
               </label>
             )}
             {(form.share === "whole" || form.share === "memory") && (
               <label>
                 {form.share === "whole" ? "Each with at least" : "Memory"}
-                <input value={form.memory} onInput={change("memory")} placeholder="20G" required={form.share === "memory"} />
+                <input
+                  value={form.memory}
+                  onInput={change("memory")}
+                  placeholder="20G"
+                  required={form.share === "memory"}
+                />
               </label>
             )}
             {form.share === "fraction" && (
               <label>
                 Fraction
-                <input type="number" min="0.001" max="1" step="0.001" required value={form.fraction} onInput={change("fraction")} />
+                <input
+                  type="number"
+                  min="0.001"
+                  max="1"
+                  step="0.001"
+                  required
+                  value={form.fraction}
+                  onInput={change("fraction")}
+                />
               </label>
             )}
             <label>
               Tasks <span class="muted">(start together)</span>
-              <input type="number" min="1" max="4096" required value={form.tasks} onInput={change("tasks")} />
+              <input
+                type="number"
+                min="1"
+                max="4096"
+                required
+                value={form.tasks}
+                onInput={change("tasks")}
+              />
             </label>
           </div>
         </fieldset>
         <div class="row">
           <label>
             Priority <span class="muted">(500 to 1000 is normal)</span>
-            <input type="number" value={form.priority} onInput={change("priority")} placeholder="default" />
+            <input
+              type="number"
+              value={form.priority}
+              onInput={change("priority")}
+              placeholder="default"
+            />
           </label>
           <label>
             Ends after <span class="muted">(at the latest)</span>

@@ -13,7 +13,9 @@ export function tree(all: Tenant[]): [Tenant, number][] {
   const known = new Set(all.map((tenant) => tenant.id));
   const below = (parent: string | null, depth: number): [Tenant, number][] =>
     all
-      .filter((one) => (one.parent_id && known.has(one.parent_id) ? one.parent_id : null) === parent)
+      .filter(
+        (one) => (one.parent_id && known.has(one.parent_id) ? one.parent_id : null) === parent,
+      )
       .flatMap((one): [Tenant, number][] => [[one, depth], ...below(one.id, depth + 1)]);
   return below(null, 0);
 }
@@ -21,7 +23,13 @@ export function tree(all: Tenant[]): [Tenant, number][] {
 /** What it has, between what it is owed, its fair share and its limit. */
 function Scale({ tenant }: { tenant: Tenant }) {
   const quota = tenant.quota_gpus !== null && tenant.quota_gpus >= 0 ? tenant.quota_gpus : null;
-  const most = Math.max(tenant.max_gpus ?? 0, quota ?? 0, tenant.fair_share_gpus, tenant.current_gpus, 1);
+  const most = Math.max(
+    tenant.max_gpus ?? 0,
+    quota ?? 0,
+    tenant.fair_share_gpus,
+    tenant.current_gpus,
+    1,
+  );
   const at = (value: number) => `${((100 * value) / most).toFixed(1)}%`;
   return (
     <span class="scale" aria-hidden="true">
@@ -71,7 +79,6 @@ export function TenantsView() {
       <Head title="Tenants" />
       <Wrong text={list.error.value} />
       {list.data.value && all.length === 0 && <p class="empty">There are none yet.</p>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <div class="table" role="region" aria-label="Tenants" tabIndex={0}>
         <table>
           <thead>

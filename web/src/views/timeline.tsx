@@ -147,7 +147,11 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
   const [width, setWidth] = useState(0);
   const [hint, setHint] = useState<{ x: number; y: number; span: Span } | null>(null);
   const rows: Row[] = nodes.value.flatMap((node) =>
-    node.gpus.value.map((gpu) => ({ node: node.name, index: gpu.books.value.index, uuid: gpu.uuid })),
+    node.gpus.value.map((gpu) => ({
+      node: node.name,
+      index: gpu.books.value.index,
+      uuid: gpu.uuid,
+    })),
   );
   const byGpu = new Map<string, Span[]>();
   for (const span of spans) byGpu.set(span.gpu, [...(byGpu.get(span.gpu) ?? []), span]);
@@ -177,11 +181,9 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
   };
   const shown = Math.min(rows.length * height + HEAD, Math.max(240, innerHeight - 220));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <div
       class="lanes"
       ref={scroller}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
       tabIndex={0}
       role="region"
       aria-label="Time line; the same as a table is behind 'Table'"
@@ -222,7 +224,6 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
 function Table({ spans }: { spans: Span[] }) {
   const sorted = [...spans].sort((a, b) => b.from.localeCompare(a.from)).slice(0, 500);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <div class="table" role="region" aria-label="Who had which GPU" tabIndex={0}>
       <table>
         <thead>
@@ -260,7 +261,9 @@ function Table({ spans }: { spans: Span[] }) {
               <td>{clock(span.from)}</td>
               <td>{span.to ? clock(span.to) : "now"}</td>
               <td class="number">
-                {duration(((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000)}
+                {duration(
+                  ((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000,
+                )}
               </td>
             </tr>
           ))}
