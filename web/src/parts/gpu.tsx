@@ -54,6 +54,21 @@ export function ownedOf(gpu: Gpu, sample: Sample): number {
   return sample.memory - gpu.foreign_memory - gpu.overhead_memory;
 }
 
+/** How much of what it reserved the only owner uses; null: there are others, or none. */
+function aloneUse(gpu: Gpu, sample: Sample): string | null {
+  if (!aloneOn(gpu)) return null;
+  const part =
+    (100 * ownedOf(gpu, sample)) / Math.max(1, gpu.reserved_memory + gpu.releasing_memory);
+  return `${Math.min(100, Math.max(0, Math.round(part / 2.5) * 2.5))}%`;
+}
+
+/** The same for the bar of a page that is drawn as a whole. */
+export function aloneStyle(cell: Cell): string {
+  const sample = cell.sample.value;
+  const used = sample ? aloneUse(cell.books.value, sample) : null;
+  return used ? `--alone:${used}` : "";
+}
+
 /** The bar in words. */
 export function describe(gpu: Gpu): string {
   const parts = [`GPU ${gpu.index} of ${gpu.node}`];
@@ -87,7 +102,9 @@ export function Segments({ gpu }: { gpu: Gpu }) {
             one.holder ? `;--c:${colourOf(one.holder.tenant_id)}` : ""
           }`}
         >
-          {one.holder && <span class="seg-name">{one.holder.name ?? one.holder.tenant}</span>}
+          {one.holder && (
+            <span class="seg-name" data-text={one.holder.name ?? one.holder.tenant ?? ""} />
+          )}
         </span>
       ))}
       {claimed > 0 && <span class="claim" style={`--size:${(claimed * 100).toFixed(2)}%`} />}
@@ -95,46 +112,52 @@ export function Segments({ gpu }: { gpu: Gpu }) {
   );
 }
 
+/** Of 1, in steps that can be seen: fewer styles change. */
+function steps(part: number): string {
+  return String(Math.round(Math.min(1, Math.max(0, part)) * 40) / 40);
+}
+
+/** Sets a variable of one element, which nothing below it reads. */
+function put(element: HTMLElement | null, name: string, value: string): void {
+  if (element && element.style.getPropertyValue(name) !== value)
+    element.style.setProperty(name, value);
+}
+
 /** One GPU of the picture. Samples go straight to the element: nothing is rendered anew. */
-export function GpuBar({ cell, chosen }: { cell: Cell; chosen: boolean }) {
-  const element = useRef<HTMLButtonElement>(null);
+export function GpuBar({ cell }: { cell: Cell }) {
+  const bar = useRef<HTMLSpanElement>(null);
+  const meter = useRef<HTMLSpanElement>(null);
   const heat = useRef<HTMLSpanElement>(null);
   const gpu = cell.books.value;
   useSignalEffect(() => {
     const sample = cell.sample.value;
-    const button = element.current;
-    if (!button || !sample) return;
-    const load = `${Math.round(sample.utilization * 100)}%`;
-    if (button.style.getPropertyValue("--load") !== load) button.style.setProperty("--load", load);
     const books = cell.books.value;
-    if (aloneOn(books)) {
-      const part = (100 * ownedOf(books, sample)) / Math.max(1, books.reserved_memory);
-      const used = `${Math.min(100, Math.max(0, Math.round(part)))}%`;
-      if (button.style.getPropertyValue("--alone") !== used)
-        button.style.setProperty("--alone", used);
-    }
+    if (!meter.current || !heat.current || !sample) return;
+    put(meter.current, "--load", steps(sample.utilization));
+    const used = aloneUse(books, sample);
+    if (used) put(bar.current?.querySelector<HTMLElement>(".alone") ?? null, "--alone", used);
     const step = String(heatStep(sample.temperature));
-    if (button.dataset.heat !== step) button.dataset.heat = step;
+    if (meter.current.dataset.heat !== step) {
+      meter.current.dataset.heat = step;
+      heat.current.dataset.heat = step;
+    }
     const text = `${sample.temperature}°`;
-    if (heat.current && heat.current.textContent !== text) heat.current.textContent = text;
+    if (heat.current.dataset.text !== text) heat.current.dataset.text = text;
   });
   const mark = !gpu.present || !gpu.healthy ? "✕" : gpu.over ? "!" : gpu.hot ? "▲" : "";
   return (
     <button
       type="button"
-      ref={element}
-      class={`gpu${gpu.over ? " over" : ""}${gpu.healthy && gpu.present ? "" : " gone"}${
-        chosen ? " chosen" : ""
-      }`}
+      class={`gpu${gpu.over ? " over" : ""}${gpu.healthy && gpu.present ? "" : " gone"}`}
       data-gpu={cell.uuid}
       tabIndex={-1}
       aria-label={describe(gpu)}
     >
-      <span class="gpu-index">{gpu.index}</span>
-      <span class="bar">
+      <span class="gpu-index" data-text={gpu.index} />
+      <span class="bar" ref={bar}>
         <Segments gpu={gpu} />
-        <span class="meter" />
-        {mark && <span class="gpu-mark">{mark}</span>}
+        <span class="meter" ref={meter} />
+        {mark && <span class="gpu-mark" data-text={mark} />}
       </span>
       <span class="gpu-heat" ref={heat} />
     </button>

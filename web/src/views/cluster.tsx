@@ -1,11 +1,12 @@
 // cluster.tsx - the cluster as a picture, with what waits and what happened beside it
-import { signal, useSignal } from "@preact/signals";
+import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
 import { clock, duration, memory, percent, plural, relative, words } from "../format";
 import { Chart } from "../parts/chart";
 import { Ago, Choice, TenantTag, asks } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
+import { useGrowing } from "../parts/growing";
 import { useResource } from "../resource";
 import { events, now, tenants } from "../state";
 import type { Event, Job } from "../types";
@@ -18,6 +19,13 @@ const show = signal<Show>("memory");
 const size = signal<Size>("auto");
 const filter = signal("");
 export const chosen = signal<string | null>(null);
+
+/** Only the bar that was chosen and the one that is are touched. */
+effect(() => {
+  const uuid = chosen.value;
+  for (const old of document.querySelectorAll(".gpu.chosen")) old.classList.remove("chosen");
+  if (uuid) document.querySelector(`[data-gpu="${CSS.escape(uuid)}"]`)?.classList.add("chosen");
+});
 
 /** From so many nodes on the bars stand upright, and all of them are seen at once. */
 const DENSE_FROM = 17;
@@ -85,7 +93,7 @@ function NodeCard({ cell }: { cell: NodeCell }) {
       </a>
       <div class="gpus">
         {cell.gpus.value.map((gpu) => (
-          <GpuBar cell={gpu} key={gpu.uuid} chosen={chosen.value === gpu.uuid} />
+          <GpuBar cell={gpu} key={gpu.uuid} />
         ))}
       </div>
     </li>
@@ -123,6 +131,7 @@ function Picture() {
           ),
       )
     : nodes.value;
+  const count = useGrowing(shown.length);
   const dense =
     size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM);
   useEffect(() => {
@@ -155,7 +164,7 @@ function Picture() {
         onClick={press}
         onKeyDown={roam}
       >
-        {shown.map((one) => (
+        {shown.slice(0, count).map((one) => (
           <NodeCard cell={one} key={one.name} />
         ))}
       </ul>

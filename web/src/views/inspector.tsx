@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
 import { memory, percent } from "../format";
 import { Chart } from "../parts/chart";
-import { Segments, holderName } from "../parts/gpu";
+import { Segments, aloneStyle, holderName } from "../parts/gpu";
 import type { Holder } from "../types";
 
 function HolderRow({ holder }: { holder: Holder }) {
@@ -47,7 +47,7 @@ export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
       <p class="muted">
         {gpu.model} · <code>{gpu.uuid}</code>
       </p>
-      <div class="bar wide">
+      <div class="bar wide" style={aloneStyle(cell)}>
         <Segments gpu={gpu} />
       </div>
       <p class="sum">

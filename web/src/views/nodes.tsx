@@ -1,10 +1,12 @@
 // nodes.tsx - nodes: what they have, and whether they take work
 import { request } from "../api";
 import { type NodeCell, loaded, nodes } from "../cluster";
+import { colourOf } from "../colour";
 import { memory, percent, short } from "../format";
 import { Head } from "../parts/common";
 import { act, ask } from "../parts/dialog";
-import { Segments } from "../parts/gpu";
+import { Segments, aloneStyle } from "../parts/gpu";
+import { useGrowing } from "../parts/growing";
 import { route } from "../route";
 import { isAdmin } from "../state";
 import type { Node } from "../types";
@@ -45,6 +47,27 @@ function hottest(cell: NodeCell): string {
   return all.length ? `${Math.max(...all)} °C` : "–";
 }
 
+/** Who has how much of the node's GPU memory, 0 to 1; what is foreign at the end. */
+export function shares(cell: NodeCell): [string, number][] {
+  const all = new Map<string, number>();
+  let total = 0;
+  let foreign = 0;
+  for (const { books } of cell.gpus.value) {
+    const gpu = books.value;
+    total += gpu.total_memory;
+    foreign += gpu.foreign_memory;
+    for (const holder of gpu.holders ?? [])
+      if (holder.phase !== "claim") {
+        const tenant = holder.tenant_id ?? "";
+        const counted = Math.max(holder.memory_mb, holder.measured_memory_mb);
+        all.set(tenant, (all.get(tenant) ?? 0) + counted);
+      }
+  }
+  const parts = [...all].sort((a, b) => a[0].localeCompare(b[0], "en", { numeric: true }));
+  if (foreign > 0) parts.push(["foreign", foreign]);
+  return parts.map(([tenant, mib]) => [tenant, mib / Math.max(1, total)]);
+}
+
 function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
   const node = cell.node.value;
   return (
@@ -66,11 +89,15 @@ function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
           {node.available_gpus} of {node.total_gpus}
         </td>
         <td class="strip">
-          {cell.gpus.value.map((gpu) => (
-            <span class="bar mini" key={gpu.uuid} aria-hidden="true">
-              <Segments gpu={gpu.books.value} />
-            </span>
-          ))}
+          <span class="bar mini" aria-hidden="true">
+            {shares(cell).map(([tenant, part]) => (
+              <span
+                key={tenant}
+                class={`seg ${tenant === "foreign" ? "foreign" : "live"}`}
+                style={`--size:${(part * 100).toFixed(2)}%;--measured:100%;--c:${colourOf(tenant)}`}
+              />
+            ))}
+          </span>
         </td>
         <td class="number">{load(cell)}</td>
         <td class="number">{hottest(cell)}</td>
@@ -110,7 +137,7 @@ function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
                     >
                       GPU {books.index}
                     </a>
-                    <span class="bar wide">
+                    <span class="bar wide" style={aloneStyle(gpu)}>
                       <Segments gpu={books} />
                     </span>
                     <span class="muted">
@@ -136,6 +163,7 @@ function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
 
 export function NodesView() {
   const { id } = route.value;
+  const count = useGrowing(nodes.value.length);
   return (
     <>
       <Head title="Nodes" />
@@ -170,7 +198,7 @@ export function NodesView() {
             </tr>
           </thead>
           <tbody>
-            {nodes.value.map((cell) => (
+            {nodes.value.slice(0, count).map((cell) => (
               <Row cell={cell} key={cell.name} open={id === cell.name} />
             ))}
           </tbody>
