@@ -106,6 +106,8 @@ static bool read_name(struct job_reader *reader)
 	struct text name;
 	if (!text(reader, NAME_BYTES_MAX, &name))
 		return false;
+	if (text_has_control(name))
+		return job_field_fail(reader, "has control characters in it");
 	reader->job->name = job_field_own(reader, name);
 	return true;
 }

@@ -1,4 +1,6 @@
 /* job_list.c - jobs by tenant and state, page by page, in memory and archived */
+#include <stdlib.h>
+
 #include "api/ids.h"
 #include "api/job_payload.h"
 #include "api/job_view.h"
@@ -9,17 +11,22 @@
 
 enum {
 	TENANTS_MAX = 4096,    /* that one caller may see, to merge their lists */
-	EXAMINED_MAX = 200000, /* jobs that are looked at for a name or a label */
-	DEEP_MAX = 10000,      /* archived jobs that are read to get to an offset */
+	EXAMINED_MAX = 200000, /* jobs that are looked at for a name or a label, in memory */
+	STORED_MAX = 100000,   /* and in the store */
+	DEEP_MAX = 10000,      /* jobs that are read to get to an offset, with archived ones */
 };
 
-/* What is asked for, and what was found on the way. */
+/* What is asked for, and what was found on the way. The page is made of two lists in the
+ * same order: of jobs in memory, and of archived ones. Where there are any of these, both
+ * are read from where the page's `after` is, or from their beginning, so that `skip` of
+ * them together come before the page. */
 struct listing {
 	struct catalogue_filter filter;
 	struct page page;
-	int64_t *tenants; /* more than one: their lists are merged */
+	int64_t *tenants; /* more than one: their lists are merged. Sorted */
 	size_t tenant_count;
 	struct text name, label, label_value; /* data NULL: any */
+	int64_t from, room, skip;             /* in memory: read from there on, so many */
 	int64_t *ids;                         /* of jobs in memory, in order */
 	size_t count;
 	int64_t total;
@@ -27,7 +34,6 @@ struct listing {
 	int64_t archived_total;
 	struct archived_job *archived;
 	int64_t archived_count;
-	int64_t archived_skip; /* of those, to be left out at the beginning */
 };
 
 static bool read_state(struct call *call, struct listing *listing)
@@ -91,6 +97,12 @@ static bool read_words(struct call *call, struct listing *listing)
 	return true;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+	return (one > other) - (one < other);
+}
+
 /* All tenants that the caller may see. */
 static void collect_tenants(struct call *call, struct listing *listing)
 {
@@ -102,6 +114,7 @@ static void collect_tenants(struct call *call, struct listing *listing)
 		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
 			listing->tenants[listing->tenant_count++] = tenant->id;
 	}
+	qsort(listing->tenants, listing->tenant_count, sizeof(int64_t), compare_ids);
 	if (listing->tenant_count <= 1)
 		listing->filter.tenant_id =
 		    listing->tenant_count == 1 ? listing->tenants[0] : call->identity.tenant_id;
@@ -128,6 +141,10 @@ static bool read_tenant(struct call *call, struct listing *listing)
 static bool matches(const struct listing *listing, const struct job_record *job,
                     struct arena *arena)
 {
+	if (listing->tenant_count > 1 &&
+	    !bsearch(&job->tenant_id, listing->tenants, listing->tenant_count, sizeof(int64_t),
+	             compare_ids))
+		return false;
 	if (listing->name.data && !text_starts(text_of(job->name), listing->name.data))
 		return false;
 	if (!listing->label.data)
@@ -136,13 +153,15 @@ static bool matches(const struct listing *listing, const struct job_record *job,
 	return value.data && text_equal(value, listing->label_value);
 }
 
-static int64_t offset_in_memory(const struct catalogue *catalogue,
-                                const struct catalogue_filter *filter, const struct page *page)
+/* Where to begin in a list in memory. */
+static int64_t first_of(const struct catalogue *catalogue, const struct catalogue_filter *filter,
+                        const struct listing *listing)
 {
-	if (page->after == 0)
-		return page->offset;
+	int64_t after = listing->page.after;
+	if (after == 0)
+		return listing->from;
 	return catalogue_rank(catalogue, filter,
-	                      filter->order == ORDER_OLDEST ? page->after + 1 : page->after - 1);
+	                      filter->order == ORDER_OLDEST ? after + 1 : after - 1);
 }
 
 /* Walks all jobs of the filter for those with the name or label. */
@@ -152,8 +171,7 @@ static void search(struct call *call, struct listing *listing)
 	const struct catalogue_filter *filter = &listing->filter;
 	enum { CHUNK = 256 };
 	int64_t ids[CHUNK], examined = 0;
-	int64_t at =
-	    listing->page.after > 0 ? offset_in_memory(catalogue, filter, &listing->page) : 0;
+	int64_t at = listing->page.after > 0 ? first_of(catalogue, filter, listing) : 0;
 	struct arena arena = { 0 };
 	size_t found;
 
@@ -165,8 +183,8 @@ static void search(struct call *call, struct listing *listing)
 			if (!catalogue_job(catalogue, ids[i], &job) ||
 			    !matches(listing, job.job, &arena))
 				continue;
-			if (listing->total++ >= listing->page.offset &&
-			    (int64_t)listing->count < listing->page.limit)
+			if (listing->total++ >= listing->from &&
+			    (int64_t)listing->count < listing->room)
 				listing->ids[listing->count++] = ids[i];
 		}
 		catalogue_unlock(catalogue);
@@ -184,24 +202,20 @@ static bool comes_before(enum catalogue_order order, int64_t a, int64_t b)
 	return order == ORDER_OLDEST ? a < b : a > b;
 }
 
-/* The lists of several tenants as one. Each list is read from its beginning, so offsets
- * are bounded; `after` is not. */
+/* The lists of several tenants as one. */
 static void merge_tenants(struct call *call, struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_filter filter = listing->filter;
 	int64_t *offsets = arena_alloc(&call->ask.arena, listing->tenant_count * sizeof(*offsets));
-	int64_t skipped = 0, archived;
+	int64_t skipped = 0;
 
 	catalogue_lock(catalogue);
 	for (size_t i = 0; i < listing->tenant_count; i++) {
 		filter.tenant_id = listing->tenants[i];
-		listing->total += catalogue_count(catalogue, &filter, &archived);
-		offsets[i] = listing->page.after > 0
-		                 ? offset_in_memory(catalogue, &filter, &listing->page)
-		                 : 0;
+		offsets[i] = listing->page.after > 0 ? first_of(catalogue, &filter, listing) : 0;
 	}
-	while ((int64_t)listing->count < listing->page.limit) {
+	while ((int64_t)listing->count < listing->room) {
 		int64_t best = 0, id;
 		size_t from = 0;
 		for (size_t i = 0; i < listing->tenant_count; i++) {
@@ -216,7 +230,7 @@ static void merge_tenants(struct call *call, struct listing *listing)
 		if (best == 0)
 			break;
 		offsets[from]++;
-		if (skipped++ >= listing->page.offset)
+		if (skipped++ >= listing->from)
 			listing->ids[listing->count++] = best;
 	}
 	catalogue_unlock(catalogue);
@@ -226,14 +240,10 @@ static void list_memory(struct call *call, struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	catalogue_lock(catalogue);
-	listing->total = catalogue_count(catalogue, &listing->filter, &listing->archived_total);
-	/* Archived jobs may come before those in memory, so that as many as the page ends
-	 * with may be needed; where there are none, just the page. */
-	int64_t offset = offset_in_memory(catalogue, &listing->filter, &listing->page);
-	listing->count = catalogue_list(catalogue, &listing->filter, offset,
-	                                (size_t)listing->page.limit, listing->ids);
+	listing->count = catalogue_list(catalogue, &listing->filter,
+	                                first_of(catalogue, &listing->filter, listing),
+	                                (size_t)listing->room, listing->ids);
 	catalogue_unlock(catalogue);
-	listing->total += listing->archived_total;
 }
 
 static void put_in_memory(struct call *call, const struct catalogue *catalogue, int64_t id)
@@ -262,31 +272,40 @@ static void put_archived(struct call *call, const struct catalogue *catalogue,
 	                                   .now_ms = service_unix_ms() });
 }
 
+/* Whether the next job is one in memory. By priority, those in memory come first. */
+static bool is_from_memory(const struct listing *listing, size_t next, int64_t archived)
+{
+	if (next == listing->count || archived == listing->archived_count)
+		return next < listing->count;
+	return listing->filter.order == ORDER_PRIORITY ||
+	       comes_before(listing->filter.order, listing->ids[next],
+	                    listing->archived[archived].job.id);
+}
+
 static void answer(struct call *call, const struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct json_writer *json = call_object(call);
 	size_t next = 0;
-	int64_t archived = listing->archived_skip, left = listing->page.limit, last = 0;
-	bool by_id = listing->filter.order == ORDER_NEWEST;
+	int64_t archived = 0, skip = listing->skip, left = listing->page.limit, last = 0;
 
 	json_open_array(json, "jobs");
 	catalogue_lock(catalogue);
-	for (; left > 0; left--) {
-		service_breathe(call->service, left);
-		bool has_memory = next < listing->count;
-		bool has_archived = archived < listing->archived_count;
-		if (!has_memory && !has_archived)
-			break;
-		const struct archived_job *job = has_archived ? &listing->archived[archived] : NULL;
-		if (has_memory && (!has_archived || !by_id || listing->ids[next] > job->job.id)) {
-			last = listing->ids[next++];
+	while (left > 0 && (next < listing->count || archived < listing->archived_count)) {
+		bool from_memory = is_from_memory(listing, next, archived);
+		if (skip > 0) {
+			skip--;
+		} else if (from_memory) {
+			last = listing->ids[next];
 			put_in_memory(call, catalogue, last);
+			service_breathe(call->service, left--);
 		} else {
-			last = job->job.id;
-			put_archived(call, catalogue, job);
-			archived++;
+			last = listing->archived[archived].job.id;
+			put_archived(call, catalogue, &listing->archived[archived]);
+			service_breathe(call->service, left--);
 		}
+		next += from_memory;
+		archived += !from_memory;
 	}
 	catalogue_unlock(catalogue);
 	json_close(json);
@@ -301,67 +320,94 @@ static void answer(struct call *call, const struct listing *listing)
 	call_answer_json(call, 200);
 }
 
-static bool read_archive(struct ask *ask, struct store *store, struct error *error)
+static bool wants(void *context, const struct job_record *job)
 {
-	struct listing *listing = call_of(ask)->state;
-	int64_t limit = listing->page.limit;
-	if (listing->page.after == 0)
-		limit += listing->page.offset;
-	return archive_list(store,
-	                    &(struct archive_filter){ .tenant_id = listing->filter.tenant_id,
-	                                              .state = listing->filter.state,
-	                                              .before_id = listing->page.after,
-	                                              .limit = limit },
-	                    &ask->arena, &listing->archived, &listing->archived_count, error);
+	struct call *call = context;
+	struct arena arena = { 0 };
+	bool is_wanted = matches(call->state, job, &arena);
+	arena_free(&arena);
+	return is_wanted;
 }
 
-/* The page begins at an offset into both lists together. How many of the archived ones
- * come before it is found by going through both. */
-static void place_offset(struct call *call, struct listing *listing)
+static bool is_search(const struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	int64_t archived = 0, in_memory = 0, id, unused;
+	return listing->name.data || listing->label.data;
+}
 
-	catalogue_lock(catalogue);
-	int64_t memory_count = catalogue_count(catalogue, &listing->filter, &unused);
-	for (int64_t i = 0; i < listing->page.offset; i++) {
-		bool has_memory = in_memory < memory_count;
-		if (listing->filter.order == ORDER_NEWEST && has_memory &&
-		    archived < listing->archived_count &&
-		    catalogue_list(catalogue, &listing->filter, in_memory, 1, &id) == 1)
-			has_memory = id > listing->archived[archived].job.id;
-		if (has_memory)
-			in_memory++;
-		else
-			archived++;
-	}
-	listing->count = catalogue_list(catalogue, &listing->filter, in_memory,
-	                                (size_t)listing->page.limit, listing->ids);
-	catalogue_unlock(catalogue);
-	listing->archived_skip = archived;
+static bool read_archive(struct ask *ask, struct store *store, struct error *error)
+{
+	struct call *call = call_of(ask);
+	struct listing *listing = call->state;
+	bool merges = listing->tenant_count > 1;
+	struct archive_filter filter = {
+		.tenant_id = listing->filter.tenant_id,
+		.tenant_ids = merges ? listing->tenants : NULL,
+		.tenant_count = merges ? listing->tenant_count : 0,
+		.state = listing->filter.state,
+		.oldest_first = listing->filter.order == ORDER_OLDEST,
+		.behind_id = listing->page.after,
+		.limit = listing->room,
+	};
+	if (!is_search(listing))
+		return archive_list(store, &filter, &ask->arena, &listing->archived,
+		                    &listing->archived_count, error);
+	struct archive_search search = { .wants = wants, .context = call, .most = STORED_MAX };
+	bool done = archive_search(store, &filter, &search, &ask->arena, &listing->archived,
+	                           &listing->archived_count, error);
+	listing->total += search.matched;
+	listing->is_partial |= search.is_partial;
+	return done;
 }
 
 static void got_archive(struct ask *ask)
 {
 	struct call *call = call_of(ask);
-	struct listing *listing = call->state;
-	if (!ask->ok) {
+	if (ask->ok)
+		answer(call, call->state);
+	else
 		call_fail(call, &ask->error);
-		return;
-	}
-	if (listing->page.after == 0)
-		place_offset(call, listing);
-	answer(call, listing);
 }
 
+static void count(struct call *call, struct listing *listing)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_filter filter = listing->filter;
+	bool merges = listing->tenant_count > 1;
+
+	catalogue_lock(catalogue);
+	for (size_t i = 0; i < (merges ? listing->tenant_count : 1); i++) {
+		int64_t archived = 0;
+		if (merges)
+			filter.tenant_id = listing->tenants[i];
+		listing->total += catalogue_count(catalogue, &filter, &archived);
+		listing->archived_total += archived;
+	}
+	catalogue_unlock(catalogue);
+}
+
+/* Whether archived jobs can be on the page, or must be searched to be counted. */
 static bool needs_archive(const struct listing *listing)
 {
-	int64_t in_memory = listing->total - listing->archived_total;
-	if (listing->archived_total == 0 || listing->filter.order == ORDER_OLDEST)
+	if (listing->archived_total == 0)
 		return false;
-	/* By priority, those in memory come first. */
-	return listing->filter.order == ORDER_NEWEST ||
-	       listing->page.offset + listing->page.limit > in_memory;
+	return is_search(listing) || listing->filter.order != ORDER_PRIORITY ||
+	       listing->page.offset + listing->page.limit > listing->total;
+}
+
+/* What is in memory of the page. */
+static void read_memory(struct call *call, struct listing *listing)
+{
+	listing->ids = arena_alloc(&call->ask.arena, (size_t)listing->room * sizeof(*listing->ids));
+	if (is_search(listing)) {
+		listing->total = 0;
+		search(call, listing);
+		return;
+	}
+	if (listing->tenant_count > 1)
+		merge_tenants(call, listing);
+	else
+		list_memory(call, listing);
+	listing->total += listing->archived_total;
 }
 
 void jobs_list(struct call *call)
@@ -372,25 +418,10 @@ void jobs_list(struct call *call)
 	if (!page_read(call, ID_JOB, &listing->page) || !read_state(call, listing) ||
 	    !read_sort(call, listing) || !read_words(call, listing) || !read_tenant(call, listing))
 		return;
-	listing->ids =
-	    arena_alloc(&call->ask.arena, (size_t)listing->page.limit * sizeof(*listing->ids));
-	bool is_search = listing->name.data || listing->label.data;
-	if (listing->tenant_count > 1 && is_search) {
-		call_refuse(call, 400, "invalid",
-		            "name and label need tenant_id: say which of your tenants to look in");
-		return;
-	}
-	if (is_search)
-		search(call, listing);
-	else if (listing->tenant_count > 1)
-		merge_tenants(call, listing);
-	else
-		list_memory(call, listing);
-	if (!needs_archive(listing)) {
-		answer(call, listing);
-		return;
-	}
-	if (listing->page.offset > DEEP_MAX && listing->page.after == 0) {
+	count(call, listing);
+	bool with_archive = needs_archive(listing);
+	int64_t offset = listing->page.after > 0 ? 0 : listing->page.offset;
+	if (with_archive && offset > DEEP_MAX) {
 		call_refuse(
 		    call, 400, "invalid",
 		    "offset can be at most %d where jobs are archived: go on with after=ID, "
@@ -398,5 +429,12 @@ void jobs_list(struct call *call)
 		    DEEP_MAX);
 		return;
 	}
-	call_read(call, read_archive, got_archive);
+	listing->from = with_archive ? 0 : offset;
+	listing->skip = with_archive ? offset : 0;
+	listing->room = listing->page.limit + listing->skip;
+	read_memory(call, listing);
+	if (with_archive)
+		call_read(call, read_archive, got_archive);
+	else
+		answer(call, listing);
 }

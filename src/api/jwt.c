@@ -140,10 +140,9 @@ static bool read_claim(const json_t *object, const char *name, char to[JWT_CLAIM
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "'%s' of the token is not a text of less than %d bytes", name,
 		                 JWT_CLAIM_MAX);
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)json_string_value(value)[i] < ' ')
-			return error_set(error, ERROR_FORBIDDEN,
-			                 "'%s' of the token has control characters in it", name);
+	if (text_has_control((struct text){ json_string_value(value), size }))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "'%s' of the token has control characters in it", name);
 	memcpy(to, json_string_value(value), size + 1);
 	return true;
 }

@@ -343,6 +343,8 @@ bool model_json_read(struct text body, const struct model_reading *reading,
 	read_text(&reader, "name", &model->name);
 	if (!*model->name)
 		json_fail(&reader.json, "name", "is missing: give the model a name");
+	else if (text_has_control(text_of(model->name)))
+		json_fail(&reader.json, "name", "has control characters in it");
 	else if (id_read(text_of(model->name), ID_MODEL, &id))
 		json_fail(&reader.json, "name", "looks like an id: give the model another name");
 	read_tenant(&reader);

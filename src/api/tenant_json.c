@@ -232,6 +232,8 @@ static void read_name(struct json_reader *reader, struct arena *arena, struct te
 	int64_t id;
 	if (!*tenant->name)
 		json_fail(reader, "name", "is missing: give the tenant a name");
+	else if (text_has_control(text_of(tenant->name)))
+		json_fail(reader, "name", "has control characters in it");
 	else if (id_read(text_of(tenant->name), ID_TENANT, &id))
 		json_fail(reader, "name", "looks like an id: give the tenant another name");
 }

@@ -7,6 +7,7 @@ static policy_score *const policies[] = {
 	[POLICY_FRAGMENT] = place_fragment,
 	[POLICY_PACK] = place_pack,
 	[POLICY_SPREAD] = place_spread,
+	[POLICY_WORTH] = place_worth,
 };
 
 policy_score *fit_policy(const struct sched *sched)

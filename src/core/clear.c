@@ -84,10 +84,7 @@ static bool gpu_would_fit(const struct sched *sched, const struct search *search
 	       gpu_free_later(gpu) + gpu->mark_mib >= need;
 }
 
-/* Whether one task would fit on the node if all that is marked there went. Only
- * then is it worth an attempt. */
-static bool node_would_fit(const struct sched *sched, const struct search *search,
-                           const struct node *node)
+bool room_would_fit(const struct sched *sched, const struct search *search, const struct node *node)
 {
 	const struct request *request = &search->shape->request;
 	int fits = 0;
@@ -106,7 +103,7 @@ static bool try_node(struct sched *sched, struct search *search, enum room_kind 
 {
 	const struct node *bound = search->only;
 
-	if ((bound && node != bound) || !node_would_fit(sched, search, node))
+	if ((bound && node != bound) || !room_would_fit(sched, search, node))
 		return false;
 	choose_on_node(&sched->room, node);
 	search->only = node;
@@ -183,7 +180,7 @@ static bool clear_node(struct sched *sched, struct search *search, enum room_kin
 	struct room *room = &sched->room;
 	const struct reservation *next;
 
-	while (!node_would_fit(sched, search, node)) {
+	while (!room_would_fit(sched, search, node)) {
 		next = next_on_node(sched, search, kind, node);
 		if (!next)
 			return false;

@@ -28,26 +28,6 @@ static bool place_at(struct sched *sched, struct search *search, const struct si
 	return placed;
 }
 
-static bool attempt_simple(struct sched *sched, struct search *search, struct site *site)
-{
-	const struct shape *shape = search->shape;
-	struct site_need need = { .filter = shape->filter,
-		                  .task = &shape->request,
-		                  .cpu_milli = shape->request.cpu_milli,
-		                  .host_bytes = shape->request.host_bytes,
-		                  .policy = SLOT_PACK,
-		                  .only = search->only };
-	int before = site->evicted_count;
-	struct site found;
-
-	if (!site_find_evicting(sched, &need, &found) ||
-	    before + found.evicted_count > SITE_VICTIMS_MAX || !place_at(sched, search, &found))
-		return false;
-	for (int i = 0; i < found.evicted_count; i++)
-		site->evicted[site->evicted_count++] = found.evicted[i];
-	return true;
-}
-
 /* Lets slots stay that turn out not to be in the way, the most valuable first. */
 static void keep_others(struct sched *sched, struct site *site, int from)
 {
@@ -99,6 +79,40 @@ static bool attempt_any(struct sched *sched, struct search *search, struct site 
 		return true;
 	}
 	return false;
+}
+
+/* Whether all models keep their minimum when what the second site evicts goes as well. */
+static bool leaves_enough(const struct site *site, const struct site *found)
+{
+	for (int i = 0; i < found->evicted_count; i++) {
+		const struct model *model = found->evicted[i]->model;
+		if (going(site, model) + going(found, model) > evict_spare(model))
+			return false;
+	}
+	return true;
+}
+
+static bool attempt_simple(struct sched *sched, struct search *search, struct site *site)
+{
+	const struct shape *shape = search->shape;
+	struct site_need need = { .filter = shape->filter,
+		                  .task = &shape->request,
+		                  .cpu_milli = shape->request.cpu_milli,
+		                  .host_bytes = shape->request.host_bytes,
+		                  .policy = SLOT_PACK,
+		                  .only = search->only };
+	int before = site->evicted_count;
+	struct site found;
+
+	if (!site_find_evicting(sched, &need, &found))
+		return false;
+	if (!leaves_enough(site, &found))
+		return attempt_any(sched, search, site);
+	if (before + found.evicted_count > SITE_VICTIMS_MAX || !place_at(sched, search, &found))
+		return false;
+	for (int i = 0; i < found.evicted_count; i++)
+		site->evicted[site->evicted_count++] = found.evicted[i];
+	return true;
 }
 
 /* In an open plan. A limit of the tenant may be all that stands in the way. */

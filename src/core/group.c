@@ -58,6 +58,8 @@ void class_init(struct job_class *class, struct queue_rule rule)
 void class_free(struct job_class *class)
 {
 	queue_free(&class->queue);
+	ranktree_free(&class->by_service);
+	ranktree_free(&class->by_wait);
 	free(class);
 }
 
@@ -93,10 +95,38 @@ static void settle_heads(struct job_class *class)
 		settle_in(&group->urgent, class, class->heads.urgent_ms != INT64_MAX);
 }
 
+static struct job *job_of(struct queue_entry *entry)
+{
+	return (struct job *)(void *)((char *)entry - offsetof(struct job, entry));
+}
+
+static void list_turn(struct job_class *class, struct job *job)
+{
+	if (!class->queue.rule.shares || !job_takes_turns(job))
+		return;
+	INVARIANT(ranktree_insert(&class->by_service, job->entry.behind_ms, job->r.id, job));
+	INVARIANT(ranktree_insert(&class->by_wait, job->entry.queued_ms, job->r.id, job));
+}
+
+static void unlist_turn(struct job_class *class, const struct job *job)
+{
+	if (!class->queue.rule.shares || !job_takes_turns(job))
+		return;
+	INVARIANT(ranktree_remove(&class->by_service, job->entry.behind_ms, job->r.id) == job);
+	INVARIANT(ranktree_remove(&class->by_wait, job->entry.queued_ms, job->r.id) == job);
+}
+
 void class_rerule(struct job_class *class, struct queue_rule rule, int64_t now_ms)
 {
+	struct queue_entry *entry;
+
 	queue_rerule(&class->queue, rule, now_ms);
 	settle_heads(class);
+	ranktree_free(&class->by_service);
+	ranktree_free(&class->by_wait);
+	struct queue_cursor cursor = queue_walk(&class->queue, now_ms);
+	while (rule.shares && (entry = queue_walk_next(&cursor)))
+		list_turn(class, job_of(entry));
 }
 
 static void list_active(struct shapes *shapes, struct shape *shape)
@@ -207,12 +237,14 @@ void class_push(struct shapes *shapes, struct job_class *class, struct job *job,
 		.queued_ms = job_age_from(job),
 		.number = job_turn(job),
 		.urgent_ms = job_urgent_from(job),
+		.behind_ms = job_service_left(job, job->s.served_ms),
 		.place = -1,
 	};
 	if (queue_count(&class->queue) == 0)
 		list_class(shapes, class);
 	queue_push(&class->queue, &job->entry, now_ms);
 	settle_heads(class);
+	list_turn(class, job);
 	job->class = class;
 	class->tenant->queued++;
 }
@@ -222,6 +254,7 @@ void class_remove(struct shapes *shapes, struct job_class *class, struct job *jo
 	INVARIANT(job->class == class);
 	queue_remove(&class->queue, &job->entry);
 	settle_heads(class);
+	unlist_turn(class, job);
 	job->class = NULL;
 	class->tenant->queued--;
 	if (queue_count(&class->queue) == 0)
@@ -233,7 +266,7 @@ struct job *class_first(struct job_class *class, int64_t now_ms)
 	struct queue_entry *entry = queue_first(&class->queue, now_ms);
 
 	INVARIANT(entry);
-	return (struct job *)(void *)((char *)entry - offsetof(struct job, entry));
+	return job_of(entry);
 }
 
 void class_turn(struct job_class *class, int64_t now_ms)
@@ -242,16 +275,21 @@ void class_turn(struct job_class *class, int64_t now_ms)
 
 	ageing.effective += class->queue.rule.per_minute * now_ms;
 	bool ages = ageing.present && (!aged.present || head_before(&ageing, &aged));
+	int64_t least = class->priority * PRIORITY_UNIT;
 	class->pass_key = ages ? ageing.effective : aged.effective;
 	class->pass_number = ages ? ageing.number : aged.number;
+	class->pass_behind = max64(least - class->pass_key, 0);
+	class->pass_key = max64(class->pass_key, least);
 }
 
 bool class_before(const void *a, const void *b)
 {
 	const struct job_class *one = a, *other = b;
 
-	return one->pass_key != other->pass_key ? one->pass_key > other->pass_key
-	                                        : one->pass_number < other->pass_number;
+	if (one->pass_key != other->pass_key)
+		return one->pass_key > other->pass_key;
+	return one->pass_behind != other->pass_behind ? one->pass_behind < other->pass_behind
+	                                              : one->pass_number < other->pass_number;
 }
 
 /* Moves jobs on in the first of the heap, while that has any that should. */
@@ -266,10 +304,25 @@ static void move_on(const struct heap *heap, int64_t now_ms)
 	}
 }
 
+/* Where ages count from later for some, heads do not tell the order of classes. */
+static struct job_class *first_by_turn(struct job_group *group, int64_t now_ms)
+{
+	struct job_class *first = NULL;
+
+	for (size_t i = 0; i < group->class_count; i++) {
+		class_turn(group->classes[i], now_ms);
+		if (!first || class_before(group->classes[i], first))
+			first = group->classes[i];
+	}
+	return first;
+}
+
 struct job_class *group_first(struct job_group *group, int64_t now_ms)
 {
 	move_on(&group->urgent, now_ms);
 	move_on(&group->ageing, now_ms);
+	if (group->class_count > 0 && group->classes[0]->queue.rule.shares)
+		return first_by_turn(group, now_ms);
 	struct job_class *ageing = heap_first(&group->ageing), *aged = heap_first(&group->aged);
 	if (ageing)
 		class_turn(ageing, now_ms);

@@ -47,8 +47,12 @@ struct job_class {
 	struct job_class *next;   /* that was made for its group */
 	int64_t group_place;      /* in its list of classes; -1 while empty */
 	int32_t ageing_place, aged_place, urgent_place; /* in its group's heaps; -1 */
-	int32_t pass_place;                             /* in a pass's heap; -1 */
-	int64_t pass_key, pass_number; /* effective priority and number of its first job there */
+	struct ranktree by_service, by_wait; /* where GPUs are shared in time: those that take
+	                                      * turns, by (behind_ms, id) and (queued_ms, id) */
+	uint64_t turn_round;                 /* of share.c, in which its first found no room */
+	int32_t pass_place;                  /* in a pass's heap; -1 */
+	int64_t pass_key, pass_behind, pass_number; /* of its first job there: effective priority,
+	                                             * queue_behind, number */
 };
 
 /* Puts the job, which is in no class, into the class, or takes it out again:

@@ -94,6 +94,34 @@ int64_t job_expected_end(const struct job *job, int64_t now_ms)
 	return end_ms > now_ms ? end_ms : ending_late(end_ms, now_ms);
 }
 
+int64_t job_asked_milli(const struct job *job)
+{
+	int64_t each = job->request.gpu_kind == GPU_FRACTION ? job->request.fraction : WHOLE_GPU;
+
+	return each * job->request.gpu_count * job->r.tasks;
+}
+
+bool job_takes_turns(const struct job *job)
+{
+	return job->r.preemptible && job->r.movable && job->request.gpu_count > 0 &&
+	       job->r.split_gpus == 0 && job->r.min_available == job->r.tasks;
+}
+
+int64_t job_service_left(const struct job *job, int64_t ran_ms)
+{
+	int64_t left_ms =
+	    job->r.estimate_ms > 0 ? max64(job->r.estimate_ms - ran_ms, ran_ms / 2) : ran_ms;
+
+	left_ms = min64(left_ms, SERVICE_MAX_MS);
+	return min64(muldiv_down(left_ms, job_asked_milli(job), WHOLE_GPU), SERVICE_MAX_MS);
+}
+
+int64_t job_ran_ms(const struct job *job, int64_t now_ms)
+{
+	return job->s.served_ms +
+	       (job->s.started_ms > 0 ? max64(now_ms - job->s.started_ms, 0) : 0);
+}
+
 bool job_is_protected(const struct sched *sched, const struct job *job)
 {
 	if (!job->r.preemptible || job->s.preempted_count >= job->tenant->r.max_preemptions)
@@ -102,9 +130,11 @@ bool job_is_protected(const struct sched *sched, const struct job *job)
 	       sched_now(sched) - job->s.started_ms < sched->config.min_runtime_ms;
 }
 
-static struct queue_rule rule_of(const struct sched *sched)
+struct queue_rule job_rule(const struct sched *sched)
 {
-	return (struct queue_rule){ sched->config.ageing_per_minute, sched->config.ageing_cap };
+	return (struct queue_rule){ sched->config.ageing_per_minute, sched->config.ageing_cap,
+		                    sched->config.time_sharing != SHARING_OFF,
+		                    sched->config.sharing_wait_ms };
 }
 
 static void dequeue(struct sched *sched, struct job *job)
@@ -128,7 +158,7 @@ static void ask(struct sched *sched, struct job *job)
 
 static void enqueue(struct sched *sched, struct job *job)
 {
-	struct job_class *class = shapes_class(&sched->shapes, job, rule_of(sched));
+	struct job_class *class = shapes_class(&sched->shapes, job, job_rule(sched));
 
 	if (job->class == class && job->entry.queued_ms == job_age_from(job) &&
 	    job->entry.number == job_turn(job)) {

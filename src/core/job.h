@@ -91,6 +91,19 @@ struct amounts job_amounts(const struct sched *sched, const struct job *job, int
 int64_t job_work_at_risk(const struct job *job, int64_t now_ms);
 /* When it is expected to end; INT64_MAX: nobody knows. */
 int64_t job_expected_end(const struct job *job, int64_t now_ms);
+/* The order in which jobs wait, by the settings. */
+struct queue_rule job_rule(const struct sched *sched);
+/* Whether it takes turns with others of its tenant and priority where GPUs are
+ * shared in time: it can be interrupted, and runs as a whole or not at all. */
+bool job_takes_turns(const struct job *job);
+/* GPU time in ms that it is expected to take when it has run for `ran_ms`: what is
+ * left of its estimate, but at least half of what it has had; without an estimate as
+ * much as it has had. At most SERVICE_MAX_MS. */
+#define SERVICE_MAX_MS (INT64_C(1) << 43)
+int64_t job_service_left(const struct job *job, int64_t ran_ms);
+/* How long it has run, in all. */
+int64_t job_ran_ms(const struct job *job, int64_t now_ms);
+int64_t job_asked_milli(const struct job *job); /* thousandths; memory of a GPU is that GPU */
 /* Whether it may be stopped for others at all. */
 bool job_is_protected(const struct sched *sched, const struct job *job);
 

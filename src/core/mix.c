@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-#define LEARN_ALL 256    /* tasks seen before only samples count */
+#define LEARN_ALL 1024   /* tasks seen before only samples count */
 #define SAMPLE 16        /* then one job in so many does */
 #define DERIVE_MIN 16    /* tasks between derivations */
 #define WINDOW (1 << 16) /* tasks seen before what was seen counts half */
@@ -62,7 +62,8 @@ static size_t tally(struct tally *tallies, const struct mix_kind *kinds, size_t 
 		if (kinds[i].gpu_count > 0)
 			tallies[used++] = (struct tally){ of(&kinds[i]), kinds[i].times };
 	}
-	qsort(tallies, used, sizeof(*tallies), by_what);
+	if (used > 1)
+		qsort(tallies, used, sizeof(*tallies), by_what);
 	for (size_t i = 0; i < used; i++) {
 		if (merged > 0 && tallies[merged - 1].what == tallies[i].what)
 			tallies[merged - 1].times += tallies[i].times;
@@ -184,18 +185,12 @@ static int64_t total_times(const struct mix_kind *kinds, size_t count)
 	return total;
 }
 
-/* Makes the weights those of the classes. */
-static void weigh(struct mix *mix)
+/* Makes the weights those of the kinds, of which it drops some. */
+static void weigh_kinds(struct mix_weights *weights, struct mix_kind *kinds, size_t count)
 {
-	struct mix_weights *weights = &mix->weights;
-	bool known = mix->r.classes.count > 0;
-	size_t count = known ? (size_t)mix->r.classes.count : USUAL_COUNT;
-	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
 	struct tally *tallies = memory_alloc(count * sizeof(*tallies));
 
-	memcpy(kinds, known ? mix->classes : usual, count * sizeof(*kinds));
 	*weights = (struct mix_weights){ 0 };
-	mix->version++;
 	count = keep_frequent_needs(kinds, count, tallies);
 	choose_cpus(weights, kinds, count, tallies);
 	if (tally(tallies, kinds, count, need_of) > 0) {
@@ -206,8 +201,77 @@ static void weigh(struct mix *mix)
 			         (int32_t)muldiv_down(kinds[i].times, MIX_UNIT, total));
 		add_up(weights);
 	}
-	free(kinds);
 	free(tallies);
+}
+
+/* From how often kinds arrive to the GPUs that they ask for. */
+static size_t by_demand(struct mix_kind *kinds, size_t count)
+{
+	int64_t total = total_times(kinds, count);
+	size_t left = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct mix_kind kind = kinds[i];
+		kind.times =
+		    muldiv_up(kind.times, MIX_UNIT, total) * kind.gpu_count * kind.gpu_milli;
+		if (kind.times > 0)
+			kinds[left++] = kind;
+	}
+	return left;
+}
+
+/* How many of the kinds, most frequent first, make up 95% of all. */
+static size_t frequent(const struct mix_kind *kinds, size_t count)
+{
+	int64_t total = total_times(kinds, count), covered = 0;
+	size_t kept = 0;
+
+	while (kept < count && covered * 20 < total * 19)
+		covered += kinds[kept++].times;
+	return kept;
+}
+
+/* What the weights are made from. */
+static const struct mix_kind *known_kinds(const struct mix *mix, size_t *count)
+{
+	bool known = mix->r.classes.count > 0;
+
+	*count = known ? (size_t)mix->r.classes.count : USUAL_COUNT;
+	return known ? mix->classes : usual;
+}
+
+/* Makes the weights those of the classes. */
+static void weigh(struct mix *mix)
+{
+	size_t count;
+	const struct mix_kind *known = known_kinds(mix, &count);
+	bool learned = !mix->r.fixed && mix->r.classes.count > 0;
+	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
+
+	mix->version++;
+	memcpy(kinds, known, count * sizeof(*kinds));
+	weigh_kinds(&mix->weights, kinds, learned ? frequent(kinds, count) : count);
+	free(kinds);
+}
+
+static void learn_worth(struct mix *mix)
+{
+	size_t count;
+	const struct mix_kind *known = known_kinds(mix, &count);
+	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
+
+	worth_learn(&mix->worth, known, count);
+	memcpy(kinds, known, count * sizeof(*kinds));
+	weigh_kinds(&mix->demand, kinds, by_demand(kinds, count));
+	free(kinds);
+	mix->worth_version = mix->version;
+}
+
+const struct worth *mix_worth(struct mix *mix)
+{
+	if (mix->worth_version != mix->version)
+		learn_worth(mix);
+	return &mix->worth;
 }
 
 /* What does not count for the kinds of several parts that the node can take. */
@@ -228,11 +292,10 @@ static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t
 	return fit;
 }
 
-int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,
-                          int gpu_count)
+int64_t weights_fragmentation(const struct mix_weights *weights, int64_t cpu_milli,
+                              const int32_t *free_milli, int gpu_count)
 {
-	const struct mix_weights *weights = &mix->weights;
-	const struct mix_row row = mix_row(mix, cpu_milli);
+	const struct mix_row row = mix_row(weights, cpu_milli);
 	int64_t total_milli = 0, whole = 0, fit = 0;
 
 	INVARIANT(gpu_count <= GPUS_PER_NODE_MAX);
@@ -278,17 +341,13 @@ static int by_frequency(const void *a, const void *b)
 	return (one->cpu_milli > other->cpu_milli) - (one->cpu_milli < other->cpu_milli);
 }
 
-/* The classes are the most frequent kinds until 95% of what was seen is one of them. */
+/* The classes are the kinds that were seen, most frequent first. */
 static void derive(struct mix *mix)
 {
-	size_t count = (size_t)mix->r.seen.count, kept = 0;
-	int64_t total = total_times(mix->seen, count), covered = 0;
+	size_t count = (size_t)mix->r.seen.count;
 	set_classes(mix, mix->seen, count);
 	if (count > 0)
 		qsort(mix->classes, count, sizeof(*mix->classes), by_frequency);
-	while (kept < count && covered * 20 < total * 19)
-		covered += mix->classes[kept++].times;
-	mix->r.classes.count = (int64_t)kept;
 	mix->r.derived_at = mix->r.arrivals;
 	weigh(mix);
 }

@@ -3,6 +3,7 @@
 #define CORE_MIX_H
 
 #include "core/record.h"
+#include "core/worth.h"
 
 /* Fragmentation of a node: what it has free of its GPUs, weighed over the kinds
  * of tasks that arrive. For a kind that the node cannot take, or that needs no
@@ -45,7 +46,10 @@ struct mix {
 	struct mix_record r; /* its rows are the next two */
 	struct mix_kind *seen, *classes;
 	size_t seen_capacity, class_capacity;
-	struct mix_weights weights; /* of the classes */
+	struct mix_weights weights; /* of the frequent classes, by how often they arrive */
+	struct worth worth;         /* of all classes; ask mix_worth */
+	struct mix_weights demand;  /* with it: by the GPUs that they ask for */
+	uint64_t worth_version;     /* that both are of; 0: none */
 	uint64_t version;           /* changes when scores do */
 	bool dirty;                 /* the record has changed; cleared by who writes it */
 };
@@ -55,11 +59,11 @@ void mix_init(struct mix *mix);
 void mix_free(struct mix *mix);
 
 /* A job arrived whose `tasks` tasks are of this kind. `number` is its id. Every
- * job counts until 256 tasks were seen, after that about one in sixteen, chosen
+ * job counts until 1024 tasks were seen, after that about one in sixteen, chosen
  * by the number, so that most submissions leave the record as it is. When a
- * quarter more was seen than last time the classes are derived anew: the most
- * frequent kinds, until they make up 95% of what arrived. A fixed mix does not
- * learn. */
+ * quarter more was seen than last time the classes are derived anew: the kinds,
+ * most frequent first. Fragmentation is by those that make up 95% of what
+ * arrived. A fixed mix does not learn. */
 void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_count,
                int64_t cpu_milli, int64_t tasks);
 /* Classes given from outside: rows of MIX_WIDTH. An empty list learns again,
@@ -68,11 +72,19 @@ bool mix_fix(struct mix *mix, struct rows rows, struct error *error);
 /* Goes on from the record. False, and nothing changed, if it makes no sense. */
 bool mix_load(struct mix *mix, const struct mix_record *record, struct error *error);
 
+/* What rests of GPUs are worth to the classes; learned when it is first asked for. */
+const struct worth *mix_worth(struct mix *mix);
+
 /* Expected fragmentation, in thousandths of a GPU x MIX_UNIT, of a node with
  * this much CPU free and these free thousandths (0 to 1000) per GPU. 0 if no
- * class needs a GPU. */
-int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli, const int32_t *free_milli,
-                          int gpu_count);
+ * class needs a GPU. `mix` stands for its weights by arrivals. */
+int64_t weights_fragmentation(const struct mix_weights *weights, int64_t cpu_milli,
+                              const int32_t *free_milli, int gpu_count);
+static inline int64_t mix_fragmentation(const struct mix *mix, int64_t cpu_milli,
+                                        const int32_t *free_milli, int gpu_count)
+{
+	return weights_fragmentation(&mix->weights, cpu_milli, free_milli, gpu_count);
+}
 
 /* The weights of the kinds that a node with some amount of CPU can take: of one GPU,
  * by level, and of several whole ones, by how many the node has. For one with less
@@ -84,9 +96,8 @@ struct mix_row {
 };
 extern const struct mix_row mix_row_of_nothing;
 
-static inline struct mix_row mix_row(const struct mix *mix, int64_t cpu_milli)
+static inline struct mix_row mix_row(const struct mix_weights *weights, int64_t cpu_milli)
 {
-	const struct mix_weights *weights = &mix->weights;
 	int at = 0;
 
 	for (int step = MIX_CPUS / 2; step > 0; step /= 2)

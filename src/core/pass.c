@@ -215,9 +215,11 @@ static bool settle_group(struct sched *sched, struct job_group *group)
 	struct heap *heap = &group->tenant->open;
 	struct job_class *was = group->open;
 	int64_t key = was ? was->pass_key : 0, number = was ? was->pass_number : 0;
+	int64_t behind = was ? was->pass_behind : 0;
 	struct job_class *class = choose_class(group, sched_now(sched));
 
-	if (class == was && (!class || (class->pass_key == key && class->pass_number == number)))
+	if (class == was && (!class || (class->pass_key == key && class->pass_behind == behind &&
+	                                class->pass_number == number)))
 		return true;
 	group->open = class;
 	if (class == was) {
@@ -581,6 +583,7 @@ static void make_room_for_all(struct sched *sched)
 	sched->room.entitled = false;
 	make_room(sched, ROOM_CONSOLIDATE, serve_move);
 	make_room(sched, ROOM_PREEMPT, serve_preempt);
+	share_run(sched);
 }
 
 void pass_run(struct sched *sched, int64_t units)

@@ -46,6 +46,7 @@ typedef int64_t policy_score(struct sched *sched, const struct search *search,
 int64_t place_pack(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice);
 int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice);
+int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice);
 
 /* Whether place_fragment's score of a shape can be told from the view of a node,
  * if that is `plain`; and the score of the best choice, TOURNAMENT_NONE if none

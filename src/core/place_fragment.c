@@ -76,7 +76,7 @@ static int64_t fit_of(const struct node_view *view, const struct mix_row *row)
 /* Makes what is in the view by a mix that by this one. */
 static void look_with(const struct mix *mix, struct node_view *view)
 {
-	const struct mix_row row = mix_row(mix, view->cpu_now_milli);
+	const struct mix_row row = mix_row(&mix->weights, view->cpu_now_milli);
 
 	for (int i = 0; i < view->kind_count; i++)
 		view->kinds[i].level = mix->weights.level[view->kinds[i].free_milli];
@@ -140,7 +140,7 @@ int64_t fragment_score(const struct mix *mix, const struct request *request, str
 		return TOURNAMENT_NONE;
 	if (view->mix != mix->version)
 		look_with(mix, view);
-	struct leaving leaving = { .row = mix_row(mix, cpu_after),
+	struct leaving leaving = { .row = mix_row(&mix->weights, cpu_after),
 		                   .cpu_part = cpu_part(cpu_after, view->cpu_total_milli) };
 	leaving.fit = fit_of(view, &leaving.row);
 	if (request->gpu_kind == GPU_FRACTION)

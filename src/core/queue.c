@@ -21,15 +21,49 @@ static int64_t full(const struct queue_rule *rule, const struct queue_entry *ent
  * priority of per_minute * now - major, so majors order them for good. */
 static int64_t ageing_major(const struct queue_rule *rule, const struct queue_entry *entry)
 {
-	return rule->per_minute * entry->queued_ms - entry->priority * POINT;
+	int64_t from_ms = entry->queued_ms + (rule->shares ? entry->behind_ms : 0);
+
+	return rule->per_minute * from_ms - entry->priority * POINT;
+}
+
+/* From when on it is at the cap, whatever it is behind; 0: that is only by its age. */
+static int64_t due_from(const struct queue_rule *rule, const struct queue_entry *entry)
+{
+	int64_t due_ms = entry->urgent_ms;
+
+	if (rule->shares && entry->behind_ms > 0 && rule->per_minute > 0 &&
+	    entry->priority < rule->cap) {
+		int64_t points = (rule->cap - entry->priority) * POINT;
+		int64_t ages_ms = (points + rule->per_minute - 1) / rule->per_minute;
+		int64_t waited_ms = max64(entry->queued_ms + max64(rule->wait_ms, ages_ms), 1);
+		due_ms = due_ms > 0 ? min64(due_ms, waited_ms) : waited_ms;
+	}
+	return due_ms;
+}
+
+static bool is_due(const struct queue_rule *rule, const struct queue_entry *entry, int64_t now_ms)
+{
+	int64_t due_ms = due_from(rule, entry);
+
+	return due_ms > 0 && now_ms >= due_ms;
 }
 
 int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                         int64_t now_ms)
 {
-	if (entry->urgent_ms > 0 && now_ms >= entry->urgent_ms)
+	if (is_due(rule, entry, now_ms))
 		return full(rule, entry);
-	return min64(full(rule, entry), rule->per_minute * now_ms - ageing_major(rule, entry));
+	int64_t lifted = rule->per_minute * now_ms - ageing_major(rule, entry);
+	return min64(full(rule, entry), max64(lifted, entry->priority * POINT));
+}
+
+int64_t queue_behind(const struct queue_rule *rule, const struct queue_entry *entry, int64_t now_ms)
+{
+	if (!rule->shares || is_due(rule, entry, now_ms))
+		return 0;
+	int64_t lifted = rule->per_minute * now_ms - ageing_major(rule, entry);
+	bool ages = full(rule, entry) > entry->priority * POINT;
+	return ages ? max64(entry->priority * POINT - lifted, 0) : 0;
 }
 
 bool queue_before(const struct queue_rule *rule, const struct queue_entry *a,
@@ -37,13 +71,16 @@ bool queue_before(const struct queue_rule *rule, const struct queue_entry *a,
 {
 	int64_t of_a = queue_effective(rule, a, now_ms);
 	int64_t of_b = queue_effective(rule, b, now_ms);
-	return of_a != of_b ? of_a > of_b : a->number < b->number;
+	if (of_a != of_b)
+		return of_a > of_b;
+	int64_t behind_a = queue_behind(rule, a, now_ms), behind_b = queue_behind(rule, b, now_ms);
+	return behind_a != behind_b ? behind_a < behind_b : a->number < b->number;
 }
 
 static bool urgent_sooner(const void *a, const void *b)
 {
 	const struct queue_entry *one = a, *other = b;
-	return one->urgent_ms < other->urgent_ms;
+	return one->due_ms < other->due_ms;
 }
 
 void queue_init(struct queue *queue, struct queue_rule rule)
@@ -69,13 +106,14 @@ size_t queue_count(const struct queue *queue)
 static void insert(struct queue *queue, struct queue_entry *entry, bool aged)
 {
 	entry->aged = aged;
+	entry->due_ms = due_from(&queue->rule, entry);
 	if (aged)
 		INVARIANT(ranktree_insert(&queue->aged, -full(&queue->rule, entry), entry->number,
 		                          entry));
 	else
 		INVARIANT(ranktree_insert(&queue->ageing, ageing_major(&queue->rule, entry),
 		                          entry->number, entry));
-	if (!aged && entry->urgent_ms > 0)
+	if (!aged && entry->due_ms > 0)
 		heap_push(&queue->urgent, entry);
 }
 
@@ -102,7 +140,7 @@ void queue_move_on(struct queue *queue, int64_t now_ms)
 		remove_ageing(queue, entry);
 		insert(queue, entry, true);
 	}
-	while ((entry = heap_first(&queue->urgent)) && entry->urgent_ms <= now_ms) {
+	while ((entry = heap_first(&queue->urgent)) && entry->due_ms <= now_ms) {
 		remove_ageing(queue, entry);
 		insert(queue, entry, true);
 	}
@@ -143,7 +181,7 @@ struct queue_heads queue_heads(const struct queue *queue)
 
 	return (struct queue_heads){ .ageing = head_of(&queue->ageing),
 		                     .aged = head_of(&queue->aged),
-		                     .urgent_ms = urgent ? urgent->urgent_ms : INT64_MAX };
+		                     .urgent_ms = urgent ? urgent->due_ms : INT64_MAX };
 }
 
 bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads *heads,
@@ -186,10 +224,24 @@ struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms)
 	return entry;
 }
 
+/* Where effective priorities alone do not tell the order. */
+static size_t walk_to(struct queue *queue, const struct queue_entry *entry, int64_t now_ms)
+{
+	struct queue_cursor cursor = queue_walk(queue, now_ms);
+	const struct queue_entry *next;
+	size_t before = 0;
+
+	while ((next = queue_walk_next(&cursor)) && queue_before(&queue->rule, next, entry, now_ms))
+		before++;
+	return before;
+}
+
 size_t queue_position(struct queue *queue, const struct queue_entry *entry, int64_t now_ms)
 {
 	queue_move_on(queue, now_ms);
 	int64_t effective = queue_effective(&queue->rule, entry, now_ms);
+	if (queue->rule.shares)
+		return walk_to(queue, entry, now_ms);
 	return ranktree_rank(&queue->aged, -effective, entry->number) +
 	       ranktree_rank(&queue->ageing, queue->rule.per_minute * now_ms - effective,
 	                     entry->number);

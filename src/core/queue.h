@@ -20,19 +20,29 @@
  * arrives without end, no job waits behind arrivals for ever; jobs above the cap
  * always go first.
  *
+ * Where GPUs are shared in time, a job goes behind those of its priority that were
+ * queued up to as much later as the GPU time that it is expected to take still, and
+ * no others; until it has waited as long as that, it has its priority and no more.
+ * This does not count any more when it has waited for `wait_ms` and would without
+ * it be at the cap.
+ *
  * Bounds on what is asked: priorities and cap of 32 bits, times up to 2^45 ms,
  * per_minute up to 100,000. */
 struct queue_rule {
 	int64_t per_minute; /* points */
 	int64_t cap;        /* the priority that waiting lifts a job to, at the most */
+	bool shares;        /* the age of a job counts from `behind_ms` later */
+	int64_t wait_ms;    /* until it has waited that long, and by its age is at the cap */
 };
 
-/* Part of the job. The first four are set by the owner before queue_push and
+/* Part of the job. The first five are set by the owner before queue_push and
  * not changed while it is queued. */
 struct queue_entry {
 	int64_t priority, queued_ms, number;
 	int64_t urgent_ms; /* at the cap from then on, whatever its wait; 0: not urgent by itself */
-	int32_t place;     /* in the heap of those that are urgent later; -1 */
+	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
+	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
+	int32_t place;     /* in the heap of those that are due later; -1 */
 	bool queued, aged;
 };
 
@@ -40,7 +50,7 @@ struct queue {
 	struct queue_rule rule;
 	struct ranktree ageing; /* by -(priority - age): the first is also the next at the cap */
 	struct ranktree aged;   /* by -(priority or cap, whichever is higher) */
-	struct heap urgent;     /* those of `ageing` with `urgent_ms`, by that */
+	struct heap urgent;     /* those of `ageing` with `due_ms`, by that */
 };
 
 void queue_init(struct queue *queue, struct queue_rule rule);
@@ -80,6 +90,10 @@ void queue_move_on(struct queue *queue, int64_t now_ms);
 /* Effective priority in 1/60000 of a point. */
 int64_t queue_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                         int64_t now_ms);
+/* By how much its age does not count yet for what it was served, in the unit of
+ * effective priorities; 0: it does count. Among equals, the smaller goes first. */
+int64_t queue_behind(const struct queue_rule *rule, const struct queue_entry *entry,
+                     int64_t now_ms);
 /* Whether a goes before b at that time. */
 bool queue_before(const struct queue_rule *rule, const struct queue_entry *a,
                   const struct queue_entry *b, int64_t now_ms);

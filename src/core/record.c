@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const struct words policy_words = WORDS("fragment", "pack", "spread");
+const struct words policy_words = WORDS("fragment", "pack", "spread", "worth");
 const struct words node_state_words = WORDS("online", "unknown", "lost");
 const struct words gpu_kind_words = WORDS("none", "whole", "fraction", "memory", "uneven");
 const struct words closeness_words = WORDS("any", "nvlink", "node", "rack");
@@ -14,7 +14,8 @@ const struct words task_state_words = WORDS("pending", "placed", "running", "sto
 const struct words phase_words = WORDS("claim", "held", "live", "releasing");
 const struct words decision_words =
     WORDS("start", "claim", "reclaim", "preempt", "move", "wait", "promise", "evicted", "lapsed",
-          "gang", "grow", "evict", "load", "unload", "adopt", "fail");
+          "gang", "grow", "evict", "load", "unload", "adopt", "fail", "share");
+const struct words time_sharing_words = WORDS("off", "attained_service");
 const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
@@ -35,7 +36,9 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, usage_half_life_ms) F(T, usage_influence) F(T, min_runtime_ms)                        \
 	F(T, release_timeout_ms) F(T, gang_grace_ms) F(T, refuse_backoff_ms) F(T, grace_ms)        \
 	F(T, retention_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
-	F(T, search_pause_us) F(T, search_width) F(T, lease_ms)
+	F(T, search_pause_us) F(T, search_width)                                                   \
+	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
+	F(T, sharing_turn_ms) F(T, lease_ms)
 
 #define TENANT_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, parent_id) F(T, name) F(T, payload) F(T, limit_gpu) F(T, limit_cpu)          \
@@ -62,6 +65,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, split_gpus) F(T, preemptible) F(T, movable) F(T, gpu_models) F(T, node_labels)        \
 	F(T, closeness, .words = &closeness_words) F(T, closeness_required)                        \
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
+	F(T, estimate_ms)                                                                          \
 	F(T, depends, .width = 2) F(T, array_id) F(T, array_index) F(T, array_limit)               \
 	F(T, idempotency_key) F(T, submitted_ms)
 
@@ -69,7 +73,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
 	F(T, not_before_ms) F(T, refusals) F(T, expected_ms) F(T, confidence) F(T, start)          \
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
-	F(T, preempted_count) F(T, exit_code) F(T, message)
+	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
@@ -219,6 +223,9 @@ struct config_record config_default(void)
 		.foreign_tolerance_mib = 0,
 		.search_pause_us = 1000,
 		.search_width = 256,
+		.time_sharing = SHARING_OFF,
+		.sharing_wait_ms = 4 * DAY_MS,
+		.sharing_turn_ms = 6 * HOUR_MS,
 		.lease_ms = 600 * SECOND_MS,
 	};
 }
@@ -271,6 +278,8 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(foreign_tolerance_mib, 0, UNLIMITED),
 		RANGE(search_pause_us, 0, 1000000),
 		RANGE(search_width, 1, 1000000000),
+		RANGE(sharing_wait_ms, 1, TEN_YEARS_MS),
+		RANGE(sharing_turn_ms, 0, TEN_YEARS_MS),
 		RANGE(lease_ms, 1, TEN_YEARS_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
@@ -283,11 +292,20 @@ static bool ranges_check(const struct config_record *config, struct error *error
 bool config_check(const struct config_record *config, struct error *error)
 {
 	if (!word_of(&policy_words, config->policy))
+		return error_set(
+		    error, ERROR_INVALID,
+		    "policy is %d: set it to 0 (fragment), 1 (pack), 2 (spread) or 3 (worth)",
+		    config->policy);
+	if (!word_of(&time_sharing_words, config->time_sharing))
 		return error_set(error, ERROR_INVALID,
-		                 "policy is %d: set it to 0 (fragment), 1 (pack) or 2 (spread)",
-		                 config->policy);
+		                 "time_sharing is %d: set it to 0 (off) or 1 (attained_service)",
+		                 config->time_sharing);
 	if (!ranges_check(config, error))
 		return false;
+	if (config->time_sharing != SHARING_OFF && config->ageing_per_minute == 0)
+		return error_set(error, ERROR_INVALID,
+		                 "time_sharing is on and ageing_per_minute is 0: set it to at "
+		                 "least 1, since waiting jobs take their turns by age");
 	if (config->thermal_resume_c > config->thermal_threshold_c)
 		return error_set(
 		    error, ERROR_INVALID,

@@ -69,6 +69,9 @@ struct config_record {
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
 	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
 	int64_t search_width;    /* nodes scored for one task before the best is taken */
+	int32_t time_sharing;    /* enum time_sharing */
+	int64_t sharing_wait_ms; /* who waited that long goes before all who share with it */
+	int64_t sharing_turn_ms; /* and then runs for that long at the least */
 	int64_t lease_ms;        /* a request in flight that is not renewed for so long is over */
 };
 
@@ -134,8 +137,9 @@ struct job_record {
 	int32_t closeness;
 	bool closeness_required;
 	int32_t lease_loss;
-	int64_t max_runtime_ms, deadline_ms;        /* 0: none */
-	struct rows depends;                        /* job id, enum dependency */
+	int64_t max_runtime_ms, deadline_ms; /* 0: none */
+	int64_t estimate_ms; /* how long it should run, as its owner says; 0: says nothing */
+	struct rows depends; /* job id, enum dependency */
 	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
 	                                             */
 	const char *idempotency_key;
@@ -155,6 +159,7 @@ struct job_state_record {
 	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
 	                                                                  */
 	int64_t preempted_count;
+	int64_t served_ms; /* how long it ran before it was last stopped, in all */
 	int64_t exit_code;
 	const char *message;
 };
@@ -287,6 +292,7 @@ enum decision_kind {
 	DECISION_UNLOAD,  /* this slot goes: for another, or because its model is removed */
 	DECISION_ADOPT,   /* a slot that a node had is known now */
 	DECISION_FAIL,    /* a load failed or took too long, or a slot died */
+	DECISION_SHARE,   /* others of its tenant and priority, who take longer, make room */
 };
 
 /* One row per GPU that mattered, with the arithmetic of the law. */
@@ -340,7 +346,7 @@ enum evicted_column {
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
     lease_loss_words, job_state_words, task_state_words, phase_words, decision_words, runtime_words,
-    slot_policy_words, slot_state_words, request_end_words;
+    slot_policy_words, slot_state_words, request_end_words, time_sharing_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

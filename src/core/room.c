@@ -377,7 +377,8 @@ static int64_t victim_rows(const struct sched *sched, int64_t *rows)
 }
 
 /* Orders and states of a victim that goes, or goes elsewhere. */
-static void evict(struct sched *sched, const struct victim *victim, const struct job *winner)
+static void evict(struct sched *sched, const struct victim *victim, const struct job *winner,
+                  enum room_kind kind)
 {
 	struct job *job = victim->job;
 	struct decision_record decision = { .kind = DECISION_EVICTED,
@@ -398,6 +399,9 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 	}
 	sched_decide(sched, &decision);
 	sched->pass.units--;
+	if (kind == ROOM_SHARE && !victim->moved)
+		job->s.queued_ms = sched_now(sched); /* its turn is over, and it waits for the next
+		                                      */
 	if (victim->task < 0)
 		job_interrupted(sched, job);
 	else
@@ -412,6 +416,7 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 	struct decision_record decision = {
 		.kind = kind == ROOM_RECLAIM   ? DECISION_RECLAIM
 		        : kind == ROOM_PREEMPT ? DECISION_PREEMPT
+		        : kind == ROOM_SHARE   ? DECISION_SHARE
 		                               : DECISION_MOVE,
 		.wait_gpu_ms = compared->wait_gpu_ms,
 		.lost_gpu_ms = compared->lost_gpu_ms,
@@ -421,7 +426,14 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 	pass_commit(sched, search, &decision);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		if (!room->victims[room->chosen[i]].kept)
-			evict(sched, &room->victims[room->chosen[i]], search->job);
+			evict(sched, &room->victims[room->chosen[i]], search->job, kind);
+}
+
+void room_commit(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct comparison compared = compare(sched, search->job);
+
+	commit(sched, search, kind, &compared);
 }
 
 /* Whether one shape asks for at least what the other asks for, in the same way. */
@@ -559,4 +571,5 @@ void room_free(struct room *room)
 	free(room->links);
 	free(room->chosen);
 	free(room->nodes);
+	free(room->turns);
 }

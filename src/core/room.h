@@ -9,6 +9,7 @@ enum room_kind {
 	ROOM_RECLAIM,     /* from tenants that have more than their share */
 	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
 	ROOM_EVICT,       /* idle slots go; see evict.h */
+	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
 };
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
@@ -37,6 +38,13 @@ struct victim_link {
 	int32_t next; /* link of the same node; -1: none */
 };
 
+/* A job that may stop so that another takes its turn, and what is lost by that. */
+struct turn {
+	struct job *job;
+	int64_t weight;
+	bool stays;
+};
+
 /* What a search for victims keeps between calls. */
 struct room {
 	struct order order;
@@ -50,10 +58,13 @@ struct room {
 	size_t chosen_count, chosen_capacity;
 	struct node **nodes; /* those that victims so far are on */
 	size_t node_count, node_capacity;
+	struct turn *turns; /* on one node; see share.c */
+	size_t turn_count, turn_capacity;
 	uint64_t round;   /* numbers the calls of room_begin */
 	int64_t mark;     /* what the marks of nodes and GPUs are compared with */
 	int64_t retry_ms; /* when time alone would name more */
 	int64_t free_gpu; /* thousandths free in all; for consolidating */
+	uint64_t sharing; /* numbers the calls of share_run */
 	bool entitled;    /* consolidate only for jobs within their tenant's fair share */
 };
 
@@ -85,9 +96,20 @@ void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum roo
  * the decisions; false, and nothing changed, if there is no way. */
 bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
 
+/* Where GPUs are shared in time: lets jobs that wait take the places of others of
+ * their tenant and priority, where the one who waits clearly takes less GPU time;
+ * see share.c. */
+void share_run(struct sched *sched);
+
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
  * the job comes, and who need not go after all stays. */
 bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind);
+/* Ends an attempt that succeeded: commits the plan, and writes the decisions. */
+void room_commit(struct sched *sched, struct search *search, enum room_kind kind);
+/* Whether one task would fit on the node if all that is marked there went. Only
+ * then is it worth an attempt. */
+bool room_would_fit(const struct sched *sched, const struct search *search,
+                    const struct node *node);
 /* Looks for victims that make an attempt succeed; see clear.c. */
 bool room_find(struct sched *sched, struct search *search, enum room_kind kind);
 

@@ -360,9 +360,7 @@ static bool configure(struct sched *sched, const struct config_record *config, s
 	sched->config = *config;
 	sched->config.id = 1;
 	sched->config_dirty = true;
-	shapes_rerule(&sched->shapes,
-	              (struct queue_rule){ config->ageing_per_minute, config->ageing_cap },
-	              sched_now(sched));
+	shapes_rerule(&sched->shapes, job_rule(sched), sched_now(sched));
 	sched_cluster_changed(sched, true);
 	backoff_clear(sched);
 	settle_all(sched);

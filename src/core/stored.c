@@ -151,7 +151,8 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
 	    !within(state->confidence, 0, 1000) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
-	    !within(state->preempted_count, 0, NUMBER_MAX))
+	    !within(state->preempted_count, 0, NUMBER_MAX) ||
+	    !within(state->served_ms, 0, NUMBER_MAX))
 		return corrupt(error, "the state of job", state->id,
 		               "with a number that cannot be");
 	return true;

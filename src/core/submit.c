@@ -187,6 +187,7 @@ bool job_check(const struct job_record *job, struct error *error)
 	       check_range(job->host_bytes, HOST_BYTES_MAX, "memory", error) &&
 	       check_range(job->memory_mib, MIB_MAX, "gpu_memory", error) &&
 	       check_range(job->max_runtime_ms, TIME_MS_MAX, "max_runtime", error) &&
+	       check_range(job->estimate_ms, TIME_MS_MAX, "estimate", error) &&
 	       check_range(job->deadline_ms, TIME_MS_MAX, "deadline", error) &&
 	       check_choices(job, error) && check_kinds_of_dependency(job, error);
 }

@@ -76,8 +76,9 @@ void reservation_watch(struct sched *sched, struct reservation *reservation)
 	reservation->due_ms = INT64_MAX;
 	if (reservation->phase != PHASE_RELEASING || reservation->late)
 		return;
-	reservation->due_ms =
-	    reservation->since_ms + sched->config.grace_ms + sched->config.release_timeout_ms;
+	/* A moment at the least, or a pass would find late what it has just stopped. */
+	reservation->due_ms = reservation->since_ms +
+	                      max64(sched->config.grace_ms + sched->config.release_timeout_ms, 1);
 	heap_push(&sched->releases, reservation);
 }
 
@@ -151,6 +152,8 @@ static void forget_run(struct sched *sched, struct job *job)
 {
 	if (job->counts.held + job->counts.live > 0 || job->s.started_ms == 0)
 		return;
+	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
+	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
 	job->s.started_ms = 0;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);

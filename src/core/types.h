@@ -80,7 +80,11 @@ struct request {
 /* How close together the GPUs of a job should be. */
 enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
 
-enum policy { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD };
+enum policy { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD, POLICY_WORTH };
+
+/* How jobs of one tenant and priority that can be interrupted share GPUs in time:
+ * not at all, or by the GPU time that each has had. */
+enum time_sharing { SHARING_OFF, SHARING_ATTAINED_SERVICE };
 
 enum job_state {
 	JOB_PENDING,   /* in the queue, or held, or waiting for other jobs */

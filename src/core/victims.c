@@ -6,10 +6,14 @@
 #include "core/room.h"
 #include "core/state.h"
 
+/* Those that take turns stay where they are, unless all are to move: they would be
+ * interrupted about twice as often. */
 bool victim_may_move(const struct sched *sched, const struct job *victim)
 {
+	bool shares = sched->config.time_sharing != SHARING_OFF && job_takes_turns(victim);
+
 	return sched->config.enable_consolidation && victim->r.split_gpus == 0 &&
-	       (victim->r.movable || sched->config.move_any_job);
+	       (sched->config.move_any_job || (victim->r.movable && !shares));
 }
 
 /* Notes when a job that is safe for now because it just started is not any more. */
@@ -28,14 +32,15 @@ static struct queue_entry waiting_entry(const struct job *job)
 	return (struct queue_entry){ .priority = job->r.priority,
 		                     .queued_ms = job->s.queued_ms,
 		                     .number = job->r.id,
-		                     .urgent_ms = job_urgent_from(job) };
+		                     .urgent_ms = job_urgent_from(job),
+		                     .behind_ms = job_service_left(job, job->s.served_ms) };
 }
 
 /* Whether both waited and it was the victim's turn, by its age or its deadline:
  * what the order of the queue decided is not undone by preemption. */
 static bool went_before(const struct sched *sched, const struct job *victim, const struct job *job)
 {
-	struct queue_rule rule = { sched->config.ageing_per_minute, sched->config.ageing_cap };
+	struct queue_rule rule = job_rule(sched);
 	int64_t start_ms = victim->s.started_ms > 0 ? victim->s.started_ms : sched_now(sched);
 	struct queue_entry a = waiting_entry(victim), b = waiting_entry(job);
 

@@ -52,6 +52,8 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		[DECISION_UNLOAD] = " is unloaded, being idle,",
 		[DECISION_ADOPT] = " was found on its node, and is known from now on",
 		[DECISION_FAIL] = " failed",
+		[DECISION_SHARE] =
+		    " gets room for which jobs stop that are expected to take longer",
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
@@ -61,7 +63,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
 	else
 		print_job(sched, decision, viewer, buffer);
-	if (decision->kind >= 0 && decision->kind <= DECISION_FAIL)
+	if (decision->kind >= 0 && decision->kind <= DECISION_SHARE)
 		buffer_text(buffer, words[decision->kind]);
 	if (decision->for_model_id) {
 		buffer_text(buffer, " for ");
@@ -126,7 +128,8 @@ static void print_lines(const struct sched *sched, const struct decision_record 
 static void print_victims(const struct sched *sched, const struct decision_record *decision,
                           int64_t viewer, struct buffer *buffer)
 {
-	int64_t tenant_id = decision->kind == DECISION_PREEMPT ? decision->tenant_id : 0;
+	bool own = decision->kind == DECISION_PREEMPT || decision->kind == DECISION_SHARE;
+	int64_t tenant_id = own ? decision->tenant_id : 0;
 
 	for (int64_t i = 0; i < decision->victims.count; i++) {
 		const int64_t *row = decision->victims.at + i * VICTIM_WIDTH;

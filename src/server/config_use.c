@@ -47,6 +47,9 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->foreign_tolerance_mib = config->scheduler.foreign_tolerance_mb;
 	record->search_pause_us = config->scheduler.search_pause_us;
 	record->search_width = config->scheduler.search_width;
+	record->time_sharing = (int32_t)config->scheduler.time_sharing;
+	record->sharing_wait_ms = config->scheduler.sharing_wait_ms;
+	record->sharing_turn_ms = config->scheduler.sharing_turn_ms;
 	record->lease_ms = config->scheduler.request_lease_ms;
 }
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const policies[] = { "fragment", "pack", "spread", NULL };
+static const char *const policies[] = { "fragment", "pack", "spread", "worth", NULL };
+static const char *const time_sharings[] = { "off", "attained_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
 	                                "verify-ca", "verify-full", NULL };
@@ -58,7 +59,10 @@ const struct setting settings[] = {
 	DECIMAL(scheduler, thermal_threshold, 1, 200, "75.0", true, "From so many degrees Celsius on a GPU is hot. Parts of a degree are rounded up")
 	DECIMAL(scheduler, thermal_resume, 0, 200, "0", true, "At so many degrees it is cool again; 0 is 5 below the threshold")
 	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Of jobs that name none")
-	WORD(scheduler, policy, policies, "fragment", true, "Where jobs are placed: so that what is left suits what usually comes, as full as possible, or as empty")
+	WORD(scheduler, policy, policies, "fragment", true, "Where jobs are placed: so that what is left suits what usually comes next, as full as possible, as empty as possible, or so that most is used in the end, which takes longer to decide")
+	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether jobs of one tenant and priority that can be interrupted (`checkpoint_enabled`) take turns: who has had clearly less GPU time takes the place of others")
+	INTEGER(scheduler, sharing_wait_ms, 1, 3650 * DAY_MS, "345600000", true, "With time sharing: a job that waited for so long goes before all others of its priority")
+	INTEGER(scheduler, sharing_turn_ms, 0, 3650 * DAY_MS, "21600000", true, "With time sharing: and then runs for so long before others may take its place")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room in one place")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one that they do not delay")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not ask for that check")

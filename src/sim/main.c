@@ -4,6 +4,8 @@
 
 #include "sim/chaos.h"
 #include "sim/demo.h"
+#include "sim/jct_command.h"
+#include "sim/pack_command.h"
 #include "sim/replay.h"
 #include "sim/scenario.h"
 #include "sim/whatif.h"
@@ -24,6 +26,14 @@ static const struct subcommand subcommands[] = {
 	  scenario_main },
 	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
 	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
+	{ "pack",
+	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1]\n"
+	  "               [--json] [--plot SVG]",
+	  "fill a cluster with the pods of a trace", pack_main },
+	{ "jct",
+	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
+	  "               [--json] [--plot SVG]",
+	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },
 	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",

@@ -52,23 +52,23 @@ static void *gather(struct collection *collection, int64_t *count)
 }
 
 /* A state and a time later another process may have deleted a job, so pairs are
- * made by id. */
+ * made by id, which both are ordered by in the same way. */
 static int64_t pair(const struct collection *jobs, const struct collection *states,
                     struct archived_job *pairs)
 {
 	int64_t count = 0;
 	size_t next = 0;
-	for (size_t i = 0; i < jobs->count; i++) {
-		const struct job_record *job = jobs->records[i];
-		const struct job_state_record *state = NULL;
-		while (next < states->count) {
-			state = states->records[next];
-			if (state->id <= job->id)
-				break;
-			next++;
-		}
-		if (next < states->count && state && state->id == job->id)
-			pairs[count++] = (struct archived_job){ *job, *state };
+	for (size_t i = 0; i < states->count; i++) {
+		const struct job_state_record *state = states->records[i];
+		size_t at = next;
+		while (at < jobs->count &&
+		       ((const struct job_record *)jobs->records[at])->id != state->id)
+			at++;
+		if (at == jobs->count)
+			continue;
+		pairs[count++] =
+		    (struct archived_job){ *(const struct job_record *)jobs->records[at], *state };
+		next = at + 1;
 	}
 	return count;
 }
@@ -110,25 +110,105 @@ static bool find(struct store *store, int64_t id, struct arena *arena, struct ar
 	return done;
 }
 
+/* ` AND (name IN (1,2))`, or nothing where the list is empty. */
+static void put_list(struct buffer *sql, const char *name, const int64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0)
+			buffer_print(sql, " AND %s IN (", name);
+		buffer_print(sql, "%s%lld", i == 0 ? "" : ",", (long long)numbers[i]);
+	}
+	buffer_text(sql, count > 0 ? ")" : "");
+}
+
 static void put_filter(struct buffer *sql, const struct archive_filter *filter)
 {
 	buffer_text(sql, "WHERE archived");
 	if (filter->tenant_id)
 		buffer_print(sql, " AND tenant_id = %lld", (long long)filter->tenant_id);
+	put_list(sql, "tenant_id", filter->tenant_ids, filter->tenant_count);
 	if (filter->state >= 0)
 		buffer_print(sql, " AND state = '%s'", word_of(&job_state_words, filter->state));
+}
+
+static void put_order(struct buffer *sql, const struct archive_filter *filter)
+{
+	buffer_text(sql, filter->oldest_first ? " ORDER BY id" : " ORDER BY id DESC");
+}
+
+/* Those of the filter in their order, from `behind_id` on. */
+static void put_part(struct buffer *sql, const struct archive_filter *filter, int64_t limit)
+{
+	put_filter(sql, filter);
+	if (filter->behind_id)
+		buffer_print(sql, " AND id %c %lld", filter->oldest_first ? '>' : '<',
+		             (long long)filter->behind_id);
+	put_order(sql, filter);
+	buffer_print(sql, " LIMIT %lld", (long long)limit);
+}
+
+static int64_t limit_of(const struct archive_filter *filter)
+{
+	return filter->limit ? filter->limit : LIMIT;
 }
 
 static bool list(struct store *store, const struct archive_filter *filter, struct arena *arena,
                  struct archived_job **jobs, int64_t *count, struct error *error)
 {
 	struct buffer rest = { 0 };
-	put_filter(&rest, filter);
-	if (filter->before_id)
-		buffer_print(&rest, " AND id < %lld", (long long)filter->before_id);
-	buffer_print(&rest, " ORDER BY id DESC LIMIT %lld",
-	             (long long)(filter->limit ? filter->limit : LIMIT));
+	put_part(&rest, filter, limit_of(filter));
 	bool done = read_jobs(store, rest.data, arena, jobs, count, error);
+	buffer_free(&rest);
+	return done;
+}
+
+/* A search that is under way, and the ids of what it found and keeps. */
+struct searching {
+	struct archive_search *search;
+	int64_t examined, limit;
+	int64_t *ids;
+	size_t count, capacity;
+};
+
+static bool look_at(void *context, const void *record, struct error *error)
+{
+	struct searching *searching = context;
+	struct archive_search *search = searching->search;
+	const struct job_record *job = record;
+	(void)error;
+	if (searching->examined++ == search->most) {
+		search->is_partial = true;
+	} else if (search->wants(search->context, job) && search->matched++ < searching->limit) {
+		array_reserve(searching->ids, searching->capacity, searching->count + 1);
+		searching->ids[searching->count++] = job->id;
+	}
+	return true;
+}
+
+static bool search_jobs(struct store *store, const struct archive_filter *filter,
+                        struct archive_search *search, struct arena *arena,
+                        struct archived_job **jobs, int64_t *count, struct error *error)
+{
+	const struct schema *schema = store_schema(store);
+	struct backend *backend = store_backend(store);
+	struct searching searching = { .search = search, .limit = limit_of(filter) };
+	struct buffer rest = { 0 };
+
+	*count = 0;
+	search->matched = 0;
+	search->is_partial = false;
+	put_part(&rest, filter, search->most + 1);
+	bool done =
+	    backend->scan(backend, schema->kinds[RECORD_JOB].table, schema->kinds[RECORD_JOB].of,
+	                  rest.data, look_at, &searching, error);
+	if (done && searching.count > 0) {
+		buffer_clear(&rest);
+		buffer_text(&rest, "WHERE archived");
+		put_list(&rest, "id", searching.ids, searching.count);
+		put_order(&rest, filter);
+		done = read_jobs(store, rest.data, arena, jobs, count, error);
+	}
+	free(searching.ids);
 	buffer_free(&rest);
 	return done;
 }
@@ -185,17 +265,6 @@ static bool take_tally(void *context, const char *const *values, struct error *e
 	return read_number(values[0], &tenant_id, error) && read_state(values[1], &state, error) &&
 	       read_number(values[2], &count, error) &&
 	       tallying->each(tallying->context, tenant_id, (enum job_state)state, count, error);
-}
-
-/* ` AND (name IN (1,2))`, or nothing where the list is empty. */
-static void put_list(struct buffer *sql, const char *name, const int64_t *numbers, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (i == 0)
-			buffer_print(sql, " AND %s IN (", name);
-		buffer_print(sql, "%s%lld", i == 0 ? "" : ",", (long long)numbers[i]);
-	}
-	buffer_text(sql, count > 0 ? ")" : "");
 }
 
 /* A row of a decision's arithmetic begins with its GPU. */
@@ -384,6 +453,14 @@ bool archive_list(struct store *store, const struct archive_filter *filter, stru
 {
 	return is_ready(store, error) &&
 	       finish(store, list(store, filter, arena, jobs, count, error), error);
+}
+
+bool archive_search(struct store *store, const struct archive_filter *filter,
+                    struct archive_search *search, struct arena *arena, struct archived_job **jobs,
+                    int64_t *count, struct error *error)
+{
+	return is_ready(store, error) &&
+	       finish(store, search_jobs(store, filter, search, arena, jobs, count, error), error);
 }
 
 bool archive_count(struct store *store, const struct archive_filter *filter,

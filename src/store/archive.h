@@ -12,12 +12,15 @@ struct archived_job {
 	struct job_state_record state;
 };
 
-/* Which ones. The newest come first; a page goes on below the last id of the
- * page before. */
+/* Which ones. The newest come first, unless it says otherwise; a page goes on behind the
+ * last id of the page before. */
 struct archive_filter {
-	int64_t tenant_id; /* 0: of all */
-	int state;         /* enum job_state; -1: all */
-	int64_t before_id; /* 0: from the newest on */
+	int64_t tenant_id;         /* 0: of all, or */
+	const int64_t *tenant_ids; /* of these, where there are any */
+	size_t tenant_count;
+	int state; /* enum job_state; -1: all */
+	bool oldest_first;
+	int64_t behind_id; /* 0: from the first on */
 	int64_t limit;     /* how many at the most; 0: 100 */
 };
 
@@ -27,7 +30,20 @@ bool archive_find(struct store *store, int64_t id, struct arena *arena, struct a
 /* An array in the arena, and how many there are in it. */
 bool archive_list(struct store *store, const struct archive_filter *filter, struct arena *arena,
                   struct archived_job **jobs, int64_t *count, struct error *error);
-/* How many in each state; `before_id` and `limit` of the filter do not count. */
+/* Goes through at most `most` of them for those that `wants`, of which the first `limit` come
+ * back. All that were wanted are counted in `matched`, and whether there were more than it
+ * went through is said in `is_partial`. */
+typedef bool (*archive_choice)(void *context, const struct job_record *job);
+struct archive_search {
+	archive_choice wants;
+	void *context;
+	int64_t most, matched;
+	bool is_partial;
+};
+bool archive_search(struct store *store, const struct archive_filter *filter,
+                    struct archive_search *search, struct arena *arena, struct archived_job **jobs,
+                    int64_t *count, struct error *error);
+/* How many in each state; `behind_id` and `limit` of the filter do not count. */
 bool archive_count(struct store *store, const struct archive_filter *filter,
                    int64_t counts[JOB_CANCELLED + 1], struct error *error);
 /* The same for each tenant that has any, in one query. False from `each` ends it. */

@@ -164,7 +164,7 @@ static bool scale(const json_t *value, int64_t unit, int64_t *scaled)
 	if (fabs(whole) >= 9007199254740992.0)
 		return false;
 	*scaled = (int64_t)whole;
-	return fabs(product - whole) <= 1e-9 * fmax(1, fabs(product));
+	return fabs(product - whole) <= 1e-9 * fabs(product);
 }
 
 int64_t json_get_decimal(struct json_reader *reader, const char *name, int digits, int64_t least,

@@ -30,7 +30,8 @@ static bool add(struct text pair, struct buffer *storage, struct query_parameter
 	if (!decode((struct text){ pair.data, name_size }, storage, &parameter->name) ||
 	    !decode(value, storage, &parameter->value))
 		return error_set(error, ERROR_INVALID,
-		                 "parameter %zu of the query is not percent-encoded UTF-8 text",
+		                 "parameter %zu of the query is not percent-encoded UTF-8 text "
+		                 "without control characters",
 		                 query->count + 1);
 	if (parameter->name.size == 0)
 		return error_set(error, ERROR_INVALID, "parameter %zu of the query has no name",

@@ -40,6 +40,18 @@ static inline struct text text_from(struct text text, size_t start)
 {
 	return (struct text){ text.data + start, text.size - start };
 }
+/* Whether UTF-8 text has a control character (U+0000 to 1F, 7F to 9F): one that a terminal
+ * would obey and a line of a log cannot hold. */
+static inline bool text_has_control(struct text text)
+{
+	for (size_t i = 0; i < text.size; i++) {
+		unsigned char byte = (unsigned char)text.data[i];
+		if (byte < ' ' || byte == 0x7f ||
+		    (byte == 0xc2 && i + 1 < text.size && (unsigned char)text.data[i + 1] < 0xa0))
+			return true;
+	}
+	return false;
+}
 /* Without the spaces and tabs at both ends. */
 static inline struct text text_trim(struct text text)
 {

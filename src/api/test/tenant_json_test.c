@@ -110,6 +110,7 @@ static void what_is_wrong_is_named(void **state)
 	struct fixture *f = *state;
 	refuse(f, "{}", "name is missing");
 	refuse(f, "{\"name\":\"tenant-7\"}", "looks like an id");
+	refuse(f, "{\"name\":\"\\u001b[2J\"}", "name has control characters");
 	f->tenant.name = "x";
 	refuse(f, "{\"max_gpu\":1}", "max_gpu");
 	refuse(f, "{\"max_gpus\":-1}", "max_gpus");

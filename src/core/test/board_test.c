@@ -128,6 +128,22 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	harness_free(lab.h);
 }
 
+static void boards_follow_the_policy_and_what_arrives(void **unused)
+{
+	(void)unused;
+	struct lab lab = lab_begin(6);
+	for (int round = 0; round < 12; round++) {
+		struct config_record config = config_default();
+		config.policy = round % policy_words.count;
+		configure(lab.h, config);
+		submit(lab.h, fraction(lab.tenant, 100 + 50 * (round % 5)));
+		submit(lab.h, whole(lab.tenant, 1 + round % 2));
+		pass(lab.h);
+		sched_check(lab.h->sched);
+	}
+	harness_free(lab.h);
+}
+
 static void set_promised(struct lab lab, int promised)
 {
 	for (size_t slot = 0; slot < lab.h->sched->cluster.node_count; slot++) {
@@ -189,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_node_fits_again_when_nothing_is_promised_there_any_more),
 		cmocka_unit_test(a_large_cluster_keeps_scores_without_following_all_nodes),
 		cmocka_unit_test(searches_that_depend_on_more_than_the_shape_have_no_board),
+		cmocka_unit_test(boards_follow_the_policy_and_what_arrives),
 		cmocka_unit_test(a_node_fits_again_after_a_promise_that_a_board_only_glanced_at),
 		cmocka_unit_test(a_score_that_is_not_right_is_found_out),
 	};

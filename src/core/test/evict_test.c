@@ -338,6 +338,41 @@ static void a_limit_of_the_tenant_is_met_by_evicting_what_counts_for_it(void **u
 	harness_free(lab.h);
 }
 
+/* One slot would have to go for the limit, the other one for room. */
+static void a_limit_and_room_together_leave_a_model_its_minimum(void **unused)
+{
+	struct lab lab = { .h = harness_new() };
+	struct tenant_record tenant = tenant_named("lab");
+
+	(void)unused;
+	add_node(lab.h, "n1", 1, 40000);
+	add_node(lab.h, "n2", 1, 80000);
+	tenant.limit_gpu_memory = 100000;
+	lab.tenant = put_tenant(lab.h, tenant);
+	struct model_record given = model_of(lab.tenant, "a", 30000);
+	given.min_replicas = 2;
+	int64_t a = put_model(lab.h, given);
+	settle(lab.h);
+	assert_int_equal(ready_slots(lab.h, a), 2);
+	given.id = a;
+	given.min_replicas = 1;
+	put_model(lab.h, given);
+	grow_cold(lab.h);
+	const struct slot *cheapest = ranktree_first(&lab.h->sched->cold_slots.by_cost)->value;
+	assert_string_equal(cheapest->reservation->node->r.name, "n1");
+	struct job_record large = job_of(lab.tenant, GPU_MEMORY, 1);
+	large.memory_mib = 60000;
+	submit(lab.h, large);
+	decide(lab);
+	assert_int_equal(ready_slots(lab.h, a), 2);
+	large.memory_mib = 50000; /* fits beside one of them */
+	int64_t fits = submit(lab.h, large);
+	decide(lab);
+	assert_int_equal(ready_slots(lab.h, a), 1);
+	assert_int_equal(job_active(job(lab.h, fits)), 1);
+	harness_free(lab.h);
+}
+
 static void a_decision_says_what_was_evicted_and_what_was_compared(void **unused)
 {
 	struct lab lab = lab_new(1);
@@ -382,6 +417,7 @@ int main(void)
 		cmocka_unit_test(splitting_a_model_comes_before_evicting_for_it),
 		cmocka_unit_test(memory_that_is_coming_back_is_used_before_more_is_evicted),
 		cmocka_unit_test(a_limit_of_the_tenant_is_met_by_evicting_what_counts_for_it),
+		cmocka_unit_test(a_limit_and_room_together_leave_a_model_its_minimum),
 		cmocka_unit_test(a_decision_says_what_was_evicted_and_what_was_compared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,7 +206,7 @@ static void rare_needs_of_cpu_are_rounded_up_to_the_next(void **state)
 	}
 }
 
-static void the_classes_are_the_most_frequent_kinds_up_to_95_in_100(void **state)
+static void fragmentation_is_by_the_most_frequent_kinds_up_to_95_in_100(void **state)
 {
 	struct mix *mix = *state;
 	mix_learn(mix, 1, 1000, 1, 4000, 60);
@@ -215,9 +215,13 @@ static void the_classes_are_the_most_frequent_kinds_up_to_95_in_100(void **state
 	mix_learn(mix, 4, 500, 1, 1000, 35);
 	assert_int_equal(mix->r.seen.count, 4);
 	assert_int_equal(mix->r.derived_at, 100);
-	assert_int_equal(mix->r.classes.count, 2);
+	assert_int_equal(mix->r.classes.count, 4);
 	assert_int_equal(mix->classes[0].times, 60);
 	assert_int_equal(mix->classes[1].gpu_milli, 500);
+	const struct mix_kind both[] = { { 1000, 1, 4000, 60 }, { 500, 1, 1000, 35 } };
+	for (int32_t milli = 0; milli <= WHOLE_GPU; milli += 50)
+		assert_int_equal(mix_fragmentation(mix, 8000, &milli, 1),
+		                 defined(both, COUNT(both), 8000, &milli, 1));
 }
 
 static void classes_are_derived_when_a_quarter_more_was_seen(void **state)
@@ -237,7 +241,7 @@ static void after_the_first_tasks_one_job_in_sixteen_changes_the_record(void **s
 {
 	struct mix *mix = *state;
 	int changes = 0;
-	mix_learn(mix, 1, 1000, 1, 4000, 256);
+	mix_learn(mix, 1, 1000, 1, 4000, 1024);
 	for (int64_t number = 1; number <= 16000; number++) {
 		mix->dirty = false;
 		int64_t arrivals = mix->r.arrivals;
@@ -376,7 +380,7 @@ int main(void)
 		TEST(an_empty_mix_is_taken_to_be_the_usual_one),
 		TEST(only_the_most_frequent_needs_are_weighed),
 		TEST(rare_needs_of_cpu_are_rounded_up_to_the_next),
-		TEST(the_classes_are_the_most_frequent_kinds_up_to_95_in_100),
+		TEST(fragmentation_is_by_the_most_frequent_kinds_up_to_95_in_100),
 		TEST(classes_are_derived_when_a_quarter_more_was_seen),
 		TEST(after_the_first_tasks_one_job_in_sixteen_changes_the_record),
 		TEST(no_more_kinds_are_kept_than_fit_and_frequent_ones_stay),

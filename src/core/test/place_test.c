@@ -157,10 +157,11 @@ static void a_new_policy_counts_from_the_next_placement_on(void **unused)
 
 static void ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu(void **unused)
 {
-	static const enum policy policies[] = { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD };
+	static const enum policy policies[] = { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD,
+		                                POLICY_WORTH };
 
 	(void)unused;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct lab lab = lab_new(policies[i]);
 		add_node(lab.h, "c", 2, 80000);
 		add_node(lab.h, "a", 2, 80000);
@@ -169,6 +170,44 @@ static void ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu(voi
 		assert_string_equal(gpu_of(lab.h, id, 0), "a-gpu0");
 		harness_free(lab.h);
 	}
+}
+
+/* Beside 350, 470 would leave 180 that nothing fits, where 650 leaves nothing. */
+static void worth_keeps_a_rest_for_what_fills_it_in_the_end(void **unused)
+{
+	struct lab lab = lab_new(POLICY_WORTH);
+	static const int64_t kinds[] = { 650, 1, 0, 1, 350, 1, 0, 1, 470, 1, 0, 2 };
+
+	(void)unused;
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 3 } }));
+	add_node(lab.h, "n1", 1, 80000);
+	add_node(lab.h, "n2", 1, 80000);
+	run(lab, fraction(lab.tenant, 350));
+	assert_int_equal(used(lab.h, "n1-gpu0"), 28000);
+	run(lab, fraction(lab.tenant, 470));
+	assert_int_equal(used(lab.h, "n2-gpu0"), 37600);
+	run(lab, fraction(lab.tenant, 650));
+	assert_int_equal(used(lab.h, "n1-gpu0"), 80000);
+	harness_free(lab.h);
+}
+
+/* All of the first node's CPU will be needed by the work on its GPUs. */
+static void worth_keeps_cpu_for_the_gpus_that_need_it(void **unused)
+{
+	struct lab lab = lab_new(POLICY_WORTH);
+	static const int64_t kinds[] = { 1000, 1, 32000, 3, 0, 0, 40000, 1 };
+	struct job_record host = job_of(lab.tenant, GPU_NONE, 0);
+
+	(void)unused;
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 2 } }));
+	add_node(lab.h, "a", 4, 80000);
+	add_node(lab.h, "b", 1, 80000);
+	host.cpu_milli = 40000;
+	assert_string_equal(node_of(lab.h, run(lab, host)), "b");
+	assert_string_equal(node_of(lab.h, run(lab, host)), "b");
+	harness_free(lab.h);
 }
 
 /* Constraints. */
@@ -466,6 +505,8 @@ int main(void)
 		cmocka_unit_test(spread_takes_whole_gpus_of_the_node_that_has_most_left),
 		cmocka_unit_test(fragment_puts_halves_together_where_whole_gpus_are_asked_for_too),
 		cmocka_unit_test(fragment_takes_what_the_expected_tasks_cannot_use),
+		cmocka_unit_test(worth_keeps_a_rest_for_what_fills_it_in_the_end),
+		cmocka_unit_test(worth_keeps_cpu_for_the_gpus_that_need_it),
 		cmocka_unit_test(a_new_policy_counts_from_the_next_placement_on),
 		cmocka_unit_test(ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu),
 		cmocka_unit_test(a_job_gets_a_gpu_of_a_model_that_it_allows),

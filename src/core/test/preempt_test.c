@@ -77,6 +77,25 @@ static void what_was_just_placed_is_not_stopped_before_it_has_started(void **unu
 	harness_free(lab.h);
 }
 
+static void what_was_just_stopped_is_not_late_at_once_even_without_any_time_to_stop(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct config_record config = config_default();
+
+	(void)unused;
+	config.grace_ms = config.release_timeout_ms = 0;
+	configure(lab.h, config);
+	int64_t low = run_at(lab, 100, 1), high = submit_at(lab, 900, 1);
+	pass(lab.h);
+	assert_true(was_told_to_stop(lab.h, low));
+	pass(lab.h);
+	assert_int_equal(job(lab.h, high)->counts.claims, 1);
+	lab.h->now_ms++;
+	pass(lab.h);
+	assert_int_equal(job(lab.h, high)->counts.claims, 0);
+	harness_free(lab.h);
+}
+
 static void only_a_strictly_higher_priority_preempts(void **unused)
 {
 	struct lab lab = lab_new(1);
@@ -488,6 +507,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_just_placed_is_not_stopped_before_it_has_started),
+		cmocka_unit_test(
+		    what_was_just_stopped_is_not_late_at_once_even_without_any_time_to_stop),
 		cmocka_unit_test(only_a_strictly_higher_priority_preempts),
 		cmocka_unit_test(waiting_for_long_never_makes_a_victim),
 		cmocka_unit_test(what_had_its_turn_by_waiting_is_not_stopped_for_one_it_passed),

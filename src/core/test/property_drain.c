@@ -260,8 +260,10 @@ static bool waits_for_another(const struct keeper *keeper, const struct job_reco
 	return false;
 }
 
-static void check_drained(const struct keeper *keeper)
+static void check_drained(const struct run *run)
 {
+	const struct keeper *keeper = &run->keeper;
+
 	if (keeper_reservation_count(keeper) > 0) {
 		struct buffer text = { 0 };
 		record_print(&text, RECORD_RESERVATION, keeper_reservation(keeper, 0));
@@ -276,9 +278,12 @@ static void check_drained(const struct keeper *keeper)
 		    waits_for_another(keeper, job) || !surely_fits(keeper, job))
 			continue;
 		struct buffer text = { 0 };
+		struct error error;
 		record_print(&text, RECORD_JOB, job);
 		buffer_text(&text, "\n");
 		record_print(&text, RECORD_JOB_STATE, state);
+		buffer_text(&text, "\n");
+		sched_why(run->sched, job->id, 0, &text, &error);
 		panic("a job waits that would fit: %s", text.data);
 	}
 }
@@ -392,5 +397,5 @@ void drain(struct run *run, struct generator *generator)
 		quiet = empty ? quiet + 1 : 0;
 		generator->now_ms += empty ? 5 * MINUTE_MS : 1000;
 	}
-	check_drained(&run->keeper);
+	check_drained(run);
 }

@@ -180,7 +180,7 @@ static void draw_switches(struct generator *generator, struct config_record *con
 {
 	uint64_t *random = &generator->random;
 
-	config->policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_SPREAD);
+	config->policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_WORTH);
 	config->enable_preemption = chance(random, 85);
 	config->enable_gangs = chance(random, 95);
 	config->enable_thermal = chance(random, 85);
@@ -213,6 +213,9 @@ struct command generator_config(struct generator *generator)
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);
 	config.lease_ms = between(random, 1, 600) * SECOND_MS;
+	config.time_sharing = chance(random, 40);
+	config.sharing_wait_ms = between(random, 1, 7200) * SECOND_MS;
+	config.sharing_turn_ms = between(random, 0, 3600) * SECOND_MS;
 	config.search_width = chance(random, 50) ? 256 : between(random, 1, 8);
 	config.search_pause_us = chance(random, 50) ? 0 : between(random, 0, 1000);
 	if (chance(random, 3))

@@ -129,6 +129,8 @@ static void draw_times(struct generator *generator, struct job_record *job)
 
 	if (chance(random, 10))
 		job->max_runtime_ms = between(random, 1, 7200) * SECOND_MS;
+	if (chance(random, 20))
+		job->estimate_ms = between(random, 1, 7200) * SECOND_MS;
 	if (chance(random, 10))
 		job->deadline_ms = generator->now_ms + between(random, 1, 7200) * SECOND_MS;
 }

@@ -104,7 +104,9 @@ static void an_urgent_job_is_at_the_cap_from_its_time_on(void **state)
 static void without_ageing_only_priority_and_number_count(void **state)
 {
 	(void)state;
-	const struct queue_rule rules[] = { { 0, 10 }, { 2, 0 }, { 0, 0 } };
+	const struct queue_rule rules[] = { { .cap = 10 },
+		                            { .per_minute = 2 },
+		                            { .shares = true } };
 	for (int i = 0; i < 3; i++) {
 		struct queue queue;
 		struct queue_entry old = waiting(1, 4, START), high = waiting(2, 5, START + 1);
@@ -245,6 +247,28 @@ static void jobs_above_the_cap_always_go_first(void **state)
 	assert_false(is_served((struct queue_rule){ .per_minute = 1, .cap = 20 }, 21, 40, 8));
 }
 
+static void where_time_is_shared_who_takes_longer_goes_behind_for_so_long_and_no_longer(
+    void **state)
+{
+	struct queue queue;
+	struct queue_entry old = waiting(1, 0, START), young = waiting(2, 0, START + 5 * MINUTE);
+	(void)state;
+	old.behind_ms = 10 * MINUTE;
+	queue_init(&queue, (struct queue_rule){
+			       .per_minute = 1, .cap = 1000, .shares = true, .wait_ms = 1 });
+	queue_push(&queue, &old, START);
+	queue_push(&queue, &young, START + 5 * MINUTE);
+	assert_ptr_equal(queue_first(&queue, START + 6 * MINUTE), &young);
+	assert_int_equal(queue_effective(&queue.rule, &old, START + 6 * MINUTE), 0);
+	assert_int_equal(queue_position(&queue, &old, START + 6 * MINUTE), 1);
+	struct queue_entry later = waiting(3, 0, START + 11 * MINUTE);
+	queue_push(&queue, &later, START + 11 * MINUTE);
+	assert_true(queue_before(&queue.rule, &old, &later, START + 500 * MINUTE));
+	assert_true(queue_before(&queue.rule, &young, &old, START + 500 * MINUTE));
+	assert_ptr_equal(queue_first(&queue, START + 1000 * MINUTE), &old); /* by its age alone */
+	queue_free(&queue);
+}
+
 /* The order in the plainest words: everything below is compared with this. */
 static int64_t plain_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                                int64_t now_ms)
@@ -300,8 +324,8 @@ static size_t plain_count(const struct world *world)
 static struct queue_rule any_rule(struct world *world)
 {
 	static const int64_t rates[] = { 0, 1, 1, 3, 7, 1000, 100000 };
-	return (struct queue_rule){ rates[below(world, 7)],
-		                    below(world, 4) ? below(world, 30) : 0 };
+	return (struct queue_rule){ .per_minute = rates[below(world, 7)],
+		                    .cap = below(world, 4) ? below(world, 30) : 0 };
 }
 
 /* A number is used again for the same job, as when it is queued again. */
@@ -430,6 +454,8 @@ int main(void)
 		cmocka_unit_test(a_changed_rule_orders_all_anew),
 		cmocka_unit_test(no_job_is_passed_by_arrivals_later_than_its_bound),
 		cmocka_unit_test(jobs_above_the_cap_always_go_first),
+		cmocka_unit_test(
+		    where_time_is_shared_who_takes_longer_goes_behind_for_so_long_and_no_longer),
 		cmocka_unit_test(the_order_is_that_of_the_definition_whatever_happens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void rows_have_a_width(void **state)
 static void every_value_of_an_enum_has_a_word(void **state)
 {
 	(void)state;
-	assert_int_equal(policy_words.count, POLICY_SPREAD + 1);
+	assert_int_equal(policy_words.count, POLICY_WORTH + 1);
 	assert_int_equal(node_state_words.count, NODE_LOST + 1);
 	assert_int_equal(gpu_kind_words.count, GPU_UNEVEN + 1);
 	assert_int_equal(closeness_words.count, CLOSE_RACK + 1);
@@ -160,11 +160,12 @@ static void every_value_of_an_enum_has_a_word(void **state)
 	assert_int_equal(job_state_words.count, JOB_CANCELLED + 1);
 	assert_int_equal(task_state_words.count, TASK_ENDED + 1);
 	assert_int_equal(phase_words.count, PHASE_RELEASING + 1);
-	assert_int_equal(decision_words.count, DECISION_FAIL + 1);
+	assert_int_equal(decision_words.count, DECISION_SHARE + 1);
 	assert_int_equal(runtime_words.count, RUNTIME_CUSTOM + 1);
 	assert_int_equal(slot_policy_words.count, SLOT_PACK + 1);
 	assert_int_equal(slot_state_words.count, SLOT_STOPPING + 1);
 	assert_int_equal(request_end_words.count, REQUEST_GONE + 1);
+	assert_int_equal(time_sharing_words.count, SHARING_ATTAINED_SERVICE + 1);
 	assert_string_equal(word_of(&phase_words, PHASE_LIVE), "live");
 	assert_null(word_of(&phase_words, -1));
 	assert_null(word_of(&phase_words, 4));
@@ -520,9 +521,10 @@ static void settings_that_make_no_sense_are_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	struct config_record config = config_default();
-	config.policy = 3;
+	config.policy = 4;
 	assert_config_refused(&config,
-	                      "policy is 3: set it to 0 (fragment), 1 (pack) or 2 (spread)");
+	                      "policy is 4: set it to 0 (fragment), 1 (pack), 2 (spread) or "
+	                      "3 (worth)");
 	config = config_default();
 	config.thermal_resume_c = 76;
 	assert_config_refused(&config, "thermal_resume_c is 76: set it to at most "

@@ -392,7 +392,7 @@ static void a_new_rule_reaches_all_classes(void **state)
 	other.r.priority = 1;
 	const struct job_class *full = class_of(world, &job), *empty = class_of(world, &other);
 	class_push(&world->shapes, class_of(world, &job), &job, 1000);
-	shapes_rerule(&world->shapes, (struct queue_rule){ 7, 70 }, 2000);
+	shapes_rerule(&world->shapes, (struct queue_rule){ .per_minute = 7, .cap = 70 }, 2000);
 	assert_int_equal(full->queue.rule.per_minute, 7);
 	assert_int_equal(queue_count(&full->queue), 1);
 	assert_int_equal(empty->queue.rule.cap, 70);

@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "job_events.h"
 #include "service_process.h"
-#include "stream_listeners.h"
+#include "wire/bench/measure.h"
 
 enum {
 	SECONDS = 8,
@@ -283,19 +284,19 @@ static pid_t begin_events(const struct service_process *service, int count)
 
 static void measure_stream(const struct service_process *service)
 {
-	struct stream_result result;
+	struct listeners_result result;
 	int status = 0;
-	if (!stream_listeners_connect(service->http_port, LISTENERS)) {
+	if (!listeners_connect(service->http_port, "/api/v1/stream?topics=jobs", LISTENERS)) {
 		fprintf(stderr, "%d listeners cannot be connected: %s\n", LISTENERS,
 		        strerror(errno));
 		return;
 	}
 	pid_t process = begin_events(service, STREAM_SECONDS * EVENTS_PER_S);
-	stream_listeners_receive(STREAM_SECONDS + 2, &result);
+	listeners_receive(STREAM_SECONDS + 2, job_events_take, &result);
 	waitpid(process, &status, 0);
 	if (status != 0)
 		fprintf(stderr, "the events could not be made\n");
-	metric("ws_events_per_s")->value = (double)result.received / STREAM_SECONDS;
+	metric("ws_events_per_s")->value = (double)result.events / STREAM_SECONDS;
 	metric("ws_latest_ms")->value = result.latest_ms;
 }
 

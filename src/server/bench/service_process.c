@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/bench/measure.h"
+
 enum { HEALTHY_TRIES = 200, TRY_MS = 50 };
 
 static int connect_to(uint16_t port)
@@ -112,48 +114,9 @@ void service_process_stop(struct service_process *service)
 		fprintf(stderr, "%s is left behind\n", service->directory);
 }
 
-double process_cpu_s(pid_t process)
-{
-	char path[64];
-	unsigned long user = 0, kernel = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-	FILE *file = fopen(path, "r");
-	if (!file)
-		return 0;
-	int count = fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-	                   &user, &kernel);
-	fclose(file);
-	return count == 2 ? (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK) : 0;
-}
-
 double process_rss_mib(pid_t process)
 {
 	char command[96];
 	snprintf(command, sizeof(command), "grep VmRSS /proc/%d/status", (int)process);
 	return command_number(command, "VmRSS:", false) / 1024;
-}
-
-double command_number(const char *command, const char *word, bool before)
-{
-	FILE *pipe = popen(command, "r");
-	char line[1024];
-	double value = -1;
-	if (!pipe)
-		return -1;
-	while (fgets(line, sizeof(line), pipe)) {
-		char *at = strstr(line, word);
-		if (!at || value >= 0)
-			continue;
-		if (!before) {
-			value = strtod(at + strlen(word), NULL);
-			continue;
-		}
-		while (at > line && at[-1] == ' ')
-			at--;
-		while (at > line && strchr("0123456789.", at[-1]))
-			at--;
-		value = strtod(at, NULL);
-	}
-	pclose(pipe);
-	return value;
 }

@@ -24,12 +24,7 @@ void service_process_stop(struct service_process *service);
 int service_process_call(const struct service_process *service, const char *method,
                          const char *path, const char *body, char *answer, size_t answer_size);
 
-/* Of any process: the processor time it has used, in seconds; its memory, in MiB. */
-double process_cpu_s(pid_t process);
+/* The memory of a process, in MiB. */
 double process_rss_mib(pid_t process);
-
-/* Runs a command, and finds the number that follows (or, if `before`, precedes) a word in
- * its output; -1 if it is not there. */
-double command_number(const char *command, const char *word, bool before);
 
 #endif

@@ -64,6 +64,39 @@ static void every_kind_of_value_is_read(void **state)
 	config_free(config);
 }
 
+static void time_sharing_can_be_turned_on(void **state)
+{
+	struct config *config = read_text("scheduler:\n"
+	                                  "  policy: worth\n"
+	                                  "  time_sharing: attained_service\n"
+	                                  "  sharing_wait_ms: 3600000\n"
+	                                  "  sharing_turn_ms: 60000\n");
+	struct config_record record = config_default();
+	struct error error;
+	(void)state;
+	if (!config_validate(config, &error))
+		fail_msg("%s", error.text);
+	config_to_record(config, &record);
+	assert_int_equal(record.policy, POLICY_WORTH);
+	assert_int_equal(record.time_sharing, SHARING_ATTAINED_SERVICE);
+	assert_int_equal(record.sharing_wait_ms, 3600000);
+	assert_int_equal(record.sharing_turn_ms, 60000);
+	config_free(config);
+}
+
+/* The bound on waiting goes by age. */
+static void time_sharing_without_ageing_is_refused(void **state)
+{
+	struct config *config = read_text("scheduler:\n"
+	                                  "  time_sharing: attained_service\n"
+	                                  "  ageing_per_minute: 0\n");
+	struct error error;
+	(void)state;
+	assert_false(config_validate(config, &error));
+	assert_non_null(strstr(error.text, "time_sharing is on and ageing_per_minute is 0"));
+	config_free(config);
+}
+
 static void without_settings_all_is_as_the_parts_have_it(void **state)
 {
 	struct config *config = read_text("");
@@ -133,7 +166,7 @@ static void wrong_types_are_refused_with_their_place(void **state)
 	               "it '  http_port: 8080'");
 	expect_refusal("scheduler:\n  policy: best\n",
 	               "test.yaml:2:11: scheduler.policy is 'best': it may be one of fragment, "
-	               "pack, spread");
+	               "pack, spread, worth");
 	expect_refusal("scheduler:\n  thermal_threshold: 75.0001\n",
 	               "test.yaml:2:22: scheduler.thermal_threshold is '75.0001': write a number "
 	               "with at most three digits behind the point");
@@ -286,6 +319,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_value_is_read),
+		cmocka_unit_test(time_sharing_can_be_turned_on),
+		cmocka_unit_test(time_sharing_without_ageing_is_refused),
 		cmocka_unit_test(without_settings_all_is_as_the_parts_have_it),
 		cmocka_unit_test(what_is_not_known_is_refused_with_the_nearest_name),
 		cmocka_unit_test(wrong_types_are_refused_with_their_place),

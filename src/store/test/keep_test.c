@@ -237,7 +237,7 @@ static void finished_jobs_are_found_listed_and_counted(void **state)
 		for (int64_t i = 0; i < count; i++) {
 			assert_true(jobs[i].job.id < last);
 			assert_int_equal(jobs[i].job.id, jobs[i].state.id);
-			last = filter.before_id = jobs[i].job.id;
+			last = filter.behind_id = jobs[i].job.id;
 		}
 		listed += count;
 	} while (count > 0);
@@ -252,6 +252,51 @@ static void finished_jobs_are_found_listed_and_counted(void **state)
 	assert_true(count > 0);
 	for (int64_t i = 0; i < count; i++)
 		assert_true(jobs[i].job.tenant_id == 2 && jobs[i].state.state == JOB_CANCELLED);
+	store_free(reader);
+	arena_free(&arena);
+	world_end(&world);
+}
+
+static bool is_even(void *context, const struct job_record *job)
+{
+	(void)context;
+	return job->id % 2 == 0;
+}
+
+static void finished_jobs_are_searched_one_by_one(void **state)
+{
+	struct world world;
+	struct arena arena = { 0 };
+	struct error error;
+	struct archived_job *jobs;
+	int64_t count, last = 0;
+	(void)state;
+	world_begin(&world, 3000);
+	struct store *reader = drive_read(&world.scratch);
+	int64_t even = scratch_number(&world.scratch,
+	                              "SELECT count(*) FROM jobs WHERE archived AND id % 2 = 0 "
+	                              "AND tenant_id IN (1, 2)");
+	assert_true(even > 3);
+	const int64_t tenants[] = { 1, 2 };
+	struct archive_filter filter = { .tenant_ids = tenants,
+		                         .tenant_count = 2,
+		                         .state = -1,
+		                         .oldest_first = true,
+		                         .limit = 3 };
+	struct archive_search search = { .wants = is_even, .most = 1000000 };
+	assert_true(archive_search(reader, &filter, &search, &arena, &jobs, &count, &error));
+	assert_int_equal(search.matched, even);
+	assert_false(search.is_partial);
+	assert_int_equal(count, 3);
+	for (int64_t i = 0; i < count; i++) {
+		assert_true(jobs[i].job.id > last && jobs[i].job.id % 2 == 0);
+		assert_int_equal(jobs[i].state.id, jobs[i].job.id);
+		last = jobs[i].job.id;
+	}
+	filter.behind_id = last;
+	search.most = 1;
+	assert_true(archive_search(reader, &filter, &search, &arena, &jobs, &count, &error));
+	assert_true(search.is_partial && search.matched <= 1 && count == search.matched);
 	store_free(reader);
 	arena_free(&arena);
 	world_end(&world);
@@ -556,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_job_in_a_state_that_its_tasks_are_not_in_is_found),
 		cmocka_unit_test(a_slot_without_its_reservation_is_taken_out_and_no_job),
 		cmocka_unit_test(finished_jobs_are_found_listed_and_counted),
+		cmocka_unit_test(finished_jobs_are_searched_one_by_one),
 		cmocka_unit_test(what_is_kept_is_replaced_forgotten_and_read),
 		cmocka_unit_test(what_is_kept_is_part_of_a_backup),
 		cmocka_unit_test(decisions_are_found_by_job_kind_node_and_tenant),

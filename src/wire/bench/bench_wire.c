@@ -10,8 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "listeners.h"
 #include "server.h"
+#include "wire/bench/listeners.h"
+#include "wire/bench/measure.h"
 
 enum {
 	SECONDS = 5,
@@ -21,6 +22,7 @@ enum {
 	HTTP2_STREAMS = 32,
 	LISTENERS = 2000,
 	EVENTS_PER_SECOND = 100,
+	STAMP_BYTES = 15,
 };
 
 /* What was measured; a value below zero was not. */
@@ -48,55 +50,13 @@ static void put(const char *name, double value)
 			metrics[i].value = value;
 }
 
-/* The CPU time that a process has used, in seconds. */
-static double cpu_seconds(pid_t process)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-	FILE *file = fopen(path, "r");
-	unsigned long user = 0, system = 0;
-	if (!file)
-		return 0;
-	int count = fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-	                   &user, &system);
-	fclose(file);
-	return count == 2 ? (double)(user + system) / (double)sysconf(_SC_CLK_TCK) : 0;
-}
-
-/* Runs a command and finds the number that follows (or, if `before`, precedes) a word in
- * its output; -1 if it is not there. */
-static double run(const char *command, const char *word, int before)
-{
-	FILE *pipe = popen(command, "r");
-	char line[1024];
-	double value = -1;
-	if (!pipe)
-		return -1;
-	while (fgets(line, sizeof(line), pipe)) {
-		char *at = strstr(line, word);
-		if (!at || value >= 0)
-			continue;
-		if (!before) {
-			value = strtod(at + strlen(word), NULL);
-			continue;
-		}
-		while (at > line && at[-1] == ' ')
-			at--;
-		while (at > line && strchr("0123456789.", at[-1]))
-			at--;
-		value = strtod(at, NULL);
-	}
-	pclose(pipe);
-	return value;
-}
-
 /* One load, by a command that prints a rate. */
 static void measure(const char *rate_name, const char *cpu_name, const char *command,
-                    const char *word, int before, pid_t server)
+                    const char *word, bool before, pid_t server)
 {
-	double cpu = cpu_seconds(server);
-	double rate = run(command, word, before);
-	cpu = cpu_seconds(server) - cpu;
+	double cpu = process_cpu_s(server);
+	double rate = command_number(command, word, before);
+	cpu = process_cpu_s(server) - cpu;
 	if (rate < 0) {
 		fprintf(stderr, "not measured, is it installed? %s\n", command);
 		return;
@@ -142,7 +102,7 @@ static void measure_http1(uint16_t port, pid_t server)
 		snprintf(command, sizeof(command),
 		         "wrk -t1 -c%d -d%d -s %s http://127.0.0.1:%u/ 2>/dev/null", CONNECTIONS,
 		         SECONDS, path, port);
-		measure(loads[i].rate, loads[i].cpu, command, "Requests/sec:", 0, server);
+		measure(loads[i].rate, loads[i].cpu, command, "Requests/sec:", false, server);
 		unlink(path);
 	}
 }
@@ -157,21 +117,41 @@ static void measure_grpc(uint16_t port, pid_t server)
 	         "-H 'te: trailers' http://127.0.0.1:%u/scheduler.SchedulerService/SubmitJob "
 	         "2>/dev/null",
 	         HTTP2_CONNECTIONS, HTTP2_STREAMS, SECONDS, path, port);
-	measure("grpc_calls_per_s", "grpc_cpu_us_per_call", command, "req/s", 1, server);
+	measure("grpc_calls_per_s", "grpc_cpu_us_per_call", command, "req/s", true, server);
 	unlink(path);
+}
+
+/* An event begins with when it happened. One that is cut off at the end of what was read
+ * is counted by its first byte and not timed. */
+static void take_events(const char *data, size_t size, struct listeners_result *result)
+{
+	static const char mark[] = "{\"at_us\":";
+	double now_s = clock_s(CLOCK_MONOTONIC);
+	const char *end = data + size;
+	for (const char *at = data; (at = memchr(at, '{', (size_t)(end - at))); at++) {
+		char stamp[STAMP_BYTES + 1] = { 0 };
+		bool is_whole = (size_t)(end - at) >= sizeof(mark) - 1 + STAMP_BYTES &&
+		                memcmp(at, mark, sizeof(mark) - 1) == 0;
+		if (is_whole)
+			memcpy(stamp, at + sizeof(mark) - 1, STAMP_BYTES);
+		double happened_us = strtod(stamp, NULL);
+		listeners_count(result, is_whole ? now_s * 1000 - happened_us / 1000 : 0);
+	}
 }
 
 static void measure_websocket(uint16_t port, pid_t server)
 {
 	struct listeners_result result;
-	if (!listeners_connect(port, LISTENERS)) {
+	if (!listeners_connect(port, "/api/v1/stream", LISTENERS)) {
 		fprintf(stderr, "not measured: %d listeners cannot be connected: %s\n", LISTENERS,
 		        strerror(errno));
 		return;
 	}
-	double cpu = cpu_seconds(server);
-	listeners_receive(SECONDS, &result);
-	cpu = cpu_seconds(server) - cpu;
+	/* What came while they were connecting is not counted. */
+	listeners_receive(1, take_events, &result);
+	double cpu = process_cpu_s(server);
+	listeners_receive(SECONDS, take_events, &result);
+	cpu = process_cpu_s(server) - cpu;
 	put("ws_events_per_s", (double)result.events / SECONDS);
 	put("ws_latest_ms", result.latest_ms);
 	put("ws_cpu_us_per_event", result.events > 0 ? cpu / (double)result.events * 1e6 : -1);

@@ -1,8 +1,9 @@
-/* listeners.h - many WebSocket clients in one process, for the benchmark */
+/* listeners.h - many WebSocket clients in one process, for benchmarks */
 #ifndef WIRE_BENCH_LISTENERS_H
 #define WIRE_BENCH_LISTENERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What all of them received together. */
@@ -11,9 +12,14 @@ struct listeners_result {
 	double latest_ms; /* how long after it happened the latest of them was read */
 };
 
-/* Connects so many; false, with errno, if that cannot be done. */
-bool listeners_connect(uint16_t port, int count);
+/* Finds the events in what one of them read, and counts each. */
+typedef void (*listeners_take)(const char *data, size_t size, struct listeners_result *result);
+
+/* Connects so many to /path; false, with errno, if that cannot be done. */
+bool listeners_connect(uint16_t port, const char *target, int count);
 /* Reads for so many seconds. */
-void listeners_receive(int seconds, struct listeners_result *result);
+void listeners_receive(double seconds, listeners_take take, struct listeners_result *result);
+/* One more event, read so long after it happened; 0 where that is not known. */
+void listeners_count(struct listeners_result *result, double late_ms);
 
 #endif

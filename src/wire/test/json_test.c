@@ -200,6 +200,7 @@ static void what_is_wrong_is_named_with_what_would_be_right(void **state)
 	READ_WRONG("{\"d\":0.1234}", json_get_decimal(&reader, "d", 3, 0, 1000, 0));
 	assert_string_equal(error.text,
 	                    "tasks[1].d must be a number from 0 to 1 with at most 3 decimals");
+	READ_WRONG("{\"d\":2.5e-42}", json_get_decimal(&reader, "d", 0, 0, 1000, 0));
 	READ_WRONG("{\"w\":\"medium\"}", json_get_word(&reader, "w", words, 0));
 	assert_string_equal(error.text, "tasks[1].w must be one of: low, high");
 	READ_WRONG("{\"t\":\"12345\"}", json_get_text(&reader, "t", 4).data);

@@ -57,6 +57,17 @@ static void utf8_is_valid_in_its_shortest_form_only(void **state)
 	}
 }
 
+static void control_characters_are_found_in_utf8(void **state)
+{
+	(void)state;
+	const char *const fine[] = { "", "lab 7", "\xc3\xbc", "\xc2\xa0", "\xe2\x82\x9f", "\xc2" };
+	const char *const bad[] = { "\x1b[2J", "a\nb", "\t", "a\x7f", "\xc2\x80", "\xc2\x9b[2J" };
+	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+		assert_false(text_has_control(text_of(fine[i])));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_true(text_has_control(text_of(bad[i])));
+}
+
 static void a_token_is_found_in_any_header_of_the_name(void **state)
 {
 	(void)state;
@@ -81,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_is_taken_apart_and_trimmed),
 		cmocka_unit_test(utf8_is_valid_in_its_shortest_form_only),
+		cmocka_unit_test(control_characters_are_found_in_utf8),
 		cmocka_unit_test(a_token_is_found_in_any_header_of_the_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

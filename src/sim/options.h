@@ -1,0 +1,23 @@
+/* options.h - what a subcommand is asked with */
+#ifndef SIM_OPTIONS_H
+#define SIM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "--name VALUE" where there is a value, "--name" where there is a flag. */
+struct option_slot {
+	const char *name;
+	const char **value;
+	bool *flag;
+};
+/* Reads all arguments but the first. False after saying on standard error what is
+ * wrong. */
+bool options_read(const struct option_slot *slots, size_t count, int argc, char **argv);
+/* The text, unless it is NULL, as a whole number from `least` to `most`. False after
+ * saying what is wrong. */
+bool options_number(const char *name, const char *text, int64_t least, int64_t most,
+                    int64_t *number);
+
+#endif

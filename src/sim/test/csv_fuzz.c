@@ -1,0 +1,42 @@
+/* csv_fuzz.c - whatever the bytes, a table is refused with a reason or read as a trace */
+#include "sim/openb.h"
+#include "sim/philly.h"
+
+static void read_as_jobs(const uint8_t *data, size_t size)
+{
+	const struct philly_choice all = { 0 };
+	struct csv csv;
+	struct philly philly = { 0 };
+	struct error error = { 0 };
+	bool fine = csv_begin(&csv, "fuzz", data, size, &error) &&
+	            philly_read_rows(&philly, &csv, &all, &error);
+	INVARIANT(fine == (error.code == ERROR_NONE));
+	for (size_t i = 0; i < philly.count; i++)
+		INVARIANT(philly.jobs[i].duration_ms >= 0 && philly.jobs[i].gpus > 0);
+	csv_free(&csv);
+	philly_free(&philly);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_as(const uint8_t *data, size_t size,
+                    bool (*read)(struct openb *, struct csv *, struct error *))
+{
+	struct csv csv;
+	struct openb openb = { 0 };
+	struct error error = { 0 };
+	bool fine = csv_begin(&csv, "fuzz", data, size, &error) && read(&openb, &csv, &error);
+	INVARIANT(fine == (error.code == ERROR_NONE));
+	for (size_t i = 0; i < openb.pod_count; i++)
+		INVARIANT(openb.pods[i] >= 0 && (size_t)openb.pods[i] < openb.kind_count);
+	csv_free(&csv);
+	openb_free(&openb);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	read_as(data, size, openb_read_nodes);
+	read_as(data, size, openb_read_pods);
+	read_as_jobs(data, size);
+	return 0;
+}

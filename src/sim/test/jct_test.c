@@ -1,0 +1,156 @@
+/* jct_test.c - jobs that share a small cluster, and the trace they come from */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/jct.h"
+
+#define SECOND INT64_C(1000)
+#define HOUR (3600 * SECOND)
+#define BEGIN INT64_C(1500000000000)
+
+static struct jct_result run(const char *policy, struct philly_job *jobs, size_t count,
+                             int64_t nodes, int64_t gpus)
+{
+	static int64_t completion[16];
+	struct philly philly = { .jobs = jobs, .count = count };
+	struct jct_world world = { .nodes = nodes, .gpus = gpus, .cost_ms = -1 };
+	struct jct_result result = { .completion_ms = completion };
+	struct error error = { 0 };
+	if (!jct_run(&philly, &world, jct_policy(policy), &result, NULL, NULL, &error))
+		fail_msg("refused: %s", error.text);
+	return result;
+}
+
+static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, HOUR, 1 }, { BEGIN + SECOND, 2 * HOUR, 3 } };
+	(void)state;
+	for (int i = 0; i < jct_policy_count; i++) {
+		struct jct_result result = run(jct_policies[i].name, jobs, 2, 1, 4);
+		assert_int_equal(result.completion_ms[0], HOUR);
+		assert_int_equal(result.completion_ms[1], 2 * HOUR);
+		assert_int_equal(result.preemptions, 0);
+		assert_int_equal(result.longest_wait_ms, 0);
+	}
+}
+
+/* A long job runs, a large one waits, and then comes a small one. */
+static void policies_differ_in_who_passes_whom(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 3 },
+		                     { BEGIN + SECOND, 4 * HOUR, 4 },
+		                     { BEGIN + 2 * SECOND, HOUR, 1 } };
+	(void)state;
+	struct jct_result result = run("fifo", jobs, 3, 1, 4);
+	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
+	assert_int_equal(result.completion_ms[2], 15 * HOUR - 2 * SECOND);
+	result = run("skip", jobs, 3, 1, 4);
+	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
+	assert_int_equal(result.completion_ms[2], HOUR);
+	result = run("shortest", jobs, 3, 1, 4);
+	assert_int_equal(result.completion_ms[2], HOUR);
+	result = run("attained", jobs, 3, 1, 4);
+	assert_true(result.completion_ms[2] < 2 * HOUR);
+	assert_true(result.preemptions > 0);
+	assert_true(result.completion_ms[1] < 14 * HOUR - SECOND);
+}
+
+static void an_interruption_costs_what_was_said(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1 }, { BEGIN + 5 * HOUR, HOUR, 1 } };
+	(void)state;
+	struct jct_result result = run("attained", jobs, 2, 1, 1);
+	assert_int_equal(result.preemptions, 1);
+	assert_int_equal(result.completion_ms[1], HOUR);
+	assert_int_equal(result.completion_ms[0], 11 * HOUR + 7 * SECOND);
+	assert_int_equal(result.longest_wait_ms, HOUR);
+}
+
+static void more_gpus_than_a_node_has_are_a_gang(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, HOUR, 12 } };
+	(void)state;
+	assert_int_equal(run("skip", jobs, 1, 2, 8).completion_ms[0], HOUR);
+}
+
+static void a_job_that_never_fits_is_said(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, HOUR, 12 } };
+	struct philly philly = { .jobs = jobs, .count = 1 };
+	struct jct_world world = { .nodes = 1, .gpus = 8, .cost_ms = -1 };
+	int64_t completion[1];
+	struct jct_result result = { .completion_ms = completion };
+	struct error error = { 0 };
+	(void)state;
+	assert_false(jct_run(&philly, &world, jct_policy("skip"), &result, NULL, NULL, &error));
+	assert_string_equal(error.text, "1 jobs never start on 1 nodes of 8 GPUs");
+}
+
+static bool read_text(struct philly *philly, const char *text, struct error *error)
+{
+	struct csv csv;
+	bool fine = csv_begin(&csv, "t", text, strlen(text), error) &&
+	            philly_read_rows(philly, &csv, &philly_usual, error);
+	csv_free(&csv);
+	return fine;
+}
+
+#define COLUMNS "timestamp,duration,num_gpus,gpu_time,cluster\n"
+
+static void rows_of_the_usual_clusters_and_months_are_read(void **state)
+{
+	struct philly philly = { 0 };
+	struct error error = { 0 };
+	(void)state;
+	assert_true(read_text(&philly,
+	                      COLUMNS "2017-10-09 07:01:55,66.5,2,133,11cb48\n"
+	                              "2017-09-30 07:01:55,66.5,2,133,11cb48\n"
+	                              "2017-10-09 07:01:55,66.5,2,133,0000aa\n",
+	                      &error));
+	assert_int_equal(philly.count, 1);
+	assert_int_equal(philly.jobs[0].submit_ms, INT64_C(1507532515000));
+	assert_int_equal(philly.jobs[0].duration_ms, 66500);
+	assert_int_equal(philly.jobs[0].gpus, 2);
+	philly_free(&philly);
+}
+
+static void rows_that_make_no_sense_are_refused_by_line(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "2017-10-09 7:01,66.0,1,66,11cb48\n", "t:2: timestamp is '2017-10-09 7:01'" },
+		{ "2017-10-09 07:01:55,-1,1,66,11cb48\n", "t:2: duration is '-1'" },
+		{ "2017-10-09 07:01:55,1e9,1,66,11cb48\n", "t:2: duration is '1e9'" },
+		{ "2017-10-09 07:01:55,66.0,0,66,11cb48\n", "t:2: num_gpus is" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct philly philly = { 0 };
+		struct error error = { 0 };
+		char text[256];
+		strcpy(text, COLUMNS);
+		strcat(text, rows[i][0]);
+		assert_false(read_text(&philly, text, &error));
+		if (strncmp(error.text, rows[i][1], strlen(rows[i][1])) != 0)
+			fail_msg("%s", error.text);
+		philly_free(&philly);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_that_fit_take_what_they_run_whatever_the_policy),
+		cmocka_unit_test(policies_differ_in_who_passes_whom),
+		cmocka_unit_test(an_interruption_costs_what_was_said),
+		cmocka_unit_test(more_gpus_than_a_node_has_are_a_gang),
+		cmocka_unit_test(a_job_that_never_fits_is_said),
+		cmocka_unit_test(rows_of_the_usual_clusters_and_months_are_read),
+		cmocka_unit_test(rows_that_make_no_sense_are_refused_by_line),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+"""gpu-sim jct as a whole: a trace goes in, completion times come out."""
+
+import json
+import random
+
+import pytest
+
+COLUMNS = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+
+
+def time_of_day(second):
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Two hundred jobs in two days, most of them small and short, on a busy cluster."""
+    path = tmp_path / "trace.csv"
+    chance = random.Random(1)
+    rows = []
+    for _ in range(200):
+        second = chance.randrange(2 * 86400)
+        gpus = chance.choices([1, 2, 4, 8], [80, 8, 6, 6])[0]
+        duration = round(min(chance.lognormvariate(7.2, 1.8), 200000))
+        time = f"2017-10-{9 + second // 86400:02} {time_of_day(second % 86400)}"
+        rows.append(f"{time},{duration}.0,{gpus},{duration * gpus}.0,11cb48\n")
+    path.write_text(COLUMNS + "".join(rows))
+    return ["--trace", path, "--nodes", 2, "--gpus", 8]
+
+
+def figures(result):
+    assert result.returncode == 0, result.stderr
+    return {line["policy"]: line for line in map(json.loads, result.stdout.splitlines())}
+
+
+def test_time_sharing_beats_order_of_arrival(gpu_sim, trace):
+    of = figures(gpu_sim("jct", *trace, "--json"))
+    assert list(of) == ["fifo", "skip", "shortest", "levels", "attained", "estimate", "moves"]
+    for line in of.values():
+        assert set(line) == {
+            "policy",
+            "jct_mean_s",
+            "jct_p50_s",
+            "jct_p99_s",
+            "wait_mean_s",
+            "preemptions",
+        }
+    assert of["attained"]["jct_mean_s"] < of["skip"]["jct_mean_s"] < of["fifo"]["jct_mean_s"]
+    assert of["fifo"]["preemptions"] == of["skip"]["preemptions"] == 0
+    assert 0 < of["attained"]["preemptions"] < 200
+
+
+def test_the_same_trace_gives_the_same_figures(gpu_sim, trace):
+    once, again = (gpu_sim("jct", *trace, "--policy", "estimate", "--json") for _ in range(2))
+    assert once.returncode == 0 and once.stdout == again.stdout
+
+
+def test_a_table_and_a_plot(gpu_sim, trace, tmp_path):
+    plot = tmp_path / "out.svg"
+    result = gpu_sim("jct", *trace, "--policy", "skip,attained", "--plot", plot)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert "200 jobs, 2 nodes of 8 GPUs" in lines[0]
+    assert len(lines[2]) == len(lines[3]) == len(lines[4])
+    assert plot.read_text().count("<polyline") == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ([], "jct needs --trace"),
+        (["--trace", "none.csv"], "none.csv: cannot be opened"),
+        (["--trace", "x", "--gpus", "0"], "--gpus is '0', not a number from 1 to 16"),
+        (["--trace", "x", "--policy", "best"], "there is no policy 'best'; there are fifo"),
+    ],
+)
+def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):
+    result = gpu_sim("jct", *arguments)
+    assert result.returncode == 2
+    assert sentence in result.stderr
