@@ -101,6 +101,12 @@ def tour(secured):
     return walk("tour", **secured.given())
 
 
+def test_stores_and_formats_pass_their_own_tests():
+    ended = subprocess.run(["node", ROOT / "web" / "test" / "run.mjs"], capture_output=True, text=True,
+                           timeout=60, cwd=ROOT / "web")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 def test_a_person_goes_through_the_dashboard(tour):
     report(tour)
 

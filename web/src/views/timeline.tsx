@@ -1,6 +1,6 @@
 // timeline.tsx - which job had which GPU when, over the last hours
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nodes } from "../cluster";
 import { clock, duration, memory } from "../format";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
@@ -10,7 +10,7 @@ import { now, tenants } from "../state";
 import { theme } from "../theme";
 import type { Span } from "../types";
 
-const hours = signal<"1" | "3" | "6" | "24">("1");
+const hours = signal<"0.25" | "1" | "3" | "6" | "24">("1");
 const asTable = signal(false);
 
 interface Row {
@@ -28,9 +28,23 @@ export function place(span: Span, from: number, to: number): [number, number] | 
   return [at(begin), at(end)];
 }
 
+/** Spans that overlap get lanes beside each other: each with its lane, and how many there are. */
+export function lanes(spans: Span[]): { spans: [Span, number][]; count: number } {
+  const ends: number[] = [];
+  const sorted = [...spans].sort((a, b) => Date.parse(a.from) - Date.parse(b.from));
+  const placed = sorted.map((span): [Span, number] => {
+    const begin = Date.parse(span.from);
+    let lane = ends.findIndex((end) => end <= begin);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = span.to ? Date.parse(span.to) : Number.POSITIVE_INFINITY;
+    return [span, lane];
+  });
+  return { spans: placed, count: Math.max(1, ends.length) };
+}
+
 /** Times at which a line helps: every 5 minutes of an hour, and so on. */
 export function ticks(from: number, to: number): number[] {
-  const steps = [5, 10, 30, 60, 120, 240].map((minutes) => minutes * 60000);
+  const steps = [1, 2, 5, 10, 30, 60, 120, 240].map((minutes) => minutes * 60000);
   const step = steps.find((one) => (to - from) / one <= 8) ?? 240 * 60000;
   const all: number[] = [];
   for (let at = Math.ceil(from / step) * step; at < to; at += step) all.push(at);
@@ -47,7 +61,7 @@ const HEAD = 22;
 
 interface Scene {
   rows: Row[];
-  spans: Map<string, Span[]>;
+  spans: Map<string, ReturnType<typeof lanes>>;
   from: number;
   to: number;
   height: number;
@@ -100,21 +114,24 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
       paint.fillStyle = muted;
       paint.fillText(String(row.index), scene.label - 16, y + scene.height / 2);
     }
-    for (const span of scene.spans.get(row.uuid) ?? []) {
+    const packed = scene.spans.get(row.uuid);
+    const deep = (scene.height - 3) / (packed?.count ?? 1);
+    for (const [span, lane] of packed?.spans ?? []) {
       const at = place(span, scene.from, scene.to);
       if (!at) continue;
       const x = scene.label + at[0] * across;
       const w = Math.max(1.5, (at[1] - at[0]) * across);
       const tenant = span.tenant_id ? order.get(span.tenant_id) : undefined;
+      const topmost = y + 1.5 + lane * deep;
       paint.fillStyle = tenant === undefined ? other : (palette[tenant % 10] as string);
-      paint.fillRect(x, y + 1.5, w - 0.5, scene.height - 3);
-      if (w > 46 && scene.height >= 14) {
+      paint.fillRect(x, topmost, Math.max(1, w - 1), Math.max(1, deep - (deep > 4 ? 1 : 0)));
+      if (w > 46 && deep >= 11) {
         paint.fillStyle = "#10151d";
         paint.save();
         paint.beginPath();
         paint.rect(x, y, w - 4, scene.height);
         paint.clip();
-        paint.fillText(span.name || span.job_id || "", x + 4, y + scene.height / 2 + 0.5);
+        paint.fillText(span.name || span.job_id || "", x + 4, topmost + deep / 2);
         paint.restore();
       }
     }
@@ -153,10 +170,17 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
       uuid: gpu.uuid,
     })),
   );
-  const byGpu = new Map<string, Span[]>();
-  for (const span of spans) byGpu.set(span.gpu, [...(byGpu.get(span.gpu) ?? []), span]);
-  const height = rows.length <= 64 ? 18 : rows.length <= 200 ? 14 : 8;
-  const scene: Scene = { rows, spans: byGpu, from, to, height, label: width < 500 ? 84 : LABEL };
+  const packed = useMemo(() => {
+    const byGpu = new Map<string, Span[]>();
+    for (const span of spans) {
+      const list = byGpu.get(span.gpu);
+      if (list) list.push(span);
+      else byGpu.set(span.gpu, [span]);
+    }
+    return new Map([...byGpu].map(([uuid, list]) => [uuid, lanes(list)] as const));
+  }, [spans]);
+  const height = rows.length <= 64 ? 20 : rows.length <= 200 ? 16 : 10;
+  const scene: Scene = { rows, spans: packed, from, to, height, label: width < 500 ? 84 : LABEL };
   const look = theme.value;
   useEffect(() => {
     if (canvas.current) draw(canvas.current, scene, top);
@@ -172,12 +196,13 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
     const x = (event.clientX - box.left - scene.label) / (box.width - scene.label);
     const row = rows[Math.floor(y / height)];
     if (!row || y < 0 || x < 0) return null;
-    return (
-      byGpu.get(row.uuid)?.find((span) => {
-        const at = place(span, from, to);
-        return at && x >= at[0] && x <= at[1] + 0.002;
-      }) ?? null
-    );
+    const list = packed.get(row.uuid);
+    const lane = Math.floor(((y % height) / height) * (list?.count ?? 1));
+    const hit = list?.spans.find(([span, own]) => {
+      const at = place(span, from, to);
+      return at && own === lane && x >= at[0] && x <= at[1] + 0.002;
+    });
+    return hit ? hit[0] : null;
   };
   const shown = Math.min(rows.length * height + HEAD, Math.max(240, innerHeight - 220));
   return (
@@ -293,6 +318,7 @@ export function TimelineView() {
           label="How far back"
           value={hours.value}
           options={[
+            ["0.25", "15 min"],
             ["1", "1 h"],
             ["3", "3 h"],
             ["6", "6 h"],
