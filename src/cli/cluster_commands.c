@@ -217,8 +217,8 @@ static int print_node(const struct arguments *arguments, const char *name)
 static int run_nodes(const struct arguments *arguments)
 {
 	if (arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[1]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	if (arguments->operand_count == 1)
 		return print_node(arguments, arguments->operands[0]);
 	return print_list(arguments, "/api/v1/nodes", "", "nodes", COLUMNS(node_columns), "id");
@@ -340,8 +340,8 @@ static int run_gpus(const struct arguments *arguments)
 {
 	struct buffer query = { 0 };
 	if (arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[1]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	buffer_text(&query, "");
 	if (arguments->operand_count == 1) {
 		buffer_text(&query, "node=");

@@ -322,15 +322,15 @@ static int run(const struct arguments *arguments)
 	int status;
 	bool jobs = by && strcmp(by, "job") == 0;
 	if (by && !jobs && strcmp(by, "tenant") != 0)
-		return (int)cli_misused(arguments->command,
-		                        "--by is '%.20s', and should be tenant or job", by);
+		return cli_misused(arguments->command,
+		                   "--by is '%.20s', and should be tenant or job", by);
 	if (!read_period(arguments, &period, &error) ||
 	    (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error)))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(arguments->command,
-		                        "'%.80s' is one argument too many (--tenant-id chooses)",
-		                        arguments->operands[0]);
+		return cli_misused(arguments->command,
+		                   "'%.80s' is one argument too many (--tenant-id chooses)",
+		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = jobs ? by_job(&session, &period, limit) : by_tenant(&session, &period, limit);
