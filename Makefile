@@ -75,4 +75,4 @@ fuzz:
 	@scripts/fuzz $(SECONDS)
 
 clean:
-	rm -rf bin lib build
+	rm -rf bin lib share build

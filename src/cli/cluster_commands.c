@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/field.h"
 #include "cli/listing.h"
+#include "cli/order.h"
 #include "cli/quantity.h"
 
 /* A line such as 'GPUs    16, 12 free'. */
@@ -185,6 +186,7 @@ static int print_list(const struct arguments *arguments, const char *path, const
 	if (!session_open(&session, arguments, &status))
 		return status;
 	json_t *items = session_list(&session, path, query, key, 1000000, &error);
+	order_items(items, order_by_node);
 	if (items)
 		listing_print(&session, items, columns, count, name_key);
 	status = items ? CLI_FINE : session_fail(&session, &error);

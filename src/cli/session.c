@@ -187,7 +187,8 @@ const char *session_path(struct session *session, const char *format, ...)
 json_t *session_ask(struct session *session, const char *method, const char *path, json_t *body,
                     struct error *error)
 {
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	/* A decimal as it was written: 0.1, not what is nearest to it. */
+	char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(body);
 	json_t *answer = client_ask(&session->client,
 	                            &(struct client_request){ method, path, text, NULL, 0 }, error);

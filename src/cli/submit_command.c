@@ -80,7 +80,7 @@ static json_t *submit(struct session *session, int *status)
 	if (tenant && *tenant)
 		json_object_set_new(job, "tenant_id", json_string(tenant));
 	if (dry) {
-		json_dumpf(job, stdout, JSON_INDENT(2));
+		json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 		json_decref(job);
 		*status = CLI_FINE;
