@@ -157,8 +157,8 @@ static void offer_for(const struct cli_command *command, int count, char *const 
 	/* What stands before tells which service to ask. */
 	int known = wants_value ? count - 2 : count - 1;
 	int set_count = cli_options(command, sets);
-	if (!arguments_read(&arguments, sets, set_count, command->runs, known,
-	                    (char **)(uintptr_t)words, &unused)) {
+	if (!arguments_read(&arguments, sets, set_count, command->runs, known, (char **)words,
+	                    &unused)) {
 		arguments_free(&arguments);
 		arguments = (struct arguments){ .command = command };
 	}

@@ -105,8 +105,7 @@ const struct cli_command completion_command = {
 /* Everything is an operand: what is typed may begin with a dash. */
 static int run_complete(const struct arguments *arguments)
 {
-	completion_print((int)arguments->operand_count,
-	                 (char *const *)(uintptr_t)arguments->operands);
+	completion_print((int)arguments->operand_count, (char *const *)arguments->operands);
 	return CLI_FINE;
 }
 

@@ -316,7 +316,7 @@ static int run(const struct arguments *arguments)
 	const char *by = arguments_value(arguments, "--by"),
 		   *limit_text = arguments_value(arguments, "--limit");
 	struct session session;
-	struct period period;
+	struct period period = { 0 };
 	struct error error = { 0 };
 	int64_t limit = 1000;
 	int status;
