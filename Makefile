@@ -93,4 +93,4 @@ first-run:
 
 # What was built; data/ stays.
 clean:
-	rm -rf bin lib build
+	rm -rf bin lib share build
