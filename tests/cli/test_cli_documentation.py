@@ -10,12 +10,12 @@ PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
 def commands():
-    """The lines of blocks without a language."""
+    """The lines of blocks of commands."""
     fence = None
     for line in PAGE.splitlines():
         if line.startswith("```"):
             fence = line if fence is None else None
-        elif fence == "```":
+        elif fence == "```console":
             yield line
 
 
