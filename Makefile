@@ -97,4 +97,4 @@ first-run:
 
 # What was built; data/ stays.
 clean:
-	rm -rf bin lib build web/node_modules
+	rm -rf bin lib share build web/node_modules
