@@ -15,8 +15,6 @@ from cluster import Cluster
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
-# Pages with a test of their own, which runs blocks of no language.
-ELSEWHERE = {"docs/cli.md": "tests/cli/test_cli_documentation.py"}
 LANGUAGES = {"sh", "text", "console", "yaml", "json", "sql", "c", "http", "python", "ini"}
 FENCE = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
@@ -126,9 +124,6 @@ def test_commands_of_the_page_do_what_it_says(page, place):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_says_what_it_is(page):
-    if str(page.relative_to(ROOT)) in ELSEWHERE:
-        assert (ROOT / ELSEWHERE[str(page.relative_to(ROOT))]).exists()
-        return
     for block in blocks_of(page):
         assert block.language in LANGUAGES, f"{block.place} has no language"
         assert block.reason is None or len(block.reason) > 10, f"{block.place} gives no reason"
