@@ -227,6 +227,7 @@ static void set_defaults(struct place *place)
 	struct agent_settings *agent = &place->options.agent;
 
 	agent->policy = node_policy_default();
+	agent->policy.acknowledge_ms = 50;
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
 	agent->run.pids = 65536;
