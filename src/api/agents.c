@@ -7,7 +7,10 @@
 #include "base/memory.h"
 #include "wire/json_writer.h"
 
-enum { NAME_BYTES_MAX = 90 };
+enum {
+	NAME_BYTES_MAX = 90,
+	ACKNOWLEDGE_MS = 50, /* after which what nodes said is acknowledged, together */
+};
 
 struct agents *agents_new(struct desk *desk, const struct agents_settings *settings)
 {
@@ -16,6 +19,7 @@ struct agents *agents_new(struct desk *desk, const struct agents_settings *setti
 	agents->desk = desk;
 	agents->loop = desk->loop;
 	agents->settings = *settings;
+	agents->settings.policy.acknowledge_ms = min64(ACKNOWLEDGE_MS, settings->policy.resend_ms / 4);
 	return agents;
 }
 

@@ -39,6 +39,12 @@ static void put_sample(struct call *call, const struct gpu_record *gpu)
 	json_put_decimal(json, "power_watts", sample.power_mw, 3);
 	json_put_decimal(json, "utilization", sample.utilisation, 3);
 	json_put_integer(json, "measured_memory_mb", sample.used_mib);
+	if (sample.sm_active >= 0)
+		json_put_decimal(json, "sm_active", sample.sm_active, 3);
+	if (sample.dram_active >= 0)
+		json_put_decimal(json, "dram_active", sample.dram_active, 3);
+	if (!gpu->healthy && sample.reason[0])
+		json_put_string(json, "health_reason", sample.reason);
 }
 
 /* Under the names that scripts know (`total_memory` ...), and those of the books. */

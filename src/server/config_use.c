@@ -64,7 +64,6 @@ struct session_policy config_to_policy(const struct config *config)
 	policy.margin_ms = config->agent.margin_ms;
 	policy.standing_ms = config->agent.standing_ms;
 	policy.resend_ms = config->agent.resend_ms;
-	policy.acknowledge_ms = min64(50, config->agent.resend_ms / 4);
 	policy.foreign_step_mib = config->agent.foreign_step_mb;
 	policy.hot_c = record.thermal_threshold_c;
 	policy.cool_c = record.thermal_resume_c;

@@ -21,8 +21,8 @@ enum {
 	TICK_MS = 1000, /* between commands that say that time passed, where anything waits for it
 	                 */
 	IDLE_TICK_MS = 60000,
-	GATHER_MS = 20,     /* that what nobody waits for is stored later, where nothing else is */
-	FACTS_MS = 10,      /* that it is acted on later */
+	GATHER_MS = 40,     /* that what nobody waits for is stored later, where nothing else is */
+	FACTS_MS = 20,      /* that it is acted on later */
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
 };
 
