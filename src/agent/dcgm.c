@@ -91,8 +91,8 @@ static void take_errors(struct gpu_readings *readings, struct gpu_reading *gpu,
 static void take_sample(struct gpu_readings *readings, const struct exposed *sample)
 {
 	struct text uuid;
-	struct gpu_reading *gpu = exposition_label(sample, "UUID", &uuid) ? find(readings, uuid)
-	                                                                  : NULL;
+	struct gpu_reading *gpu =
+	    exposition_label(sample, "UUID", &uuid) ? find(readings, uuid) : NULL;
 
 	/* Numbers of an instance are not those of its GPU, which has the UUID. */
 	if (!gpu || gpu->mig_mode)
@@ -256,9 +256,9 @@ static bool read_url(struct dcgm_source *dcgm, const char *url, struct error *er
 	if (read < 2)
 		read = sscanf(url, "http://%255[^:/]%255[^\n]", dcgm->host, path);
 	if (read < 1 || path[0] != '/')
-		return error_set(error, ERROR_INVALID,
-		                 "--dcgm-exporter is '%s'; it is like http://localhost:9400/metrics",
-		                 url);
+		return error_set(
+		    error, ERROR_INVALID,
+		    "--dcgm-exporter is '%s'; it is like http://localhost:9400/metrics", url);
 	snprintf(dcgm->port, sizeof(dcgm->port), "%s", port);
 	snprintf(dcgm->path, sizeof(dcgm->path), "%s", path);
 	return true;

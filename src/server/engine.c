@@ -49,7 +49,7 @@ struct engine {
 
 	struct sched *sched;
 	struct effects effects;
-	bool changed; /* something that a pass may act on */
+	bool changed;                       /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };

@@ -109,10 +109,10 @@ class Driver:
 class Agent:
     """bin/gpu-agent, with a state directory that outlives it."""
 
-    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None):
+    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None, wrapper=()):
         """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs."""
         self.port, self.state, self.name, self.gpus = port, state, name, gpus
-        self.nvml = nvml
+        self.nvml, self.wrapper = nvml, list(wrapper)
         self.arguments = list(arguments)
         self.process = None
         self.start()
@@ -126,6 +126,7 @@ class Agent:
         self.log = open(f"{self.state}.log", "a")
         self.process = subprocess.Popen(
             [
+                *self.wrapper,
                 program(),
                 "--scheduler",
                 f"127.0.0.1:{self.port}",
