@@ -168,15 +168,26 @@ def clean_up(names):
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
         if tree.name not in names:
             continue
-        groups = sorted((p for p in tree.rglob("*") if p.is_dir()), key=lambda p: -len(p.parts))
+        groups = groups_below(tree)
         for group in groups:
-            for pid in (group / "cgroup.procs").read_text().split():
-                try:
+            try:
+                for pid in (group / "cgroup.procs").read_text().split():
                     os.kill(int(pid), 9)
-                except ProcessLookupError:
-                    pass
+            except (ProcessLookupError, FileNotFoundError):
+                pass  # its keeper was quicker
         for group in [*groups, tree]:
             remove_group(group)
+
+
+def groups_below(tree):
+    """The deepest first. Keepers remove theirs meanwhile."""
+    for _ in range(100):
+        try:
+            found = [path for path in tree.rglob("*") if path.is_dir()]
+            return sorted(found, key=lambda path: -len(path.parts))
+        except FileNotFoundError:
+            continue
+    return []
 
 
 def remove_group(group):
