@@ -32,7 +32,7 @@ static const struct subcommand subcommands[] = {
 	  "fill a cluster with the pods of a trace", pack_main },
 	{ "jct",
 	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
-	  "               [--json] [--plot SVG]",
+	  "               [--tenants] [--json] [--plot SVG]",
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },
