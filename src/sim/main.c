@@ -24,8 +24,8 @@ struct subcommand {
 static const struct subcommand subcommands[] = {
 	{ "scenario", "[-v] [--json] [--case WHICH] FILE...", "run the cases of scenario files",
 	  scenario_main },
-	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
-	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
+	{ "replay", "[-v] --journal DIRECTORY [--from BACKUP] [--compare DATABASE]",
+	  "apply a journal's commands again, and compare every decision", replay_main },
 	{ "pack",
 	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1]\n"
 	  "               [--json] [--plot SVG]",
