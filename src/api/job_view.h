@@ -2,6 +2,7 @@
 #ifndef API_JOB_VIEW_H
 #define API_JOB_VIEW_H
 
+#include "api/agents.h"
 #include "api/catalogue.h"
 #include "core/sched.h"
 #include "wire/json_writer.h"
@@ -23,6 +24,7 @@ struct job_view {
 	const struct wait_figures *wait;      /* NULL: not asked for, or it does not wait */
 	const struct job_past *past;          /* NULL: not asked for, or it is not over */
 	const struct catalogue *catalogue;    /* locked */
+	const struct agents *agents;          /* for what runs now; NULL: not asked for */
 	struct arena *arena;                  /* to work in */
 	int64_t now_ms;
 };

@@ -245,6 +245,7 @@ static void answer_queue(struct ask *ask)
 				.promise = job.promise,
 				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
 				.catalogue = catalogue,
+				.agents = call->service->agents,
 				.arena = &ask->arena,
 				.now_ms = service_unix_ms(),
 			    });

@@ -2,66 +2,82 @@
 #include "cli/cli.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = { &estimate_command };
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/session.h"
 
-static const struct cli_command *find(const char *name)
+const struct cli_command *const cli_commands[] = {
+	&submit_command,
+	&run_command,
+	&list_command,
+	&get_command,
+	&logs_command,
+	&why_command,
+	&queue_command,
+	&cancel_command,
+	&hold_command,
+	&release_command,
+	&requeue_command,
+	&priority_command,
+	&status_command,
+	&nodes_command,
+	&gpus_command,
+	&top_command,
+	&drain_command,
+	&resume_command,
+	&tenants_command,
+	&create_tenant_command,
+	&quota_command,
+	&models_command,
+	&slots_command,
+	&decisions_command,
+	&report_command,
+	&token_command,
+	&login_command,
+	&config_command,
+	&estimate_command,
+	&version_command,
+	NULL,
+};
+
+const struct cli_command *cli_find(const char *name)
 {
-	for (int i = 0; i < COMMANDS; i++) {
-		if (strcmp(commands[i]->name, name) == 0)
-			return commands[i];
-	}
+	for (const struct cli_command *const *command = cli_commands; *command; command++)
+		if (strcmp((*command)->name, name) == 0)
+			return *command;
 	return NULL;
 }
 
-static void print_overview(FILE *to)
+int cli_options(const struct cli_command *command, const struct option *sets[CLI_SETS])
 {
-	fputs("usage: gpu-cli COMMAND [ARGUMENT...]\n\n", to);
-	for (int i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
-	fputs("  help        say more about a command: gpu-cli help COMMAND\n"
-	      "\n"
-	      "  --help      say this\n"
-	      "  --version   say which version this is\n"
-	      "\n"
-	      "It ends with 0 if all went well, 1 if something could not be done (stderr says\n"
-	      "why), and 2 if it was not asked properly.\n",
-	      to);
-}
-
-static void print_help(const struct cli_command *command)
-{
-	printf("usage: gpu-cli %s %s\n\n%s\n\n%s", command->name, command->arguments,
-	       command->summary, command->details);
+	int count = 0;
+	if (command->shared)
+		sets[count++] = command->shared;
+	if (command->options)
+		sets[count++] = command->options;
+	if (command->lists)
+		sets[count++] = session_output_options;
+	if (command->asks)
+		sets[count++] = session_options;
+	return count;
 }
 
 static enum cli_status refuse_unknown(const char *name)
 {
-	fprintf(stderr, "gpu-cli: there is no command '%s'; there are:", name);
-	for (int i = 0; i < COMMANDS; i++)
-		fprintf(stderr, " %s,", commands[i]->name);
+	fprintf(stderr, "gpu-cli: there is no command '%.80s'; there are:", name);
+	for (const struct cli_command *const *command = cli_commands; *command; command++)
+		if (!(*command)->hidden)
+			fprintf(stderr, " %s,", (*command)->name);
 	fputs(" help\n", stderr);
 	return CLI_USAGE;
 }
 
-static enum cli_status help(int argc, char **argv)
-{
-	if (argc == 0) {
-		print_overview(stdout);
-		return CLI_FINE;
-	}
-	const struct cli_command *command = find(argv[0]);
-	if (!command)
-		return refuse_unknown(argv[0]);
-	print_help(command);
-	return CLI_FINE;
-}
-
 static void print_reason(const struct cli_command *command, const char *format, va_list arguments)
 {
+	fflush(stdout);
 	fprintf(stderr, "gpu-cli %s: ", command->name);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
@@ -86,41 +102,139 @@ enum cli_status cli_failed(const struct cli_command *command, const char *format
 	return CLI_FAILED;
 }
 
+enum cli_status cli_status_of(const struct error *error)
+{
+	switch (error->code) {
+	case ERROR_NONE:
+		return CLI_FINE;
+	case ERROR_INVALID:
+		return CLI_USAGE;
+	case ERROR_NOT_FOUND:
+		return CLI_NOT_FOUND;
+	case ERROR_UNAVAILABLE:
+		return CLI_UNREACHABLE;
+	case ERROR_FORBIDDEN:
+		return CLI_REFUSED;
+	case ERROR_FULL:
+		return CLI_LATER;
+	default:
+		return CLI_FAILED;
+	}
+}
+
+enum cli_status cli_fail(const struct cli_command *command, const struct error *error)
+{
+	cli_failed(command, "%s", error->text);
+	if (error->code == ERROR_UNAVAILABLE)
+		fputs("Say where it is with --server URL, GPU_SCHEDULER_URL, or "
+		      "'gpu-cli config set-context'.\n",
+		      stderr);
+	else if (error->code == ERROR_FULL)
+		fputs("Try again a little later.\n", stderr);
+	return cli_status_of(error);
+}
+
 static bool is_help(const char *argument)
 {
 	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-static enum cli_status dispatch(int argc, char **argv)
+/* Whether help is asked for among a command's own arguments. */
+static bool wants_help(const struct cli_command *command, int argc, char **argv)
 {
-	if (argc < 2) {
-		print_overview(stderr);
-		return CLI_USAGE;
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (is_help(argv[i]))
+			return true;
+		if (command->runs && argv[i][0] != '-' && i > 0 && argv[i - 1][0] != '-')
+			return false;
 	}
-	if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
-		return help(argc - 2, argv + 2);
-	if (strcmp(argv[1], "--version") == 0) {
-		puts("gpu-cli " GPU_SCHEDULER_VERSION);
+	return false;
+}
+
+static int run_command_of(const struct cli_command *command, int argc, char **argv)
+{
+	const struct option *sets[CLI_SETS];
+	struct arguments arguments = { .command = command };
+	struct error error = { 0 };
+	int status;
+
+	if (wants_help(command, argc, argv)) {
+		help_print_command(command);
 		return CLI_FINE;
 	}
-	const struct cli_command *command = find(argv[1]);
-	if (!command)
-		return refuse_unknown(argv[1]);
-	for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (is_help(argv[i])) {
-			print_help(command);
-			return CLI_FINE;
-		}
+	int set_count = cli_options(command, sets);
+	if (arguments_read(&arguments, sets, set_count, command->runs, argc, argv, &error))
+		status = command->run(&arguments);
+	else
+		status = (int)cli_misused(command, "%s", error.text);
+	arguments_free(&arguments);
+	return status;
+}
+
+static int help(int argc, char **argv)
+{
+	if (argc == 0) {
+		help_print_overview(stdout);
+		return CLI_FINE;
 	}
-	return command->run(argc - 2, argv + 2);
+	if (strcmp(argv[0], "--man") == 0) {
+		help_print_manual();
+		return CLI_FINE;
+	}
+	const struct cli_command *command = cli_find(argv[0]);
+	if (!command)
+		return (int)refuse_unknown(argv[0]);
+	help_print_command(command);
+	return CLI_FINE;
+}
+
+/* Options of the session may stand before the command as well: how many arguments they are. */
+static int count_leading(int argc, char **argv)
+{
+	int count = 0;
+	while (count < argc && argv[count][0] == '-' && !is_help(argv[count])) {
+		const struct option *option = session_options;
+		size_t length = strcspn(argv[count], "=");
+		while (option->name &&
+		       !(strlen(option->name) == length &&
+		         strncmp(option->name, argv[count], length) == 0) &&
+		       !(option->letter && strcmp(option->letter, argv[count]) == 0))
+			option++;
+		if (!option->name)
+			break;
+		count += argv[count][length] == '=' ? 1 : 2;
+	}
+	return count <= argc ? count : 0;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	int leading = argc > 0 ? count_leading(argc - 1, argv + 1) : 0;
+	if (argc < 2 + leading) {
+		help_print_overview(stderr);
+		return CLI_USAGE;
+	}
+	char *name = argv[1 + leading];
+	if (is_help(name) || strcmp(name, "help") == 0)
+		return help(argc - leading - 2, argv + leading + 2);
+	const struct cli_command *command =
+	    strcmp(name, "--version") == 0 ? &version_command : cli_find(name);
+	if (!command)
+		return (int)refuse_unknown(name);
+	if (leading > 0 && !command->asks)
+		return (int)cli_misused(command, "it asks no service, so %s says nothing to it",
+		                        argv[1]);
+	/* The command's name goes to the front, and what stood before it comes behind it. */
+	memmove(argv + 2, argv + 1, (size_t)leading * sizeof(*argv));
+	return run_command_of(command, argc - 2, argv + 2);
 }
 
 int cli_main(int argc, char **argv)
 {
-	enum cli_status status = dispatch(argc, argv);
+	int status = dispatch(argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fputs("gpu-cli: the output could not be written\n", stderr);
 		return CLI_FAILED;
 	}
-	return (int)status;
+	return status;
 }

@@ -2,24 +2,46 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include <stdio.h>
+#include "base/error.h"
+#include "cli/options.h"
 
-/* What gpu-cli ends with. */
+/* What gpu-cli ends with. `run` and whoever waits for a job ends with the job's code
+ * instead, and with CLI_NO_JOB where there is none to give. */
 enum cli_status {
 	CLI_FINE = 0,
-	CLI_FAILED = 1, /* it was understood, and could not be done: the reason is on stderr */
-	CLI_USAGE = 2,  /* it was not understood */
+	CLI_FAILED = 1,      /* it was understood, and could not be done: stderr says why */
+	CLI_USAGE = 2,       /* it was not understood */
+	CLI_NOT_FOUND = 3,   /* there is no such thing */
+	CLI_UNREACHABLE = 4, /* the service does not answer */
+	CLI_REFUSED = 5,     /* not signed in, or not allowed */
+	CLI_LATER = 6,       /* the service is full, or asked too fast: it may work later */
+	CLI_NO_JOB = 125,
+	CLI_INTERRUPTED = 130,
 };
 
-/* One command, in a file of its own. `arguments` and `summary` are one line
- * each; `details` is the rest of its help, lines that end with a newline. `run`
- * gets the arguments behind the command's name. */
+/* One command, in a file of its own. `arguments` and `summary` are one line each; `details`
+ * is the rest of its help, lines that end with a newline, as `examples` has, each without
+ * 'gpu-cli'. Reading, help, completion and the manual come from this table. */
 struct cli_command {
-	const char *name, *arguments, *summary, *details;
-	enum cli_status (*run)(int argc, char **argv);
+	const char *name, *arguments, *summary, *details, *examples;
+	const struct option *options; /* ends with one that has no name; NULL: none */
+	const struct option *shared;  /* the same, with other commands of its kind */
+	bool asks;                    /* talks to the service, and has the options for that */
+	bool lists;                   /* has -o json|yaml|wide|name */
+	bool runs;                    /* from the first operand on it is a command to run */
+	bool hidden;                  /* not for people */
+	enum completes operand;       /* what its operands are */
+	const char *words;            /* where they are words: those there are */
+	int (*run)(const struct arguments *arguments);
 };
 
-extern const struct cli_command estimate_command;
+/* All of them, in the order of the help; ends with NULL. */
+extern const struct cli_command *const cli_commands[];
+/* NULL: there is none. */
+const struct cli_command *cli_find(const char *name);
+/* The tables of options that a command has, at most CLI_SETS; how many. */
+enum { CLI_SETS = 4 };
+int cli_options(const struct cli_command *command, const struct option *sets[CLI_SETS]);
 
 /* All of it: finds the command and runs it. What could not be written counts as
  * a failure. */
@@ -32,5 +54,9 @@ enum cli_status cli_misused(const struct cli_command *command, const char *forma
 /* Says on stderr why it could not be done. */
 enum cli_status cli_failed(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same for a reason, with the next step where one is known; what to end with. */
+enum cli_status cli_fail(const struct cli_command *command, const struct error *error);
+/* What an error means for how it ends. */
+enum cli_status cli_status_of(const struct error *error);
 
 #endif

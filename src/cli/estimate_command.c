@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/estimate_report.h"
 #include "cli/options.h"
 #include "estimate/model_files.h"
@@ -136,42 +136,68 @@ static enum cli_status make(const struct wishes *wishes, const struct blueprint 
 	return status;
 }
 
-static enum cli_status run(int argc, char **argv)
+static const struct option options[] = {
+	OPTION("--context", "-c", "N",
+	       "tokens of each request: 32768, 8k (default: what the model was made for)"),
+	OPTION("--parallel", "-p", "P", "requests at a time (default 1)"),
+	OPTION("--kv", NULL, "TYPE",
+	       "of the cache of keys and values: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, "
+	       "iq4_nl, fp8 (default f16)",
+	       .completes = COMPLETES_WORDS,
+	       .words = "f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl fp8"),
+	OPTION("--kv-k", NULL, "TYPE", "the same, for keys alone"),
+	OPTION("--kv-v", NULL, "TYPE", "the same, for values alone"),
+	OPTION("--gpus", "-g", "1,2,4", "split over so many GPUs, a row for each (default 1)"),
+	OPTION("--shares", NULL, "3,1",
+	       "split over as many GPUs as there are numbers, in these parts (llama.cpp, ollama)"),
+	OPTION("--batch", NULL, "N", "tokens computed at once (default 512; vllm 8192)"),
+	OPTION("--runtime", "-r", "NAME", "llama.cpp, ollama (GGUF) or vllm (safetensors)",
+	       .completes = COMPLETES_WORDS, .words = "llama.cpp ollama vllm"),
+	OPTION("--no-flash-attention", NULL, NULL, "as runtimes without it calculate"),
+	OPTION("--output", "-o", "FORM", "table or json (default table)",
+	       .completes = COMPLETES_WORDS, .words = "table json"),
+	OPTION("--explain", NULL, NULL, "with the arithmetic of every number"),
+	{ 0 },
+};
+
+static struct wishes wishes_of(const struct arguments *arguments)
 {
-	struct wishes wishes = { 0 };
-	const struct option options[] = {
-		{ "--context", "-c", &wishes.context, NULL },
-		{ "--parallel", "-p", &wishes.parallel, NULL },
-		{ "--kv", NULL, &wishes.cache, NULL },
-		{ "--kv-k", NULL, &wishes.key_cache, NULL },
-		{ "--kv-v", NULL, &wishes.value_cache, NULL },
-		{ "--gpus", "-g", &wishes.gpus, NULL },
-		{ "--shares", NULL, &wishes.shares, NULL },
-		{ "--batch", NULL, &wishes.batch, NULL },
-		{ "--runtime", "-r", &wishes.runtime, NULL },
-		{ "--output", "-o", &wishes.output, NULL },
-		{ "--no-flash-attention", NULL, NULL, &wishes.plain_attention },
-		{ "--explain", NULL, NULL, &wishes.explain },
+	return (struct wishes){
+		.context = arguments_value(arguments, "--context"),
+		.parallel = arguments_value(arguments, "--parallel"),
+		.cache = arguments_value(arguments, "--kv"),
+		.key_cache = arguments_value(arguments, "--kv-k"),
+		.value_cache = arguments_value(arguments, "--kv-v"),
+		.gpus = arguments_value(arguments, "--gpus"),
+		.shares = arguments_value(arguments, "--shares"),
+		.batch = arguments_value(arguments, "--batch"),
+		.runtime = arguments_value(arguments, "--runtime"),
+		.output = arguments_value(arguments, "--output"),
+		.plain_attention = arguments_has(arguments, "--no-flash-attention"),
+		.explain = arguments_has(arguments, "--explain"),
 	};
+}
+
+static int run(const struct arguments *arguments)
+{
+	struct wishes wishes = wishes_of(arguments);
 	struct error error = { 0 };
-	const char *path = NULL;
-	int operands = options_read(options, sizeof(options) / sizeof(options[0]), argc, argv,
-	                            &path, 1, &error);
-	if (operands < 0)
-		return cli_misused(&estimate_command, "%s", error.text);
-	if (operands == 0)
+	if (arguments->operand_count == 0)
 		return cli_misused(&estimate_command, "which model? Give its file or directory");
+	if (arguments->operand_count > 1)
+		return cli_misused(&estimate_command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	if (!check_wishes(&wishes, &error))
 		return cli_misused(&estimate_command, "%s", error.text);
 
 	struct blueprint blueprint;
 	enum cli_status status;
-	if (model_files_read(&blueprint, path, &error))
+	if (model_files_read(&blueprint, arguments->operands[0], &error))
 		status = make(&wishes, &blueprint);
 	else
 		status = cli_failed(&estimate_command, "%s", error.text);
 	blueprint_free(&blueprint);
-	return status;
+	return (int)status;
 }
 
 const struct cli_command estimate_command = {
@@ -183,24 +209,10 @@ const struct cli_command estimate_command = {
 	    "file with its config.json beside it, or a directory with either. Only headers\n"
 	    "are read, so a model of any size takes no time.\n"
 	    "\n"
-	    "  -c, --context N      tokens of each request: 32768, 8k (default: what the\n"
-	    "                       model was made for)\n"
-	    "  -p, --parallel P     requests at a time (default 1)\n"
-	    "      --kv TYPE        of the cache of keys and values: f32, f16, bf16, q8_0,\n"
-	    "                       q5_1, q5_0, q4_1, q4_0, iq4_nl, fp8 (default f16)\n"
-	    "      --kv-k, --kv-v   the same, for keys and values each\n"
-	    "  -g, --gpus 1,2,4     split over so many GPUs, a row for each (default 1)\n"
-	    "      --shares 3,1     split over as many GPUs as there are numbers, in these\n"
-	    "                       parts (llama.cpp, ollama)\n"
-	    "      --batch N        tokens computed at once (default 512; vllm 8192)\n"
-	    "  -r, --runtime NAME   llama.cpp, ollama (GGUF) or vllm (safetensors)\n"
-	    "      --no-flash-attention\n"
-	    "  -o, --output FORM    table or json (default table)\n"
-	    "      --explain        with the arithmetic of every number\n"
-	    "\n"
-	    "  gpu-cli estimate model.gguf --context 8k --parallel 4 --kv q8_0 --gpus 1,2,4\n"
-	    "\n"
 	    "Memory is in MiB, rounded up. docs/estimates.md says how it is calculated.\n"
 	    "It ends with 1 if the model cannot be read, or none of the splits is possible.\n",
+	.examples = "estimate model.gguf --context 8k --parallel 4 --kv q8_0 --gpus 1,2,4\n",
+	.options = options,
+	.operand = COMPLETES_FILES,
 	.run = run,
 };

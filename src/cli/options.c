@@ -1,67 +1,127 @@
 /* options.c - the options and operands of a command */
 #include "cli/options.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const struct option *find(const struct option *options, size_t count, const char *argument,
-                                 size_t length)
+#include "base/memory.h"
+
+/* An option as it was given; `value` is NULL where it takes none. */
+struct given {
+	const struct option *option;
+	const char *value;
+};
+
+static bool is_called(const char *name, const char *argument, size_t length)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct option *option = &options[i];
-		if (strlen(option->name) == length && memcmp(option->name, argument, length) == 0)
-			return option;
-		if (option->letter && strlen(option->letter) == length &&
-		    memcmp(option->letter, argument, length) == 0)
-			return option;
+	return name && strlen(name) == length && memcmp(name, argument, length) == 0;
+}
+
+static const struct option *find(const struct option *const *sets, int set_count,
+                                 const char *argument, size_t length)
+{
+	for (int i = 0; i < set_count; i++)
+		for (const struct option *option = sets[i]; option->name; option++)
+			if (is_called(option->name, argument, length) ||
+			    is_called(option->letter, argument, length))
+				return option;
+	return NULL;
+}
+
+bool arguments_has(const struct arguments *arguments, const char *name)
+{
+	for (size_t i = 0; i < arguments->given_count; i++)
+		if (strcmp(arguments->given[i].option->name, name) == 0)
+			return true;
+	return false;
+}
+
+const char *arguments_next(const struct arguments *arguments, const char *name, size_t *at)
+{
+	while (*at < arguments->given_count) {
+		const struct given *given = &arguments->given[(*at)++];
+		if (strcmp(given->option->name, name) == 0)
+			return given->value;
 	}
 	return NULL;
 }
 
-/* Takes the option at `*at`, and its value, which may be the next argument. */
-static bool take(const struct option *options, size_t count, int argc, char **argv, int *at,
-                 struct error *error)
+const char *arguments_value(const struct arguments *arguments, const char *name)
+{
+	size_t at = 0;
+	return arguments_next(arguments, name, &at);
+}
+
+static void add_given(struct arguments *arguments, const struct option *option, const char *value)
+{
+	array_reserve(arguments->given, arguments->given_capacity, arguments->given_count + 1);
+	arguments->given[arguments->given_count++] = (struct given){ option, value };
+}
+
+static void add_operand(struct arguments *arguments, const char *operand)
+{
+	array_reserve(arguments->operands, arguments->operand_capacity,
+	              arguments->operand_count + 1);
+	arguments->operands[arguments->operand_count++] = operand;
+}
+
+/* Takes the option at `*at`, and its value, which may be the next argument, or, behind a
+ * letter, the rest of this one. */
+static bool take(struct arguments *arguments, const struct option *const *sets, int set_count,
+                 int argc, char **argv, int *at, struct error *error)
 {
 	const char *argument = argv[*at];
 	const char *equals = strchr(argument, '=');
 	size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
-	const struct option *option = find(options, count, argument, length);
+	const struct option *option = find(sets, set_count, argument, length);
+	const char *value = equals ? equals + 1 : NULL;
+
+	if (!option && argument[1] != '-' && argument[2] != '\0') {
+		option = find(sets, set_count, argument, 2);
+		if (option && option->value)
+			value = argument + 2;
+		else
+			option = NULL;
+	}
 	if (!option)
 		return error_set(error, ERROR_INVALID, "there is no option '%.*s'", (int)length,
 		                 argument);
-	if (option->flag ? *option->flag : *option->value != NULL)
+	if (!option->repeats && arguments_has(arguments, option->name))
 		return error_set(error, ERROR_INVALID, "%s is given twice", option->name);
-	if (option->flag) {
-		*option->flag = true;
-		return !equals ||
-		       error_set(error, ERROR_INVALID, "%s takes no value", option->name);
-	}
-	if (!equals && *at + 1 >= argc)
+	if (!option->value && value)
+		return error_set(error, ERROR_INVALID, "%s takes no value", option->name);
+	if (option->value && !value && *at + 1 >= argc)
 		return error_set(error, ERROR_INVALID, "%s needs a value", option->name);
-	*option->value = equals ? equals + 1 : argv[++*at];
+	if (option->value && !value)
+		value = argv[++*at];
+	add_given(arguments, option, value);
 	return true;
 }
 
-int options_read(const struct option *options, size_t count, int argc, char **argv,
-                 const char **operands, int operands_max, struct error *error)
+bool arguments_read(struct arguments *arguments, const struct option *const *sets, int set_count,
+                    bool runs, int argc, char **argv, struct error *error)
 {
-	int found = 0;
 	bool only_operands = false;
 	for (int i = 0; i < argc; i++) {
 		if (!only_operands && strcmp(argv[i], "--") == 0) {
 			only_operands = true;
+			arguments->after_dashes = (size_t)(argc - i - 1);
 		} else if (!only_operands && argv[i][0] == '-' && argv[i][1] != '\0') {
-			if (!take(options, count, argc, argv, &i, error))
-				return -1;
-		} else if (found == operands_max) {
-			error_set(error, ERROR_INVALID, "'%.80s' is one argument too many",
-			          argv[i]);
-			return -1;
+			if (!take(arguments, sets, set_count, argc, argv, &i, error))
+				return false;
 		} else {
-			operands[found++] = argv[i];
+			add_operand(arguments, argv[i]);
+			only_operands |= runs;
 		}
 	}
-	return found;
+	return true;
+}
+
+void arguments_free(struct arguments *arguments)
+{
+	free(arguments->given);
+	free(arguments->operands);
+	*arguments = (struct arguments){ 0 };
 }
 
 /* Takes a number from the front of `*text`, if there is one. */

@@ -293,6 +293,15 @@ static void put_aside(struct http1 *http1, struct text bytes)
 	connection_touch(http1->connection);
 }
 
+/* Whether what the parser could not read goes on like the name of a method. */
+static bool is_a_word(const struct http1 *http1, struct text bytes)
+{
+	const char *at = llhttp_get_error_pos(&http1->parser), *end = bytes.data + bytes.size;
+	while (at < end && ((*at >= 'A' && *at <= 'Z') || *at == '-'))
+		at++;
+	return at < end && *at == ' ';
+}
+
 void http1_parse(struct http1 *http1, struct text bytes)
 {
 	http1->gap = bytes.data;
@@ -304,7 +313,7 @@ void http1_parse(struct http1 *http1, struct text bytes)
 	}
 	if (error == HPE_PAUSED)
 		put_aside(http1, bytes);
-	else if (!http1->is_done && error == HPE_INVALID_METHOD)
+	else if (!http1->is_done && error == HPE_INVALID_METHOD && is_a_word(http1, bytes))
 		http1_fail(http1, 501, "unknown_method", "the request's method is not known here");
 	else if (!http1->is_done)
 		http1_fail(http1, 400, "invalid", "this is not a proper HTTP/1.1 request");

@@ -1,0 +1,38 @@
+/* listing.h - what a command shows, in the form that was asked for */
+#ifndef CLI_LISTING_H
+#define CLI_LISTING_H
+
+#include "cli/session.h"
+#include "cli/table.h"
+
+/* A column of a table, made from one item of the answer. */
+struct column {
+	const char *title;
+	void (*write)(struct session *session, struct table *table, const json_t *item);
+	bool right;
+	bool shrinks; /* is cut where there is too little room */
+	bool extra;   /* is shown with -o wide, and where the terminal has room for it */
+};
+
+#define COLUMN(its_title, its_write, ...)                                                          \
+	{                                                                                          \
+		.title = (its_title), .write = (its_write), __VA_ARGS__                            \
+	}
+
+/* Prints items as a table, one line for each, or as -o says. `name_key` is the member that
+ * -o name prints. */
+void listing_print(struct session *session, const json_t *items, const struct column *columns,
+                   size_t count, const char *name_key);
+/* Prints one document as -o json, yaml or name says; false: a table is wanted. */
+bool listing_print_document(const struct session *session, const json_t *document,
+                            const char *name_key);
+
+#define COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
+
+/* Cells that many have. */
+void listing_memory(struct table *table, int64_t mib);
+/* How long since, or, of a moment to come, until. Nothing where it is not known (-1). */
+void listing_since(struct table *table, int64_t moment_ms);
+void listing_duration(struct table *table, int64_t ms);
+
+#endif

@@ -1,0 +1,173 @@
+/* quantity_test.c - sizes and durations are read as people write them, and written so */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cli/quantity.h"
+
+static int64_t memory(const char *text)
+{
+	struct error error = { 0 };
+	int64_t mib = 0;
+	return quantity_memory("--m", text, &mib, &error) ? mib : -1;
+}
+
+static int64_t duration(const char *text)
+{
+	struct error error = { 0 };
+	int64_t ms = 0;
+	return quantity_duration("--d", text, &ms, &error) ? ms : -1;
+}
+
+static void sizes_are_mib_unless_they_have_a_unit(void **state)
+{
+	(void)state;
+	assert_int_equal(memory("20000"), 20000);
+	assert_int_equal(memory("512M"), 512);
+	assert_int_equal(memory("20G"), 20480);
+	assert_int_equal(memory("20g"), 20480);
+	assert_int_equal(memory("20GB"), 20480);
+	assert_int_equal(memory("20GiB"), 20480);
+	assert_int_equal(memory("20Gi"), 20480);
+	assert_int_equal(memory("1.5T"), 1572864);
+	assert_int_equal(memory("0.5G"), 512);
+}
+
+static void sizes_round_up_to_a_mib(void **state)
+{
+	(void)state;
+	assert_int_equal(memory("1k"), 1);
+	assert_int_equal(memory("1025k"), 2);
+	assert_int_equal(memory("0.001G"), 2);
+}
+
+static void what_is_no_size_is_refused_with_an_example(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {
+		"",        "G",       "20Q", "-1G", "20 G", "20GG", "0",
+		"1.G",     "1.2345G", ".5G", "2e3", "20Gx", "0G",   "99999999999999999999",
+		"2000000T"
+	};
+	struct error error = { 0 };
+	int64_t mib;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(memory(wrong[i]), -1);
+	assert_false(quantity_memory("--gpu-memory", "20Q", &mib, &error));
+	assert_string_equal(
+	    error.text, "--gpu-memory is '20Q', and should be a size such as 20G, 512M or 1.5T");
+}
+
+static void durations_are_parts_with_units_or_seconds(void **state)
+{
+	(void)state;
+	assert_int_equal(duration("90"), 90000);
+	assert_int_equal(duration("90m"), 5400000);
+	assert_int_equal(duration("2h30m"), 9000000);
+	assert_int_equal(duration("1d"), 86400000);
+	assert_int_equal(duration("1d12h"), 129600000);
+	assert_int_equal(duration("1.5h"), 5400000);
+	assert_int_equal(duration("250ms"), 250);
+	assert_int_equal(duration("1w"), 604800000);
+}
+
+static void what_is_no_duration_is_refused(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = { "",         "0",    "0s",   "h",
+		                             "2x",       "2h30", "-1h",  "2 h",
+		                             "2H",       "h2",   "1e9d", "99999999999999999999",
+		                             "99999999d" };
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(duration(wrong[i]), -1);
+}
+
+static void whole_numbers_and_parts_have_bounds(void **state)
+{
+	(void)state;
+	struct error error = { 0 };
+	int64_t number;
+	assert_true(quantity_integer("--n", "-5", -10, 10, &number, &error));
+	assert_int_equal(number, -5);
+	assert_false(quantity_integer("--n", "11", -10, 10, &number, &error));
+	assert_false(quantity_integer("--n", "1.0", -10, 10, &number, &error));
+	assert_false(quantity_integer("--n", "", -10, 10, &number, &error));
+	assert_false(quantity_integer("--n", "-", -10, 10, &number, &error));
+	assert_true(quantity_thousandths("--n", "0.5", 1000, &number, &error));
+	assert_int_equal(number, 500);
+	assert_false(quantity_thousandths("--n", "0.0005", 1000, &number, &error));
+	assert_false(quantity_thousandths("--n", "1.001", 1000, &number, &error));
+}
+
+static void assert_memory(int64_t mib, const char *text)
+{
+	struct buffer buffer = { 0 };
+	quantity_print_memory(&buffer, mib);
+	assert_string_equal(buffer.data, text);
+	buffer_free(&buffer);
+}
+
+static void sizes_are_written_short(void **state)
+{
+	(void)state;
+	assert_memory(0, "0");
+	assert_memory(512, "512M");
+	assert_memory(1024, "1G");
+	assert_memory(81920, "80G");
+	assert_memory(8000, "7.8G");
+	assert_memory(1310720, "1.2T");
+	assert_memory(INT64_C(200) << 20, "200T");
+}
+
+static void assert_duration(int64_t ms, const char *text)
+{
+	struct buffer buffer = { 0 };
+	quantity_print_duration(&buffer, ms);
+	assert_string_equal(buffer.data, text);
+	buffer_free(&buffer);
+}
+
+static void durations_are_written_by_their_two_largest_units(void **state)
+{
+	(void)state;
+	assert_duration(0, "0s");
+	assert_duration(999, "0s");
+	assert_duration(12000, "12s");
+	assert_duration(60000, "1m");
+	assert_duration(9000000, "2h30m");
+	assert_duration(9001000, "2h30m");
+	assert_duration(90061000, "1d1h");
+}
+
+static void moments_are_read_from_rfc_3339(void **state)
+{
+	(void)state;
+	assert_int_equal(quantity_moment("1970-01-01T00:00:01Z"), 1000);
+	assert_int_equal(quantity_moment("2026-11-15T21:37:39.636Z"), 1794778659636);
+	assert_int_equal(quantity_moment("2026-11-15T21:37:39.5Z"), 1794778659500);
+	assert_int_equal(quantity_moment("2026-11-15"), -1);
+	assert_int_equal(quantity_moment("2026-11-15T21:37:39"), -1);
+	assert_int_equal(quantity_moment(NULL), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_mib_unless_they_have_a_unit),
+		cmocka_unit_test(sizes_round_up_to_a_mib),
+		cmocka_unit_test(what_is_no_size_is_refused_with_an_example),
+		cmocka_unit_test(durations_are_parts_with_units_or_seconds),
+		cmocka_unit_test(what_is_no_duration_is_refused),
+		cmocka_unit_test(whole_numbers_and_parts_have_bounds),
+		cmocka_unit_test(sizes_are_written_short),
+		cmocka_unit_test(durations_are_written_by_their_two_largest_units),
+		cmocka_unit_test(moments_are_read_from_rfc_3339),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* version_command.c - gpu-cli version: which this is */
+#include <stdio.h>
+
+#include "cli/commands.h"
+
+static int run(const struct arguments *arguments)
+{
+	(void)arguments;
+	puts("gpu-cli " GPU_SCHEDULER_VERSION);
+	return CLI_FINE;
+}
+
+const struct cli_command version_command = {
+	.name = "version",
+	.arguments = "",
+	.summary = "say which version this is",
+	.run = run,
+};

@@ -1,0 +1,113 @@
+"""The cluster and its tenants from the command line, and how it ends when that does not work."""
+
+import json
+import os
+import re
+import socket
+
+
+def test_the_cluster_is_told_in_a_few_lines(cli):
+    said = cli("status")
+    assert re.search(r"^Nodes +2 of 2 online$", said, re.M)
+    assert re.search(r"^GPUs +8, \d free", said, re.M)
+    assert json.loads(cli("status", "-o", "json"))["total_gpus"] == 8
+
+
+def test_nodes_and_gpus_are_listed(cli):
+    nodes = cli("nodes").splitlines()
+    assert nodes[0].split() == ["NODE", "STATE", "GPUS", "FREE", "TASKS", "CPUS", "MEMORY"]
+    assert len(nodes) == 3
+    assert len(cli("gpus").splitlines()) == 9
+    alpha = f"alpha-{os.getpid()}"
+    assert len(cli("gpus", alpha, "-o", "name").split()) == 4
+    assert json.loads(cli("nodes", alpha, "-o", "json"))["name"] == alpha
+
+
+def test_a_node_is_drained_and_resumed(cli):
+    alpha = f"alpha-{os.getpid()}"
+    assert cli("drain", alpha) == f"{alpha} takes no new work\n"
+    assert re.search(rf"^{alpha} +draining", cli("nodes"), re.M)
+    assert "1 draining" in cli("status")
+    cli("resume", alpha)
+    assert re.search(rf"^{alpha} +online", cli("nodes"), re.M)
+
+
+def test_tenants_are_made_and_their_quota_changed(cli):
+    assert re.fullmatch(r"tenant-\d+ created \(chemistry\)\n",
+                        cli("create-tenant", "chemistry", "--max-gpus", "4", "--cost", "2.5"))
+    cli("quota", "chemistry", "--gpus", "2", "--max-gpu-memory", "40G")
+    tenant = json.loads(cli("quota", "chemistry", "-o", "json"))
+    assert (tenant["quota_gpus"], tenant["max_gpus"], tenant["max_gpu_memory_mb"]) == (2, 4, 40960)
+    assert tenant["cost_per_gpu_hour"] == 2.5
+    cli("quota", "chemistry", "--max-gpu-memory", "none")
+    assert json.loads(cli("tenants", "chemistry", "-o", "json"))["max_gpu_memory_mb"] is None
+    refused = cli.run("submit", "--tenant-id", "chemistry", "--gpus", "5", "--", "true")
+    assert refused.returncode == 5
+    assert "quota exceeded for tenant chemistry: GPUs requested=5" in refused.stderr
+
+
+def test_with_several_tenants_one_must_be_named(cli):
+    cli.run("create-tenant", "biology")
+    result = cli.run("submit", "--", "true")
+    assert result.returncode == 2
+    assert "--tenant-id" in result.stderr
+    assert cli("submit", "--", "true", GPU_SCHEDULER_TENANT="physics")
+
+
+def test_what_is_not_there_ends_with_three(cli):
+    for arguments in (["get", "job-99999"], ["why", "99999"], ["logs", "99999"], ["logs", "-f", "99999"],
+                      ["cancel", "99999"], ["nodes", "nowhere"], ["drain", "nowhere"],
+                      ["tenants", "nobody"]):
+        result = cli.run(*arguments)
+        assert result.returncode == 3, (arguments, result)
+        assert "known" in result.stderr or "no " in result.stderr
+
+
+def test_a_state_that_does_not_permit_it_ends_with_one(cli, cluster):
+    job = cli.submit("-t", "physics", "--", "true")
+    cluster.await_state(job, "completed")
+    result = cli.run("cancel", job)
+    assert result.returncode == 1
+    assert "is over already" in result.stderr
+
+
+def test_what_is_not_understood_ends_with_two(cli):
+    for arguments in (["list", "--stat", "running"], ["submit", "--gpu-memory", "20Q", "--", "x"],
+                      ["submit"], ["submit", "--gpus", "1.5", "--", "x"], ["get"], ["list", "-o", "xml"],
+                      ["submit", "--max-runtime", "soon", "--", "x"], ["list", "--server", "nowhere"],
+                      ["submit", "--array", "x", "-t", "physics", "--", "true"], ["list", "x"],
+                      ["submit", "--follow", "--array", "1-2", "--", "x"], ["priority", "job-1"]):
+        result = cli.run(*arguments)
+        assert result.returncode == 2, (arguments, result)
+        assert result.stdout == ""
+        assert result.stderr.startswith(f"gpu-cli {arguments[0]}: ")
+
+
+def test_a_service_that_does_not_answer_ends_with_four(cli):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        result = cli.run("list", "--server", f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert result.returncode == 4
+    assert "Connection refused" in result.stderr
+    assert "--server" in result.stderr
+    for arguments in (["run", "--", "true"], ["submit", "--wait", "--", "true"]):
+        assert cli.run(*arguments, "x", GPU_SCHEDULER_URL="http://127.0.0.1:1").returncode in (4, 125)
+
+
+def test_what_speaks_something_else_is_told(cli, cluster):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = cli.start("list", "--server", f"http://127.0.0.1:{server.getsockname()[1]}")
+        client, _ = server.accept()
+        client.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
+        _, errors = process.communicate(timeout=20)
+        client.close()
+    assert process.returncode == 4
+    assert "does not speak HTTP" in errors
+    result = cli.run("list", "--server", cluster.scheduler.metrics_url.rpartition("/")[0] + "/x")
+    assert result.returncode in (3, 4)
+
+
+def test_options_of_the_session_may_stand_before_the_command(cli, cluster):
+    assert cli("--server", cluster.scheduler.url, "-t", "physics", "list", "-o", "name",
+               GPU_SCHEDULER_URL="http://127.0.0.1:1")
+
