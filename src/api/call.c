@@ -266,6 +266,12 @@ void call_answer(struct call *call, int status, const char *content_type)
 		send(call, status, content_type, (struct text){ call->body.data, call->body.size });
 }
 
+void call_answer_lasting(struct call *call, const char *content_type)
+{
+	call_header(call, "cache-control", TEXT("public, max-age=31536000, immutable"));
+	send(call, 200, content_type, (struct text){ call->body.data, call->body.size });
+}
+
 void call_answer_json(struct call *call, int status)
 {
 	call_answer(call, status, "application/json");

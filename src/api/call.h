@@ -9,7 +9,7 @@
 struct service;
 struct route;
 
-enum { REQUEST_ID_MAX = 64, CALL_HEADERS_MAX = 12 };
+enum { REQUEST_ID_MAX = 64, CALL_HEADERS_MAX = 16 };
 
 /* Taken from a pool when the head of a request is there, given back with the answer, and
  * used again with its memory. Everything that lives as long as the request is in the ask's
@@ -63,6 +63,8 @@ void call_header(struct call *call, const char *name, struct text value);
 /* What was written to `body`; a read may have it not modified. */
 void call_answer(struct call *call, int status, const char *content_type);
 void call_answer_json(struct call *call, int status);
+/* 200 with what was written to `body` and never changes under this path. */
+void call_answer_lasting(struct call *call, const char *content_type);
 /* {"message":text} */
 void call_answer_message(struct call *call, int status, const char *text);
 /* {"error":...,"code":...} with the status that belongs to the code. */

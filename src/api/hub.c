@@ -310,6 +310,7 @@ static bool read_topics(struct call *call, unsigned *topics, unsigned *ticks)
 	while (text_next(&list, ',', &item)) {
 		unsigned bit = text_is(item, "metrics")     ? TICK_METRICS
 		               : text_is(item, "decisions") ? TICK_DECISIONS
+		               : text_is(item, "gpus")      ? TICK_GPUS
 		                                            : 0;
 		*ticks |= bit;
 		for (unsigned topic = 0; topic < TOPICS; topic++)
@@ -320,8 +321,8 @@ static bool read_topics(struct call *call, unsigned *topics, unsigned *ticks)
 		if (bit)
 			continue;
 		call_refuse(call, 400, "invalid",
-		            "topics must be of jobs, nodes, slots, tenants, decisions and metrics, "
-		            "separated by commas");
+		            "topics must be of jobs, nodes, slots, tenants, decisions, metrics and "
+		            "gpus, separated by commas");
 		return false;
 	}
 	return true;

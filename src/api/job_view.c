@@ -285,6 +285,8 @@ static void write_wait(struct json_writer *json, const struct job_view *view)
 	bool waits = view->state->state == JOB_PENDING && start_ms > 0;
 	json_put_duration(json, "estimated_wait", waits ? max64(start_ms - view->now_ms, 0) : -1);
 	json_put_moment(json, "estimated_start", waits ? start_ms : 0);
+	if (view->reason)
+		json_put_string(json, "reason", view->reason);
 }
 
 static void write_became(struct json_writer *json, const struct job_view *view)

@@ -22,6 +22,7 @@ struct job_view {
 	size_t task_count;
 	const struct promise_record *promise; /* NULL: none */
 	const struct wait_figures *wait;      /* NULL: not asked for, or it does not wait */
+	const char *reason;                   /* why it waits; NULL: not asked for */
 	const struct job_past *past;          /* NULL: not asked for, or it is not over */
 	const struct catalogue *catalogue;    /* locked */
 	const struct agents *agents;          /* for what runs now; NULL: not asked for */

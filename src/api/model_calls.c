@@ -95,7 +95,7 @@ void model_calls_list(struct call *call)
 	memset(showing->loads, 0, limit * sizeof(*showing->loads));
 	catalogue_lock(catalogue);
 	while ((model = catalogue_next(catalogue, &cursor)) != NULL) {
-		if (!slot_view_may_see(call, model))
+		if (!slot_view_may_see(&call->service->roster, &call->identity, model))
 			continue;
 		bool in_page =
 		    page.after > 0 ? model->id > page.after : showing->total >= page.offset;
@@ -119,10 +119,11 @@ static bool find(struct call *call, bool owned, int64_t *id)
 		model = catalogue_get(catalogue, RECORD_MODEL, *id, 0);
 	if (!model)
 		model = catalogue_model_named(catalogue, name.data);
-	bool found = model && (owned ? roster_may_see(&call->service->roster, &call->identity,
-	                                              model->tenant_id)
-	                             : slot_view_may_see(call, model));
-	bool seen = model && slot_view_may_see(call, model);
+	bool found =
+	    model &&
+	    (owned ? roster_may_see(&call->service->roster, &call->identity, model->tenant_id)
+	           : slot_view_may_see(&call->service->roster, &call->identity, model));
+	bool seen = model && slot_view_may_see(&call->service->roster, &call->identity, model);
 	*id = model ? model->id : 0;
 	catalogue_unlock(catalogue);
 	if (found)

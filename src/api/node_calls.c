@@ -2,6 +2,7 @@
 #include "api/node_calls.h"
 
 #include "api/gpu_books.h"
+#include "api/gpu_view.h"
 #include "api/ids.h"
 #include "api/page.h"
 #include "api/service_state.h"
@@ -27,55 +28,14 @@ static void put_labels(struct json_writer *json, const char *labels, struct aren
 	json_close(json);
 }
 
-static void put_sample(struct call *call, const struct gpu_record *gpu)
+static void put_gpu(struct call *call, const struct node_record *node, const struct gpu_record *gpu,
+                    bool with_holders)
 {
-	struct json_writer *json = &call->json;
-	struct agents_sample sample;
-	if (!agents_sample(call->service->agents, gpu->uuid, &sample)) {
-		json_put_integer(json, "temperature_c", gpu->temperature_c);
-		return;
-	}
-	json_put_integer(json, "temperature_c", sample.temperature_c);
-	json_put_decimal(json, "power_watts", sample.power_mw, 3);
-	json_put_decimal(json, "utilization", sample.utilisation, 3);
-	json_put_integer(json, "measured_memory_mb", sample.used_mib);
-}
-
-/* Under the names that scripts know (`total_memory` ...), and those of the books. */
-static void put_gpu(struct call *call, const struct catalogue *catalogue,
-                    const struct node_record *node, const struct gpu_record *gpu)
-{
-	struct json_writer *json = &call->json;
-	struct gpu_books books = gpu_books(catalogue, gpu);
-
-	json_open_object(json, NULL);
-	json_put_string(json, "uuid", gpu->uuid);
-	json_put_integer(json, "index", gpu->place);
-	json_put_string(json, "node", node->name);
-	json_put_string(json, "model", gpu->model);
-	if (*gpu->mig_parent)
-		json_put_string(json, "mig_parent", gpu->mig_parent);
-	json_put_integer(json, "total_memory", books.capacity);
-	json_put_integer(json, "free_memory", books.free);
-	json_put_integer(json, "used_memory", books.used);
-	json_put_integer(json, "allocated_memory", books.reserved + books.releasing);
-	json_put_integer(json, "reserved_memory", books.reserved);
-	json_put_integer(json, "releasing_memory", books.releasing);
-	json_put_integer(json, "claimed_memory", books.claimed);
-	json_put_integer(json, "foreign_memory", books.foreign);
-	json_put_integer(json, "overhead_memory", books.overhead);
-	json_put_decimal(json, "share", books.share, 3);
-	json_put_flag(json, "available", gpu_is_available(node, &books));
-	json_put_flag(json, "whole", books.whole);
-	json_put_flag(json, "healthy", gpu->healthy);
-	json_put_flag(json, "hot", gpu->hot);
-	json_put_flag(json, "over", books.used > books.capacity);
-	json_put_flag(json, "mig_mode", gpu->mig_mode);
-	json_put_flag(json, "present", gpu->present);
-	json_put_integer(json, "aliases", gpu->aliases);
-	json_put_integer(json, "nvlink_group", gpu->nvlink_group);
-	put_sample(call, gpu);
-	json_close(json);
+	gpu_view_write(&call->json,
+	               &(struct gpu_view){ .service = call->service,
+	                                   .identity = &call->identity,
+	                                   .with_holders = with_holders },
+	               node, gpu);
 }
 
 static void put_node(struct call *call, const struct catalogue *catalogue,
@@ -119,7 +79,7 @@ static void put_node(struct call *call, const struct catalogue *catalogue,
 	if (with_gpus) {
 		json_open_array(json, "gpus");
 		for (size_t i = 0; i < count; i++)
-			put_gpu(call, catalogue, node, gpus[i]);
+			put_gpu(call, node, gpus[i], true);
 		json_close(json);
 	}
 	json_close(json);
@@ -191,11 +151,17 @@ void node_calls_gpus(struct call *call)
 	struct text wanted = query_get(&call->exchange->query, "node");
 	const struct node_record *node;
 	const struct gpu_record *const *gpus;
+	struct error error = { 0 };
 	struct page page;
 	int64_t place = 0, done = 0;
+	bool holders;
 
 	if (!page_read(call, "", &page))
 		return;
+	if (!query_flag(&call->exchange->query, "holders", false, &holders, &error)) {
+		call_fail(call, &error);
+		return;
+	}
 	if (!query_get(&call->exchange->query, "limit").data)
 		page.limit = call->service->settings.limit_max;
 	struct json_writer *json = call_object(call);
@@ -207,7 +173,7 @@ void node_calls_gpus(struct call *call)
 		size_t count = catalogue_node_gpus(catalogue, node->id, &gpus);
 		for (size_t i = 0; i < count; i++)
 			if (place++ >= page.offset && place <= page.offset + page.limit)
-				put_gpu(call, catalogue, node, gpus[i]);
+				put_gpu(call, node, gpus[i], holders);
 		service_breathe(call->service, done++);
 	}
 	catalogue_unlock(catalogue);
@@ -300,7 +266,7 @@ static void put_runner_models(struct call *call, const struct catalogue *catalog
 		const struct model_record *model =
 		    again ? NULL
 			  : catalogue_get(catalogue, RECORD_MODEL, reservations[i]->model_id, 0);
-		if (model && slot_view_may_see(call, model))
+		if (model && slot_view_may_see(&call->service->roster, &call->identity, model))
 			json_put_string(&call->json, NULL, model->name);
 	}
 	json_close(&call->json);
@@ -327,7 +293,7 @@ void node_calls_runner(struct call *call)
 	json_open_array(json, "gpus");
 	size_t count = catalogue_node_gpus(catalogue, node->id, &gpus);
 	for (size_t i = 0; i < count; i++)
-		put_gpu(call, catalogue, node, gpus[i]);
+		put_gpu(call, node, gpus[i], false);
 	json_close(json);
 	json_open_array(json, "slots");
 	count = catalogue_node_reservations(catalogue, node->id, &reservations);

@@ -1,4 +1,4 @@
-/* pages.h - what is served as it is: the description of the interface, and a page */
+/* pages.h - what is served as it is: the description of the interface, and the dashboard */
 #ifndef API_PAGES_H
 #define API_PAGES_H
 
@@ -6,5 +6,7 @@
 
 void pages_openapi(struct call *call);
 void pages_dashboard(struct call *call);
+/* A file of the dashboard, by the name behind /assets/. */
+void pages_asset(struct call *call);
 
 #endif

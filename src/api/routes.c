@@ -1,4 +1,5 @@
 /* routes.c - the table of all that can be asked over REST */
+#include "api/gpu_history.h"
 #include "api/handed_calls.h"
 #include "api/hub.h"
 #include "api/jobs.h"
@@ -9,6 +10,7 @@
 #include "api/report_calls.h"
 #include "api/route.h"
 #include "api/scheduler_calls.h"
+#include "api/session_calls.h"
 #include "api/tenant_calls.h"
 
 enum { BULK_BYTES = 64 << 20 };
@@ -52,10 +54,12 @@ const struct route routes[] = {
 	{ METHOD_POST, "/api/v1/nodes/{id}/resume", ACCESS_ADMIN, node_calls_resume, 0 },
 	{ METHOD_POST, "/api/v1/nodes/{id}/dead", ACCESS_ADMIN, node_calls_dead, 0 },
 	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0 },
+	{ METHOD_GET, "/api/v1/gpus/history", ACCESS_READ, gpu_history_get, 0 },
 	{ METHOD_GET, "/api/v1/runners/{id}/status", ACCESS_READ, node_calls_runner, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },
 	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0 },
+	{ METHOD_GET, "/api/v1/session", ACCESS_READ, session_calls_get, 0 },
 	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0 },
 	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0 },
 	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0 },
@@ -66,5 +70,6 @@ const struct route routes[] = {
 	{ METHOD_GET, "/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
 	{ METHOD_GET, "/api/v1/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
 	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0 },
+	{ METHOD_GET, "/assets/{name}", ACCESS_ANYONE, pages_asset, 0 },
 	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0 },
 };

@@ -206,16 +206,37 @@ void scheduler_calls_slots(struct call *call)
 struct queue {
 	int64_t *ids;
 	struct wait_figures *waits; /* position -1: does not wait in the queue itself */
+	const char **reasons;       /* NULL: not asked for; of each of the first, else NULL */
 	size_t count;
 };
+
+/* How many jobs a page tells the reasons of: each is a look at the whole cluster. */
+enum { REASONS_MAX = 25 };
+
+/* The first sentence of why it waits. */
+static const char *reason_of(struct ask *ask, struct sched *sched, int64_t job_id)
+{
+	struct error error;
+	buffer_clear(&ask->text);
+	if (!sched_why(sched, job_id, call_viewer(call_of(ask)), &ask->text, &error))
+		return NULL;
+	buffer_text(&ask->text, "");
+	char *text = arena_string(&ask->arena, ask->text.data);
+	text[strcspn(text, "\n")] = '\0';
+	char *rest = strstr(text, " waits: ");
+	return rest ? rest + strlen(" waits: ") : text;
+}
 
 static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
 {
 	struct queue *queue = call_of(ask)->state;
 	(void)error;
-	for (size_t i = 0; i < queue->count; i++)
+	for (size_t i = 0; i < queue->count; i++) {
 		if (!sched_wait(sched, queue->ids[i], &queue->waits[i], NULL))
 			queue->waits[i].position = -1;
+		if (queue->reasons && i < REASONS_MAX)
+			queue->reasons[i] = reason_of(ask, sched, queue->ids[i]);
+	}
 	return true;
 }
 
@@ -244,6 +265,7 @@ static void answer_queue(struct ask *ask)
 				.task_count = job.task_count,
 				.promise = job.promise,
 				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
+				.reason = queue->reasons ? queue->reasons[i] : NULL,
 				.catalogue = catalogue,
 				.agents = call->service->agents,
 				.arena = &ask->arena,
@@ -261,12 +283,18 @@ void scheduler_calls_queue(struct call *call)
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct queue *queue = arena_alloc(&call->ask.arena, sizeof(*queue));
 	struct catalogue_filter filter = { .state = JOB_PENDING, .order = ORDER_PRIORITY };
+	struct error error = { 0 };
 	struct page page;
+	bool reasons;
 
 	*queue = (struct queue){ 0 };
 	call->state = queue;
 	if (!page_read(call, ID_JOB, &page))
 		return;
+	if (!query_flag(&call->exchange->query, "reasons", false, &reasons, &error)) {
+		call_fail(call, &error);
+		return;
+	}
 	/* No tenant has the id -1. */
 	if (!roster_sees_all(&call->identity))
 		filter.tenant_id = call->identity.tenant_id > 0 ? call->identity.tenant_id : -1;
@@ -283,6 +311,10 @@ void scheduler_calls_queue(struct call *call)
 	size_t limit = (size_t)page.limit;
 	queue->ids = arena_alloc(&call->ask.arena, limit * sizeof(*queue->ids));
 	queue->waits = arena_alloc(&call->ask.arena, limit * sizeof(*queue->waits));
+	if (reasons) {
+		queue->reasons = arena_alloc(&call->ask.arena, limit * sizeof(*queue->reasons));
+		memset(queue->reasons, 0, limit * sizeof(*queue->reasons));
+	}
 	catalogue_lock(catalogue);
 	queue->count = catalogue_list(catalogue, &filter, page.offset, limit, queue->ids);
 	catalogue_unlock(catalogue);

@@ -6,14 +6,14 @@
 #include "api/times.h"
 #include "api/use_view.h"
 
-bool slot_view_may_see(const struct call *call, const struct model_record *model)
+bool slot_view_may_see(const struct roster *roster, const struct identity *identity,
+                       const struct model_record *model)
 {
-	const struct roster *roster = &call->service->roster;
-	if (roster_may_see(roster, &call->identity, model->tenant_id) || model->shared)
+	if (roster_may_see(roster, identity, model->tenant_id) || model->shared)
 		return true;
 	for (int64_t i = 0; i < model->users.count; i++)
-		if (roster_may_see(roster, &call->identity, model->users.at[i]) ||
-		    roster_is_within(roster, call->identity.tenant_id, model->users.at[i]))
+		if (roster_may_see(roster, identity, model->users.at[i]) ||
+		    roster_is_within(roster, identity->tenant_id, model->users.at[i]))
 			return true;
 	return false;
 }
@@ -44,7 +44,8 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	    catalogue_get(catalogue, RECORD_RESERVATION, slot_id, 0);
 	const struct model_record *model =
 	    slot ? catalogue_get(catalogue, RECORD_MODEL, slot->model_id, 0) : NULL;
-	if (!slot || !reservation || !model || !slot_view_may_see(call, model))
+	if (!slot || !reservation || !model ||
+	    !slot_view_may_see(&call->service->roster, &call->identity, model))
 		return;
 	const struct node_record *node =
 	    catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0);

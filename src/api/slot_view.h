@@ -4,9 +4,11 @@
 
 #include "api/call.h"
 #include "api/catalogue.h"
+#include "api/roster.h"
 
-/* Whether the caller may know of the model: its own tenant's, or one that it may use. */
-bool slot_view_may_see(const struct call *call, const struct model_record *model);
+/* Whether who asks may know of the model: its own tenant's, or one that it may use. */
+bool slot_view_may_see(const struct roster *roster, const struct identity *identity,
+                       const struct model_record *model);
 /* Writes the slot to the call's JSON, in an array, if it is there and the caller may see it.
  * The catalogue is locked. */
 void slot_view_write(struct call *call, const struct catalogue *catalogue, int64_t slot_id);

@@ -1,10 +1,11 @@
-/* ticker.c - what is told to listeners from time to time: figures, and decisions */
+/* ticker.c - what is told to listeners from time to time: figures, decisions, GPUs */
 #include "api/ticker.h"
 
 #include <stdlib.h>
 
 #include "api/decision_view.h"
 #include "api/figures.h"
+#include "api/gpu_watch.h"
 #include "api/ids.h"
 #include "api/service_state.h"
 #include "store/archive.h"
@@ -30,6 +31,7 @@ struct ticker {
 	int64_t last_decision;
 	struct decision_record *decisions;
 	int64_t count;
+	struct gpu_watch *gpus; /* NULL: nobody wants to know */
 	struct buffer text;
 };
 
@@ -53,8 +55,30 @@ void ticker_free(struct ticker *ticker)
 		free(watcher);
 	}
 	ask_free(&ticker->ask);
+	gpu_watch_free(ticker->gpus);
 	buffer_free(&ticker->text);
 	free(ticker);
+}
+
+static unsigned wanted(const struct ticker *ticker)
+{
+	unsigned ticks = 0;
+	for (const struct watcher *watcher = ticker->watchers; watcher; watcher = watcher->next)
+		ticks |= watcher->ticks;
+	return ticks;
+}
+
+/* From the moment that the first one listens, what differs is told. */
+static void watch_gpus(struct ticker *ticker)
+{
+	bool is_wanted = wanted(ticker) & TICK_GPUS;
+	if (is_wanted && !ticker->gpus) {
+		ticker->gpus = gpu_watch_new(ticker->service);
+		gpu_watch_look(ticker->gpus);
+	} else if (!is_wanted) {
+		gpu_watch_free(ticker->gpus);
+		ticker->gpus = NULL;
+	}
 }
 
 void ticker_add(struct ticker *ticker, struct websocket *socket, const struct identity *identity,
@@ -64,6 +88,7 @@ void ticker_add(struct ticker *ticker, struct websocket *socket, const struct id
 	bool first = !ticker->watchers;
 	*watcher = (struct watcher){ socket, *identity, tenant_id, ticks, ticker->watchers };
 	ticker->watchers = watcher;
+	watch_gpus(ticker);
 	if (first)
 		loop_timer_set(ticker->service->desk->loop, &ticker->timer, TICK_MS);
 }
@@ -78,6 +103,7 @@ void ticker_remove(struct ticker *ticker, struct websocket *socket)
 		return;
 	*place = watcher->next;
 	free(watcher);
+	watch_gpus(ticker);
 	if (!ticker->watchers) {
 		loop_timer_clear(ticker->service->desk->loop, &ticker->timer);
 		ticker->knows_last = false;
@@ -114,6 +140,35 @@ static void tell_figures(struct ticker *ticker)
 			json_put_string(&json, "topic", "metrics");
 			figures_write(&json, ticker->service, &watcher->identity,
 			              watcher->tenant_id);
+			json_close(&json);
+			frame = websocket_frame(
+			    (struct text){ ticker->text.data, ticker->text.size }, true);
+			made_for = watcher;
+		}
+		send(watcher, frame);
+	}
+	if (frame)
+		shared_drop(frame);
+}
+
+static void tell_gpus(struct ticker *ticker)
+{
+	const struct watcher *made_for = NULL;
+	struct shared *frame = NULL;
+	if (!gpu_watch_look(ticker->gpus))
+		return;
+	for (struct watcher *watcher = ticker->watchers; watcher; watcher = watcher->next) {
+		if (!(watcher->ticks & TICK_GPUS))
+			continue;
+		if (!made_for || !sees_the_same(made_for, watcher)) {
+			if (frame)
+				shared_drop(frame);
+			buffer_clear(&ticker->text);
+			struct json_writer json = json_writer_to(&ticker->text);
+			json_open_object(&json, NULL);
+			json_put_string(&json, "type", "gpus");
+			json_put_string(&json, "topic", "gpus");
+			gpu_watch_write(ticker->gpus, &json, &watcher->identity);
 			json_close(&json);
 			frame = websocket_frame(
 			    (struct text){ ticker->text.data, ticker->text.size }, true);
@@ -189,12 +244,12 @@ static void got_decisions(struct ask *ask)
 static void on_tick(struct timer *timer)
 {
 	struct ticker *ticker = (struct ticker *)((char *)timer - offsetof(struct ticker, timer));
-	unsigned wanted = 0;
-	for (struct watcher *watcher = ticker->watchers; watcher; watcher = watcher->next)
-		wanted |= watcher->ticks;
-	if (ticker->ticks++ % METRICS_EVERY == 0 && (wanted & TICK_METRICS))
+	unsigned ticks = wanted(ticker);
+	if (ticker->ticks++ % METRICS_EVERY == 0 && (ticks & TICK_METRICS))
 		tell_figures(ticker);
-	if ((wanted & TICK_DECISIONS) && !ticker->reading) {
+	if (ticker->gpus)
+		tell_gpus(ticker);
+	if ((ticks & TICK_DECISIONS) && !ticker->reading) {
 		ticker->reading = true;
 		ask_reset(&ticker->ask);
 		ticker->ask.read = read_decisions;

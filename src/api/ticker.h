@@ -1,4 +1,4 @@
-/* ticker.h - what is told to listeners from time to time: figures, and decisions */
+/* ticker.h - what is told to listeners from time to time: figures, decisions, GPUs */
 #ifndef API_TICKER_H
 #define API_TICKER_H
 
@@ -11,6 +11,7 @@ struct ticker;
 enum tick {
 	TICK_METRICS = 1,   /* figures of the cluster, every few seconds */
 	TICK_DECISIONS = 2, /* decisions, as they are found in the store */
+	TICK_GPUS = 4,      /* GPUs whose books differ, and what was measured, each second */
 };
 
 struct ticker *ticker_new(struct service *service);

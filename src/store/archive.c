@@ -290,6 +290,8 @@ static bool read_decisions(struct store *store, const struct decision_filter *fi
 		buffer_print(&rest, " AND model_id = %lld", (long long)filter->model_id);
 	if (filter->kind >= 0)
 		buffer_print(&rest, " AND kind = '%s'", word_of(&decision_words, filter->kind));
+	if (filter->placed)
+		buffer_text(&rest, " AND kind IN ('start', 'grow', 'load', 'adopt')");
 	put_list(&rest, "tenant_id", filter->tenant_ids, filter->tenant_count);
 	put_gpus(&rest, filter->gpu_ids, filter->gpu_count);
 	buffer_print(&rest, " ORDER BY id DESC LIMIT %lld",
@@ -309,7 +311,10 @@ static bool read_events(struct store *store, const struct event_filter *filter, 
 	buffer_print(&rest, "WHERE number > %lld", (long long)filter->since);
 	if (filter->job_id)
 		buffer_print(&rest, " AND job_id = %lld", (long long)filter->job_id);
-	buffer_print(&rest, " ORDER BY number LIMIT %lld",
+	if (filter->ends)
+		buffer_text(&rest, " AND kind IN ('job_ended', 'job_preempted', 'job_requeued', "
+		                   "'slot_gone')");
+	buffer_print(&rest, " ORDER BY number%s LIMIT %lld", filter->ends ? " DESC" : "",
 	             (long long)(filter->limit ? filter->limit : LIMIT));
 	bool done = backend->scan(backend, store_schema(store)->events, 0, rest.data, collect,
 	                          &collection, error);

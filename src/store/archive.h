@@ -59,6 +59,7 @@ struct decision_filter {
 	int kind; /* enum decision_kind; -1: all */
 	const int64_t *tenant_ids, *gpu_ids;
 	size_t tenant_count, gpu_count;
+	bool placed;       /* only those that gave GPUs to a task or a slot */
 	int64_t before_id; /* 0: from the newest on */
 	int64_t limit;     /* how many at the most; 0: 100 */
 };
@@ -66,11 +67,12 @@ bool archive_decisions(struct store *store, const struct decision_filter *filter
                        struct arena *arena, struct decision_record **decisions, int64_t *count,
                        struct error *error);
 
-/* Events with a number above `since`, the oldest first. That a job was submitted is
+/* Events with a number above `since`, the oldest first but for `ends`. That a job was submitted is
  * not among them: the job says when. */
 struct event_filter {
 	int64_t job_id; /* 0: all */
 	int64_t since;
+	bool ends; /* only those by which a job or a slot gave back its GPUs, the newest first */
 	int64_t limit; /* how many at the most; 0: 100 */
 };
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,

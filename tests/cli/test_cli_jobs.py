@@ -15,7 +15,7 @@ def test_a_job_is_submitted_and_ends_well(cli, cluster):
     page = cli("get", job)
     assert re.search(r"^State +completed$", page, re.M)
     assert re.search(r"^Job +job-\d+ hello$", page, re.M)
-    assert "task started 0 on alpha" in page or "task started 0 on beta" in page
+    assert "task 0 started on alpha" in page or "task 0 started on beta" in page
 
 
 def test_run_shows_the_output_and_ends_with_the_jobs_code(cli):
@@ -174,9 +174,9 @@ def test_what_others_wrote_cannot_command_the_terminal(cli, cluster):
 def test_dry_run_sends_nothing(cli, cluster):
     before = cluster.scheduler.get("/api/v1/jobs").json()["total"]
     body = json.loads(cli("submit", "--dry-run", "--gpus", "0.5", "--max-runtime", "2h30m", "--cpus",
-                          "1.5", "--memory", "2G", "--", "true"))
+                          "0.1", "--memory", "2G", "--", "true"))
     assert body == {"name": "true", "command": ["true"], "gpu_fraction": 0.5,
-                    "max_runtime": "9000s", "cpu_cores": 1.5, "memory_mb": 2048}
+                    "max_runtime": "9000s", "cpu_cores": 0.1, "memory_mb": 2048}
     assert cluster.scheduler.get("/api/v1/jobs").json()["total"] == before
 
 

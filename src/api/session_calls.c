@@ -1,0 +1,23 @@
+/* session_calls.c - who is asking */
+#include "api/session_calls.h"
+
+#include "api/gate_local.h"
+#include "api/ids.h"
+#include "api/service_state.h"
+
+void session_calls_get(struct call *call)
+{
+	const struct identity *identity = &call->identity;
+	const struct roster_tenant *tenant =
+	    roster_find(&call->service->roster, identity->tenant_id);
+	struct json_writer *json = call_object(call);
+
+	json_put_string(json, "name", identity->name);
+	json_put_string(json, "role", gate_role_name(identity->role));
+	json_put_id(json, "tenant_id", ID_TENANT, identity->tenant_id);
+	json_put_string(json, "tenant", tenant ? tenant->name : NULL);
+	json_put_flag(json, "may_change", identity_may_change(identity));
+	json_put_string(json, "version", call->service->settings.version);
+	json_close(json);
+	call_answer_json(call, 200);
+}

@@ -1,0 +1,169 @@
+"""The dashboard in a real browser: Debian's Chromium, driven by playwright-core."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+for room in ("service", "store", "agent"):
+    sys.path.insert(0, str(HERE.parent / room))
+
+from scheduler import Scheduler
+from stub import Agent, clean_up
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here"),
+    pytest.mark.skipif(os.environ.get("BUILD_KIND", "release") != "release",
+                       reason="the files of the page are the same in every build"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages():
+    """What the tests need beside the browser, once for each checkout."""
+    made = subprocess.run([ROOT / "scripts" / "build-web", "--packages", "all"],
+                          capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip("npm could not fetch the packages of the tests")
+
+
+def walk(name, **given):
+    """Runs a walk to its end; what it found."""
+    given["chromium"] = CHROMIUM
+    ended = subprocess.run(["node", HERE / f"{name}.mjs", json.dumps(given)], capture_output=True,
+                           text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def report(found):
+    """A line for each step; fails with those that failed."""
+    for name, step in found["steps"].items():
+        print(f"{step['ms']:6} ms  {name}  {json.dumps(step.get('found')) if step.get('found') else ''}")
+    failed = {name: step["error"] for name, step in found["steps"].items() if not step["ok"]}
+    assert not failed, json.dumps(failed, indent=1)
+
+
+class Secured:
+    """A scheduler that wants a sign-in, an agent with two simulated GPUs, and tokens."""
+
+    def __init__(self, directory):
+        self.scheduler = Scheduler(directory / "scheduler", sections={"auth": {"enable": True}},
+                                   starts=False)
+        self.scheduler.write_config()
+        made = self.scheduler.run("token", "create")
+        assert made.returncode == 0, made.stderr
+        self.scheduler.token = made.stdout.strip()
+        self.scheduler.start()
+        self.lab = self.post("/api/v1/tenants", {"name": "lab"})["id"]
+        self.guests = self.post("/api/v1/tenants", {"name": "guests"})["id"]
+        self.node = f"node-{os.getpid()}"
+        token = directory / "token"
+        token.write_text(self.token(role="agent", node=self.node))
+        self.agent = Agent(self.scheduler.grpc.rpartition(":")[2], directory / "agent", self.node,
+                           arguments=["--token-file", str(token)])
+
+    def post(self, path, body):
+        answer = self.scheduler.post(path, body)
+        assert answer.status == 201, answer
+        return answer.json()
+
+    def token(self, **fields):
+        return self.post("/api/v1/tokens", fields)["token"]
+
+    def given(self):
+        return {"url": self.scheduler.url, "admin": self.scheduler.token, "node": self.node,
+                "viewer": self.token(role="viewer"),
+                "tenant": self.token(role="tenant", tenant_id=self.guests)}
+
+    def stop(self):
+        self.agent.kill()
+        clean_up([self.node])
+        self.scheduler.stop()
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory):
+    one = Secured(tmp_path_factory.mktemp("dashboard"))
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="module")
+def tour(secured):
+    return walk("tour", **secured.given())
+
+
+def test_stores_and_formats_pass_their_own_tests():
+    ended = subprocess.run(["node", ROOT / "web" / "test" / "run.mjs"], capture_output=True, text=True,
+                           timeout=60, cwd=ROOT / "web")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_a_person_goes_through_the_dashboard(tour):
+    report(tour)
+
+
+def test_the_console_stays_empty(tour):
+    assert tour["noise"] == []
+
+
+def test_nothing_is_asked_of_anybody_else(tour):
+    assert tour["strangers"] == []
+
+
+def test_a_browser_listens_to_the_stream(secured, tour):
+    found = walk("stream", **secured.given())
+    report(found)
+
+
+def test_800_gpus_are_answered_within_100_ms(tmp_path):
+    from crowd import Crowd
+
+    scheduler = Scheduler(tmp_path / "scheduler")
+    crowd = Crowd(scheduler.grpc, 100)
+    try:
+        tenants = [scheduler.post("/api/v1/tenants", {"name": name}).json()["id"]
+                   for name in ("vision", "language", "robotics", "biology")]
+        jobs = [{"tenant_id": tenants[i % 4], "name": f"train-{i}", "command": ["sleep", "1000"],
+                 **({"gpu_count": 1 + i % 4} if i % 3 else {"gpu_memory_mb": 20000})}
+                for i in range(300)]
+        assert scheduler.post("/api/v1/jobs", jobs).status == 201
+        found = walk("many", url=scheduler.url)
+        report(found)
+        assert found["noise"] == []
+    finally:
+        crowd.close()
+        scheduler.stop()
+
+
+def test_the_page_is_served_with_a_strict_policy(secured):
+    answer = secured.scheduler.get("/", token=None)
+    policy = answer.headers["content-security-policy"]
+    assert answer.status == 200 and answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "no-cache" in answer.headers["cache-control"]
+
+
+def test_files_of_the_page_are_kept_for_good(secured):
+    page = secured.scheduler.get("/").body.decode()
+    names = [part.split('"')[0] for part in page.split('"/assets/')[1:]]
+    assert len(names) >= 3
+    for name in names:
+        plain = secured.scheduler.get(f"/assets/{name}")
+        packed = secured.scheduler.get(f"/assets/{name}", headers={"Accept-Encoding": "gzip"})
+        assert plain.status == packed.status == 200
+        assert "immutable" in plain.headers["cache-control"]
+        assert packed.headers["content-encoding"] == "gzip"
+        assert len(packed.body) < len(plain.body)
+        kinds = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+        assert plain.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
+    assert secured.scheduler.get("/assets/none.js").status == 404

@@ -1,0 +1,205 @@
+// tour.mjs - goes through the dashboard as a person would, on a service that wants a sign-in
+import { browse, check, until } from "./browse.mjs";
+
+const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "decisions", "submit"];
+
+async function submit(page, fields) {
+  await page.click('a.button:has-text("Submit")');
+  await page.waitForSelector("form.form");
+  await page.selectOption('label:has-text("Tenant") select', { label: fields.tenant });
+  await page.fill('label:has-text("Name") input', fields.name);
+  await page.fill("input.code", fields.command);
+  if (fields.memory) {
+    await page.check("text=A part, by memory");
+    await page.getByLabel("Memory", { exact: true }).fill(fields.memory);
+  } else {
+    await page.check("text=Whole GPUs");
+    await page.getByLabel("How many").fill(String(fields.gpus));
+  }
+  await page.click('form.form button[type="submit"]');
+  await page.waitForURL(/#\/jobs\/job-\d+/);
+  return page.url().split("/").pop();
+}
+
+async function signIn(page, given, token) {
+  await page.goto(given.url);
+  await page.waitForSelector("form.signin");
+  await page.fill("form.signin input", token);
+  await page.click('form.signin button[type="submit"]');
+  await page.waitForSelector(".picture .node");
+}
+
+const state = (page) => page.textContent("main .state");
+
+browse(async ({ given, step, open, inspect }) => {
+  const page = await open();
+  let waiting = "";
+  let blocking = "";
+
+  await step("a wrong token is refused with a sentence", async () => {
+    await page.goto(given.url);
+    await page.waitForSelector("form.signin");
+    await page.fill("form.signin input", "wrong");
+    await page.click('form.signin button[type="submit"]');
+    check((await page.textContent(".wrong")).length > 10, "there is no sentence");
+  });
+  await step("a token signs in", async () => {
+    await signIn(page, given, given.admin);
+    await until(() => page.$(".status.live"), "the page is live");
+    check((await page.$$(".picture .gpu")).length === 2, "there are not two GPUs");
+  });
+  await step("a job is submitted, runs, and its output is read", async () => {
+    await submit(page, {
+      tenant: "lab",
+      name: "hello",
+      memory: "20G",
+      command: "sh -c 'for i in 1 2 3; do echo step $i; sleep 0.4; done'",
+    });
+    await until(async () => /running/.test(await state(page)), "it runs");
+    await until(async () => /step 1/.test(await page.textContent(".output")), "there is output");
+    await until(async () => /completed/.test(await state(page)), "it is completed");
+    await until(async () => /step 3/.test(await page.textContent(".output")), "all of the output is there");
+  });
+  await step("a job that waits says why, and what it is asked to say step by step", async () => {
+    blocking = await submit(page, { tenant: "lab", name: "blocks", gpus: 2, command: "sleep 300" });
+    await until(async () => /running/.test(await state(page)), "it runs");
+    waiting = await submit(page, { tenant: "lab", name: "waits", gpus: 2, command: "true" });
+    const why = await until(async () => {
+      const text = await page.textContent(".why");
+      return /waits/.test(text) && text;
+    }, "the page says why");
+    check(/GPU/.test(why), `nothing is said of GPUs: ${why}`);
+    await page.click("text=Step by step");
+    await until(async () => /GPU_FILTER|capacity|asked/i.test(await page.textContent(".why")), "the steps are there");
+  });
+  await step("the queue shows it with a reason", async () => {
+    await page.click('nav a:has-text("Jobs")');
+    const row = await page.waitForSelector(`tr:has-text("${waiting}")`);
+    const reason = await row.$eval(".reason", (cell) => cell.textContent);
+    check(reason.replace("why?", "").trim().length > 5, `the reason is '${reason}'`);
+  });
+  await step("a job is held and released", async () => {
+    await page.goto(`${given.url}/#/jobs/${waiting}`);
+    await page.click('button:has-text("Hold")');
+    await until(async () => /held/.test(await state(page)), "it is held");
+    await page.click('button:has-text("Release")');
+    await until(async () => /pending/.test(await state(page)), "it is released");
+  });
+  await step("the picture shows who holds a GPU", async () => {
+    await page.click('nav a:has-text("Cluster")');
+    await until(
+      async () => (await page.$$eval(".gpu", (all) => all.filter((one) => /blocks \(lab\)/.test(one.ariaLabel)).length)) === 2,
+      "both GPUs name the job",
+    );
+    await page.click(".gpu");
+    await page.waitForSelector(".inspector .sum");
+    const sum = await page.textContent(".inspector .sum");
+    check(/≤/.test(sum) && /overhead/.test(sum), `the arithmetic is '${sum}'`);
+  });
+  await step("a job is cancelled after a question", async () => {
+    await page.goto(`${given.url}/#/jobs/${blocking}`);
+    await page.click('button:has-text("Cancel")');
+    await page.click('dialog button:has-text("Cancel the job")');
+    await until(async () => /cancelled/.test(await state(page)), "it is cancelled");
+    await page.goto(`${given.url}/#/jobs/${waiting}`);
+    await until(async () => /completed/.test(await state(page)), "the one that waited has run");
+  });
+  await step("the time line has the job", async () => {
+    await page.click('nav a:has-text("Time line")');
+    await page.click('button:has-text("Table")');
+    await page.waitForSelector('.table td:has-text("blocks")');
+    await page.click('button:has-text("Table")');
+    await page.waitForSelector(".lanes canvas");
+  });
+  await step("decisions show their arithmetic", async () => {
+    await page.click('nav a:has-text("Decisions")');
+    await page.click(`.decision:has-text("${blocking}") summary`);
+    const sum = await page.textContent(`.decision:has-text("${blocking}") tbody tr`);
+    check(/≤/.test(sum), `the arithmetic is '${sum}'`);
+  });
+  await step("a node is drained and resumed", async () => {
+    await page.click('nav a:has-text("Nodes")');
+    await page.click('button:has-text("Drain")');
+    await page.click('dialog button:has-text("Drain")');
+    await page.waitForSelector(".node-state.draining");
+    await page.click('nav a:has-text("Cluster")');
+    await page.waitForSelector(".node.noted em");
+    await page.click('nav a:has-text("Nodes")');
+    await page.click('button:has-text("Resume")');
+    await page.waitForSelector(".node-state.online");
+  });
+  await step("bars are reached by keyboard", async () => {
+    await page.click('nav a:has-text("Cluster")');
+    await page.focus('.gpu[tabindex="0"]');
+    await page.keyboard.press("ArrowRight");
+    const second = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+    check(/^GPU 1 /.test(second), `the focus is on '${second}'`);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".inspector");
+    await page.keyboard.press("Escape");
+    await until(async () => !(await page.$(".inspector")), "it closes");
+  });
+  await step("the switch makes it dark", async () => {
+    const dark = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const before = await dark();
+    await page.click('button[aria-label^="Colours"]');
+    await page.click('button[aria-label^="Colours"]');
+    check((await page.getAttribute("html", "data-theme")) === "dark", "the theme is not dark");
+    check((await dark()) !== before, "the colours are the same");
+    await page.click('button[aria-label^="Colours"]');
+  });
+  for (const scheme of ["light", "dark"])
+    await step(`axe finds nothing in ${scheme}`, async () => {
+      await page.emulateMedia({ colorScheme: scheme });
+      const found = [];
+      for (const name of [...PAGES, `jobs/${waiting}`, `nodes/${given.node}`]) {
+        await page.goto(`${given.url}/#/${name}`);
+        await page.waitForSelector("main h1");
+        await page.waitForTimeout(250);
+        if (name === "cluster") await page.click(".gpu");
+        for (const one of await inspect(page)) found.push(`${name}: ${one}`);
+      }
+      check(found.length === 0, found.join("\n"));
+    });
+  await step("nothing is wider than a phone", async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const name of [...PAGES, `jobs/${waiting}`]) {
+      await page.goto(`${given.url}/#/${name}`);
+      await page.waitForSelector("main h1");
+      await page.waitForTimeout(150);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      check(wide <= 390, `${name} is ${wide} wide`);
+    }
+    await page.setViewportSize({ width: 1440, height: 900 });
+  });
+  await step("a viewer has nothing to press", async () => {
+    const other = await open();
+    await signIn(other, given, given.viewer);
+    check(!(await other.$('a:has-text("Submit")')), "there is a way to submit");
+    await other.goto(`${given.url}/#/nodes`);
+    await other.waitForSelector(".node-state");
+    check(!(await other.$('button:has-text("Drain")')), "there is a way to drain");
+    await other.goto(`${given.url}/#/jobs/${waiting}`);
+    await other.waitForSelector("main .state");
+    check(!(await other.$('button:has-text("Cancel")')), "there is a way to cancel");
+    await other.context().close();
+  });
+  await step("a tenant does not see whose other work is", async () => {
+    await submit(page, { tenant: "lab", name: "secret", memory: "10G", command: "sleep 60" });
+    await until(async () => /running/.test(await state(page)), "it runs");
+    const other = await open();
+    await signIn(other, given, given.tenant);
+    await until(
+      async () => (await other.$$eval(".gpu", (all) => all.map((one) => one.ariaLabel).join())).includes("another tenant"),
+      "the bar says 'another tenant'",
+    );
+    const text = await other.content();
+    check(!text.includes("secret"), "the name of the job is told");
+    await other.context().close();
+  });
+  await step("signing out forgets everything", async () => {
+    await page.click('button:has-text("Sign out")');
+    await page.waitForSelector("form.signin");
+    check((await page.evaluate(() => sessionStorage.length)) === 0, "the token is still there");
+  });
+});

@@ -1,0 +1,156 @@
+// app.tsx - the frame around every page: names of pages, who is signed in, whether it is live
+import { useEffect, useRef } from "preact/hooks";
+import { refused } from "./api";
+import { Dialogs } from "./parts/dialog";
+import { route } from "./route";
+import { isAdmin, mayChange, session, signOut, signedIn, trouble } from "./state";
+import { status } from "./stream";
+import { nextTheme, theme } from "./theme";
+import { ClusterView } from "./views/cluster";
+import { DecisionsView } from "./views/decisions";
+import { JobView } from "./views/job";
+import { JobsView } from "./views/jobs";
+import { ModelsView } from "./views/models";
+import { NodesView } from "./views/nodes";
+import { SignIn } from "./views/signin";
+import { SubmitView } from "./views/submit";
+import { TenantsView } from "./views/tenants";
+import { TimelineView } from "./views/timeline";
+
+const PAGES: [string, string][] = [
+  ["cluster", "Cluster"],
+  ["jobs", "Jobs"],
+  ["timeline", "Time line"],
+  ["nodes", "Nodes"],
+  ["tenants", "Tenants"],
+  ["models", "Models"],
+  ["decisions", "Decisions"],
+];
+
+const STATUS = {
+  live: "Live",
+  connecting: "Connecting",
+  polling: "Every few seconds: no live connection",
+  off: "Not connected",
+};
+
+function Page() {
+  const { page, id } = route.value;
+  if (page === "jobs" && id) return <JobView key={id} id={id} />;
+  if (page === "jobs") return <JobsView />;
+  if (page === "submit") return <SubmitView />;
+  if (page === "timeline") return <TimelineView />;
+  if (page === "nodes") return <NodesView />;
+  if (page === "tenants") return <TenantsView />;
+  if (page === "models") return <ModelsView />;
+  if (page === "decisions") return <DecisionsView />;
+  if (page === "signin") return <SignIn />;
+  return <ClusterView />;
+}
+
+function Who() {
+  const who = session.value;
+  if (!who) return null;
+  const role = who.role === "admin" ? "administrator" : (who.tenant ?? who.role);
+  return (
+    <span class="who" title={who.name}>
+      {role}
+      {signedIn.value ? (
+        <button type="button" class="quiet" onClick={signOut}>
+          Sign out
+        </button>
+      ) : (
+        <a href="#/signin">Sign in</a>
+      )}
+    </span>
+  );
+}
+
+function Bar() {
+  const current = route.value.page;
+  const label = { system: "as the system", light: "light", dark: "dark" }[theme.value];
+  return (
+    <header class="top">
+      <a class="brand" href="#/cluster" aria-label="gpu-scheduler, to the cluster">
+        <span class="mark" aria-hidden="true">
+          <i />
+          <i />
+          <i />
+        </span>
+        <span class="brand-name">gpu-scheduler</span>
+      </a>
+      <nav aria-label="Pages">
+        {PAGES.map(([name, title]) => (
+          <a href={`#/${name}`} aria-current={current === name ? "page" : undefined} key={name}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      <div class="top-end">
+        <span class={`status ${status.value}`} role="status" title={STATUS[status.value]}>
+          <span class="dot" aria-hidden="true" />
+          <span class="status-text">{STATUS[status.value].split(":")[0]}</span>
+        </span>
+        <Who />
+        <button
+          type="button"
+          class="quiet icon"
+          onClick={nextTheme}
+          aria-label={`Colours: ${label}. Change`}
+          title={`Colours: ${label}`}
+        >
+          <span aria-hidden="true">{{ system: "◐", light: "○", dark: "●" }[theme.value]}</span>
+        </button>
+        {mayChange.value && (
+          <a class="button primary" href="#/submit">
+            Submit
+          </a>
+        )}
+      </div>
+    </header>
+  );
+}
+
+function titleOf(page: string, id: string | null): string {
+  const name = PAGES.find(([one]) => one === page)?.[1] ?? (page === "submit" ? "Submit" : "");
+  return [id ?? name, "gpu-scheduler"].filter(Boolean).join(" · ");
+}
+
+export function App() {
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  const { page, id } = route.value;
+  useEffect(() => {
+    document.title = titleOf(page, id);
+    if (!first.current) {
+      main.current?.focus({ preventScroll: true });
+      scrollTo(0, 0);
+    }
+    first.current = false;
+  }, [page, id]);
+  const gate = refused.value && !session.value;
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        To the content
+      </a>
+      <Bar />
+      {trouble.value && (
+        <p class="trouble" role="alert">
+          {trouble.value}
+        </p>
+      )}
+      <main id="main" tabIndex={-1} ref={main} data-role={isAdmin.value ? "admin" : "other"}>
+        {gate ? <SignIn /> : session.value ? <Page /> : <p class="empty">Asking the service…</p>}
+      </main>
+      <Dialogs />
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+// chart.tsx - lines over time, drawn by uPlot in the colours of the page
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { theme } from "../theme";
+
+export interface Curve {
+  label: string;
+  /** A variable of the style sheet: --accent. */
+  colour: string;
+  fill?: boolean;
+  dashed?: boolean;
+}
+
+function colour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function axis(unit: (value: number) => string): uPlot.Axis {
+  return {
+    stroke: colour("--muted"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+    size: 52,
+    values: (_, values) => values.map(unit),
+  };
+}
+
+function options(
+  curves: Curve[],
+  unit: (value: number) => string,
+  top: number | null,
+): uPlot.Options {
+  return {
+    width: 300,
+    height: 150,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: { y: { range: (_, __, most) => [0, top ?? Math.max(1, most * 1.1)] } },
+    axes: [{ ...axis(String), size: 24, values: null as never, space: 80 }, axis(unit)],
+    series: [
+      {},
+      ...curves.map((curve) => ({
+        label: curve.label,
+        stroke: colour(curve.colour),
+        width: 1.5,
+        points: { show: false },
+        ...(curve.dashed ? { dash: [6, 4] } : {}),
+        ...(curve.fill ? { fill: `${colour(curve.colour)}22` } : {}),
+      })),
+    ],
+  };
+}
+
+/** Drawn anew when `tick` differs: `data` is called then. */
+export function Chart(props: {
+  label: string;
+  curves: Curve[];
+  unit(value: number): string;
+  top?: number;
+  tick: unknown;
+  data(): uPlot.AlignedData;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const shape = props.curves.map((curve) => curve.label).join();
+  const look = theme.value;
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const made = options(props.curves, props.unit, props.top ?? null);
+    (made.axes as uPlot.Axis[])[0] = {
+      ...axis(String),
+      size: 24,
+      space: 80,
+      values: "{HH}:{mm}:{ss}" as never,
+    };
+    const drawn = new uPlot(made, props.data(), element);
+    plot.current = drawn;
+    const fit = () => drawn.setSize({ width: element.clientWidth, height: 150 });
+    const watch = new ResizeObserver(fit);
+    watch.observe(element);
+    fit();
+    return () => {
+      watch.disconnect();
+      drawn.destroy();
+      plot.current = null;
+    };
+  }, [shape, look]);
+  useEffect(() => {
+    plot.current?.setData(props.data());
+  }, [props.tick]);
+  return (
+    <figure class="chart">
+      <figcaption>
+        {props.label}
+        <span class="keys">
+          {props.curves.map((curve) => (
+            <span
+              key={curve.label}
+              class={curve.dashed ? "key dashed" : "key"}
+              style={`--c:var(${curve.colour})`}
+            >
+              {curve.label}
+            </span>
+          ))}
+        </span>
+      </figcaption>
+      <div ref={box} role="img" aria-label={props.label} />
+    </figure>
+  );
+}

@@ -1,0 +1,119 @@
+// decision.tsx - a decision and its arithmetic, GPU by GPU
+import { clock, memory, words } from "../format";
+import type { Decision, Line } from "../types";
+
+const SIGNS: Record<string, string> = {
+  start: "▶",
+  claim: "◇",
+  reclaim: "↩",
+  preempt: "↺",
+  move: "→",
+  wait: "◌",
+  promise: "◔",
+  gang: "⧉",
+  grow: "+",
+  evict: "↧",
+  evicted: "↧",
+  lapsed: "–",
+  load: "⇪",
+  unload: "↧",
+  adopt: "⌂",
+  fail: "✕",
+};
+
+function Sum({ line }: { line: Line }) {
+  const fits = line.used_after_mb <= line.capacity_mb;
+  const part = (mb: number) => `${((100 * mb) / Math.max(1, line.capacity_mb)).toFixed(2)}%`;
+  return (
+    <tr>
+      <td>{line.node ?? "–"}</td>
+      <td>
+        <code title={line.uuid ?? ""}>{line.uuid?.slice(0, 16) ?? "–"}</code>
+      </td>
+      <td class="number">{memory(line.used_before_mb)}</td>
+      <td class="number">+ {memory(line.asked_mb)}</td>
+      <td class="number">= {memory(line.used_after_mb)}</td>
+      <td class="number">
+        {fits ? "≤" : ">"} {memory(line.capacity_mb)}
+      </td>
+      <td class="sum-bar">
+        <span class="bar mini" aria-hidden="true">
+          <span class="seg before" style={`--size:${part(line.used_before_mb)}`} />
+          <span class="seg asked" style={`--size:${part(line.asked_mb)}`} />
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+export function Arithmetic({ decision, about = false }: { decision: Decision; about?: boolean }) {
+  const subject = decision.job_id ?? decision.model ?? decision.model_id;
+  return (
+    <details class="decision">
+      <summary>
+        <span class={`decision-type ${decision.type}`}>
+          <span aria-hidden="true">{SIGNS[decision.type] ?? "·"}</span> {words(decision.type)}
+        </span>
+        {about && <span class="decision-about">{subject}</span>}
+        <span class="decision-where">
+          {decision.runner_id ?? ""}
+          {(decision.gpus?.length ?? 0) > 0 ? ` · ${decision.gpus?.length} GPU` : ""}
+          {(decision.victims?.length ?? 0) > 0 ? ` · ${decision.victims?.length} stopped` : ""}
+        </span>
+        <time dateTime={decision.time}>{clock(decision.time)}</time>
+      </summary>
+      <div class="decision-body">
+        {decision.job_id && (
+          <p>
+            <a href={`#/jobs/${decision.job_id}`}>{decision.job_id}</a>
+            {decision.for_job_id ? ` for ${decision.for_job_id}` : ""}
+            {decision.candidates ? ` · ${decision.candidates} nodes fit` : ""}
+            {decision.until ? ` · until ${clock(decision.until)}` : ""}
+          </p>
+        )}
+        {decision.message && <p>{decision.message}</p>}
+        {decision.explanation && (
+          <ul class="why">
+            {decision.explanation.map((line, place) => (
+              <li key={place} style={`--in:${/^ */.exec(line)?.[0].length ?? 0}`}>
+                {line.trim()}
+              </li>
+            ))}
+          </ul>
+        )}
+        {(decision.gpus?.length ?? 0) > 0 && (
+          <div class="table" role="region" aria-label="Arithmetic" tabIndex={0}>
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Node</th>
+                  <th scope="col">GPU</th>
+                  <th scope="col" class="number">
+                    Used before
+                  </th>
+                  <th scope="col" class="number">
+                    Asked
+                  </th>
+                  <th scope="col" class="number">
+                    After
+                  </th>
+                  <th scope="col" class="number">
+                    Capacity
+                  </th>
+                  <th scope="col">
+                    <span class="unseen">As a bar</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {decision.gpus?.map((line, place) => (
+                  <Sum line={line} key={place} />
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,128 @@
+// state.ts - who is signed in, what happens, and how it reaches the parts that show it
+import { computed, signal } from "@preact/signals";
+import { ApiError, get, refused, setToken, token } from "./api";
+import * as cluster from "./cluster";
+import { touch } from "./resource";
+import * as stream from "./stream";
+import type { Event, Figures, Session, Tenant } from "./types";
+
+export const session = signal<Session | null>(null);
+export const trouble = signal<string | null>(null);
+export const tenants = signal<Tenant[]>([]);
+export const events = signal<Event[]>([]);
+/** Goes on once a second, for what says how long ago something was. */
+export const now = signal(Date.now());
+
+export const mayChange = computed(() => session.value?.may_change ?? false);
+export const isAdmin = computed(() => session.value?.role === "admin");
+
+const EVENTS_KEPT = 200;
+
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1000);
+
+export function tenantName(id: string | null | undefined): string {
+  if (!id) return "–";
+  return tenants.value.find((tenant) => tenant.id === id)?.name ?? id;
+}
+
+let tenantsTimer = 0;
+function loadTenants(): void {
+  if (tenantsTimer) return;
+  tenantsTimer = window.setTimeout(async () => {
+    tenantsTimer = 0;
+    const page = await get<{ tenants: Tenant[] }>("/tenants?limit=1000").catch(() => null);
+    if (page) tenants.value = page.tenants;
+  }, 300);
+}
+
+let clusterTimer = 0;
+/** Nodes are asked for anew, at most about once a second. */
+function loadCluster(): void {
+  if (clusterTimer) return;
+  clusterTimer = window.setTimeout(() => {
+    clusterTimer = 0;
+    cluster.load().catch(complain);
+  }, 400);
+}
+
+function complain(error: Error): void {
+  if (!(error instanceof ApiError && error.status === 401)) trouble.value = error.message;
+}
+
+function keepEvent(event: Event): void {
+  if (events.value.some((one) => one.seq === event.seq)) return;
+  events.value = [event, ...events.value].slice(0, EVENTS_KEPT);
+}
+
+const listener: stream.Listener = {
+  message(message) {
+    if (message.type === "gpus") {
+      cluster.takeGpus(message as unknown as Parameters<typeof cluster.takeGpus>[0]);
+      return;
+    }
+    if (message.type === "metrics") {
+      cluster.takeFigures(message as unknown as Figures);
+      return;
+    }
+    keepEvent(message as unknown as Event);
+    if (message.topic === "nodes") loadCluster();
+    if (message.topic === "tenants") loadTenants();
+    touch(message.topic);
+  },
+  stale() {
+    trouble.value = null;
+    cluster.load().catch(complain);
+    loadTenants();
+    touch();
+  },
+  failed() {
+    // A browser does not say why; a plain request does.
+    get<Session>("/session").catch(complain);
+  },
+};
+
+/** Finds out who we are, and begins to listen. */
+export async function begin(): Promise<void> {
+  try {
+    session.value = await get<Session>("/session");
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return;
+    trouble.value = (error as Error).message;
+    setTimeout(begin, 2000);
+    return;
+  }
+  trouble.value = null;
+  refused.value = false;
+  stream.close();
+  stream.open(listener);
+}
+
+/** The reason for which the token is not taken, or null. */
+export async function signIn(text: string): Promise<string | null> {
+  setToken(text);
+  try {
+    session.value = await get<Session>("/session");
+  } catch (error) {
+    setToken(null);
+    return (error as Error).message;
+  }
+  cluster.clear();
+  events.value = [];
+  await begin();
+  return null;
+}
+
+export function signOut(): void {
+  setToken(null);
+  stream.close();
+  session.value = null;
+  cluster.clear();
+  events.value = [];
+  tenants.value = [];
+  refused.value = false;
+  begin();
+}
+
+export const signedIn = computed(() => token.value !== null);

@@ -1,0 +1,303 @@
+// types.ts - what the service answers, as far as the dashboard reads it
+
+export type Phase = "claim" | "held" | "live" | "releasing";
+
+export interface Holder {
+  phase: Phase;
+  memory_mb: number;
+  measured_memory_mb: number;
+  share: number;
+  whole: boolean;
+  job_id?: string;
+  task?: number;
+  slot_id?: string;
+  model_id?: string;
+  name?: string;
+  tenant_id?: string;
+  tenant: string | null;
+}
+
+export interface Gpu {
+  uuid: string;
+  index: number;
+  node: string;
+  model: string;
+  total_memory: number;
+  free_memory: number;
+  used_memory: number;
+  reserved_memory: number;
+  releasing_memory: number;
+  claimed_memory: number;
+  foreign_memory: number;
+  overhead_memory: number;
+  share: number;
+  available: boolean;
+  whole: boolean;
+  healthy: boolean;
+  hot: boolean;
+  over: boolean;
+  mig_mode: boolean;
+  present: boolean;
+  holders?: Holder[];
+  temperature_c?: number;
+  power_watts?: number;
+  utilization?: number;
+  measured_memory_mb?: number;
+}
+
+/** What was measured last: °C, W, 0 to 1, MiB. */
+export interface Sample {
+  temperature: number;
+  power: number;
+  utilization: number;
+  memory: number;
+}
+
+export interface Node {
+  id: string;
+  state: "online" | "unknown" | "lost";
+  connected: boolean;
+  draining: boolean;
+  reported: boolean;
+  zone: string;
+  rack: string;
+  labels: Record<string, string>;
+  total_gpus: number;
+  available_gpus: number;
+  total_cpu_cores: number;
+  used_cpu_cores: number;
+  total_memory_mb: number;
+  used_memory_mb: number;
+  reservations: number;
+}
+
+export type JobState =
+  | "pending"
+  | "scheduled"
+  | "running"
+  | "completed"
+  | "failed"
+  | "cancelled"
+  | "preempted";
+
+export interface Part {
+  uuid: string | null;
+  index?: number;
+  memory_mb: number;
+  share: number;
+  measured_memory_mb: number;
+  whole: boolean;
+}
+
+export interface Allocation {
+  task: number;
+  state: string;
+  started_at: string | null;
+  ended_at: string | null;
+  exit_code?: number;
+  node?: string | null;
+  phase?: Phase;
+  gpus?: Part[];
+}
+
+export interface Job {
+  id: string;
+  tenant_id: string;
+  name: string;
+  state: JobState;
+  held: boolean;
+  priority: number;
+  gpu_count: number;
+  gpu_memory_mb: number | number[];
+  gpu_fraction: number | null;
+  cpu_cores: number;
+  memory_mb: number;
+  command?: string[];
+  args?: string[];
+  script?: string;
+  image?: string;
+  labels?: Record<string, string>;
+  environment?: Record<string, string>;
+  gang_scheduling: boolean;
+  tasks?: number;
+  min_available?: number;
+  preemptible: boolean;
+  max_runtime_minutes: number | null;
+  depends_on: { job: string; condition: string }[];
+  array_id?: string;
+  array_index?: number;
+  submitted_at: string;
+  scheduled_at: string | null;
+  started_at: string | null;
+  completed_at: string | null;
+  estimated_duration: string | null;
+  estimated_wait: string | null;
+  estimated_start: string | null;
+  prediction_confidence: number;
+  preempted_count: number;
+  exit_code: number | null;
+  message: string;
+  queue_position: number | null;
+  reason?: string;
+  node_name: string | null;
+  allocated_gpus: string[];
+  allocations: Allocation[];
+}
+
+export interface Figures {
+  total_nodes: number;
+  online_nodes: number;
+  draining_nodes: number;
+  total_gpus: number;
+  usable_gpus: number;
+  available_gpus: number;
+  running_jobs: number;
+  pending_jobs: number;
+  scheduled_jobs: number;
+  completed_jobs: number;
+  failed_jobs: number;
+  total_gpu_memory_mb: number;
+  reserved_gpu_memory_mb: number;
+  releasing_gpu_memory_mb: number;
+  foreign_gpu_memory_mb: number;
+  avg_gpu_utilization: number | null;
+}
+
+export interface Tenant {
+  id: string;
+  name: string;
+  parent_id: string | null;
+  max_gpus: number | null;
+  quota_gpus: number | null;
+  priority_tier: string;
+  fair_share_weight: number;
+  current_gpus: number;
+  current_gpu_memory: number;
+  current_jobs: number;
+  waiting_jobs: number;
+  fair_share_gpus: number;
+  total_gpu_hours: number;
+  total_jobs: number;
+  successful_jobs: number;
+  failed_jobs: number;
+  total_cost: number;
+  month_cost: number;
+  cost_per_gpu_hour: number;
+  budget_per_month: number | null;
+}
+
+export interface Model {
+  id: string;
+  name: string;
+  tenant_id: string;
+  runtime: string;
+  gpu_memory_mb: number;
+  min_replicas: number;
+  max_replicas: number;
+  ready_slots: number;
+  coming_slots: number;
+  stopping_slots: number;
+  active_requests: number;
+  waiting_requests: number;
+  places: number;
+  message: string;
+  load_time: string | null;
+  failures: number;
+}
+
+export interface Slot {
+  id: string;
+  runner_id: string | null;
+  model: string;
+  model_id: string;
+  tenant_id: string;
+  runtime: string;
+  gpu_allocation: {
+    index: number;
+    uuid: string | null;
+    memory_mb: number;
+    measured_memory_mb: number;
+  }[];
+  active_requests: number;
+  max_concurrency: number;
+  status: string;
+  pinned: boolean;
+  created: string | null;
+  ready_at: string | null;
+  last_used_at: string | null;
+}
+
+export interface Line {
+  uuid: string | null;
+  node: string | null;
+  capacity_mb: number;
+  overhead_mb: number;
+  foreign_mb: number;
+  used_before_mb: number;
+  releasing_mb: number;
+  claimed_mb: number;
+  asked_mb: number;
+  used_after_mb: number;
+}
+
+export interface Decision {
+  id: number;
+  type: string;
+  time: string;
+  job_id?: string;
+  tenant_id?: string | null;
+  model?: string | null;
+  model_id?: string;
+  slot_id?: string | null;
+  for_job_id?: string | null;
+  runner_id: string | null;
+  tasks?: number;
+  candidates?: number;
+  until?: string | null;
+  gpus?: Line[];
+  victims?: { job_id: string | null; task: number; moved: boolean; lost_gpu_seconds: number }[];
+  evicted?: { slot_id: string; model: string | null; memory_mb: number }[];
+  message?: string;
+  explanation?: string[];
+}
+
+export interface Event {
+  seq: number;
+  type: string;
+  topic: string;
+  time: string;
+  job_id?: string;
+  name?: string;
+  state?: string;
+  task?: number;
+  tenant_id?: string;
+  node?: string | null;
+  node_state?: string;
+  gpu?: string | null;
+  model?: string | null;
+  slot_id?: string | null;
+  exit_code?: number;
+  over_by_mb?: number;
+}
+
+export interface Session {
+  name: string;
+  role: "admin" | "tenant" | "viewer";
+  tenant_id: string | null;
+  tenant: string | null;
+  may_change: boolean;
+  version: string;
+}
+
+export interface Span {
+  gpu: string;
+  node: string | null;
+  index: number;
+  memory_mb: number;
+  job_id?: string;
+  slot_id?: string;
+  name: string;
+  tenant_id?: string;
+  from: string;
+  to: string | null;
+}

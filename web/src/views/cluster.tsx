@@ -1,0 +1,370 @@
+// cluster.tsx - the cluster as a picture, with what waits and what happened beside it
+import { effect, signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
+import { clock, duration, memory, percent, plural, relative, words } from "../format";
+import { Chart } from "../parts/chart";
+import { Ago, Choice, TenantTag, asks } from "../parts/common";
+import { GpuBar } from "../parts/gpu";
+import { useGrowing } from "../parts/growing";
+import { useResource } from "../resource";
+import { events, now, tenants } from "../state";
+import type { Event, Job } from "../types";
+import { Inspector } from "./inspector";
+
+type Show = "memory" | "load" | "heat";
+type Size = "auto" | "detail" | "dense";
+
+const show = signal<Show>("memory");
+const size = signal<Size>("auto");
+const filter = signal("");
+export const chosen = signal<string | null>(null);
+
+/** Only the bar that was chosen and the one that is are touched. */
+effect(() => {
+  const uuid = chosen.value;
+  for (const old of document.querySelectorAll(".gpu.chosen")) old.classList.remove("chosen");
+  if (uuid) document.querySelector(`[data-gpu="${CSS.escape(uuid)}"]`)?.classList.add("chosen");
+});
+
+/** From so many nodes on the bars stand upright, and all of them are seen at once. */
+const DENSE_FROM = 17;
+
+function Stat(props: { name: string; value: string; more?: string; part?: number | null }) {
+  return (
+    <div class="stat">
+      <dt>{props.name}</dt>
+      <dd>
+        <b>{props.value}</b>
+        {props.more && <span class="stat-more">{props.more}</span>}
+        {props.part !== undefined && props.part !== null && (
+          <span class="stat-bar" style={`--size:${(props.part * 100).toFixed(1)}%`} />
+        )}
+      </dd>
+    </div>
+  );
+}
+
+function Stats() {
+  const all = figures.value;
+  if (!all) return <dl class="stats" />;
+  const taken = all.usable_gpus - all.available_gpus;
+  const reserved = all.reserved_gpu_memory_mb + all.releasing_gpu_memory_mb;
+  return (
+    <dl class="stats">
+      <Stat
+        name="GPUs"
+        value={`${all.available_gpus} free`}
+        more={`of ${all.total_gpus}`}
+        part={all.total_gpus ? taken / all.total_gpus : 0}
+      />
+      <Stat
+        name="Memory booked"
+        value={memory(reserved)}
+        more={`of ${memory(all.total_gpu_memory_mb)}`}
+        part={reserved / Math.max(1, all.total_gpu_memory_mb)}
+      />
+      <Stat
+        name="Busy"
+        value={all.avg_gpu_utilization === null ? "–" : percent(all.avg_gpu_utilization)}
+        more="on average"
+        part={all.avg_gpu_utilization}
+      />
+      <Stat name="Running" value={String(all.running_jobs + all.scheduled_jobs)} more="jobs" />
+      <Stat name="Waiting" value={String(all.pending_jobs)} more="jobs" />
+      <Stat
+        name="Nodes"
+        value={`${all.online_nodes} of ${all.total_nodes}`}
+        more={all.draining_nodes ? `${all.draining_nodes} draining` : "online"}
+      />
+    </dl>
+  );
+}
+
+function NodeCard({ cell }: { cell: NodeCell }) {
+  const node = cell.node.value;
+  const bad = node.state !== "online" || !node.connected;
+  const note = bad ? node.state : node.draining ? "draining" : "";
+  return (
+    <li class={`node${note ? " noted" : ""}${bad ? " away" : ""}`}>
+      <a class="node-name" href={`#/nodes/${encodeURIComponent(cell.name)}`} tabIndex={-1}>
+        <span>{cell.name}</span>
+        {note && <em>{note}</em>}
+      </a>
+      <div class="gpus">
+        {cell.gpus.value.map((gpu) => (
+          <GpuBar cell={gpu} key={gpu.uuid} />
+        ))}
+      </div>
+    </li>
+  );
+}
+
+/** One place in the order of tabs for all bars; arrows go from one to the next. */
+function roam(event: KeyboardEvent): void {
+  const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  const step = steps[event.key];
+  const box = event.currentTarget as HTMLElement;
+  if (!step && event.key !== "Home" && event.key !== "End") return;
+  const bars = [...box.querySelectorAll<HTMLElement>("[data-gpu]")];
+  const at = bars.indexOf(document.activeElement as HTMLElement);
+  const next =
+    event.key === "Home" ? bars[0] : event.key === "End" ? bars.at(-1) : bars[at + (step ?? 0)];
+  if (!next) return;
+  event.preventDefault();
+  bars[at]?.setAttribute("tabindex", "-1");
+  next.setAttribute("tabindex", "0");
+  next.focus();
+}
+
+function Picture() {
+  const box = useRef<HTMLUListElement>(null);
+  const wanted = filter.value.toLowerCase();
+  const shown = wanted
+    ? nodes.value.filter(
+        (one) =>
+          one.name.toLowerCase().includes(wanted) ||
+          one.gpus.value.some((gpu) =>
+            gpu.books.value.holders?.some((holder) =>
+              `${holder.name} ${holder.tenant} ${holder.job_id}`.toLowerCase().includes(wanted),
+            ),
+          ),
+      )
+    : nodes.value;
+  const count = useGrowing(shown.length);
+  const dense =
+    size.value === "dense" || (size.value === "auto" && nodes.value.length >= DENSE_FROM);
+  useEffect(() => {
+    const bars = box.current?.querySelectorAll("[data-gpu]");
+    if (bars?.length && !box.current?.querySelector('[data-gpu][tabindex="0"]'))
+      bars[0]?.setAttribute("tabindex", "0");
+  });
+  const press = (event: MouseEvent) => {
+    const bar = (event.target as HTMLElement).closest<HTMLElement>("[data-gpu]");
+    if (bar?.dataset.gpu) chosen.value = bar.dataset.gpu;
+  };
+  if (!loaded.value) return <p class="empty">Asking for the nodes…</p>;
+  if (nodes.value.length === 0)
+    return (
+      <div class="empty">
+        <p>No node has reported yet.</p>
+        <p>
+          Start an agent: <code>gpu-agent --scheduler HOST:PORT</code>
+        </p>
+      </div>
+    );
+  return (
+    <>
+      {shown.length === 0 && <p class="empty">Nothing matches “{filter.value}”.</p>}
+      <ul
+        ref={box}
+        class={`picture${dense ? " dense" : ""}`}
+        data-show={show.value}
+        aria-label="Nodes and their GPUs; arrow keys go from GPU to GPU"
+        onClick={press}
+        onKeyDown={roam}
+      >
+        {shown.slice(0, count).map((one) => (
+          <NodeCard cell={one} key={one.name} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Legend() {
+  if (show.value === "load")
+    return <p class="legend">The height of each bar is how busy the GPU is.</p>;
+  if (show.value === "heat")
+    return (
+      <p class="legend">
+        {["below 50 °C", "50 °C", "65 °C", "75 °C", "85 °C and above"].map((text, step) => (
+          <span class="key-box" key={text}>
+            <i class="swatch" data-heat={step} /> {text}
+          </span>
+        ))}
+      </p>
+    );
+  const kinds: [string, string][] = [
+    ["live measured", "in use"],
+    ["live", "reserved, not used"],
+    ["held", "held: about to start"],
+    ["releasing", "releasing"],
+    ["foreign", "foreign"],
+    ["overhead", "overhead"],
+    ["claimed", "claimed"],
+  ];
+  return (
+    <div class="legend">
+      {kinds.map(([kind, text]) => (
+        <span class="key-box" key={kind}>
+          <i class={`swatch seg ${kind}`} /> {text}
+        </span>
+      ))}
+      <span class="legend-tenants">
+        {tenants.value.slice(0, 10).map((tenant) => (
+          <TenantTag id={tenant.id} key={tenant.id} />
+        ))}
+      </span>
+    </div>
+  );
+}
+
+function Waiting() {
+  const queue = useResource<Job[]>("/scheduler/queue?limit=12", ["jobs", "nodes"]);
+  const list = queue.data.value ?? [];
+  return (
+    <section class="card" aria-labelledby="waiting">
+      <h2 id="waiting">
+        Waiting <a href="#/jobs">all jobs</a>
+      </h2>
+      {list.length === 0 && <p class="empty small">Nothing waits.</p>}
+      <ol class="lines">
+        {list.map((job) => (
+          <li key={job.id}>
+            <a href={`#/jobs/${job.id}`}>{job.name || job.id}</a>
+            <span class="line-more">
+              <TenantTag id={job.tenant_id} /> {asks(job)}
+            </span>
+            <span class="line-end">
+              {job.held
+                ? "held"
+                : job.estimated_start
+                  ? relative(job.estimated_start, now.value)
+                  : "–"}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+export function eventText(event: Event) {
+  const what = words(event.type);
+  if (event.job_id)
+    return (
+      <>
+        <a href={`#/jobs/${event.job_id}`}>{event.name || event.job_id}</a>{" "}
+        {event.type === "job_ended" ? event.state : what.replace(/^job /, "")}
+      </>
+    );
+  if (event.node)
+    return (
+      <>
+        <a href={`#/nodes/${encodeURIComponent(event.node)}`}>{event.node}</a>{" "}
+        {event.node_state ?? what}
+        {event.over_by_mb ? ` by ${memory(event.over_by_mb)}` : ""}
+      </>
+    );
+  return (
+    <>
+      {event.model ?? ""} {what}
+    </>
+  );
+}
+
+function Lately() {
+  const list = events.value.filter((event) => !event.type.startsWith("task_")).slice(0, 14);
+  return (
+    <section class="card" aria-labelledby="lately">
+      <h2 id="lately">Lately</h2>
+      {list.length === 0 && <p class="empty small">Nothing yet since this page was opened.</p>}
+      <ol class="lines">
+        {list.map((event) => (
+          <li key={event.seq}>
+            <span class="line-text">{eventText(event)}</span>
+            <span class="line-end" title={clock(event.time)}>
+              <Ago time={event.time} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Trend() {
+  const opened = useSignal(Date.now());
+  return (
+    <section class="card">
+      <Chart
+        label={`Since this page was opened, ${duration((now.value - opened.value) / 1000)} ago`}
+        curves={[
+          { label: "busy", colour: "--accent", fill: true },
+          { label: "memory booked", colour: "--tenant-1" },
+        ]}
+        unit={(value) => `${value} %`}
+        top={100}
+        tick={figures.value}
+        data={() => [trend.times, trend.load, trend.memory]}
+      />
+    </section>
+  );
+}
+
+export function ClusterView() {
+  const cell = chosen.value ? cellOf(chosen.value) : undefined;
+  return (
+    <div class="cluster">
+      <h1 class="unseen">Cluster</h1>
+      <Stats />
+      <div class="cluster-main">
+        <div class="tools">
+          <Choice
+            label="What the bars show"
+            value={show.value}
+            options={[
+              ["memory", "Memory"],
+              ["load", "Load"],
+              ["heat", "Heat"],
+            ]}
+            change={(value) => {
+              show.value = value;
+            }}
+          />
+          <Choice
+            label="Size of the bars"
+            value={size.value}
+            options={[
+              ["auto", "Auto"],
+              ["detail", "Detail"],
+              ["dense", "Dense"],
+            ]}
+            change={(value) => {
+              size.value = value;
+            }}
+          />
+          <input
+            type="search"
+            class="search"
+            aria-label="Show nodes, jobs or tenants with this in their name"
+            placeholder="Node, job or tenant"
+            value={filter.value}
+            onInput={(event) => {
+              filter.value = event.currentTarget.value;
+            }}
+          />
+          <span class="tools-end">{plural(nodes.value.length, "node")}</span>
+        </div>
+        <Picture />
+        <Legend />
+      </div>
+      <div class="side">
+        {cell && (
+          <Inspector
+            cell={cell}
+            close={() => {
+              const bar = document.querySelector<HTMLElement>(`[data-gpu="${chosen.value}"]`);
+              chosen.value = null;
+              bar?.focus();
+            }}
+          />
+        )}
+        <Waiting />
+        <Lately />
+        <Trend />
+      </div>
+    </div>
+  );
+}

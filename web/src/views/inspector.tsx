@@ -1,0 +1,101 @@
+// inspector.tsx - one GPU: the arithmetic of its books, who holds what, what was measured
+import { useEffect, useRef } from "preact/hooks";
+import type { Cell } from "../cluster";
+import { memory, percent } from "../format";
+import { Chart } from "../parts/chart";
+import { Segments, aloneStyle, holderName } from "../parts/gpu";
+import type { Holder } from "../types";
+
+function HolderRow({ holder }: { holder: Holder }) {
+  const name = holderName(holder);
+  return (
+    <tr>
+      <td>
+        {holder.job_id ? (
+          <a href={`#/jobs/${holder.job_id}`}>{name}</a>
+        ) : holder.model_id ? (
+          <a href="#/models">{name}</a>
+        ) : (
+          name
+        )}
+      </td>
+      <td>{holder.phase}</td>
+      <td class="number">{memory(holder.memory_mb)}</td>
+      <td class="number">{memory(holder.measured_memory_mb)}</td>
+    </tr>
+  );
+}
+
+export function Inspector({ cell, close }: { cell: Cell; close(): void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const gpu = cell.books.value;
+  const sample = cell.sample.value;
+  useEffect(() => heading.current?.focus(), [cell.uuid]);
+  const owned = gpu.used_memory - gpu.overhead_memory - gpu.foreign_memory;
+  return (
+    <section
+      class="card inspector"
+      aria-labelledby="inspected"
+      onKeyDown={(event) => event.key === "Escape" && close()}
+    >
+      <h2 id="inspected" tabIndex={-1} ref={heading}>
+        GPU {gpu.index} <a href={`#/nodes/${encodeURIComponent(gpu.node)}`}>{gpu.node}</a>
+        <button type="button" class="quiet icon" aria-label="Close" onClick={close}>
+          ✕
+        </button>
+      </h2>
+      <p class="muted">
+        {gpu.model} · <code>{gpu.uuid}</code>
+      </p>
+      <div class="bar wide" style={aloneStyle(cell)}>
+        <Segments gpu={gpu} />
+      </div>
+      <p class="sum">
+        <span title="overhead">{memory(gpu.overhead_memory)}</span> overhead +{" "}
+        <span>{memory(gpu.foreign_memory)}</span> foreign + <span>{memory(owned)}</span> owned ={" "}
+        <b>{memory(gpu.used_memory)}</b> {gpu.over ? ">" : "≤"} <b>{memory(gpu.total_memory)}</b>
+        {gpu.whole ? "; given whole" : `; ${memory(gpu.free_memory)} free`}
+      </p>
+      {(gpu.holders?.length ?? 0) > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Holder</th>
+              <th scope="col">Phase</th>
+              <th scope="col" class="number">
+                Reserved
+              </th>
+              <th scope="col" class="number">
+                Measured
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {gpu.holders?.map((holder, place) => (
+              <HolderRow holder={holder} key={place} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {sample && (
+        <>
+          <p class="muted">
+            {percent(sample.utilization)} busy · {sample.temperature} °C ·{" "}
+            {Math.round(sample.power)} W · {memory(sample.memory)} measured
+          </p>
+          <Chart
+            label="Load and heat"
+            curves={[
+              { label: "busy %", colour: "--accent", fill: true },
+              { label: "°C", colour: "--bad" },
+            ]}
+            unit={String}
+            top={110}
+            tick={sample}
+            data={() => [cell.times, cell.loads, cell.heats]}
+          />
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,341 @@
+// timeline.tsx - which job had which GPU when, over the last hours
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { nodes } from "../cluster";
+import { clock, duration, memory } from "../format";
+import { Choice, Head, TenantTag, Wrong } from "../parts/common";
+import { useResource } from "../resource";
+import { go } from "../route";
+import { now, tenants } from "../state";
+import { theme } from "../theme";
+import type { Span } from "../types";
+
+const hours = signal<"0.25" | "1" | "3" | "6" | "24">("1");
+const asTable = signal(false);
+
+interface Row {
+  node: string;
+  index: number;
+  uuid: string;
+}
+
+/** Where a span is on its row, 0 to 1; null: not in the window. */
+export function place(span: Span, from: number, to: number): [number, number] | null {
+  const begin = Date.parse(span.from);
+  const end = span.to ? Date.parse(span.to) : to;
+  if (end <= from || begin >= to) return null;
+  const at = (time: number) => Math.min(1, Math.max(0, (time - from) / (to - from)));
+  return [at(begin), at(end)];
+}
+
+/** Spans that overlap get lanes beside each other: each with its lane, and how many there are. */
+export function lanes(spans: Span[]): { spans: [Span, number][]; count: number } {
+  const ends: number[] = [];
+  const sorted = [...spans].sort((a, b) => Date.parse(a.from) - Date.parse(b.from));
+  const placed = sorted.map((span): [Span, number] => {
+    const begin = Date.parse(span.from);
+    let lane = ends.findIndex((end) => end <= begin);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = span.to ? Date.parse(span.to) : Number.POSITIVE_INFINITY;
+    return [span, lane];
+  });
+  return { spans: placed, count: Math.max(1, ends.length) };
+}
+
+/** Times at which a line helps: every 5 minutes of an hour, and so on. */
+export function ticks(from: number, to: number): number[] {
+  const steps = [1, 2, 5, 10, 30, 60, 120, 240].map((minutes) => minutes * 60000);
+  const step = steps.find((one) => (to - from) / one <= 8) ?? 240 * 60000;
+  const all: number[] = [];
+  for (let at = Math.ceil(from / step) * step; at < to; at += step) all.push(at);
+  return all;
+}
+
+function colours(): string[] {
+  const style = getComputedStyle(document.documentElement);
+  return Array.from({ length: 10 }, (_, i) => style.getPropertyValue(`--tenant-${i}`).trim());
+}
+
+const LABEL = 120;
+const HEAD = 22;
+
+interface Scene {
+  rows: Row[];
+  spans: Map<string, ReturnType<typeof lanes>>;
+  from: number;
+  to: number;
+  height: number;
+  label: number;
+}
+
+function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
+  const style = getComputedStyle(document.documentElement);
+  const ink = style.getPropertyValue("--ink").trim();
+  const muted = style.getPropertyValue("--muted").trim();
+  const line = style.getPropertyValue("--line").trim();
+  const other = style.getPropertyValue("--other").trim();
+  const palette = colours();
+  const order = new Map(tenants.peek().map((tenant, at) => [tenant.id, at]));
+  const scale = devicePixelRatio || 1;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const paint = canvas.getContext("2d") as CanvasRenderingContext2D;
+  paint.scale(scale, scale);
+  paint.font = "11px system-ui, sans-serif";
+  paint.textBaseline = "middle";
+  const across = width - scene.label;
+  for (const at of ticks(scene.from, scene.to)) {
+    const x = scene.label + ((at - scene.from) / (scene.to - scene.from)) * across;
+    paint.fillStyle = line;
+    paint.fillRect(x, HEAD, 1, height);
+    paint.fillStyle = muted;
+    paint.fillText(clock(at).slice(-8, -3), x + 3, HEAD / 2);
+  }
+  const first = Math.floor(top / scene.height);
+  const last = Math.min(scene.rows.length, Math.ceil((top + height) / scene.height));
+  paint.save();
+  paint.beginPath();
+  paint.rect(0, HEAD, width, height - HEAD);
+  paint.clip();
+  for (let i = first; i < last; i++) {
+    const row = scene.rows[i] as Row;
+    const y = HEAD + i * scene.height - top;
+    const begins = i === 0 || scene.rows[i - 1]?.node !== row.node;
+    if (begins) {
+      paint.fillStyle = line;
+      paint.fillRect(0, y, width, 1);
+    }
+    if (begins || i === first) {
+      paint.fillStyle = ink;
+      paint.fillText(row.node.slice(0, 14), 4, y + 8);
+    }
+    if (scene.height >= 14) {
+      paint.fillStyle = muted;
+      paint.fillText(String(row.index), scene.label - 16, y + scene.height / 2);
+    }
+    const packed = scene.spans.get(row.uuid);
+    const deep = (scene.height - 3) / (packed?.count ?? 1);
+    for (const [span, lane] of packed?.spans ?? []) {
+      const at = place(span, scene.from, scene.to);
+      if (!at) continue;
+      const x = scene.label + at[0] * across;
+      const w = Math.max(1.5, (at[1] - at[0]) * across);
+      const tenant = span.tenant_id ? order.get(span.tenant_id) : undefined;
+      const topmost = y + 1.5 + lane * deep;
+      paint.fillStyle = tenant === undefined ? other : (palette[tenant % 10] as string);
+      paint.fillRect(x, topmost, Math.max(1, w - 1), Math.max(1, deep - (deep > 4 ? 1 : 0)));
+      if (w > 46 && deep >= 11) {
+        paint.fillStyle = "#10151d";
+        paint.save();
+        paint.beginPath();
+        paint.rect(x, y, w - 4, scene.height);
+        paint.clip();
+        paint.fillText(span.name || span.job_id || "", x + 4, topmost + deep / 2);
+        paint.restore();
+      }
+    }
+  }
+  paint.restore();
+}
+
+function useSpans(): { spans: Span[]; error: string | null; from: number; to: number } {
+  const [minute, setMinute] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setMinute(Date.now()), 60000);
+    return () => clearInterval(timer);
+  }, []);
+  const length = Number(hours.value) * 3600000;
+  const begin = new Date(Math.floor((minute - length) / 60000) * 60000).toISOString();
+  const list = useResource<{ spans: Span[] }>(`/gpus/history?from=${begin}`, ["jobs", "slots"]);
+  const to = now.value;
+  return {
+    spans: list.data.value?.spans ?? [],
+    error: list.error.value,
+    from: to - length,
+    to,
+  };
+}
+
+function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [width, setWidth] = useState(0);
+  const [hint, setHint] = useState<{ x: number; y: number; span: Span } | null>(null);
+  const rows: Row[] = nodes.value.flatMap((node) =>
+    node.gpus.value.map((gpu) => ({
+      node: node.name,
+      index: gpu.books.value.index,
+      uuid: gpu.uuid,
+    })),
+  );
+  const packed = useMemo(() => {
+    const byGpu = new Map<string, Span[]>();
+    for (const span of spans) {
+      const list = byGpu.get(span.gpu);
+      if (list) list.push(span);
+      else byGpu.set(span.gpu, [span]);
+    }
+    return new Map([...byGpu].map(([uuid, list]) => [uuid, lanes(list)] as const));
+  }, [spans]);
+  const height = rows.length <= 64 ? 20 : rows.length <= 200 ? 16 : 10;
+  const scene: Scene = { rows, spans: packed, from, to, height, label: width < 500 ? 84 : LABEL };
+  const look = theme.value;
+  useEffect(() => {
+    if (canvas.current) draw(canvas.current, scene, top);
+  }, [top, width, spans, rows.length, Math.floor(to / 5000), look]);
+  useEffect(() => {
+    const watch = new ResizeObserver(() => setWidth(scroller.current?.clientWidth ?? 0));
+    if (scroller.current) watch.observe(scroller.current);
+    return () => watch.disconnect();
+  }, []);
+  const find = (event: MouseEvent): Span | null => {
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const y = event.clientY - box.top - HEAD + top;
+    const x = (event.clientX - box.left - scene.label) / (box.width - scene.label);
+    const row = rows[Math.floor(y / height)];
+    if (!row || y < 0 || x < 0) return null;
+    const list = packed.get(row.uuid);
+    const lane = Math.floor(((y % height) / height) * (list?.count ?? 1));
+    const hit = list?.spans.find(([span, own]) => {
+      const at = place(span, from, to);
+      return at && own === lane && x >= at[0] && x <= at[1] + 0.002;
+    });
+    return hit ? hit[0] : null;
+  };
+  const shown = Math.min(rows.length * height + HEAD, Math.max(240, innerHeight - 220));
+  return (
+    <div
+      class="lanes"
+      ref={scroller}
+      tabIndex={0}
+      role="region"
+      aria-label="Time line; the same as a table is behind 'Table'"
+      style={`height:${shown + 2}px`}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+    >
+      <div class="lanes-all" style={`height:${rows.length * height + HEAD}px`}>
+        <canvas
+          ref={canvas}
+          style={`height:${shown}px`}
+          onMouseMove={(event) => {
+            const span = find(event);
+            setHint(span ? { x: event.offsetX, y: event.offsetY, span } : null);
+          }}
+          onMouseLeave={() => setHint(null)}
+          onClick={(event) => {
+            const span = find(event);
+            if (span?.job_id) go(`#/jobs/${span.job_id}`);
+          }}
+        />
+        {hint && (
+          <div
+            class="hint"
+            style={`left:${Math.min(hint.x + 12, width - 220)}px;top:${top + hint.y + 14}px`}
+          >
+            <b>{hint.span.name || hint.span.job_id || hint.span.slot_id || "another tenant"}</b>
+            <br />
+            <TenantTag id={hint.span.tenant_id} /> {memory(hint.span.memory_mb)}
+            <br />
+            {clock(hint.span.from)} – {hint.span.to ? clock(hint.span.to) : "now"}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Table({ spans }: { spans: Span[] }) {
+  const sorted = [...spans].sort((a, b) => b.from.localeCompare(a.from)).slice(0, 500);
+  return (
+    <div class="table" role="region" aria-label="Who had which GPU" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">GPU</th>
+            <th scope="col">Who</th>
+            <th scope="col">Tenant</th>
+            <th scope="col" class="number">
+              Memory
+            </th>
+            <th scope="col">From</th>
+            <th scope="col">To</th>
+            <th scope="col" class="number">
+              For
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((span) => (
+            <tr key={`${span.gpu}${span.job_id ?? span.slot_id}${span.from}`}>
+              <th scope="row">
+                {span.node} {span.index}
+              </th>
+              <td>
+                {span.job_id ? (
+                  <a href={`#/jobs/${span.job_id}`}>{span.name || span.job_id}</a>
+                ) : (
+                  span.name || "another tenant"
+                )}
+              </td>
+              <td>
+                <TenantTag id={span.tenant_id} />
+              </td>
+              <td class="number">{memory(span.memory_mb)}</td>
+              <td>{clock(span.from)}</td>
+              <td>{span.to ? clock(span.to) : "now"}</td>
+              <td class="number">
+                {duration(
+                  ((span.to ? Date.parse(span.to) : now.value) - Date.parse(span.from)) / 1000,
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function TimelineView() {
+  const { spans, error, from, to } = useSpans();
+  return (
+    <>
+      <Head title="Time line">
+        <button
+          type="button"
+          aria-pressed={asTable.value}
+          onClick={() => {
+            asTable.value = !asTable.value;
+          }}
+        >
+          Table
+        </button>
+      </Head>
+      <div class="tools">
+        <Choice
+          label="How far back"
+          value={hours.value}
+          options={[
+            ["0.25", "15 min"],
+            ["1", "1 h"],
+            ["3", "3 h"],
+            ["6", "6 h"],
+            ["24", "24 h"],
+          ]}
+          change={(value) => {
+            hours.value = value;
+          }}
+        />
+        <span class="legend-tenants">
+          {tenants.value.slice(0, 10).map((tenant) => (
+            <TenantTag id={tenant.id} key={tenant.id} />
+          ))}
+        </span>
+      </div>
+      <Wrong text={error} />
+      {asTable.value ? <Table spans={spans} /> : <Lanes spans={spans} from={from} to={to} />}
+    </>
+  );
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse } from "../src/route";
+import { address, backoff } from "../src/stream";
+import type { Span, Tenant } from "../src/types";
+import { jobOf } from "../src/views/submit";
+import { tree } from "../src/views/tenants";
+import { lanes, place, ticks } from "../src/views/timeline";
+
+const FORM = {
+  tenant: "tenant-1",
+  name: "train",
+  kind: "command" as const,
+  command: "python train.py",
+  script: "",
+  image: "",
+  share: "whole" as const,
+  gpus: "2",
+  memory: "",
+  fraction: "0.5",
+  tasks: "1",
+  priority: "",
+  runtime: "",
+};
+
+test("an address is taken apart", () => {
+  assert.deepEqual(
+    { ...parse("#/jobs/job-1?why"), query: null },
+    { page: "jobs", id: "job-1", query: null },
+  );
+  assert.ok(parse("#/jobs/job-1?why").query.has("why"));
+  assert.equal(parse("").page, "cluster");
+  assert.equal(parse("#/nodes/a%2Fb").id, "a/b");
+});
+
+test("listening goes on behind the last event", () => {
+  const local = { protocol: "https:", host: "here" };
+  assert.match(address(local, 0), /^wss:\/\/here\/api\/v1\/stream\?topics=[a-z,]+$/);
+  assert.match(address(local, 17), /&since=17$/);
+});
+
+test("tries are further and further apart, up to a bound", () => {
+  assert.equal(backoff(0, 1), 500);
+  assert.equal(backoff(1, 1), 1000);
+  assert.equal(backoff(0, 0), 250);
+  assert.equal(backoff(30, 1), 15000);
+});
+
+test("a form becomes a job", () => {
+  assert.deepEqual(jobOf(FORM), {
+    job: { name: "train", tenant_id: "tenant-1", command: ["python", "train.py"], gpu_count: 2 },
+  });
+  assert.deepEqual(jobOf({ ...FORM, share: "memory", memory: "20G", tasks: "4" }), {
+    job: {
+      name: "train",
+      tenant_id: "tenant-1",
+      command: ["python", "train.py"],
+      gpu_memory_mb: 20480,
+      tasks: 4,
+      gang_scheduling: true,
+    },
+  });
+});
+
+test("a form that means no job says why", () => {
+  assert.ok("wrong" in jobOf({ ...FORM, command: "echo 'a" }));
+  assert.ok("wrong" in jobOf({ ...FORM, command: " " }));
+  assert.ok("wrong" in jobOf({ ...FORM, share: "memory", memory: "much" }));
+});
+
+test("tenants stand below their parents", () => {
+  const tenant = (id: string, parent: string | null) => ({ id, parent_id: parent }) as Tenant;
+  const all = [tenant("a", null), tenant("b", null), tenant("c", "a"), tenant("d", "unseen")];
+  assert.deepEqual(
+    tree(all).map(([one, depth]) => [one.id, depth]),
+    [
+      ["a", 0],
+      ["c", 1],
+      ["b", 0],
+      ["d", 0],
+    ],
+  );
+});
+
+function span(from: number, to: number | null): Span {
+  const at = (hour: number) => new Date(hour * 3600000).toISOString();
+  return {
+    gpu: "a",
+    node: "n",
+    index: 0,
+    memory_mb: 1,
+    name: "",
+    from: at(from),
+    to: to ? at(to) : null,
+  };
+}
+
+test("a span is where its times are in the window", () => {
+  assert.deepEqual(place(span(1, 3), 2 * 3600000, 4 * 3600000), [0, 0.5]);
+  assert.deepEqual(place(span(3, null), 2 * 3600000, 4 * 3600000), [0.5, 1]);
+  assert.equal(place(span(0.5, 1), 2 * 3600000, 4 * 3600000), null);
+});
+
+test("spans at the same time stand beside each other", () => {
+  const packed = lanes([span(1, 3), span(2, 4), span(3, 5)]);
+  assert.equal(packed.count, 2);
+  assert.deepEqual(
+    packed.spans.map(([, lane]) => lane),
+    [0, 1, 0],
+  );
+});
+
+test("there are few lines for times", () => {
+  for (const hours of [0.25, 1, 3, 6, 24]) {
+    const all = ticks(0, hours * 3600000);
+    assert.ok(all.length >= 2 && all.length <= 9, `${hours} h has ${all.length}`);
+  }
+});
