@@ -23,7 +23,8 @@ def trace(tmp_path):
         gpus = chance.choices([1, 2, 4, 8], [80, 8, 6, 6])[0]
         duration = round(min(chance.lognormvariate(7.2, 1.8), 200000))
         time = f"2017-10-{9 + second // 86400:02} {time_of_day(second % 86400)}"
-        rows.append(f"{time},{duration}.0,{gpus},{duration * gpus}.0,11cb48\n")
+        cluster = chance.choice(["11cb48", "6214e9", "7f04ca"])
+        rows.append(f"{time},{duration}.0,{gpus},{duration * gpus}.0,{cluster}\n")
     path.write_text(COLUMNS + "".join(rows))
     return ["--trace", path, "--nodes", 2, "--gpus", 8]
 
@@ -62,7 +63,17 @@ def test_a_table_and_a_plot(gpu_sim, trace, tmp_path):
     lines = result.stdout.splitlines()
     assert "200 jobs, 2 nodes of 8 GPUs" in lines[0]
     assert len(lines[2]) == len(lines[3]) == len(lines[4])
-    assert plot.read_text().count("<polyline") == 2
+    text = plot.read_text()
+    assert text.count("<polyline") == 2
+    assert "GPUs over time by virtual cluster, under attained" in text
+    assert text.count("<polygon") == 3
+
+
+def test_virtual_clusters_can_be_tenants(gpu_sim, trace):
+    of = figures(gpu_sim("jct", *trace, "--policy", "ours", "--tenants", "--json"))
+    together = figures(gpu_sim("jct", *trace, "--policy", "ours", "--json"))
+    assert list(of) == list(together) == ["attained"]
+    assert of["attained"]["jct_mean_s"] != together["attained"]["jct_mean_s"]
 
 
 @pytest.mark.parametrize(

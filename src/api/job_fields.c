@@ -199,13 +199,23 @@ static bool read_preemptible(struct job_reader *reader)
 	return flag(reader, &reader->job->preemptible);
 }
 
-static bool read_runtime_minutes(struct job_reader *reader)
+static bool read_minutes(struct job_reader *reader, int64_t *time_ms)
 {
 	int64_t milli;
 	if (!number(reader, 3, 0, TIME_MS_MAX / 60, &milli))
 		return false;
-	reader->job->max_runtime_ms = milli * (MINUTE_MS / 1000);
+	*time_ms = milli * (MINUTE_MS / 1000);
 	return true;
+}
+
+static bool read_runtime_minutes(struct job_reader *reader)
+{
+	return read_minutes(reader, &reader->job->max_runtime_ms);
+}
+
+static bool read_estimate_minutes(struct job_reader *reader)
+{
+	return read_minutes(reader, &reader->job->estimate_ms);
 }
 
 static bool read_runtime(struct job_reader *reader)
@@ -442,6 +452,7 @@ static const struct field {
 	FIELD("preemptible", read_preemptible),
 	FIELD("max_runtime_minutes", read_runtime_minutes),
 	FIELD("max_runtime", read_runtime),
+	FIELD("estimated_runtime_minutes", read_estimate_minutes),
 	FIELD("deadline", read_deadline),
 	FIELD("checkpoint_enabled", read_movable),
 	FIELD("on_lease_loss", read_lease_loss),

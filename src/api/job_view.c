@@ -72,6 +72,14 @@ static void write_array(struct json_writer *json, const struct job_record *job)
 		json_put_integer(json, "array_limit", job->array_limit);
 }
 
+static void write_minutes(struct json_writer *json, const char *name, int64_t time_ms)
+{
+	if (time_ms > 0)
+		json_put_decimal(json, name, time_ms / 60, 3);
+	else
+		json_put_null(json, name);
+}
+
 static void write_asked(struct json_writer *json, const struct job_view *view)
 {
 	const struct job_record *job = view->job;
@@ -83,10 +91,8 @@ static void write_asked(struct json_writer *json, const struct job_view *view)
 		json_put_integer(json, "min_available", job->min_available);
 	}
 	json_put_flag(json, "preemptible", job->preemptible);
-	if (job->max_runtime_ms > 0)
-		json_put_decimal(json, "max_runtime_minutes", job->max_runtime_ms / 60, 3);
-	else
-		json_put_null(json, "max_runtime_minutes");
+	write_minutes(json, "max_runtime_minutes", job->max_runtime_ms);
+	write_minutes(json, "estimated_runtime_minutes", job->estimate_ms);
 	json_put_moment(json, "deadline", job->deadline_ms);
 	json_put_flag(json, "checkpoint_enabled", job->movable);
 	json_put_string(json, "on_lease_loss", word_of(&lease_loss_words, job->lease_loss));

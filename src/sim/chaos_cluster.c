@@ -98,7 +98,7 @@ struct config_record cluster_config(struct chaos *chaos)
 	struct config_record config = config_default();
 	uint64_t *random = &chaos->random;
 
-	config.policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_SPREAD);
+	config.policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_WORTH);
 	config.enable_preemption = chance(random, 60);
 	config.enable_consolidation = chance(random, 50);
 	config.enable_backfill = chance(random, 70);
@@ -108,6 +108,9 @@ struct config_record cluster_config(struct chaos *chaos)
 	config.grace_ms = between(random, 1, 10) * 1000;
 	config.refuse_backoff_ms = 1000;
 	config.retention_ms = chance(random, 50) ? 900000 : 3600000;
+	config.time_sharing = chance(random, 30) ? SHARING_ATTAINED_SERVICE : SHARING_OFF;
+	config.sharing_wait_ms = between(random, 10, 600) * 1000;
+	config.sharing_turn_ms = between(random, 0, 60) * 1000;
 	config.foreign_tolerance_mib = 500; /* more than what always stands on GPUs here */
 	return config;
 }

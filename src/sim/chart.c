@@ -11,7 +11,8 @@ enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 150, TOP = 46, BOTTOM = 56,
 
 /* Told apart by most eyes, whatever colours they see. */
 static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
-	                               "#e69f00", "#56b4e9", "#999999", "#000000" };
+	                               "#e69f00", "#56b4e9", "#999999", "#6a3d9a",
+	                               "#b15928", "#b2df8a", "#fb9a99", "#444444" };
 enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
 static void print_text(struct buffer *buffer, const char *text)
@@ -93,12 +94,9 @@ static bool is_shown(const struct chart *chart, double x, double y)
 	return x >= chart->x_from && x <= chart->x_to && y >= chart->y_from && y <= chart->y_to;
 }
 
-static void print_series(const struct chart *chart, int number, struct buffer *buffer)
+static void print_line_of(const struct chart *chart, const struct chart_series *series,
+                          const char *colour, struct buffer *buffer)
 {
-	const struct chart_series *series = &chart->series[number];
-	const char *colour = colours[number % COLOURS];
-	double y = TOP + 12 + (double)number * LINE;
-
 	buffer_print(buffer, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
 	             colour);
 	for (int i = 0; i < series->count; i++)
@@ -106,6 +104,34 @@ static void print_series(const struct chart *chart, int number, struct buffer *b
 			buffer_print(buffer, "%.1f,%.1f ", x_of(chart, series->x[i]),
 			             y_of(chart, series->y[i]));
 	buffer_text(buffer, "\"/>\n");
+}
+
+static void print_area_of(const struct chart *chart, int number, const char *colour,
+                          struct buffer *buffer)
+{
+	const struct chart_series *upper = &chart->series[number];
+
+	buffer_print(buffer, "<polygon fill=\"%s\" fill-opacity=\"0.85\" points=\"", colour);
+	for (int i = 0; i < upper->count; i++)
+		buffer_print(buffer, "%.1f,%.1f ", x_of(chart, upper->x[i]),
+		             y_of(chart, upper->y[i]));
+	for (int i = upper->count; i-- > 0;) {
+		double lower = number > 0 ? chart->series[number - 1].y[i] : chart->y_from;
+		buffer_print(buffer, "%.1f,%.1f ", x_of(chart, upper->x[i]), y_of(chart, lower));
+	}
+	buffer_text(buffer, "\"/>\n");
+}
+
+static void print_series(const struct chart *chart, int number, struct buffer *buffer)
+{
+	const struct chart_series *series = &chart->series[number];
+	const char *colour = colours[number % COLOURS];
+	double y = TOP + 12 + (double)number * LINE;
+
+	if (chart->stacked)
+		print_area_of(chart, number, colour, buffer);
+	else
+		print_line_of(chart, series, colour, buffer);
 	buffer_print(buffer,
 	             "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
 	             "stroke-width=\"3\"/>\n",
@@ -113,24 +139,33 @@ static void print_series(const struct chart *chart, int number, struct buffer *b
 	print_label(buffer, WIDTH - RIGHT + 46, y, "start", series->name);
 }
 
-void chart_print(const struct chart *chart, struct buffer *buffer)
+static void print_chart(const struct chart *chart, struct buffer *buffer)
 {
 	INVARIANT(chart->x_from < chart->x_to && chart->y_from < chart->y_to);
 	INVARIANT(chart->series_count <= CHART_SERIES_MAX);
-	buffer_print(buffer,
-	             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-	             "font-family=\"sans-serif\" font-size=\"13\" fill=\"#777\">\n",
-	             WIDTH, HEIGHT);
 	buffer_text(buffer, "<g font-size=\"16\">");
 	print_label(buffer, LEFT, TOP - 18, "start", chart->title);
 	buffer_text(buffer, "</g>\n");
 	print_axes(chart, buffer);
 	for (int i = 0; i < chart->series_count; i++)
 		print_series(chart, i, buffer);
+}
+
+void charts_print(const struct chart *charts, int count, struct buffer *buffer)
+{
+	buffer_print(buffer,
+	             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+	             "font-family=\"sans-serif\" font-size=\"13\" fill=\"#777\">\n",
+	             WIDTH, HEIGHT * count);
+	for (int i = 0; i < count; i++) {
+		buffer_print(buffer, "<g transform=\"translate(0 %d)\">\n", i * HEIGHT);
+		print_chart(&charts[i], buffer);
+		buffer_text(buffer, "</g>\n");
+	}
 	buffer_text(buffer, "</svg>\n");
 }
 
-bool chart_write(const struct chart *chart, const char *path, struct error *error)
+bool charts_write(const struct chart *charts, int count, const char *path, struct error *error)
 {
 	struct buffer buffer = { 0 };
 	FILE *file = fopen(path, "wb");
@@ -138,7 +173,7 @@ bool chart_write(const struct chart *chart, const char *path, struct error *erro
 	if (!file)
 		return error_set(error, ERROR_INVALID, "%s: cannot be written: %s", path,
 		                 strerror(errno));
-	chart_print(chart, &buffer);
+	charts_print(charts, count, &buffer);
 	bool fine = fwrite(buffer.data, 1, buffer.size, file) == buffer.size;
 	fine = fclose(file) == 0 && fine;
 	buffer_free(&buffer);

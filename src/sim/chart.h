@@ -14,18 +14,21 @@ struct chart_series {
 	int count;
 };
 
-/* Ranges are what is shown; points outside are left out. */
+/* Ranges are what is shown; points outside are left out. Where it is stacked, each
+ * series is the upper edge of an area that begins where the one before ends, over the
+ * same points. */
 struct chart {
 	const char *title, *x_label, *y_label;
 	double x_from, x_to, y_from, y_to;
 	struct chart_series series[CHART_SERIES_MAX];
 	int series_count;
+	bool stacked;
 };
 
-/* Appends the picture: deterministic, complete in itself, readable in light and
- * dark surroundings. */
-void chart_print(const struct chart *chart, struct buffer *buffer);
+/* Appends a picture of all, one below the other: deterministic, complete in itself,
+ * readable in light and dark surroundings. */
+void charts_print(const struct chart *charts, int count, struct buffer *buffer);
 /* Writes it to a file. */
-bool chart_write(const struct chart *chart, const char *path, struct error *error);
+bool charts_write(const struct chart *charts, int count, const char *path, struct error *error);
 
 #endif

@@ -73,7 +73,8 @@ struct jct {
 	size_t told_count, told_capacity;
 	int32_t *running; /* jobs that run, in no order that decides anything */
 	size_t running_count;
-	int64_t tenant_id, first_id; /* of jobs, which are numbered in turn */
+	int64_t *tenant_ids; /* by virtual cluster */
+	int64_t first_id;    /* of jobs, which are numbered in turn */
 	int64_t now_ms, last_submit_ms;
 	size_t arrived, submitted, ended;
 	uint64_t random;
@@ -128,20 +129,18 @@ static bool configure(struct jct *jct, struct error *error)
 	return send(jct, &command, error);
 }
 
-static bool put_tenant(struct jct *jct, struct error *error)
+/* With no quota, so that several share all of it evenly. */
+static bool put_tenant(struct jct *jct, const char *name, int64_t *tenant_id, struct error *error)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT };
 
 	command.tenant = (struct tenant_record){
-		.name = "trace",
+		.name = name,
 		.limit_gpu = UNLIMITED,
 		.limit_cpu = UNLIMITED,
 		.limit_host = UNLIMITED,
 		.limit_gpu_memory = UNLIMITED,
 		.limit_jobs = UNLIMITED,
-		.quota_gpu = UNLIMITED,
-		.quota_cpu = UNLIMITED,
-		.quota_host = UNLIMITED,
 		.weight = 1000,
 		.can_preempt_others = true,
 		.max_preemptions = UNLIMITED,
@@ -149,8 +148,30 @@ static bool put_tenant(struct jct *jct, struct error *error)
 		.budget_per_month = UNLIMITED,
 	};
 	bool fine = send(jct, &command, error);
-	jct->tenant_id = jct->effects.reply_id;
+	*tenant_id = jct->effects.reply_id;
 	return fine;
+}
+
+/* Virtual clusters that there are at the least: one, even where a trace names none. */
+static size_t cluster_count(const struct philly *philly)
+{
+	return philly->cluster_count > 0 ? philly->cluster_count : 1;
+}
+
+static bool put_tenants(struct jct *jct, struct error *error)
+{
+	size_t count = cluster_count(jct->philly);
+	bool own = jct->world->tenants && jct->philly->cluster_count > 0;
+
+	jct->tenant_ids = memory_zero(count, sizeof(*jct->tenant_ids));
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && !own)
+			jct->tenant_ids[i] = jct->tenant_ids[0];
+		else if (!put_tenant(jct, own ? jct->philly->clusters[i] : "trace",
+		                     &jct->tenant_ids[i], error))
+			return false;
+	}
+	return true;
 }
 
 static bool report_node(struct jct *jct, int64_t number, struct error *error)
@@ -191,7 +212,7 @@ static bool begin(struct jct *jct, struct error *error)
 	jct->now_ms = jct->philly->jobs[0].submit_ms;
 	jct->last_submit_ms = jct->philly->jobs[jct->philly->count - 1].submit_ms;
 	jct->sched = sched_new();
-	if (!send(jct, &start, error) || !configure(jct, error) || !put_tenant(jct, error))
+	if (!send(jct, &start, error) || !configure(jct, error) || !put_tenants(jct, error))
 		return false;
 	jct->first_id = sched_meta(jct->sched)->last_job_id + 1;
 	for (int64_t i = 0; i < jct->world->nodes; i++)
@@ -251,7 +272,7 @@ static bool submit(struct jct *jct, struct error *error)
 	run->wait_ms = job->submit_ms;
 	run->reservations = memory_zero((size_t)run->tasks, sizeof(*run->reservations));
 	command.submit.job = (struct job_record){
-		.tenant_id = jct->tenant_id,
+		.tenant_id = jct->tenant_ids[job->cluster],
 		.name = "job",
 		.payload = "",
 		.priority = priority_of(jct, job),
@@ -295,16 +316,17 @@ static void go_on(struct jct *jct, struct run_job *run)
 /* It does not run any more, and has done what it did. */
 static void pause(struct jct *jct, struct run_job *run)
 {
-	int64_t gpus = jct->philly->jobs[place_of(jct, run)].gpus;
+	const struct philly_job *job = &jct->philly->jobs[place_of(jct, run)];
 	int64_t did_ms = max64(jct->now_ms - run->start_ms, 0);
 	size_t at = 0;
 
 	run->runs = false;
 	run->left_ms -= did_ms;
-	run->had_ms += did_ms * gpus;
+	run->had_ms += did_ms * job->gpus;
 	run->wait_ms = jct->now_ms;
 	jct->result->served_ms +=
-	    max64(min64(jct->now_ms, jct->last_submit_ms) - run->start_ms, 0) * gpus;
+	    max64(min64(jct->now_ms, jct->last_submit_ms) - run->start_ms, 0) * job->gpus;
+	usage_add(&jct->result->usage, job->cluster, run->start_ms, jct->now_ms, job->gpus);
 	while (jct->running[at] != (int32_t)place_of(jct, run))
 		at++;
 	jct->running[at] = jct->running[--jct->running_count];
@@ -501,11 +523,14 @@ bool jct_run(const struct philly *philly, const struct jct_world *world,
 		           .random = 1,
 		           .jobs = memory_zero(philly->count, sizeof(*jct.jobs)),
 		           .running = memory_alloc(philly->count * sizeof(*jct.running)) };
-	bool fine = begin(&jct, error) && run_all(&jct, tick, context, error);
 
+	usage_begin(&result->usage, philly->jobs[0].submit_ms,
+	            philly->jobs[philly->count - 1].submit_ms, cluster_count(philly));
+	bool fine = begin(&jct, error) && run_all(&jct, tick, context, error);
 	for (size_t i = 0; i < philly->count; i++)
 		free(jct.jobs[i].reservations);
 	free(jct.jobs);
+	free(jct.tenant_ids);
 	free(jct.running);
 	free(jct.told);
 	map_free(&jct.by_reservation);

@@ -3,10 +3,11 @@
 #define SIM_JCT_H
 
 #include "sim/philly.h"
+#include "sim/usage.h"
 
-/* A cluster of `nodes` nodes with `gpus` GPUs each, one tenant, and the real core,
- * which is told of arrivals and ends and asked to decide after each. A job of more
- * GPUs than a node has is a gang on as few nodes as possible. Nodes do at once what
+/* A cluster of `nodes` nodes with `gpus` GPUs each, one tenant or one for each virtual
+ * cluster, and the real core, which is told of arrivals and ends and asked to decide after each. A
+ * job of more GPUs than a node has is a gang on as few nodes as possible. Nodes do at once what
  * they are told; a job that is stopped goes on from there, and takes so much longer
  * in its next run as interrupting it costs.
  *
@@ -17,6 +18,7 @@ struct jct_world {
 	int64_t nodes, gpus;
 	int64_t cost_ms; /* of each interruption; -1: 7 s for one GPU, 30 s up to a node's, else 60
 	                    s */
+	bool tenants;    /* one for each virtual cluster, with equal weights */
 };
 
 enum jct_kind {
@@ -43,6 +45,7 @@ struct jct_result {
 	int64_t preemptions;
 	int64_t longest_wait_ms; /* without running at all, at a time */
 	int64_t served_ms;       /* GPU time of all jobs up to the last submission */
+	struct usage usage;      /* by virtual cluster, up to then; to be freed */
 };
 /* `completion_ms` has room for all jobs. `tick` is called with the jobs that have
  * ended since, unless it is NULL. False with a reason if the core refuses a command,

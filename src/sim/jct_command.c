@@ -20,7 +20,7 @@ enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 8, POINTS = 200 };
 
 struct options {
 	const char *trace, *nodes, *gpus, *policies, *cost, *plot;
-	bool json;
+	bool json, tenants;
 };
 
 /* What came of one policy. Times in seconds. */
@@ -33,6 +33,7 @@ struct summary {
 	double seconds;
 	int64_t preemptions;
 	double x[POINTS], y[POINTS]; /* completion times, and % of jobs that took no longer */
+	struct usage usage;
 };
 
 struct study {
@@ -50,7 +51,7 @@ static bool read_options(struct options *options, int argc, char **argv)
 		{ "--trace", &options->trace, NULL }, { "--nodes", &options->nodes, NULL },
 		{ "--gpus", &options->gpus, NULL },   { "--policy", &options->policies, NULL },
 		{ "--cost", &options->cost, NULL },   { "--plot", &options->plot, NULL },
-		{ "--json", NULL, &options->json },
+		{ "--json", NULL, &options->json },   { "--tenants", NULL, &options->tenants },
 	};
 
 	if (!options_read(known, sizeof(known) / sizeof(known[0]), argc, argv))
@@ -190,6 +191,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	if (fine)
 		sum_up(study, summary, &result);
 	free(result.completion_ms);
+	summary->usage = result.usage;
 	summary->seconds = seconds_now() - began;
 	return fine;
 }
@@ -231,7 +233,25 @@ static void print_json(const struct study *study)
 	}
 }
 
-static bool write_plot(const struct study *study, struct error *error)
+/* GPUs by virtual cluster, of ours or else of the last policy. */
+static struct chart chart_usage(const struct study *study, struct usage_lines *lines)
+{
+	static const char *const unnamed[] = { "all" };
+	const char *const *names =
+	    study->philly.cluster_count > 0 ? study->philly.clusters : unnamed;
+	int shown = study->count - 1;
+
+	for (int i = 0; i < study->count; i++)
+		if (study->summaries[i].policy == jct_policy("ours"))
+			shown = i;
+	struct chart chart = usage_chart(&study->summaries[shown].usage, names,
+	                                 (double)(study->world.nodes * study->world.gpus), lines);
+	snprintf(lines->title, sizeof(lines->title), "GPUs over time by virtual cluster, under %s",
+	         study->summaries[shown].policy->name);
+	return chart;
+}
+
+static struct chart chart_completion(const struct study *study)
 {
 	struct chart chart = { .title = "Completion times",
 		               .x_label = "seconds, power of ten",
@@ -245,7 +265,17 @@ static bool write_plot(const struct study *study, struct error *error)
 		chart.series[chart.series_count++] =
 		    (struct chart_series){ study->summaries[i].policy->name, study->summaries[i].x,
 			                   study->summaries[i].y, POINTS };
-	return chart_write(&chart, study->options.plot, error);
+	return chart;
+}
+
+static bool write_plot(const struct study *study, struct error *error)
+{
+	struct usage_lines *lines = NEW(struct usage_lines);
+	const struct chart charts[] = { chart_completion(study), chart_usage(study, lines) };
+	bool fine = charts_write(charts, 2, study->options.plot, error);
+
+	free(lines);
+	return fine;
 }
 
 static int complain(const struct error *error, int status)
@@ -287,8 +317,11 @@ int jct_main(int argc, char **argv)
 	    !options_number("--gpus", options->gpus, 1, PARTS_MAX, &study.world.gpus) ||
 	    !options_number("--cost", options->cost, 0, 86400, &study.cost_s))
 		return EXIT_USAGE;
+	study.world.tenants = options->tenants;
 	study.world.cost_ms = study.cost_s < 0 ? -1 : study.cost_s * 1000;
 	int status = run_study(&study);
+	for (int i = 0; i < study.count; i++)
+		usage_free(&study.summaries[i].usage);
 	philly_free(&study.philly);
 	return status;
 }

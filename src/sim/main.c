@@ -24,15 +24,15 @@ struct subcommand {
 static const struct subcommand subcommands[] = {
 	{ "scenario", "[-v] [--json] [--case WHICH] FILE...", "run the cases of scenario files",
 	  scenario_main },
-	{ "replay", "[-v] JOURNAL-DIRECTORY [BACKUP]",
-	  "apply a journal's commands again, to a backup or from the beginning", replay_main },
+	{ "replay", "[-v] --journal DIRECTORY [--from BACKUP] [--compare DATABASE]",
+	  "apply a journal's commands again, and compare every decision", replay_main },
 	{ "pack",
 	  "--nodes CSV --pods CSV [--policy P[,P...]] [--seeds 10] [--seed 1]\n"
 	  "               [--json] [--plot SVG]",
 	  "fill a cluster with the pods of a trace", pack_main },
 	{ "jct",
 	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
-	  "               [--json] [--plot SVG]",
+	  "               [--tenants] [--json] [--plot SVG]",
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },

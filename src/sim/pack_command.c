@@ -243,7 +243,7 @@ static bool write_plot(const struct study *study, struct error *error)
 		lowest = fmin(lowest, at->percent[(int)chart.x_from]);
 	}
 	chart.y_from = floor(lowest / 5) * 5;
-	return chart_write(&chart, study->options.plot, error);
+	return charts_write(&chart, 1, study->options.plot, error);
 }
 
 static int complain(const struct error *error, int status)

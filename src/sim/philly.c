@@ -98,10 +98,23 @@ static bool read_duration(const char *text, int64_t *duration_ms)
 
 enum { TIMESTAMP, DURATION, GPUS, CLUSTER, COLUMNS };
 
+static size_t find_cluster(struct philly *philly, const char *name)
+{
+	size_t at = 0;
+
+	while (at < philly->cluster_count && strcmp(philly->clusters[at], name) != 0)
+		at++;
+	if (at < philly->cluster_count)
+		return at;
+	array_reserve(philly->clusters, philly->cluster_capacity, at + 1);
+	philly->clusters[philly->cluster_count++] = arena_string(&philly->arena, name);
+	return at;
+}
+
 static bool read_job(struct philly *philly, const struct csv *csv, const int *column,
                      struct error *error)
 {
-	struct philly_job job;
+	struct philly_job job = { .cluster = find_cluster(philly, csv->cells[column[CLUSTER]]) };
 
 	if (!csv_number(csv, column[GPUS], 1, GPUS_MAX, &job.gpus, error))
 		return false;
@@ -183,5 +196,7 @@ bool philly_read(struct philly *philly, const char *path, const struct philly_ch
 void philly_free(struct philly *philly)
 {
 	free(philly->jobs);
+	free(philly->clusters);
+	arena_free(&philly->arena);
 	*philly = (struct philly){ 0 };
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/memory.h"
 #include "sim/csv.h"
 
 /* A job of the trace: columns timestamp (2017-10-09 07:01:55), duration in seconds,
@@ -12,12 +13,16 @@ struct philly_job {
 	int64_t submit_ms; /* since 1970, as if the trace's time were UTC */
 	int64_t duration_ms;
 	int64_t gpus;
+	size_t cluster; /* its virtual cluster */
 };
 
 /* By time, in the order of the list among equals. */
 struct philly {
 	struct philly_job *jobs;
 	size_t count, capacity;
+	const char **clusters; /* their names, in the order in which they come up */
+	size_t cluster_count, cluster_capacity;
+	struct arena arena; /* has the names */
 };
 
 /* Which jobs of a trace count: submitted on or between two days ("2017-10-01"), in a

@@ -6,6 +6,8 @@
 
 #include "base/hash.h"
 #include "core/sched.h"
+#include "sim/options.h"
+#include "sim/recorded.h"
 #include "store/journal.h"
 #include "store/store.h"
 
@@ -15,6 +17,12 @@ struct replay {
 	struct buffer text;
 	int64_t count;
 	uint64_t digest;
+	struct recorded *recorded; /* NULL: nothing to compare with */
+	bool verbose;
+};
+
+struct replay_options {
+	const char *journal, *from, *compare;
 	bool verbose;
 };
 
@@ -38,6 +46,8 @@ static bool apply(void *context, int64_t number, const struct command *command, 
 		                 (long long)number, reason.text);
 	if (replay->verbose)
 		print_step(replay, number, command);
+	if (replay->recorded)
+		recorded_compare(replay->recorded, &replay->effects);
 	buffer_clear(&replay->text);
 	effects_encode(&replay->text, &replay->effects);
 	replay->digest =
@@ -58,33 +68,84 @@ static bool load_backup(struct replay *replay, const char *path, int64_t *after,
 	return done;
 }
 
-static int finish(struct replay *replay, bool done, int64_t missing, const struct error *error)
+static void print_comparison(const struct recorded *recorded)
 {
-	if (done)
-		printf("%lld commands, %lld missing before or between them, digest %016llx\n",
-		       (long long)replay->count, (long long)missing,
-		       (unsigned long long)replay->digest);
-	else
-		fprintf(stderr, "gpu-sim: after %lld commands: %s\n", (long long)replay->count,
-		        error->text);
-	sched_free(replay->sched);
-	effects_free(&replay->effects);
-	buffer_free(&replay->text);
-	return done && missing == 0 ? 0 : 1;
+	printf("%lld decisions as they were stored, %lld not\n", (long long)recorded->same,
+	       (long long)recorded->different);
+	if (recorded->different > 0)
+		printf("%s\n", recorded->difference.data);
+}
+
+static bool run(struct replay *replay, const struct replay_options *options, int64_t *missing,
+                struct error *error)
+{
+	int64_t after = 0;
+
+	if (replay->recorded && !recorded_read(replay->recorded, options->compare, error))
+		return false;
+	if (options->from && !load_backup(replay, options->from, &after, error))
+		return false;
+	if (!journal_read(options->journal, after, apply, replay, missing, error))
+		return false;
+	printf("%lld commands, %lld missing before or between them, digest %016llx\n",
+	       (long long)replay->count, (long long)*missing, (unsigned long long)replay->digest);
+	if (replay->recorded)
+		print_comparison(replay->recorded);
+	return true;
+}
+
+/* Names without an option in front are the journal, then the backup. */
+static bool read_options(struct replay_options *options, int argc, char **argv)
+{
+	const char **places[] = { &options->journal, &options->from };
+	const struct option_slot known[] = {
+		{ "--journal", &options->journal, NULL },
+		{ "--from", &options->from, NULL },
+		{ "--compare", &options->compare, NULL },
+		{ "-v", NULL, &options->verbose },
+	};
+	char *named[8];
+	int count = 1, place = 0;
+
+	named[0] = argv[0];
+	for (int at = 1; at < argc; at++) {
+		bool option = *argv[at] == '-';
+		bool has_value = option && strcmp(argv[at], "-v") != 0 && at + 1 < argc;
+		if (!option && place < 2)
+			*places[place++] = argv[at];
+		else if (count + has_value < 8)
+			named[count++] = argv[at];
+		if (has_value && count < 8)
+			named[count++] = argv[++at];
+	}
+	if (!options_read(known, sizeof(known) / sizeof(known[0]), count, named))
+		return false;
+	if (options->journal)
+		return true;
+	fprintf(stderr, "gpu-sim: replay needs --journal, a directory of a journal's files\n");
+	return false;
 }
 
 int replay_main(int argc, char **argv)
 {
-	struct replay replay = { .verbose = argc > 1 && strcmp(argv[1], "-v") == 0 };
-	int first = replay.verbose ? 2 : 1;
-	int64_t after = 0, missing = 0;
+	struct replay_options options = { 0 };
+	struct recorded recorded = { 0 };
 	struct error error = { 0 };
-	if (argc - first < 1 || argc - first > 2) {
-		fprintf(stderr, "usage: gpu-sim replay [-v] JOURNAL-DIRECTORY [BACKUP]\n");
+	int64_t missing = 0;
+
+	if (!read_options(&options, argc, argv))
 		return 2;
-	}
-	replay.sched = sched_new();
-	bool done = argc - first < 2 || load_backup(&replay, argv[first + 1], &after, &error);
-	done = done && journal_read(argv[first], after, apply, &replay, &missing, &error);
-	return finish(&replay, done, missing, &error);
+	struct replay replay = { .sched = sched_new(),
+		                 .recorded = options.compare ? &recorded : NULL,
+		                 .verbose = options.verbose };
+	bool done = run(&replay, &options, &missing, &error);
+	if (!done)
+		fprintf(stderr, "gpu-sim: after %lld commands: %s\n", (long long)replay.count,
+		        error.text);
+	bool same = recorded.different == 0;
+	recorded_free(&recorded);
+	sched_free(replay.sched);
+	effects_free(&replay.effects);
+	buffer_free(&replay.text);
+	return done && missing == 0 && same ? 0 : 1;
 }

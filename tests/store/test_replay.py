@@ -18,6 +18,23 @@ def replay(programs, *arguments):
     return answer.returncode, answer.stdout + answer.stderr
 
 
+def compare(programs, journal, folder):
+    """Every stored decision is made again; one that is changed in the store is found."""
+    arguments = ["--journal", journal, "--compare", folder / "db"]
+    status, text = replay(programs, *arguments)
+    assert status == 0, text
+    same, _, *rest = text.splitlines()[1].split()
+    assert int(same) > 10 and rest[-2:] == ["0", "not"]
+    status, text = replay(programs, *arguments, "--from", folder / "backup")
+    assert status == 0, text
+    with contextlib.closing(sqlite3.connect(folder / "db")) as connection:
+        connection.execute("UPDATE decisions SET tasks = tasks + 1 WHERE id = 3")
+        connection.commit()
+    status, text = replay(programs, *arguments)
+    assert status == 1
+    assert ", 1 not" in text and "stored: " in text and "now:    " in text
+
+
 def test_a_journal_is_replayed_from_the_beginning_and_upon_a_backup(programs, tmp_path):
     path, journal, database = tmp_path / "socket", tmp_path / "journal", tmp_path / "db"
     people = world.World(3, [str(path)])
@@ -39,6 +56,7 @@ def test_a_journal_is_replayed_from_the_beginning_and_upon_a_backup(programs, tm
         status, text = replay(programs, "-v", journal)
         assert " submit now_ms=" in text and "put job id=1 " in text
         assert replay(programs, tmp_path / "nothing")[0] == 1
+        compare(programs, journal, tmp_path)
     finally:
         people.over = True
         process.kill()

@@ -183,11 +183,13 @@ static void arrays_deadlines_and_runtimes_are_read(void **state)
 {
 	struct fixture *f = *state;
 	accept(f, "{\"tenant_id\":1,\"array\":\"1-10%2\",\"deadline\":\"2026-01-31T12:00:00Z\","
-	          "\"max_runtime\":\"1h\",\"hold\":true,\"check\":true}");
+	          "\"max_runtime\":\"1h\",\"estimated_runtime_minutes\":0.5,\"hold\":true,"
+	          "\"check\":true}");
 	assert_int_equal(f->submit.array_to, 10);
 	assert_int_equal(f->submit.job.array_limit, 2);
 	assert_int_equal(f->submit.job.deadline_ms, 1769860800000);
 	assert_int_equal(f->submit.job.max_runtime_ms, 3600000);
+	assert_int_equal(f->submit.job.estimate_ms, 30000);
 	assert_true(f->submit.hold);
 	assert_true(f->submit.check_possible);
 	refuse(f, "{\"tenant_id\":1,\"deadline\":\"soon\"}", "deadline must be a time");

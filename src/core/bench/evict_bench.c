@@ -11,7 +11,7 @@ enum {
 	MODELS = 4, /* to a GPU */
 	ROUNDS = 20,
 	ARRIVALS = 100, /* of a round */
-	RUNS = 3,
+	RUNS = 5,
 };
 /* From a quarter of a GPU to one and a half, which takes two. */
 static const int64_t sizes_mib[] = { 20480, 61440, 40960, 30720, 71680, 122880, 20480, 51200 };

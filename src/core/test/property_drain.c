@@ -180,6 +180,7 @@ static int64_t count_tasks(const struct keeper *keeper, const struct node_record
 		const struct gpu_record *gpu = keeper_gpu(keeper, i);
 		bool allowed = !*job->gpu_models || strcmp(job->gpu_models, gpu->model) == 0;
 		if (gpu->node_id != node->id || !gpu->present || gpu->mig_mode || !allowed ||
+		    gpu->hot || !gpu->healthy ||
 		    gpu->capacity_mib - gpu->overhead_mib - gpu->foreign_mib < need)
 			continue;
 		if (!linked)

@@ -23,12 +23,13 @@ static struct jct_result run(const char *policy, struct philly_job *jobs, size_t
 	struct error error = { 0 };
 	if (!jct_run(&philly, &world, jct_policy(policy), &result, NULL, NULL, &error))
 		fail_msg("refused: %s", error.text);
+	usage_free(&result.usage);
 	return result;
 }
 
 static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 1 }, { BEGIN + SECOND, 2 * HOUR, 3 } };
+	struct philly_job jobs[] = { { BEGIN, HOUR, 1, 0 }, { BEGIN + SECOND, 2 * HOUR, 3, 0 } };
 	(void)state;
 	for (int i = 0; i < jct_policy_count; i++) {
 		struct jct_result result = run(jct_policies[i].name, jobs, 2, 1, 4);
@@ -42,9 +43,9 @@ static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
 /* A long job runs, a large one waits, and then comes a small one. */
 static void policies_differ_in_who_passes_whom(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 3 },
-		                     { BEGIN + SECOND, 4 * HOUR, 4 },
-		                     { BEGIN + 2 * SECOND, HOUR, 1 } };
+	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 3, 0 },
+		                     { BEGIN + SECOND, 4 * HOUR, 4, 0 },
+		                     { BEGIN + 2 * SECOND, HOUR, 1, 0 } };
 	(void)state;
 	struct jct_result result = run("fifo", jobs, 3, 1, 4);
 	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
@@ -62,7 +63,7 @@ static void policies_differ_in_who_passes_whom(void **state)
 
 static void an_interruption_costs_what_was_said(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1 }, { BEGIN + 5 * HOUR, HOUR, 1 } };
+	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1, 0 }, { BEGIN + 5 * HOUR, HOUR, 1, 0 } };
 	(void)state;
 	struct jct_result result = run("attained", jobs, 2, 1, 1);
 	assert_int_equal(result.preemptions, 1);
@@ -73,14 +74,14 @@ static void an_interruption_costs_what_was_said(void **state)
 
 static void more_gpus_than_a_node_has_are_a_gang(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 12 } };
+	struct philly_job jobs[] = { { BEGIN, HOUR, 12, 0 } };
 	(void)state;
 	assert_int_equal(run("skip", jobs, 1, 2, 8).completion_ms[0], HOUR);
 }
 
 static void a_job_that_never_fits_is_said(void **state)
 {
-	struct philly_job jobs[] = { { BEGIN, HOUR, 12 } };
+	struct philly_job jobs[] = { { BEGIN, HOUR, 12, 0 } };
 	struct philly philly = { .jobs = jobs, .count = 1 };
 	struct jct_world world = { .nodes = 1, .gpus = 8, .cost_ms = -1 };
 	int64_t completion[1];
@@ -88,7 +89,31 @@ static void a_job_that_never_fits_is_said(void **state)
 	struct error error = { 0 };
 	(void)state;
 	assert_false(jct_run(&philly, &world, jct_policy("skip"), &result, NULL, NULL, &error));
+	usage_free(&result.usage);
 	assert_string_equal(error.text, "1 jobs never start on 1 nodes of 8 GPUs");
+}
+
+/* Two virtual clusters, of which one has all GPUs when the other comes. */
+static void virtual_clusters_can_be_tenants_with_shares_of_their_own(void **state)
+{
+	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1, 0 },
+		                     { BEGIN, 10 * HOUR, 1, 0 },
+		                     { BEGIN + SECOND, 20 * HOUR, 1, 1 } };
+	const char *names[] = { "one", "other" };
+	struct philly philly = { .jobs = jobs, .count = 3, .clusters = names, .cluster_count = 2 };
+	struct jct_world world = { .nodes = 1, .gpus = 2, .cost_ms = -1, .tenants = true };
+	int64_t completion[3];
+	struct jct_result result = { .completion_ms = completion };
+	struct error error = { 0 };
+	(void)state;
+	assert_true(jct_run(&philly, &world, jct_policy("ours"), &result, NULL, NULL, &error));
+	assert_int_equal(completion[2], 20 * HOUR);
+	assert_int_equal(result.usage.owners, 2);
+	usage_free(&result.usage);
+	world.tenants = false;
+	assert_true(jct_run(&philly, &world, jct_policy("skip"), &result, NULL, NULL, &error));
+	assert_true(completion[2] > 20 * HOUR);
+	usage_free(&result.usage);
 }
 
 static bool read_text(struct philly *philly, const char *text, struct error *error)
@@ -116,6 +141,8 @@ static void rows_of_the_usual_clusters_and_months_are_read(void **state)
 	assert_int_equal(philly.jobs[0].submit_ms, INT64_C(1507532515000));
 	assert_int_equal(philly.jobs[0].duration_ms, 66500);
 	assert_int_equal(philly.jobs[0].gpus, 2);
+	assert_int_equal(philly.cluster_count, 1);
+	assert_string_equal(philly.clusters[philly.jobs[0].cluster], "11cb48");
 	philly_free(&philly);
 }
 
@@ -149,6 +176,7 @@ int main(void)
 		cmocka_unit_test(an_interruption_costs_what_was_said),
 		cmocka_unit_test(more_gpus_than_a_node_has_are_a_gang),
 		cmocka_unit_test(a_job_that_never_fits_is_said),
+		cmocka_unit_test(virtual_clusters_can_be_tenants_with_shares_of_their_own),
 		cmocka_unit_test(rows_of_the_usual_clusters_and_months_are_read),
 		cmocka_unit_test(rows_that_make_no_sense_are_refused_by_line),
 	};

@@ -103,10 +103,11 @@ static void an_unknown_policy_is_not_found(void **state)
 static void a_plot_has_its_lines_its_names_and_nothing_that_breaks_it(void **state)
 {
 	const double x[] = { 0, 50, 100, 200 }, y[] = { 0, 40, 90, 10 };
-	struct chart chart = { "a < b & c", "x", "y", 0, 100, 0, 100, { { "<one>", x, y, 4 } }, 1 };
+	struct chart chart = { "a < b & c", "x",  "y", 0, 100, 0, 100, { { "<one>", x, y, 4 } },
+		               1,           false };
 	struct buffer buffer = { 0 };
 	(void)state;
-	chart_print(&chart, &buffer);
+	charts_print(&chart, 1, &buffer);
 	assert_non_null(strstr(buffer.data, "a &lt; b &amp; c"));
 	assert_non_null(strstr(buffer.data, "&lt;one>"));
 	assert_non_null(strstr(buffer.data, "points=\"70.0,404.0 390.0,260.8 710.0,81.8 \""));
