@@ -2,7 +2,7 @@
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
-import { clock, duration, memory, percent, plural, relative, words } from "../format";
+import { about, clock, duration, memory, percent, plural, words } from "../format";
 import { Chart } from "../parts/chart";
 import { Ago, Choice, TenantTag, asks } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
@@ -230,7 +230,7 @@ function Waiting() {
               {job.held
                 ? "held"
                 : job.estimated_start
-                  ? relative(job.estimated_start, now.value)
+                  ? about(job.estimated_start, now.value)
                   : "–"}
             </span>
           </li>

@@ -139,6 +139,12 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
   paint.restore();
 }
 
+/** Where the window begins: where it is told to, or a little before there was anything. */
+export function beginning(spans: Span[], to: number, length: number): number {
+  const first = Math.min(to - 60000, ...spans.map((span) => Date.parse(span.from)));
+  return Math.max(to - length, first - (to - first) * 0.03);
+}
+
 function useSpans(): { spans: Span[]; error: string | null; from: number; to: number } {
   const [minute, setMinute] = useState(Date.now());
   useEffect(() => {
@@ -149,12 +155,8 @@ function useSpans(): { spans: Span[]; error: string | null; from: number; to: nu
   const begin = new Date(Math.floor((minute - length) / 60000) * 60000).toISOString();
   const list = useResource<{ spans: Span[] }>(`/gpus/history?from=${begin}`, ["jobs", "slots"]);
   const to = now.value;
-  return {
-    spans: list.data.value?.spans ?? [],
-    error: list.error.value,
-    from: to - length,
-    to,
-  };
+  const spans = list.data.value?.spans ?? [];
+  return { spans, error: list.error.value, from: beginning(spans, to, length), to };
 }
 
 function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number }) {

@@ -18,12 +18,12 @@ class SimulatedNode(Node):
     """Runs every task until it is told to stop, or for as long as its job's name says
     ('short-3': three seconds)."""
 
-    def __init__(self, stub, name, gpus=8, rack=""):
+    def __init__(self, stub, name, gpus=8, rack="", metadata=None):
         self.rack = rack
         self.running = {}  # reservation id: (order, since)
         self.releasing = {}  # reservation id: (order, until)
         self.lock = threading.Lock()
-        super().__init__(stub, name=name, gpus=gpus)
+        super().__init__(stub, name=name, gpus=gpus, metadata=metadata)
         threading.Thread(target=self.obey, daemon=True).start()
 
     def uuid(self, place):
@@ -97,9 +97,10 @@ class SimulatedNode(Node):
 
 
 class Crowd:
-    """`count` nodes with eight GPUs each; beat() once a second, or start() to have it done."""
+    """`count` nodes that begin at once, and measure once a second until close()."""
 
-    def __init__(self, address, count, gpus=8, prefix="node"):
+    def __init__(self, address, count, gpus=8, prefix="node", token=None):
+        metadata = [("authorization", f"Bearer {token}")] if token else None
         self.channels = [grpc.insecure_channel(address) for _ in range(min(count, CONNECTIONS))]
         self.foreign = {}
         self.ended = threading.Event()
@@ -109,7 +110,7 @@ class Crowd:
             # Node wants what has the stub as `agent`.
             holder = type("Calls", (), {"agent": stub})
             self.nodes.append(SimulatedNode(holder, f"{prefix}-{i + 1:02}", gpus,
-                                            rack=f"rack-{i // 10 + 1}"))
+                                            rack=f"rack-{i // 10 + 1}", metadata=metadata))
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
