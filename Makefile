@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent crash takeover faults chaos threads lint format soak fuzz clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -30,6 +30,11 @@ bench-agent:
 
 bench-wire:
 	@scripts/bench wire
+
+# What memory and disk a scheduler needs, for docs/sizing.md
+bench-sizing:
+	@scripts/build release
+	@scripts/bench-sizing build/bench-sizing.json
 
 # make crash KILLS=number: kills of a scheduler, on each database
 KILLS ?= 1000
@@ -74,5 +79,18 @@ soak:
 fuzz:
 	@scripts/fuzz $(SECONDS)
 
+# Debian packages, into build/deb
+deb:
+	@scripts/deb
+
+demo:
+	@./demo.sh
+
+# The first run of a new user on a bare Debian 12; as root, takes minutes.
+# make first-run BARE=tarball: unpacks one that was made before.
+first-run:
+	@tests/first_run/bare $(BARE)
+
+# What was built; data/ stays.
 clean:
-	rm -rf bin lib build
+	rm -rf bin lib share build

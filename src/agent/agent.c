@@ -37,7 +37,8 @@ struct agent {
 	uv_signal_t children;
 	int64_t looks;
 	struct arena messages;
-	int handles; /* that libuv has not closed */
+	struct buffer processes, guards; /* of the last measurement */
+	int handles;                     /* that libuv has not closed */
 };
 
 static void apply(struct agent *agent, struct input input)
@@ -249,9 +250,18 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 static void measured(void *context, const struct measured *measured)
 {
 	struct agent *agent = context;
+	struct measured all = *measured;
+	size_t count = (size_t)measured->process_count;
 
-	works_account(agent->works, clock_ms(), measured);
-	apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = *measured });
+	buffer_clear(&agent->processes);
+	buffer_clear(&agent->guards);
+	buffer_bytes(&agent->processes, measured->processes, count * sizeof(*measured->processes));
+	struct process_reading *processes = (void *)agent->processes.data;
+	works_guards(agent->works, processes, count, &agent->guards);
+	all.processes = processes;
+	all.guards = (const void *)agent->guards.data;
+	all.guard_count = (int64_t)(agent->guards.size / sizeof(struct guard_reading));
+	apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 }
 
 static bool has_room(void *context)
@@ -419,6 +429,8 @@ static void handle_closed(uv_handle_t *handle)
 	node_delete(agent->node);
 	outputs_free(&agent->outputs);
 	arena_free(&agent->messages);
+	buffer_free(&agent->processes);
+	buffer_free(&agent->guards);
 	state_close(agent->state);
 	cgroups_close(&agent->cgroups);
 	free(agent);

@@ -383,6 +383,37 @@ int64_t cgroup_peak_bytes(const struct cgroup *group)
 	return peak_bytes;
 }
 
+/* A line of cpu.stat: usage_usec 123456 */
+static int64_t usage_us(const char *path)
+{
+	static const char name[] = "usage_usec ";
+	struct buffer text = { 0 };
+	int64_t used_us = -1;
+	const char *at = file_read(path, 65536, &text) ? strstr(text.data, name) : NULL;
+
+	if (at)
+		used_us = atoll(at + sizeof(name) - 1);
+	buffer_free(&text);
+	return used_us;
+}
+
+int64_t cgroup_cpu_ms(const struct cgroup *group)
+{
+	int64_t used_us = -1;
+	char *path = NULL;
+
+	if (group->path[TREE_CPU]) {
+		path = file_path("%s/cpuacct.usage", group->path[TREE_CPU]);
+		int64_t used_ns = file_number(path, -1);
+		used_us = used_ns < 0 ? -1 : used_ns / 1000;
+	} else if (group->path[TREE_UNIFIED]) {
+		path = file_path("%s/cpu.stat", group->path[TREE_UNIFIED]);
+		used_us = usage_us(path);
+	}
+	free(path);
+	return used_us < 0 ? -1 : used_us / 1000;
+}
+
 static void remove_below(const char *directory, void *nothing)
 {
 	each_below(directory, remove_below, nothing);

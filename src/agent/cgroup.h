@@ -88,6 +88,8 @@ void cgroup_freeze(const struct cgroup *group, bool frozen);
 void cgroup_kill(const struct cgroup *group);
 /* The most host memory it used; -1: not known. */
 int64_t cgroup_peak_bytes(const struct cgroup *group);
+/* The processor time that it used, in ms; -1: not known. */
+int64_t cgroup_cpu_ms(const struct cgroup *group);
 /* Removes it from the trees, where it is empty. False where it is not. */
 bool cgroup_remove(const struct cgroup *group);
 

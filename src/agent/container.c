@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/file.h"
+#include "agent/guarding.h"
 
 struct word_list {
 	struct arena *arena;
@@ -52,6 +53,39 @@ static const char *find_runtime(struct arena *arena, const struct run_settings *
 		return find_program(arena, settings->container_runtime);
 	const char *podman = find_program(arena, "podman");
 	return podman ? podman : find_program(arena, "docker");
+}
+
+/* What is preloaded into the container is nothing that the runtime itself should load. So it is
+ * taken out of the environment, and told by the command line. */
+static void add_preload(struct word_list *words, struct spec *spec)
+{
+	static const char name[] = "LD_PRELOAD=";
+	char **kept = spec->environment;
+
+	for (char **variable = spec->environment; *variable; variable++) {
+		if (strncmp(*variable, name, sizeof(name) - 1) == 0)
+			add_value(words, "--env", *variable);
+		else
+			*kept++ = *variable;
+	}
+	*kept = NULL;
+}
+
+static void add_guard(struct word_list *words, const struct run_settings *settings,
+                      const struct node_order *order, const struct run_plan *plan)
+{
+	struct buffer text = { 0 };
+
+	if (!plan->guarded)
+		return;
+	char *books = guarding_books(settings, order->reservation_id, plan);
+	buffer_print(&text, "%s:" GUARDING_CONTAINER_LIBRARY ":ro", settings->guard);
+	add_value(words, "--volume", text.data);
+	buffer_clear(&text);
+	buffer_print(&text, "%s:" GUARDING_CONTAINER_BOOKS, books);
+	add_value(words, "--volume", text.data);
+	buffer_free(&text);
+	free(books);
 }
 
 /* Names alone: the values are in the runtime's own environment, where others cannot see them
@@ -157,9 +191,10 @@ static void add_command(struct word_list *words, const struct spec *spec)
 }
 
 bool container_plan(struct arena *arena, const struct run_settings *settings,
-                    const struct node_order *order, const char *image, struct spec *spec,
+                    const struct node_order *order, const char *image, struct run_plan *plan,
                     struct error *error)
 {
+	struct spec *spec = &plan->spec;
 	const char *runtime = find_runtime(arena, settings);
 	struct word_list words = { .arena = arena };
 
@@ -191,6 +226,8 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	if (spec->directory && spec->script == NULL && strcmp(spec->directory, "/") != 0 &&
 	    access(spec->directory, F_OK) != 0)
 		add_value(&words, "--workdir", spec->directory);
+	add_guard(&words, settings, order, plan);
+	add_preload(&words, spec);
 	add_environment(&words, spec);
 	add(&words, image);
 	add_command(&words, spec);

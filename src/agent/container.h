@@ -8,7 +8,7 @@
  * variables of its environment, its GPUs and its limits; and that removes the container
  * afterwards. False with a reason: there is no runtime on this node. */
 bool container_plan(struct arena *arena, const struct run_settings *settings,
-                    const struct node_order *order, const char *image, struct spec *spec,
+                    const struct node_order *order, const char *image, struct run_plan *plan,
                     struct error *error);
 
 #endif

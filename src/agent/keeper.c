@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
 #define SPEC_BYTES (64u << 20)
+#define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64
 
 enum ending { ENDING_NOT, ENDING_NOTICED, ENDING_KILLED };
 
@@ -39,6 +41,7 @@ struct keeper {
 	int64_t started_ms;
 	bool exited, leased_out, timed_out;
 	int exit_code;
+	int64_t exited_ms;
 	enum ending ending;
 };
 
@@ -119,17 +122,32 @@ static void watch_signals(struct keeper *keeper)
 	signal(SIGTERM, SIG_IGN);
 }
 
+static int64_t time_ms(const struct timeval *time)
+{
+	return (int64_t)time->tv_sec * 1000 + (int64_t)time->tv_usec / 1000;
+}
+
 /* The agent makes a result last as soon as it has it; where there is none, that is done here. */
 static void write_down_end(struct keeper *keeper)
 {
+	struct rusage used = { 0 };
 	int64_t peak_bytes = cgroup_peak_bytes(&keeper->spec.group);
+	int64_t cpu_ms = cgroup_cpu_ms(&keeper->spec.group);
 	bool told = false;
+
+	/* Of its descendants that were waited for, where there is no group to ask. */
+	if (getrusage(RUSAGE_CHILDREN, &used) == 0) {
+		peak_bytes = max64(peak_bytes, (int64_t)used.ru_maxrss * 1024);
+		cpu_ms = max64(cpu_ms, time_ms(&used.ru_utime) + time_ms(&used.ru_stime));
+	}
 
 	if (keeper->leased_out) {
 		tell(keeper->status, "ended lease");
 	} else {
-		tell(keeper->status, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
-		told = tell(keeper->report, "exited %d %" PRId64, keeper->exit_code, peak_bytes);
+		tell(keeper->status, EXIT_LINE, keeper->exit_code, peak_bytes, keeper->exited_ms,
+		     cpu_ms);
+		told = tell(keeper->report, EXIT_LINE, keeper->exit_code, peak_bytes,
+		            keeper->exited_ms, cpu_ms);
 	}
 	if (!told)
 		fdatasync(keeper->status);
@@ -148,6 +166,7 @@ static void reap(struct keeper *keeper)
 		if (pid != keeper->pid)
 			continue;
 		keeper->exited = true;
+		keeper->exited_ms = clock_ms();
 		keeper->exit_code =
 		    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		if (keeper->timed_out)
@@ -271,6 +290,7 @@ static void fail(struct keeper *keeper, const char *reason)
 	tell(keeper->status, "started 0 0");
 	tell(keeper->report, "started %d %" PRId64, getpid(), start);
 	keeper->exit_code = EXIT_NOT_RUN;
+	keeper->exited_ms = clock_ms();
 	write_down_end(keeper);
 	clear(keeper);
 }

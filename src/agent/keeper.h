@@ -11,10 +11,11 @@
  * what the agent does not: it reads no configuration and talks to nobody but by
  *
  * - the report, a pipe to the agent that started it. Lines:
- *       started PID START | refused TEXT | exited CODE PEAK_BYTES
+ *       started PID START | refused TEXT | exited CODE PEAK_BYTES EXITED_MS CPU_MS
  *   and its end, which says that the keeper has left;
- * - the status, a file. Lines: keeper PID START | started PID START | exited CODE PEAK_BYTES |
- *   ended REASON (in place of `exited`: its end is nobody's result) | gone.
+ * - the status, a file. Lines: keeper PID START | started PID START |
+ *   exited CODE PEAK_BYTES EXITED_MS CPU_MS | ended REASON (in place of `exited`: its end is
+ *   nobody's result) | gone.
  *   The agent locks it before there is a keeper, and the keeper holds the lock as long as it
  *   lives: so who finds it locked knows of the keeper, whatever that has written so far. */
 /* What gpu-keeper does: it is given the file that holds the spec and the pipe for the report,
@@ -28,8 +29,11 @@ struct keeper_status {
 	bool started;
 	int64_t pid, pid_start;
 	bool exited, ended, gone;
-	int64_t exit_code, peak_bytes;
+	int64_t exit_code, peak_bytes, exited_ms, cpu_ms; /* 0: not known */
 };
+/* Reads what follows "exited": false where that is nothing of the kind. The last two are not
+ * there where an older keeper says it. */
+bool keeper_status_read_exit(const char *line, struct keeper_status *status);
 /* False where there is no such file. Lines that are not complete count as not written. */
 bool keeper_status_read(const char *path, struct keeper_status *status);
 /* Opens and locks it for a new keeper, empty; negative where it cannot be done, as where

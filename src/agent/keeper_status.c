@@ -9,6 +9,22 @@
 
 #include "agent/file.h"
 #include "agent/keeper.h"
+#include "base/number.h"
+
+bool keeper_status_read_exit(const char *line, struct keeper_status *status)
+{
+	int64_t code = 0, peak_bytes = 0, exited_ms = 0, cpu_ms = 0;
+
+	if (sscanf(line, "exited %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &code, &peak_bytes,
+	           &exited_ms, &cpu_ms) < 2)
+		return false;
+	status->exited = true;
+	status->exit_code = code;
+	status->peak_bytes = max64(peak_bytes, 0);
+	status->exited_ms = max64(exited_ms, 0);
+	status->cpu_ms = max64(cpu_ms, 0);
+	return true;
+}
 
 static void read_line(const char *line, struct keeper_status *status)
 {
@@ -22,10 +38,8 @@ static void read_line(const char *line, struct keeper_status *status)
 		status->started = true;
 		status->pid = first;
 		status->pid_start = second;
-	} else if (sscanf(line, "exited %" SCNd64 " %" SCNd64, &first, &second) == 2) {
-		status->exited = true;
-		status->exit_code = first;
-		status->peak_bytes = second;
+	} else if (keeper_status_read_exit(line, status)) {
+		return;
 	} else if (strncmp(line, "ended ", 6) == 0) {
 		status->ended = true;
 	} else if (strcmp(line, "gone") == 0) {

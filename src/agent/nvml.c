@@ -80,16 +80,23 @@ static int64_t read_utilisation(struct nvml_source *nvml, const struct nvml_gpu 
 	return process_count > 0;
 }
 
-static bool is_healthy(struct nvml_source *nvml, const struct nvml_gpu *gpu)
+/* Why it is not to be used; NULL: nothing speaks against it. */
+static const char *read_fault(struct nvml_source *nvml, const struct nvml_gpu *gpu,
+                              struct arena *arena)
 {
 	unsigned long long errors = 0;
+	struct buffer text = { 0 };
 
 	if (gpu->xid != 0)
-		return false;
-	return !nvml->api.ecc_errors ||
-	       nvml->api.ecc_errors(gpu->device, NVML_UNCORRECTED, NVML_VOLATILE_ECC, &errors) !=
-	           NVML_SUCCESS ||
-	       errors == 0;
+		buffer_print(&text, "the driver told of Xid %llu", gpu->xid);
+	else if (nvml->api.ecc_errors &&
+	         nvml->api.ecc_errors(gpu->device, NVML_UNCORRECTED, NVML_VOLATILE_ECC, &errors) ==
+	             NVML_SUCCESS &&
+	         errors > 0)
+		buffer_print(&text, "%llu errors of its memory could not be corrected", errors);
+	const char *fault = text.size > 0 ? arena_string(arena, text.data) : NULL;
+	buffer_free(&text);
+	return fault;
 }
 
 static void read_sensors(struct nvml_source *nvml, const struct nvml_gpu *gpu,
@@ -169,7 +176,8 @@ static void read_gpu(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 	reading.mig_parent = arena_string(&readings->arena, gpu->parent);
 	read_sensors(nvml, gpu, &reading);
 	reading.utilisation = read_utilisation(nvml, gpu, count);
-	reading.healthy = is_healthy(nvml, gpu);
+	reading.reason = read_fault(nvml, gpu, &readings->arena);
+	reading.healthy = !reading.reason;
 	*gpu_readings_add(readings) = reading;
 }
 

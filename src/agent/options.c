@@ -27,7 +27,7 @@ struct option {
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse;
+	const char *schedulers, *overuse, *unguarded, *guard;
 	int64_t verbosity;
 	bool help, version;
 };
@@ -85,8 +85,12 @@ static const struct option table[] = {
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
 	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
-	TEXT_OPTION("guard", "FILE", options.agent.run.guard,
-	            "libgpuguard.so: a hard limit of GPU memory"),
+	TEXT_OPTION("guard", "shared|always|never|FILE", told.guard,
+	            "a hard limit of GPU memory for tasks: that share a GPU, or all; shared"),
+	TEXT_OPTION("guard-library", "FILE", options.agent.run.guard,
+	            "libgpuguard.so; the one in ../lib or beside gpu-agent"),
+	TEXT_OPTION("unguarded", "report|stop", told.unguarded,
+	            "what is done about tasks that use a GPU without the guard; report"),
 	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
 	            "the program gpu-keeper; the one beside gpu-agent"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
@@ -250,16 +254,26 @@ static bool set_schedulers(struct options *options, const char *list, struct err
 	return true;
 }
 
-/* The keeper is beside us. */
-static bool find_keeper(struct options *options, struct error *error)
+/* Where this program is, in the arena; NULL where that cannot be known. */
+static const char *own_directory(struct options *options)
 {
 	char path[4096];
 	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-	if (!options->agent.keeper && size > 0) {
-		path[size] = '\0';
-		char *slash = strrchr(path, '/');
-		char *beside = file_path("%.*s/gpu-keeper", (int)(slash - path), path);
+	if (size <= 0)
+		return NULL;
+	path[size] = '\0';
+	*strrchr(path, '/') = '\0';
+	return arena_string(&options->arena, path);
+}
+
+/* The keeper is beside us. */
+static bool find_keeper(struct options *options, struct error *error)
+{
+	const char *directory = own_directory(options);
+
+	if (!options->agent.keeper && directory) {
+		char *beside = file_path("%s/gpu-keeper", directory);
 		options->agent.keeper = arena_string(&options->arena, beside);
 		free(beside);
 	}
@@ -267,6 +281,57 @@ static bool find_keeper(struct options *options, struct error *error)
 		return true;
 	return error_set(error, ERROR_NOT_FOUND, "%s, which stays with tasks, cannot be run",
 	                 options->agent.keeper ? options->agent.keeper : "gpu-keeper");
+}
+
+static const char *find_library(struct options *options)
+{
+	static const char *const places[] = { "../lib", ".", "../lib/gpu-scheduler" };
+	const char *directory = own_directory(options), *found = NULL;
+
+	for (size_t i = 0; directory && !found && i < sizeof(places) / sizeof(*places); i++) {
+		char *path = file_path("%s/%s/libgpuguard.so", directory, places[i]);
+		char *real = realpath(path, NULL);
+		if (real)
+			found = arena_string(&options->arena, real);
+		free(real);
+		free(path);
+	}
+	if (!found && access(GPU_SCHEDULER_LIBDIR "/libgpuguard.so", R_OK) == 0)
+		found = GPU_SCHEDULER_LIBDIR "/libgpuguard.so";
+	return found;
+}
+
+/* A file that is named is meant for all tasks. */
+static bool set_guard(struct options *options, const char *told, struct error *error)
+{
+	struct run_settings *run = &options->agent.run;
+
+	if (told && strchr(told, '/')) {
+		run->guard = told;
+		run->guarding = GUARDING_ALWAYS;
+	} else if (told && strcmp(told, "always") == 0) {
+		run->guarding = GUARDING_ALWAYS;
+	} else if (told && strcmp(told, "never") == 0) {
+		run->guarding = GUARDING_NEVER;
+	} else if (told && strcmp(told, "shared") != 0) {
+		return error_set(error, ERROR_INVALID,
+		                 "--guard is '%s'; it is shared, always, never, or the path of "
+		                 "libgpuguard.so",
+		                 told);
+	}
+	if (run->guard && access(run->guard, R_OK) != 0)
+		return error_set(error, ERROR_NOT_FOUND, "the guard %s cannot be read", run->guard);
+	if (!run->guard)
+		run->guard = find_library(options);
+	if (!run->guard && run->guarding == GUARDING_ALWAYS)
+		return error_set(
+		    error, ERROR_NOT_FOUND,
+		    "--guard always, and libgpuguard.so is not in ../lib: name it with "
+		    "--guard-library");
+	if (!run->guard && run->guarding == GUARDING_SHARED && !options->no_gpus)
+		log_at(LOG_WARNING, "tasks that share a GPU have no hard limit of its memory",
+		       LOG_TEXT("reason", "libgpuguard.so is not in ../lib"));
+	return true;
 }
 
 /* A name is part of paths and of names of cgroups. */
@@ -303,6 +368,15 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (told->overuse)
 		agent->policy.overuse =
 		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
+	if (told->unguarded && strcmp(told->unguarded, "report") != 0 &&
+	    strcmp(told->unguarded, "stop") != 0)
+		return error_set(error, ERROR_INVALID, "--unguarded is '%s'; it is report or stop",
+		                 told->unguarded);
+	if (told->unguarded)
+		agent->policy.unguarded =
+		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
+	if (!set_guard(options, told->guard, error))
+		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
 	agent->identity.labels =

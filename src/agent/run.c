@@ -197,6 +197,22 @@ static int64_t signal_of(const char *name)
 	return 0;
 }
 
+/* A job asks for the guard by its label: guard=always. */
+static bool wants_guard(const struct reading *reading)
+{
+	const json_t *labels = json_object_get(reading->payload, "labels");
+	const char *label = json_string_value(json_object_get(labels, "guard"));
+
+	return label && strcmp(label, "always") == 0;
+}
+
+static void set_guard(struct reading *reading)
+{
+	reading->plan->guarded =
+	    guarding_is_due(reading->settings, reading->order, wants_guard(reading));
+	guarding_prepare(reading->settings, reading->order, reading->plan, &reading->environment);
+}
+
 static bool begin(struct reading *reading, struct error *error)
 {
 	struct run_plan *plan = reading->plan;
@@ -255,11 +271,11 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 		if (plan->checkpoint_path)
 			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
 			                plan->checkpoint_path);
-		if (!image)
-			guarding_prepare(settings, order, &reading.environment);
+		plan->container = image != NULL;
+		set_guard(&reading);
 		finish(&reading);
 		if (image)
-			good = container_plan(arena, settings, order, image, &plan->spec, error);
+			good = container_plan(arena, settings, order, image, plan, error);
 	}
 	free(reading.environment.at);
 	json_decref(payload);
@@ -277,7 +293,7 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 	*plan = (struct run_plan){ 0 };
 	good = good && begin(&reading, error);
 	if (good) {
-		guarding_prepare(settings, order, &reading.environment);
+		set_guard(&reading);
 		good = slot_command_plan(arena, settings, order, payload, &reading.environment,
 		                         plan, error);
 		finish(&reading);

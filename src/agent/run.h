@@ -5,6 +5,13 @@
 #include "agent/spec.h"
 #include "node/message.h"
 
+/* Which works with GPUs are put under the guard. */
+enum guarding {
+	GUARDING_SHARED, /* those that share a GPU, and those that ask for it */
+	GUARDING_ALWAYS,
+	GUARDING_NEVER,
+};
+
 /* How this node runs things; set by its administrator. Texts may be NULL. */
 struct run_settings {
 	const char *node;         /* its name */
@@ -12,7 +19,8 @@ struct run_settings {
 	const char *default_user; /* for tasks that name none, where the agent is root */
 	bool allow_root;          /* tasks may run as root */
 	const char *prolog, *epilog;
-	const char *guard;       /* libgpuguard.so: preloaded into tasks with GPUs */
+	const char *guard; /* libgpuguard.so; NULL: there is none */
+	enum guarding guarding;
 	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
 	const char *container_runtime; /* podman or docker; NULL: whichever is there */
 	int64_t pids, open_files;
@@ -30,6 +38,8 @@ struct run_plan {
 	int64_t notice_signal;       /* beside SIGTERM; 0: none */
 	const char *health_path;     /* slots: where it answers when it is ready */
 	int64_t port;                /* slots: that it listens on */
+	bool container;              /* tasks: runs in one */
+	bool guarded;                /* is to be under the guard */
 };
 
 /* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the

@@ -9,6 +9,8 @@
 
 #include "base/number.h"
 
+#define CONTEXT_MIB 1024 /* that the context of a CUDA program and its libraries take */
+
 /* The words of a command, or of a template for the shell, are filled from these. */
 struct slot_values {
 	const char *model, *path, *kv_cache;
@@ -162,6 +164,18 @@ static int64_t least_utilisation(const struct node_order *order)
 	return order->utilisation.count > 0 ? least : 0;
 }
 
+/* Under the guard a GPU has as much memory as the slot may use. Of that a server leaves what
+ * its context takes, which it cannot have. */
+static int64_t guarded_utilisation(const struct node_order *order)
+{
+	int64_t least_mib = INT64_MAX;
+
+	for (int64_t i = 0; i < order->part_count; i++)
+		least_mib = min64(least_mib, order->parts[i].memory_mib);
+	int64_t context_mib = min64(CONTEXT_MIB, least_mib / 5);
+	return muldiv_down(least_mib - context_mib, WHOLE_GPU, max64(least_mib, 1));
+}
+
 static const char *member(const json_t *payload, const char *name, const char *otherwise)
 {
 	const char *text = json_string_value(json_object_get(payload, name));
@@ -202,6 +216,8 @@ bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
 	struct buffer text = { 0 };
 
 	(void)settings;
+	if (plan->guarded && values.utilisation > 0)
+		values.utilisation = guarded_utilisation(order);
 	values.path = member(payload, "path", order->model);
 	for (int64_t i = 0; i < order->part_count; i++)
 		values.memory_mib += order->parts[i].memory_mib;

@@ -122,16 +122,23 @@ void works_tell(struct work_process *process, enum input_kind kind, struct work_
 	process->works->settings.event(process->works->settings.context, kind, &event);
 }
 
-static void tell_exit(struct work_process *process, int64_t exit_code, int64_t peak_bytes)
+/* Its books are read a last time first: what the guard refused since the last measurement
+ * counts too. */
+static void tell_exit(struct work_process *process, const struct keeper_status *status)
 {
 	if (process->exited)
 		return;
 	process->exited = true;
 	log_at(LOG_INFO, "a work has ended", LOG_NUMBER("reservation", process->reservation_id),
-	       LOG_NUMBER("exit_code", exit_code), LOG_NUMBER("peak_bytes", peak_bytes),
-	       LOG_NUMBER("gpu_seconds", process->gpu_ms / 1000),
-	       LOG_NUMBER("energy_j", process->energy_uj / 1000000));
-	works_tell(process, INPUT_EXITED, (struct work_event){ .exit_code = exit_code });
+	       LOG_NUMBER("exit_code", status->exit_code),
+	       LOG_NUMBER("peak_bytes", status->peak_bytes), LOG_NUMBER("cpu_ms", status->cpu_ms));
+	struct work_event event = { .exit_code = status->exit_code,
+		                    .exited_ms = status->exited_ms,
+		                    .host_peak_bytes = status->peak_bytes,
+		                    .cpu_ms = status->cpu_ms };
+	event.guarded =
+	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
+	works_tell(process, INPUT_EXITED, event);
 }
 
 void works_read_status(struct work_process *process)
@@ -141,7 +148,7 @@ void works_read_status(struct work_process *process)
 	keeper_status_read(path, &process->status);
 	free(path);
 	if (process->status.exited)
-		tell_exit(process, process->status.exit_code, process->status.peak_bytes);
+		tell_exit(process, &process->status);
 }
 
 static void look_again(uv_timer_t *timer)
@@ -181,8 +188,8 @@ static void take_line(struct work_process *process, const char *line)
 		process->status.pid_start = second;
 		works_tell(process, INPUT_STARTED,
 		           (struct work_event){ .pid = first, .pid_start = second });
-	} else if (sscanf(line, "exited %" SCNd64 " %" SCNd64, &first, &second) == 2) {
-		tell_exit(process, first, second);
+	} else if (keeper_status_read_exit(line, &process->status)) {
+		tell_exit(process, &process->status);
 	} else if (strncmp(line, "refused ", 8) == 0) {
 		process->refused = true;
 		works_tell(process, INPUT_NOT_STARTED, (struct work_event){ .message = line + 8 });
@@ -281,7 +288,7 @@ static bool prepare(struct work_process *process, struct error *error)
 		spec->lease_path = arena_string(&process->arena, lease);
 	free(status);
 	free(lease);
-	if (!guarding_begin(&works->settings.run, order, spec, error) ||
+	if (!guarding_begin(&works->settings.run, order, &process->plan, error) ||
 	    !make_output(process, error) || !make_group(process, error))
 		return false;
 	spec->group = process->group;

@@ -47,8 +47,10 @@ void works_erase(struct works *works, int64_t reservation_id);
 /* Who is on GPUs, for simulated ones. Appends struct gpu_user; texts live until the next
  * change of works. */
 void works_users(const struct works *works, struct buffer *users);
-/* What works had of GPUs since the last measurement counts for them. */
-void works_account(struct works *works, int64_t now_ms, const struct measured *measured);
+/* What the guards of works say, and (in `processes`, as they were measured) who is on a GPU
+ * without the guard that he should have. Appends struct guard_reading. */
+void works_guards(const struct works *works, struct process_reading *processes,
+                  size_t process_count, struct buffer *guards);
 /* Looks for checkpoints that were written. */
 void works_look(struct works *works);
 

@@ -74,6 +74,9 @@ struct found *works_found(struct works *works, int64_t *count)
 			                   .pid_start = process->status.pid_start,
 			                   .exited = process->status.exited,
 			                   .exit_code = process->status.exit_code,
+			                   .exited_ms = process->status.exited_ms,
+			                   .host_peak_bytes = process->status.peak_bytes,
+			                   .cpu_ms = process->status.cpu_ms,
 			                   .model = "" };
 	}
 	*count = (int64_t)works->count;

@@ -28,15 +28,12 @@ struct work_process {
 	bool started, refused, exited, gone;
 	uv_timer_t *look;        /* for processes that are left when the keeper is not */
 	int64_t checkpoint_mark; /* of the last one that was seen */
-	int64_t gpu_ms;          /* that it held GPUs, each counted */
-	int64_t energy_uj;       /* that they used meanwhile, by its share of each */
 };
 
 struct works {
 	struct works_settings settings;
 	struct map processes;
 	struct work_process **list; /* in no order */
-	int64_t accounted_ms;       /* up to when gpu_ms and energy_uj count */
 	size_t count, capacity;
 };
 

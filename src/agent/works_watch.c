@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/file.h"
+#include "agent/guarding.h"
 #include "agent/works_local.h"
-#include "base/number.h"
 
 #define PARENTS_MAX 64
 
@@ -37,29 +37,27 @@ void works_users(const struct works *works, struct buffer *users)
 	}
 }
 
-static int64_t power_of(const struct measured *measured, const char *uuid)
+static void look_at_guard(const struct work_process *process, struct process_reading *processes,
+                          size_t process_count, struct buffer *guards)
 {
-	for (int64_t i = 0; i < measured->gpu_count; i++)
-		if (strcmp(measured->gpus[i].uuid, uuid) == 0)
-			return measured->gpus[i].power_mw;
-	return 0;
+	struct guard_reading reading;
+	struct buffer pids = { 0 };
+
+	cgroup_processes(&process->group, &pids);
+	if (guarding_look(&process->works->settings.run, process->reservation_id,
+	                  (const int64_t *)(const void *)pids.data, pids.size / sizeof(int64_t),
+	                  processes, process_count, &reading))
+		buffer_bytes(guards, &reading, sizeof(reading));
+	buffer_free(&pids);
 }
 
-void works_account(struct works *works, int64_t now_ms, const struct measured *measured)
+void works_guards(const struct works *works, struct process_reading *processes,
+                  size_t process_count, struct buffer *guards)
 {
-	int64_t elapsed_ms = works->accounted_ms > 0 ? max64(now_ms - works->accounted_ms, 0) : 0;
-
-	works->accounted_ms = now_ms;
 	for (size_t i = 0; i < works->count; i++) {
-		struct work_process *process = works->list[i];
-		if (!process->order || !process->started || process->exited)
-			continue;
-		for (int64_t j = 0; j < process->order->part_count; j++) {
-			const struct order_part *part = &process->order->parts[j];
-			process->gpu_ms += elapsed_ms;
-			process->energy_uj += muldiv_down(
-			    power_of(measured, part->uuid) * elapsed_ms, part->share, WHOLE_GPU);
-		}
+		const struct work_process *process = works->list[i];
+		if (process->order && process->plan.guarded && process->started && !process->exited)
+			look_at_guard(process, processes, process_count, guards);
 	}
 }
 

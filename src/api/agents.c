@@ -28,6 +28,7 @@ static void free_node(struct agents_node *node)
 	loop_timer_clear(node->agents->loop, &node->timer);
 	if (node->session)
 		session_delete(node->session);
+	free(node->works);
 	free(node->name);
 	free(node);
 }
@@ -226,7 +227,7 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 				                      output->message);
 			break;
 		case SESSION_BEAT:
-			agents_take_beat(agents, &output->message->beat);
+			agents_take_beat(node, &output->message->beat);
 			break;
 		case SESSION_CLOSE:
 			if (from)

@@ -39,14 +39,20 @@ void agents_given_up(struct agents *agents, const char *node, const char *reason
 bool agents_is_stream(const struct exchange *exchange);
 void agents_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
 
+#define AGENTS_REASON_MAX 160
 /* The last that was measured: volatile. False if nothing was. */
 struct agents_sample {
 	int64_t used_mib, temperature_c, power_mw, utilisation; /* thousandths */
 	int64_t sampled_ms;
+	int64_t sm_active, dram_active; /* thousandths; negative: not known */
+	char reason[AGENTS_REASON_MAX]; /* why it is not healthy, where the node says */
 };
 bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample);
 /* Requests in flight that the runtime of a slot tells; -1: it does not. */
 int64_t agents_slot_active(const struct agents *agents, int64_t slot_id);
+/* What a work of the node has used so far, as last measured; false: nothing is known. */
+bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
+                struct task_use *use);
 bool agents_is_connected(const struct agents *agents, const char *node);
 
 /* The output of a task. `part` gets it piece by piece, `end` is called once: with NULL, or

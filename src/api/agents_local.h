@@ -28,6 +28,8 @@ struct agents_node {
 	struct legacy *legacy;
 	struct agents_output *outputs;
 	int output_count;
+	struct work_sample *works; /* what they used, by reservation: as the last beat said */
+	size_t work_count, work_capacity;
 };
 
 /* A command that came of what a node said. */
@@ -92,7 +94,7 @@ void agents_output_end_all(struct agents_node *node, const char *reason);
 void agents_output_free(struct agents *agents);
 
 /* agents_samples.c */
-void agents_take_beat(struct agents *agents, const struct beat *beat);
+void agents_take_beat(struct agents_node *node, const struct beat *beat);
 void agents_samples_free(struct agents *agents);
 
 /* legacy.c: calls of agents that are not ours. */

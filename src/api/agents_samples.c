@@ -1,4 +1,5 @@
 /* agents_samples.c - what nodes measured last: volatile, for those who watch */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/agents_local.h"
@@ -12,17 +13,45 @@ static void take_sample(struct agents *agents, const struct gpu_sample *from)
 		sample = NEW(struct agents_sample);
 		text_map_put(&agents->samples, from->uuid, sample);
 	}
-	*sample = (struct agents_sample){ .used_mib = from->used_mib,
+	*sample = (struct agents_sample){ .sm_active = -1,
+		                          .dram_active = -1,
+		                          .used_mib = from->used_mib,
 		                          .temperature_c = from->temperature_c,
 		                          .power_mw = from->power_mw,
 		                          .utilisation = from->utilisation,
 		                          .sampled_ms = loop_now_ms(agents->loop) };
 }
 
-void agents_take_beat(struct agents *agents, const struct beat *beat)
+static void take_counters(struct agents *agents, const struct gpu_counters *from)
 {
+	struct agents_sample *sample = text_map_get(&agents->samples, from->uuid);
+
+	if (!sample)
+		return;
+	sample->sm_active = from->sm_active;
+	sample->dram_active = from->dram_active;
+	snprintf(sample->reason, sizeof(sample->reason), "%s", from->reason);
+}
+
+/* They come in the order of their reservations. */
+static void take_works(struct agents_node *node, const struct beat *beat)
+{
+	node->work_count = 0;
+	array_reserve(node->works, node->work_capacity, (size_t)beat->work_count + 1);
+	for (int64_t i = 0; i < beat->work_count; i++)
+		if (i == 0 || beat->works[i].reservation_id > beat->works[i - 1].reservation_id)
+			node->works[node->work_count++] = beat->works[i];
+}
+
+void agents_take_beat(struct agents_node *node, const struct beat *beat)
+{
+	struct agents *agents = node->agents;
+
 	for (int64_t i = 0; i < beat->sample_count; i++)
 		take_sample(agents, &beat->samples[i]);
+	for (int64_t i = 0; i < beat->counter_count; i++)
+		take_counters(agents, &beat->counters[i]);
+	take_works(node, beat);
 	for (int64_t i = 0; i < beat->slot_count; i++) {
 		int64_t *active = map_get(&agents->slot_active, beat->slots[i].reservation_id);
 		if (!active) {
@@ -40,6 +69,25 @@ bool agents_sample(const struct agents *agents, const char *uuid, struct agents_
 	if (found)
 		*sample = *found;
 	return found != NULL;
+}
+
+bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
+                struct task_use *use)
+{
+	const struct agents_node *of = node ? agents_find(agents, node) : NULL;
+	size_t low = 0, high = of ? of->work_count : 0;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (of->works[middle].reservation_id < reservation_id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!of || low == of->work_count || of->works[low].reservation_id != reservation_id)
+		return false;
+	*use = of->works[low].use;
+	return true;
 }
 
 int64_t agents_slot_active(const struct agents *agents, int64_t slot_id)

@@ -56,7 +56,8 @@ static void write_job(struct json_writer *json, const struct event *event,
 	struct catalogue_job job;
 	const char *state = state_after(event);
 	json_put_id(json, "job_id", ID_JOB, event->job_id);
-	if (event->kind == EVENT_TASK_STARTED || event->kind == EVENT_TASK_ENDED)
+	if (event->kind == EVENT_TASK_STARTED || event->kind == EVENT_TASK_ENDED ||
+	    event->kind >= EVENT_TASK_OVER)
 		json_put_integer(json, "task", event->task);
 	if (event->kind == EVENT_TASK_ENDED)
 		json_put_integer(json, "exit_code", event->value);

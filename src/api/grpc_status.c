@@ -3,10 +3,11 @@
 
 #include "api/grpc_local.h"
 #include "api/ids.h"
+#include "api/use_view.h"
 #include "scheduler.pb-c.h"
 #include "store/archive.h"
 
-enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 1000, ARCHIVED_MAX = 10000 };
+enum { METRICS_MAX = 16, LIMIT_DEFAULT = 50, LIMIT_MAX = 1000, ARCHIVED_MAX = 10000 };
 
 static Google__Protobuf__Timestamp *time_of(int64_t unix_ms, struct arena *arena)
 {
@@ -55,9 +56,23 @@ static void fill_job(Scheduler__GetJobStatusResponse *response, const struct job
 	response->submitted_at = time_of(job->submitted_ms, arena);
 	response->started_at = time_of(state->started_ms, arena);
 	response->completed_at = time_of(state->completed_ms, arena);
-	response->metrics = arena_alloc(arena, 4 * sizeof(*response->metrics));
+	response->metrics = arena_alloc(arena, METRICS_MAX * sizeof(*response->metrics));
 	add_metric(response, "preempted_count", (double)state->preempted_count, arena);
 	add_metric(response, "exit_code", (double)state->exit_code, arena);
+}
+
+/* What its tasks that are over used. */
+static void fill_use(Scheduler__GetJobStatusResponse *response, const struct task_use *use,
+                     struct arena *arena)
+{
+	add_metric(response, "peak_gpu_memory_mb", (double)use->peak_mib, arena);
+	add_metric(response, "gpu_seconds", (double)use->gpu_ms / 1000, arena);
+	add_metric(response, "energy_joules", (double)use->energy_mj / 1000, arena);
+	add_metric(response, "cpu_seconds", (double)use->cpu_ms / 1000, arena);
+	if (use->limit_mib > 0) {
+		add_metric(response, "guard_limit_mb", (double)use->limit_mib, arena);
+		add_metric(response, "guard_refusals", (double)use->refusals, arena);
+	}
 }
 
 /* Where its tasks are: all their GPUs, and the node of the first. */
@@ -67,12 +82,15 @@ static void fill_places(Scheduler__GetJobStatusResponse *response, const struct 
 	const struct grpc_services_settings *settings = &call->services->settings;
 	const struct catalogue *catalogue = settings->desk->catalogue;
 	int64_t measured = 0, busy = 0;
+	struct task_use sum = { 0 };
 
 	response->allocated_gpus =
 	    arena_alloc(arena, (job->task_count * PARTS_MAX + 1) * sizeof(char *));
 	for (size_t i = 0; i < job->task_count; i++) {
 		const struct reservation_record *place =
 		    catalogue_get(catalogue, RECORD_RESERVATION, job->tasks[i]->reservation_id, 0);
+		struct task_use use = task_use_of(job->tasks[i]);
+		task_use_add(&sum, &use);
 		if (!place)
 			continue;
 		const struct node_record *node =
@@ -94,6 +112,7 @@ static void fill_places(Scheduler__GetJobStatusResponse *response, const struct 
 			busy += sample.utilisation;
 		}
 	}
+	fill_use(response, &sum, arena);
 	if (measured > 0)
 		add_metric(response, "gpu_utilization", (double)busy / (double)measured / 10,
 		           arena);
@@ -143,10 +162,18 @@ static bool read_archived(struct ask *ask, struct store *store, struct error *er
 	int64_t id = 0;
 
 	id_read(text_of(request->job_id), ID_JOB, &id);
-	if (!archive_find(store, id, &ask->arena, &job, NULL, NULL, error))
+	struct task_record *tasks = NULL;
+	int64_t task_count = 0;
+	struct task_use sum = { 0 };
+	if (!archive_find(store, id, &ask->arena, &job, &tasks, &task_count, error))
 		return false;
 	ask->reply_id = job.job.tenant_id;
 	fill_job(response, &job.job, &job.state, &ask->arena);
+	for (int64_t i = 0; i < task_count; i++) {
+		struct task_use use = task_use_of(&tasks[i]);
+		task_use_add(&sum, &use);
+	}
+	fill_use(response, &sum, &ask->arena);
 	return true;
 }
 

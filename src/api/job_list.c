@@ -257,6 +257,7 @@ static void put_in_memory(struct call *call, const struct catalogue *catalogue, 
 		                                   .task_count = job.task_count,
 		                                   .promise = job.promise,
 		                                   .catalogue = catalogue,
+		                                   .agents = call->service->agents,
 		                                   .arena = &call->ask.arena,
 		                                   .now_ms = service_unix_ms() });
 }
@@ -268,6 +269,7 @@ static void put_archived(struct call *call, const struct catalogue *catalogue,
 	               &(struct job_view){ .job = &job->job,
 	                                   .state = &job->state,
 	                                   .catalogue = catalogue,
+	                                   .agents = call->service->agents,
 	                                   .arena = &call->ask.arena,
 	                                   .now_ms = service_unix_ms() });
 }

@@ -4,6 +4,7 @@
 #include "api/ids.h"
 #include "api/job_payload.h"
 #include "api/times.h"
+#include "api/use_view.h"
 
 #define MIB_BYTES INT64_C(1048576)
 
@@ -186,6 +187,29 @@ static void write_reservation(struct json_writer *json, const struct job_view *v
 	json_close(json);
 }
 
+/* Of all its runs, with the one that goes on as it was last measured. */
+static struct task_use use_of(const struct job_view *view, const struct task_record *task)
+{
+	const struct reservation_record *reservation = reservation_of(view, task);
+	struct task_use use = task_use_of(task), now;
+
+	if (view->agents && reservation && task->state == TASK_RUNNING &&
+	    agents_use(view->agents, node_name(view, reservation->node_id), reservation->id, &now))
+		task_use_add(&use, &now);
+	return use;
+}
+
+static void write_use(struct json_writer *json, const struct job_view *view)
+{
+	struct task_use sum = { 0 };
+
+	for (size_t i = 0; i < view->task_count; i++) {
+		struct task_use use = use_of(view, view->tasks[i]);
+		task_use_add(&sum, &use);
+	}
+	use_view_write(json, view->task_count > 0 ? &sum : NULL);
+}
+
 static void write_tasks(struct json_writer *json, const struct job_view *view)
 {
 	json_open_array(json, "allocations");
@@ -199,6 +223,8 @@ static void write_tasks(struct json_writer *json, const struct job_view *view)
 		json_put_moment(json, "ended_at", task->ended_ms);
 		if (task->state == TASK_ENDED)
 			json_put_integer(json, "exit_code", task->exit_code);
+		struct task_use use = use_of(view, task);
+		use_view_write(json, &use);
 		if (reservation)
 			write_reservation(json, view, reservation);
 		json_close(json);
@@ -285,6 +311,7 @@ void job_view_write(struct json_writer *json, const char *key, const struct job_
 	json_put_integer(json, "priority", view->job->priority);
 	write_asked(json, view);
 	write_became(json, view);
+	write_use(json, view);
 	write_wait(json, view);
 	json_put_string(json, "node_name", job_view_node(view));
 	write_gpu_names(json, view);

@@ -2,6 +2,7 @@
 #ifndef API_JOB_VIEW_H
 #define API_JOB_VIEW_H
 
+#include "api/agents.h"
 #include "api/catalogue.h"
 #include "core/sched.h"
 #include "wire/json_writer.h"
@@ -24,6 +25,7 @@ struct job_view {
 	const char *reason;                   /* why it waits; NULL: not asked for */
 	const struct job_past *past;          /* NULL: not asked for, or it is not over */
 	const struct catalogue *catalogue;    /* locked */
+	const struct agents *agents;          /* for what runs now; NULL: not asked for */
 	struct arena *arena;                  /* to work in */
 	int64_t now_ms;
 };

@@ -152,6 +152,7 @@ static void answer_from_memory(struct call *call, const struct look_up *look_up,
 		                        .wait = waits ? &look_up->wait : NULL,
 		                        .past = look_up->has_past ? &look_up->past : NULL,
 		                        .catalogue = catalogue,
+		                        .agents = call->service->agents,
 		                        .arena = &call->ask.arena,
 		                        .now_ms = service_unix_ms() });
 	catalogue_unlock(catalogue);
@@ -250,6 +251,7 @@ static void answer_archived(struct call *call, const struct look_up *look_up)
 	                                   .task_count = (size_t)look_up->task_count,
 	                                   .past = look_up->has_past ? &look_up->past : NULL,
 	                                   .catalogue = catalogue,
+	                                   .agents = call->service->agents,
 	                                   .arena = &call->ask.arena,
 	                                   .now_ms = service_unix_ms() });
 	catalogue_unlock(catalogue);

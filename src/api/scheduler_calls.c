@@ -267,6 +267,7 @@ static void answer_queue(struct ask *ask)
 				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
 				.reason = queue->reasons ? queue->reasons[i] : NULL,
 				.catalogue = catalogue,
+				.agents = call->service->agents,
 				.arena = &ask->arena,
 				.now_ms = service_unix_ms(),
 			    });

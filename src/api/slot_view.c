@@ -4,6 +4,7 @@
 #include "api/ids.h"
 #include "api/service_state.h"
 #include "api/times.h"
+#include "api/use_view.h"
 
 bool slot_view_may_see(const struct roster *roster, const struct identity *identity,
                        const struct model_record *model)
@@ -59,6 +60,9 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
 	put_allocation(json, catalogue, reservation);
 	json_put_integer(json, "active_requests", max64(active, 0));
+	struct task_use use;
+	bool used = agents_use(call->service->agents, node ? node->name : NULL, slot->id, &use);
+	use_view_write_guard(json, used ? &use : NULL);
 	json_put_integer(json, "max_concurrency", slot->concurrency);
 	json_put_string(json, "status", word_of(&slot_state_words, slot->state));
 	json_put_string(json, "address", slot->address);

@@ -38,7 +38,7 @@ static int change_all(const struct arguments *arguments, const struct change *ch
 	struct session session;
 	int status;
 	if (arguments->operand_count == 0)
-		return (int)cli_misused(arguments->command, "%s", change->which);
+		return cli_misused(arguments->command, "%s", change->which);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = CLI_FINE;
@@ -96,11 +96,11 @@ static int run_priority(const struct arguments *arguments)
 	int64_t priority;
 	int status;
 	if (arguments->operand_count != 2)
-		return (int)cli_misused(arguments->command,
-		                        "give a job and its priority, such as: job-12 1000");
+		return cli_misused(arguments->command,
+		                   "give a job and its priority, such as: job-12 1000");
 	if (!quantity_integer("the priority", arguments->operands[1], INT32_MIN, INT32_MAX,
 	                      &priority, &error))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	const char *job = session_job(&session, arguments->operands[0]);

@@ -10,37 +10,17 @@
 #include "cli/session.h"
 
 const struct cli_command *const cli_commands[] = {
-	&submit_command,
-	&run_command,
-	&list_command,
-	&get_command,
-	&logs_command,
-	&why_command,
-	&queue_command,
-	&cancel_command,
-	&hold_command,
-	&release_command,
-	&requeue_command,
-	&priority_command,
-	&status_command,
-	&nodes_command,
-	&gpus_command,
-	&top_command,
-	&drain_command,
-	&resume_command,
-	&tenants_command,
-	&create_tenant_command,
-	&quota_command,
-	&models_command,
-	&slots_command,
-	&decisions_command,
-	&report_command,
-	&token_command,
-	&login_command,
-	&config_command,
-	&estimate_command,
-	&version_command,
-	NULL,
+	&submit_command,   &run_command,           &list_command,
+	&get_command,      &logs_command,          &why_command,
+	&queue_command,    &cancel_command,        &hold_command,
+	&release_command,  &requeue_command,       &priority_command,
+	&status_command,   &nodes_command,         &gpus_command,
+	&top_command,      &drain_command,         &resume_command,
+	&tenants_command,  &create_tenant_command, &quota_command,
+	&models_command,   &slots_command,         &decisions_command,
+	&report_command,   &token_command,         &login_command,
+	&config_command,   &estimate_command,      &completion_command,
+	&complete_command, &version_command,       NULL,
 };
 
 const struct cli_command *cli_find(const char *name)
@@ -65,7 +45,7 @@ int cli_options(const struct cli_command *command, const struct option *sets[CLI
 	return count;
 }
 
-static enum cli_status refuse_unknown(const char *name)
+static int refuse_unknown(const char *name)
 {
 	fprintf(stderr, "gpu-cli: there is no command '%.80s'; there are:", name);
 	for (const struct cli_command *const *command = cli_commands; *command; command++)
@@ -83,7 +63,7 @@ static void print_reason(const struct cli_command *command, const char *format, 
 	fputc('\n', stderr);
 }
 
-enum cli_status cli_misused(const struct cli_command *command, const char *format, ...)
+int cli_misused(const struct cli_command *command, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -93,7 +73,7 @@ enum cli_status cli_misused(const struct cli_command *command, const char *forma
 	return CLI_USAGE;
 }
 
-enum cli_status cli_failed(const struct cli_command *command, const char *format, ...)
+int cli_failed(const struct cli_command *command, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -102,7 +82,7 @@ enum cli_status cli_failed(const struct cli_command *command, const char *format
 	return CLI_FAILED;
 }
 
-enum cli_status cli_status_of(const struct error *error)
+int cli_status_of(const struct error *error)
 {
 	switch (error->code) {
 	case ERROR_NONE:
@@ -122,7 +102,7 @@ enum cli_status cli_status_of(const struct error *error)
 	}
 }
 
-enum cli_status cli_fail(const struct cli_command *command, const struct error *error)
+int cli_fail(const struct cli_command *command, const struct error *error)
 {
 	cli_failed(command, "%s", error->text);
 	if (error->code == ERROR_UNAVAILABLE)
@@ -158,7 +138,7 @@ static int run_command_of(const struct cli_command *command, int argc, char **ar
 	struct error error = { 0 };
 	int status;
 
-	if (wants_help(command, argc, argv)) {
+	if (!command->hidden && wants_help(command, argc, argv)) {
 		help_print_command(command);
 		return CLI_FINE;
 	}
@@ -166,7 +146,7 @@ static int run_command_of(const struct cli_command *command, int argc, char **ar
 	if (arguments_read(&arguments, sets, set_count, command->runs, argc, argv, &error))
 		status = command->run(&arguments);
 	else
-		status = (int)cli_misused(command, "%s", error.text);
+		status = cli_misused(command, "%s", error.text);
 	arguments_free(&arguments);
 	return status;
 }
@@ -183,7 +163,7 @@ static int help(int argc, char **argv)
 	}
 	const struct cli_command *command = cli_find(argv[0]);
 	if (!command)
-		return (int)refuse_unknown(argv[0]);
+		return refuse_unknown(argv[0]);
 	help_print_command(command);
 	return CLI_FINE;
 }
@@ -220,10 +200,10 @@ static int dispatch(int argc, char **argv)
 	const struct cli_command *command =
 	    strcmp(name, "--version") == 0 ? &version_command : cli_find(name);
 	if (!command)
-		return (int)refuse_unknown(name);
+		return refuse_unknown(name);
 	if (leading > 0 && !command->asks)
-		return (int)cli_misused(command, "it asks no service, so %s says nothing to it",
-		                        argv[1]);
+		return cli_misused(command, "it asks no service, so %s says nothing to it",
+		                   argv[1]);
 	/* The command's name goes to the front, and what stood before it comes behind it. */
 	memmove(argv + 2, argv + 1, (size_t)leading * sizeof(*argv));
 	return run_command_of(command, argc - 2, argv + 2);

@@ -49,14 +49,14 @@ int cli_main(int argc, char **argv);
 
 /* Says on stderr what is wrong with how the command was called, and where its
  * help is. */
-enum cli_status cli_misused(const struct cli_command *command, const char *format, ...)
+int cli_misused(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Says on stderr why it could not be done. */
-enum cli_status cli_failed(const struct cli_command *command, const char *format, ...)
+int cli_failed(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same for a reason, with the next step where one is known; what to end with. */
-enum cli_status cli_fail(const struct cli_command *command, const struct error *error);
+int cli_fail(const struct cli_command *command, const struct error *error);
 /* What an error means for how it ends. */
-enum cli_status cli_status_of(const struct error *error);
+int cli_status_of(const struct error *error);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CONNECT_MS = 10000, ANSWER_BYTES = 256 << 20, READ_BYTES = 64 << 10 };
+enum { ANSWER_BYTES = 256 << 20, READ_BYTES = 64 << 10 };
 
 void client_close(struct client *client)
 {
@@ -61,7 +61,7 @@ struct connection *client_start(const struct client *client, const struct client
                                 struct error *error)
 {
 	struct connection *connection =
-	    connection_open(&client->address, client->ca_file, CONNECT_MS, error);
+	    connection_open(&client->address, client->ca_file, client->connect_ms, error);
 	if (connection && !send_request(connection, client, request, error)) {
 		connection_close(connection);
 		connection = NULL;
@@ -110,8 +110,8 @@ static bool exchange(struct client *client, const struct client_request *request
 		http_answer_begin(answer);
 		answer->most_bytes = ANSWER_BYTES;
 		if (!client->connection)
-			client->connection =
-			    connection_open(&client->address, client->ca_file, CONNECT_MS, error);
+			client->connection = connection_open(&client->address, client->ca_file,
+			                                     client->connect_ms, error);
 		if (!client->connection)
 			return false;
 		bool good = send_request(client->connection, client, request, error) &&

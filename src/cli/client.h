@@ -12,7 +12,7 @@ struct client {
 	struct address address;
 	const char *token;             /* NULL: none */
 	const char *ca_file;           /* NULL: whom the system trusts */
-	int64_t most_ms;               /* to wait for an answer */
+	int64_t connect_ms, most_ms;   /* to wait for a connection, and for an answer */
 	struct connection *connection; /* from the last request, if it can be used again */
 };
 

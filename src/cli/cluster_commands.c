@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/field.h"
 #include "cli/listing.h"
+#include "cli/order.h"
 #include "cli/quantity.h"
 
 /* A line such as 'GPUs    16, 12 free'. */
@@ -185,6 +186,7 @@ static int print_list(const struct arguments *arguments, const char *path, const
 	if (!session_open(&session, arguments, &status))
 		return status;
 	json_t *items = session_list(&session, path, query, key, 1000000, &error);
+	order_items(items, order_by_node);
 	if (items)
 		listing_print(&session, items, columns, count, name_key);
 	status = items ? CLI_FINE : session_fail(&session, &error);
@@ -217,8 +219,8 @@ static int print_node(const struct arguments *arguments, const char *name)
 static int run_nodes(const struct arguments *arguments)
 {
 	if (arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[1]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	if (arguments->operand_count == 1)
 		return print_node(arguments, arguments->operands[0]);
 	return print_list(arguments, "/api/v1/nodes", "", "nodes", COLUMNS(node_columns), "id");
@@ -340,8 +342,8 @@ static int run_gpus(const struct arguments *arguments)
 {
 	struct buffer query = { 0 };
 	if (arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[1]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	buffer_text(&query, "");
 	if (arguments->operand_count == 1) {
 		buffer_text(&query, "node=");

@@ -13,6 +13,7 @@ extern const struct cli_command status_command, nodes_command, gpus_command, dra
 extern const struct cli_command tenants_command, create_tenant_command, quota_command;
 extern const struct cli_command models_command, slots_command, decisions_command, report_command,
     token_command, config_command, login_command, top_command;
-extern const struct cli_command estimate_command, version_command;
+extern const struct cli_command estimate_command, completion_command, complete_command,
+    version_command;
 
 #endif

@@ -34,7 +34,7 @@ static bool begin(struct editing *editing, const struct arguments *arguments, in
 	if (config_path(&editing->path, &error) &&
 	    config_load(&editing->config, editing->path.data, &error))
 		return true;
-	*status = (int)cli_fail(arguments->command, &error);
+	*status = cli_fail(arguments->command, &error);
 	buffer_free(&editing->path);
 	config_free(&editing->config);
 	return false;
@@ -50,7 +50,7 @@ static int save(struct editing *editing, const char *said, const char *name)
 {
 	struct error error = { 0 };
 	if (!config_save(&editing->config, editing->path.data, &error))
-		return (int)cli_fail(editing->arguments->command, &error);
+		return cli_fail(editing->arguments->command, &error);
 	printf("context %s %s\n", name, said);
 	return CLI_FINE;
 }
@@ -89,7 +89,7 @@ static int set_context(struct editing *editing, const char *name)
 	struct address address;
 	struct error error = { 0 };
 	if (server && !address_read(server, &address, &error))
-		return (int)cli_misused(editing->arguments->command, "%s", error.text);
+		return cli_misused(editing->arguments->command, "%s", error.text);
 	set_fields(editing, config_make(&editing->config, name));
 	if (!editing->config.current)
 		editing->config.current = name;
@@ -103,7 +103,7 @@ static int refuse_unknown(const struct editing *editing, const char *name)
 	    &error, ERROR_NOT_FOUND,
 	    "there is no context '%.80s': 'gpu-cli config get-contexts' lists those there are",
 	    name);
-	return (int)cli_fail(editing->arguments->command, &error);
+	return cli_fail(editing->arguments->command, &error);
 }
 
 static int use_context(struct editing *editing, const char *name)
@@ -165,7 +165,7 @@ static int get_contexts(struct editing *editing)
 static int current_context(struct editing *editing)
 {
 	if (!editing->config.current)
-		return (int)cli_failed(editing->arguments->command, "no context is used");
+		return cli_failed(editing->arguments->command, "no context is used");
 	puts(editing->config.current);
 	return CLI_FINE;
 }
@@ -198,9 +198,9 @@ static int run_config(const struct arguments *arguments)
 		if (strcmp(verbs[i].verb, verb) != 0)
 			continue;
 		if (given != (verbs[i].one ? 1 : 0))
-			return (int)cli_misused(
-			    arguments->command,
-			    verbs[i].one ? "%s needs one name" : "%s stands alone", verb);
+			return cli_misused(arguments->command,
+			                   verbs[i].one ? "%s needs one name" : "%s stands alone",
+			                   verb);
 		if (!begin(&editing, arguments, &status))
 			return status;
 		status = verbs[i].one ? verbs[i].one(&editing, arguments->operands[1])
@@ -208,7 +208,7 @@ static int run_config(const struct arguments *arguments)
 		end(&editing);
 		return status;
 	}
-	return (int)cli_misused(arguments->command, "there is no '%.40s' here", verb);
+	return cli_misused(arguments->command, "there is no '%.40s' here", verb);
 }
 
 /* Reads a line without showing it where it is typed. False: there is none. */
@@ -236,7 +236,9 @@ static bool is_welcome(const struct arguments *arguments, const struct context *
                        const char *token, int *status)
 {
 	struct error error = { 0 };
-	struct client client = { .token = token, .ca_file = context->ca, .most_ms = 30000 };
+	struct client client = {
+		.token = token, .ca_file = context->ca, .connect_ms = 10000, .most_ms = 30000
+	};
 	json_t *answer = NULL;
 	if (address_read(context->server, &client.address, &error))
 		answer = client_ask(
@@ -245,7 +247,7 @@ static bool is_welcome(const struct arguments *arguments, const struct context *
 		    &error);
 	client_close(&client);
 	if (!answer)
-		*status = (int)cli_fail(arguments->command, &error);
+		*status = cli_fail(arguments->command, &error);
 	json_decref(answer);
 	return answer != NULL;
 }
@@ -274,7 +276,7 @@ static int sign_in(struct editing *editing, const char *name, const char *token)
 	buffer_free(&path);
 	editing->config.current = name;
 	return good ? save(editing, "is signed in, and used from now on", name)
-	            : (int)cli_fail(editing->arguments->command, &error);
+	            : cli_fail(editing->arguments->command, &error);
 }
 
 static int run_login(const struct arguments *arguments)
@@ -284,14 +286,14 @@ static int run_login(const struct arguments *arguments)
 	char token[4096];
 	int status;
 	if (arguments->operand_count > 1 || strchr(name, '/') || name[0] == '.')
-		return (int)cli_misused(arguments->command,
-		                        "give one name for the context, without slashes");
+		return cli_misused(arguments->command,
+		                   "give one name for the context, without slashes");
 	if (!begin(&editing, arguments, &status))
 		return status;
 	if (read_secret(token, sizeof(token)))
 		status = sign_in(&editing, name, token);
 	else
-		status = (int)cli_misused(arguments->command, "no token was given");
+		status = cli_misused(arguments->command, "no token was given");
 	explicit_bzero(token, sizeof(token));
 	end(&editing);
 	return status;

@@ -94,7 +94,7 @@ static bool check_wishes(const struct wishes *wishes, struct error *error)
 }
 
 /* Prints what can be; if no split is possible, that is a failure. */
-static enum cli_status report(const struct wishes *wishes, const struct estimate_report *made)
+static int report(const struct wishes *wishes, const struct estimate_report *made)
 {
 	const struct error *reason = NULL;
 	int possible = 0;
@@ -113,7 +113,7 @@ static enum cli_status report(const struct wishes *wishes, const struct estimate
 	return CLI_FINE;
 }
 
-static enum cli_status make(const struct wishes *wishes, const struct blueprint *blueprint)
+static int make(const struct wishes *wishes, const struct blueprint *blueprint)
 {
 	struct estimate_request request = estimate_defaults(blueprint);
 	struct error error = { 0 };
@@ -131,7 +131,7 @@ static enum cli_status make(const struct wishes *wishes, const struct blueprint 
 		              &splits[i].reason);
 	}
 	const struct estimate_report made = { blueprint, splits, count, wishes->explain };
-	enum cli_status status = report(wishes, &made);
+	int status = report(wishes, &made);
 	free(splits);
 	return status;
 }
@@ -191,13 +191,13 @@ static int run(const struct arguments *arguments)
 		return cli_misused(&estimate_command, "%s", error.text);
 
 	struct blueprint blueprint;
-	enum cli_status status;
+	int status;
 	if (model_files_read(&blueprint, arguments->operands[0], &error))
 		status = make(&wishes, &blueprint);
 	else
 		status = cli_failed(&estimate_command, "%s", error.text);
 	blueprint_free(&blueprint);
-	return (int)status;
+	return status;
 }
 
 const struct cli_command estimate_command = {

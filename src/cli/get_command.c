@@ -39,8 +39,7 @@ static int run(const struct arguments *arguments)
 	struct session session;
 	int status;
 	if (arguments->operand_count == 0)
-		return (int)cli_misused(arguments->command,
-		                        "which job? Give its id, such as job-12");
+		return cli_misused(arguments->command, "which job? Give its id, such as job-12");
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = CLI_FINE;

@@ -104,12 +104,11 @@ static int run(const struct arguments *arguments)
 	int64_t limit = arguments_has(arguments, "--all") ? 10000000 : 50;
 	int status;
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(
-		    arguments->command,
-		    "'%.80s' is one argument too many ('gpu-cli get JOB' shows one)",
-		    arguments->operands[0]);
+		return cli_misused(arguments->command,
+		                   "'%.80s' is one argument too many ('gpu-cli get JOB' shows one)",
+		                   arguments->operands[0]);
 	if (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = show(&session, limit);

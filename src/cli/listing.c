@@ -10,7 +10,7 @@
 
 static void print_json(const json_t *document)
 {
-	json_dumpf(document, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	json_dumpf(document, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	putchar('\n');
 }
 

@@ -147,10 +147,9 @@ static int run(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count != 1)
-		return (int)cli_misused(arguments->command,
-		                        "which job? Give one id, such as job-12");
+		return cli_misused(arguments->command, "which job? Give one id, such as job-12");
 	if (!read_wishes(arguments, &wishes, &error))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = show_as_asked(&session, &wishes);

@@ -149,9 +149,8 @@ static int create(struct session *session, const char *name)
 	struct error error = { 0 };
 	json_t *body = model_request(session->arguments, &error);
 	if (!body)
-		return error.code == ERROR_INVALID
-		           ? (int)cli_misused(session->command, "%s", error.text)
-		           : session_fail(session, &error);
+		return error.code == ERROR_INVALID ? cli_misused(session->command, "%s", error.text)
+		                                   : session_fail(session, &error);
 	const char *tenant = session_tenant(session, &error);
 	json_object_set_new(body, "name", json_string(name));
 	if (tenant && *tenant)
@@ -200,7 +199,7 @@ static int lease(struct session *session, const char *name)
 	int64_t wait_ms, length_ms;
 	if (!read_time(session, "--wait", "30s", &wait_ms, wait, &error) ||
 	    !read_time(session, "--for", "10m", &length_ms, length, &error))
-		return (int)cli_misused(session->command, "%s", error.text);
+		return cli_misused(session->command, "%s", error.text);
 	session->client.most_ms = wait_ms + 30000;
 	json_t *answer = session_ask(
 	    session, "POST",
@@ -257,12 +256,11 @@ static int run_models(const struct arguments *arguments)
 			chosen = verbs[i].run;
 	bool lists = strcmp(verb, "list") == 0;
 	if (chosen ? count != 2 : count > 1)
-		return (int)cli_misused(arguments->command,
-		                        chosen
-		                            ? "%s needs one name"
-		                            : "'%.40s' is none of create, delete, get, lease, list "
-		                              "and release",
-		                        verb);
+		return cli_misused(arguments->command,
+		                   chosen ? "%s needs one name"
+		                          : "'%.40s' is none of create, delete, get, lease, list "
+		                            "and release",
+		                   verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = chosen  ? chosen(&session, arguments->operands[1])
@@ -365,8 +363,8 @@ static int run_slots(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[0]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	json_t *slots = session_get(&session, "/api/v1/scheduler/slots", &error);

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/order.h"
 #include "cli/quantity.h"
 
 static const struct option options[] = {
@@ -85,6 +86,7 @@ static int show(struct session *session, int64_t limit)
 	buffer_free(&query);
 	if (!jobs)
 		return session_fail(session, &error);
+	order_items(jobs, order_by_position);
 	json_array_foreach(jobs, place, job)
 	{
 		if (place < REASONS_MAX && session->form != FORM_NAME &&
@@ -107,10 +109,10 @@ static int run(const struct arguments *arguments)
 	int64_t limit = 100;
 	int status;
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[0]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[0]);
 	if (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = show(&session, limit);
@@ -123,8 +125,10 @@ const struct cli_command queue_command = {
 	.arguments = "[OPTION...]",
 	.summary = "jobs that wait: expected starts, and reasons",
 	.details =
-	    "The highest priority first. A start is expected from what runs now and how long\n"
-	    "that is thought to take; where nothing can be said there is a dash.\n",
+	    "In the order that they are looked at; those that are held, or wait for others\n"
+	    "of their array or for other jobs, come last. A start is expected from what runs\n"
+	    "now and how long that is thought to take; where nothing can be said there is a\n"
+	    "dash.\n",
 	.examples = "queue\n"
 		    "queue --tenant-id physics -o json\n",
 	.options = options,

@@ -316,21 +316,21 @@ static int run(const struct arguments *arguments)
 	const char *by = arguments_value(arguments, "--by"),
 		   *limit_text = arguments_value(arguments, "--limit");
 	struct session session;
-	struct period period;
+	struct period period = { 0 };
 	struct error error = { 0 };
 	int64_t limit = 1000;
 	int status;
 	bool jobs = by && strcmp(by, "job") == 0;
 	if (by && !jobs && strcmp(by, "tenant") != 0)
-		return (int)cli_misused(arguments->command,
-		                        "--by is '%.20s', and should be tenant or job", by);
+		return cli_misused(arguments->command,
+		                   "--by is '%.20s', and should be tenant or job", by);
 	if (!read_period(arguments, &period, &error) ||
 	    (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error)))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(arguments->command,
-		                        "'%.80s' is one argument too many (--tenant-id chooses)",
-		                        arguments->operands[0]);
+		return cli_misused(arguments->command,
+		                   "'%.80s' is one argument too many (--tenant-id chooses)",
+		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = jobs ? by_job(&session, &period, limit) : by_tenant(&session, &period, limit);

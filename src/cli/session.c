@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define USUAL_SERVER "http://127.0.0.1:8080"
-enum { ANSWER_MS = 60000, PAGE_LIMIT = 1000 };
+enum { CONNECT_MS = 10000, ANSWER_MS = 60000, PAGE_LIMIT = 1000 };
 
 const struct option session_options[] = {
 	OPTION("--server", NULL, "URL", "where the service is (default " USUAL_SERVER ")"),
@@ -125,18 +125,26 @@ static bool settle(struct session *session, struct error *error)
 	return address_read(session->server, &session->client.address, error);
 }
 
+bool session_open_quietly(struct session *session, const struct arguments *arguments,
+                          struct error *error)
+{
+	*session = (struct session){ .arguments = arguments,
+		                     .command = arguments->command,
+		                     .client = { .most_ms = ANSWER_MS, .connect_ms = CONNECT_MS },
+		                     .terminal = terminal_of(STDOUT_FILENO) };
+	if (settle(session, error))
+		return true;
+	session_close(session);
+	return false;
+}
+
 bool session_open(struct session *session, const struct arguments *arguments, int *status)
 {
 	struct error error = { 0 };
-	*session = (struct session){ .arguments = arguments,
-		                     .command = arguments->command,
-		                     .client = { .most_ms = ANSWER_MS },
-		                     .terminal = terminal_of(STDOUT_FILENO) };
-	if (settle(session, &error))
+	if (session_open_quietly(session, arguments, &error))
 		return true;
-	*status = error.code == ERROR_INVALID ? (int)cli_misused(session->command, "%s", error.text)
-	                                      : session_fail(session, &error);
-	session_close(session);
+	*status = error.code == ERROR_INVALID ? cli_misused(arguments->command, "%s", error.text)
+	                                      : cli_fail(arguments->command, &error);
 	return false;
 }
 
@@ -150,7 +158,7 @@ void session_close(struct session *session)
 
 int session_fail(const struct session *session, const struct error *error)
 {
-	return (int)cli_fail(session->command, error);
+	return cli_fail(session->command, error);
 }
 
 const char *session_path(struct session *session, const char *format, ...)
@@ -179,7 +187,8 @@ const char *session_path(struct session *session, const char *format, ...)
 json_t *session_ask(struct session *session, const char *method, const char *path, json_t *body,
                     struct error *error)
 {
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	/* A decimal as it was written: 0.1, not what is nearest to it. */
+	char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(body);
 	json_t *answer = client_ask(&session->client,
 	                            &(struct client_request){ method, path, text, NULL, 0 }, error);

@@ -32,6 +32,9 @@ struct session {
 /* Reads options, environment and configuration. What is said by an option goes before the
  * environment, that before the context. False: told on stderr; `*status` is what to end with. */
 bool session_open(struct session *session, const struct arguments *arguments, int *status);
+/* The same without a word where it does not work. */
+bool session_open_quietly(struct session *session, const struct arguments *arguments,
+                          struct error *error);
 void session_close(struct session *session);
 
 /* A path, each %s in it escaped. In the arena. */

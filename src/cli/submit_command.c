@@ -70,7 +70,7 @@ static json_t *submit(struct session *session, int *status)
 	json_t *job = job_request(session, &error);
 	bool dry = arguments_has(session->arguments, "--dry-run");
 	if (!job) {
-		*status = (int)cli_misused(session->command, "%s", error.text);
+		*status = cli_misused(session->command, "%s", error.text);
 		return NULL;
 	}
 	/* A token may say whose it is, and then nothing else needs to. */
@@ -80,7 +80,7 @@ static json_t *submit(struct session *session, int *status)
 	if (tenant && *tenant)
 		json_object_set_new(job, "tenant_id", json_string(tenant));
 	if (dry) {
-		json_dumpf(job, stdout, JSON_INDENT(2));
+		json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 		json_decref(job);
 		*status = CLI_FINE;
@@ -138,9 +138,9 @@ static int run_submit(const struct arguments *arguments)
 	int status;
 	bool follow = arguments_has(arguments, "--follow");
 	if (follow && arguments_value(arguments, "--array"))
-		return (int)cli_misused(arguments->command,
-		                        "--follow shows the output of one job, and --array makes "
-		                        "many: use --wait, then 'gpu-cli logs'");
+		return cli_misused(arguments->command,
+		                   "--follow shows the output of one job, and --array makes "
+		                   "many: use --wait, then 'gpu-cli logs'");
 	if (!session_open(&session, arguments, &status))
 		return status;
 	json_t *answer = submit(&session, &status);

@@ -233,8 +233,8 @@ static int run_tenants(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[1]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	if (arguments->operand_count == 1) {
@@ -262,11 +262,10 @@ static int run_create(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if ((name != NULL) + arguments->operand_count != 1)
-		return (int)cli_misused(arguments->command,
-		                        "what is it to be called? Give one name");
+		return cli_misused(arguments->command, "what is it to be called? Give one name");
 	json_t *body = read_settings(arguments, &error);
 	if (!body)
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status)) {
 		json_decref(body);
 		return status;
@@ -290,10 +289,10 @@ static int run_quota(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count != 1)
-		return (int)cli_misused(arguments->command, "whose? Give one tenant");
+		return cli_misused(arguments->command, "whose? Give one tenant");
 	json_t *body = read_settings(arguments, &error);
 	if (!body)
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status)) {
 		json_decref(body);
 		return status;

@@ -143,7 +143,7 @@ static int create(struct session *session)
 	struct error error = { 0 };
 	json_t *body = read_wishes(session, &error);
 	if (!body)
-		return (int)cli_misused(session->command, "%s", error.text);
+		return cli_misused(session->command, "%s", error.text);
 	json_t *answer = session_ask(session, "POST", "/api/v1/tokens", body, &error);
 	int status = answer ? hand_over(session, answer) : session_fail(session, &error);
 	json_decref(answer);
@@ -177,13 +177,13 @@ static int run(const struct arguments *arguments)
 	struct session session;
 	int status;
 	if (!lists && !creates && !revokes)
-		return (int)cli_misused(arguments->command,
-		                        "'%.40s' is none of create, list and revoke", verb);
+		return cli_misused(arguments->command, "'%.40s' is none of create, list and revoke",
+		                   verb);
 	if (revokes ? arguments->operand_count < 2 : arguments->operand_count > 1)
-		return (int)cli_misused(arguments->command,
-		                        revokes ? "which? Give ids, such as t-20df1e19dc55"
-		                                : "'%.80s' is one argument too many",
-		                        revokes ? "" : arguments->operands[1]);
+		return cli_misused(arguments->command,
+		                   revokes ? "which? Give ids, such as t-20df1e19dc55"
+		                           : "'%.80s' is one argument too many",
+		                   revokes ? "" : arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = lists ? list(&session) : creates ? create(&session) : revoke(&session);

@@ -23,7 +23,7 @@ static const struct option options[] = {
 
 enum {
 	SOON_MS = 400,      /* after an event, so that many make one look */
-	STREAM_MS = 10000,  /* between tries to hear events again */
+	STREAM_MS = 3000,   /* between tries to hear events again */
 	MESSAGE_MS = 5000,  /* that a message is shown */
 	FRAME_COLUMNS = 100 /* of what is printed once into a file */
 };
@@ -489,10 +489,10 @@ static int run(const struct arguments *arguments)
 	struct top top = { .session = &session, .delay_ms = 2000 };
 	int status;
 	if (arguments->operand_count > 0)
-		return (int)cli_misused(arguments->command, "'%.80s' is one argument too many",
-		                        arguments->operands[0]);
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[0]);
 	if (delay && !quantity_duration("--delay", delay, &top.delay_ms, &error))
-		return (int)cli_misused(arguments->command, "%s", error.text);
+		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;
 	top.view.data = &top.data;

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/order.h"
 #include "cli/quantity.h"
 
 enum { JOBS_MAX = 20000, QUEUE_MAX = 1000 };
@@ -284,6 +285,8 @@ bool top_data_load(struct top_data *data, struct session *session, struct error 
 	    json_object_set_new(documents, "slots",
 	                        session_get(session, "/api/v1/scheduler/slots", error)) == 0;
 	if (good) {
+		order_items(json_object_get(documents, "gpus"), order_by_node);
+		order_items(json_object_get(documents, "queue"), order_by_position);
 		top_data_free(data);
 		top_data_read(data, session, documents);
 	}

@@ -158,18 +158,16 @@ static const struct {
 	[TOP_OVERHEAD] = { "▁", "overhead", '_', COLOUR_GREY },
 };
 
-static void draw_legend(const struct top_view *view, struct canvas *canvas)
+static void draw_legend(struct canvas *canvas)
 {
-	static const char *const sorts[TOP_SORTS] = { "node", "memory", "busy", "heat" };
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		enum colour colour =
 		    looks[i].colour == COLOUR_NONE ? COLOUR_GREEN : looks[i].colour;
 		canvas_sign(canvas, colour, looks[i].sign, looks[i].plain, 1);
 		canvas_text(canvas, COLOUR_GREY, 0, false, " %s  ", looks[i].word);
 	}
-	canvas_text(canvas, COLOUR_NONE, 0, false, "sort: %s", sorts[view->sort]);
-	if (*view->filter)
-		canvas_text(canvas, COLOUR_YELLOW, 0, false, "  filter: %s", view->filter);
+	canvas_sign(canvas, COLOUR_GREY, "·", '.', 1);
+	canvas_text(canvas, COLOUR_GREY, 0, false, " free");
 	canvas_end_line(canvas);
 }
 
@@ -294,9 +292,9 @@ static void draw_gpu(const struct top_view *view, struct canvas *canvas, const s
 	canvas_end_line(canvas);
 }
 
-/* A title, and which of how many rows are shown. */
+/* A title, and which of how many rows are shown; the rest of the line is for whoever calls. */
 static void draw_title(struct canvas *canvas, bool chosen, const char *title, size_t first,
-                       size_t shown, size_t count, const char *columns)
+                       size_t shown, size_t count)
 {
 	canvas_text(canvas, chosen ? COLOUR_CYAN : COLOUR_BOLD, 0, false, "%s", title);
 	if (shown < count)
@@ -304,8 +302,6 @@ static void draw_title(struct canvas *canvas, bool chosen, const char *title, si
 		            first + shown, count);
 	else
 		canvas_text(canvas, COLOUR_GREY, 0, false, " %zu", count);
-	canvas_text(canvas, COLOUR_GREY, 0, false, "%s", columns);
-	canvas_end_line(canvas);
 }
 
 /* Scrolls so that the chosen row is seen. */
@@ -323,11 +319,15 @@ static size_t scroll(struct top_view *view, enum top_panel panel, size_t count, 
 
 static void draw_gpus(struct top_view *view, struct canvas *canvas, size_t rows)
 {
+	static const char *const sorts[TOP_SORTS] = { "node", "memory", "busy", "heat" };
 	struct widths widths = gpu_widths(view, canvas->terminal.columns);
 	size_t first = scroll(view, TOP_GPUS, view->gpu_count, rows);
 	size_t shown = view->gpu_count - first < rows ? view->gpu_count - first : rows;
-	draw_title(canvas, view->panel == TOP_GPUS, "GPUS", first, shown, view->gpu_count,
-	           "  who holds what, used/total, busy, heat");
+	draw_title(canvas, view->panel == TOP_GPUS, "GPUS", first, shown, view->gpu_count);
+	canvas_text(canvas, COLOUR_GREY, 0, false, "  sort: %s", sorts[view->sort]);
+	if (*view->filter)
+		canvas_text(canvas, COLOUR_YELLOW, 0, false, "  filter: %s", view->filter);
+	canvas_end_line(canvas);
 	for (size_t i = first; i < first + shown; i++)
 		draw_gpu(view, canvas, &view->data->gpus[view->gpus[i]], &widths,
 		         view->panel == TOP_GPUS && i == view->selected[TOP_GPUS]);
@@ -382,10 +382,11 @@ static void draw_jobs(struct top_view *view, struct canvas *canvas, size_t rows)
 {
 	size_t first = scroll(view, TOP_JOBS, view->job_count, rows);
 	size_t shown = view->job_count - first < rows ? view->job_count - first : rows;
-	char columns[80] = "";
-	snprintf(columns, sizeof(columns), ": %lld wait, %lld run  (time; start expected, or node)",
-	         (long long)view->data->waiting, (long long)view->data->running);
-	draw_title(canvas, view->panel == TOP_JOBS, "JOBS", first, shown, view->job_count, columns);
+	draw_title(canvas, view->panel == TOP_JOBS, "JOBS", first, shown, view->job_count);
+	canvas_text(canvas, COLOUR_GREY, 0, false,
+	            "  %lld wait, %lld run  (for how long; start expected, or node)",
+	            (long long)view->data->waiting, (long long)view->data->running);
+	canvas_end_line(canvas);
 	for (size_t i = first; i < first + shown; i++)
 		draw_job(view, canvas, &view->data->jobs[view->jobs[i]],
 		         view->panel == TOP_JOBS && i == view->selected[TOP_JOBS]);
@@ -478,7 +479,7 @@ void top_view_draw(struct top_view *view, struct canvas *canvas)
 	if (rows > 0)
 		divide(view, rows, &gpus, &jobs);
 	draw_head(view, canvas);
-	draw_legend(view, canvas);
+	draw_legend(canvas);
 	if (view->mode == TOP_HELPING) {
 		draw_help(canvas);
 	} else if (view->mode == TOP_EXPLAINING) {

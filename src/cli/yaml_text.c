@@ -30,7 +30,7 @@ static void print_scalar(struct buffer *to, const json_t *value)
 		buffer_text(to, text);
 		return;
 	}
-	char *json = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	char *json = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12));
 	buffer_text(to, json ? json : "null");
 	free(json);
 }

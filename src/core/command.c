@@ -55,6 +55,12 @@ struct only_reservation {
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
 #define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message)
+#define USE_FIELDS(F, T)                                                                           \
+	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \
+	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
+	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded)
+#define NOTICE_FIELDS(F, T)                                                                        \
+	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message)
 #define MODEL_FIELDS(F, T) F(T, administrator)
 #define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
 #define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
@@ -80,6 +86,8 @@ TYPE reprioritise_type = RECORD_TYPE("reprioritise", 0, MEMBER(reprioritise), RE
 TYPE state_type = RECORD_TYPE("node_state", 0, MEMBER(node_state), STATE_FIELDS);
 TYPE drain_type = RECORD_TYPE("node_drain", 0, MEMBER(drain), DRAIN_FIELDS);
 TYPE task_type = RECORD_TYPE("task", 0, MEMBER(task), TASK_FIELDS);
+TYPE use_type = RECORD_TYPE("task", 0, MEMBER(task), USE_FIELDS);
+TYPE notice_type = RECORD_TYPE("task", 0, MEMBER(task), NOTICE_FIELDS);
 TYPE model_type = RECORD_TYPE("put_model", 0, struct model_command, MODEL_FIELDS);
 TYPE request_type = RECORD_TYPE("request", 0, struct request_command, REQUEST_FIELDS);
 TYPE done_type = RECORD_TYPE("request_done", 0, MEMBER(done), DONE_FIELDS);
@@ -110,7 +118,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_NODE_REMOVE] = { "node_remove", { &node_type } },
 	[COMMAND_TASK_STARTED] = { "task_started", { &task_type } },
 	[COMMAND_TASK_REFUSED] = { "task_refused", { &task_type } },
-	[COMMAND_TASK_EXITED] = { "task_exited", { &task_type } },
+	[COMMAND_TASK_EXITED] = { "task_exited", { &task_type, &use_type } },
 	[COMMAND_TASK_CHECKPOINT] = { "task_checkpoint", { &task_type } },
 	[COMMAND_MEMORY_RELEASED] = { "memory_released", { &task_type } },
 	[COMMAND_PUT_MODEL] = { "put_model", { &record_types[RECORD_MODEL], &model_type } },
@@ -125,6 +133,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_MIX] = { "mix", { &mix_type } },
 	[COMMAND_TIME] = { "time", { NULL } },
 	[COMMAND_PASS] = { "pass", { &units_type } },
+	[COMMAND_TASK_NOTICE] = { "task_notice", { &notice_type } },
 };
 
 #define MEMBER_OFFSET offsetof(struct command, id)

@@ -41,6 +41,7 @@ enum command_kind {
 	COMMAND_MIX,         /* the kinds of tasks to expect, given from outside */
 	COMMAND_TIME,        /* time passed */
 	COMMAND_PASS,        /* decide now */
+	COMMAND_TASK_NOTICE, /* for people: what the node has to say about a task */
 	COMMAND_KINDS,
 };
 
@@ -141,6 +142,9 @@ struct command {
 			int64_t exit_code;
 			bool released;
 			const char *message;
+			int32_t notice;      /* NOTICE: enum task_notice */
+			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock */
+			struct task_use use; /* EXITED: of this run */
 		} task;
 		struct model_command model;
 		struct request_command request; /* REQUEST; RENEW: lease_ms from now on */

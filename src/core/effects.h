@@ -40,6 +40,9 @@ enum event_kind {
 	EVENT_SLOT_STOPPING, /* evicted, removed, or ended */
 	EVENT_SLOT_GONE,
 	EVENT_MODEL_FAILED, /* `value`: failures in a row */
+	EVENT_TASK_OVER,    /* of enum task_notice, in its order */
+	EVENT_TASK_IDLE,
+	EVENT_TASK_UNGUARDED,
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */

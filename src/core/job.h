@@ -20,6 +20,7 @@ struct task {
 	bool holds_right, holds_claim; /* what its record said; while loading */
 	struct reservation *reservation, *claim;
 	int64_t started_ms, ended_ms, exit_code;
+	struct task_use use; /* of all its runs that are over */
 };
 
 /* Counts over its tasks, kept by ledger.c: claims, held, live, releasing. */
@@ -130,8 +131,19 @@ bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, st
 bool task_started(struct sched *sched, struct reservation *reservation, struct error *error);
 bool task_refused(struct sched *sched, struct reservation *reservation, const char *message,
                   struct error *error);
-bool task_exited(struct sched *sched, struct reservation *reservation, int64_t exit_code,
-                 bool released, struct error *error);
+/* How a task ended, as its node says. */
+struct task_end {
+	int64_t exit_code;
+	int64_t ago_ms;      /* so long ago */
+	const char *message; /* a sentence; may be empty, or NULL */
+	const struct task_use *use;
+	bool released; /* and its memory is back */
+};
+bool task_exited(struct sched *sched, struct reservation *reservation, const struct task_end *end,
+                 struct error *error);
+/* For people: an event, and the job's message. */
+bool task_notice(struct sched *sched, struct reservation *reservation, int32_t notice,
+                 const char *message, struct error *error);
 bool task_checkpoint(struct sched *sched, struct reservation *reservation, struct error *error);
 bool task_released(struct sched *sched, struct reservation *reservation, struct error *error);
 /* Its node is given up, or says that it is not there: nothing of it runs any more. */

@@ -148,6 +148,16 @@ bool job_load_task(struct sched *sched, const struct task_record *record, struct
 	task->started_ms = record->started_ms;
 	task->ended_ms = record->ended_ms;
 	task->exit_code = record->exit_code;
+	task->use = (struct task_use){ .peak_mib = record->peak_mib,
+		                       .gpu_ms = record->gpu_ms,
+		                       .energy_mj = record->energy_mj,
+		                       .host_peak_bytes = record->host_peak_bytes,
+		                       .cpu_ms = record->cpu_ms,
+		                       .limit_mib = record->limit_mib,
+		                       .guard_peak_mib = record->guard_peak_mib,
+		                       .refusals = record->refusals,
+		                       .refused_mib = record->refused_mib,
+		                       .unguarded = record->unguarded };
 	task->recorded = true;
 	task->holds_right = record->reservation_id != 0;
 	task->holds_claim = record->claim_id != 0;

@@ -19,6 +19,7 @@ const struct words time_sharing_words = WORDS("off", "attained_service");
 const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom");
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
+const struct words task_notice_words = WORDS("over", "idle", "unguarded");
 const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 /* The members of each struct in their order, keys first. */
@@ -77,7 +78,9 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 #define TASK_FIELDS(F, T)                                                                          \
 	F(T, job_id) F(T, place) F(T, state, .words = &task_state_words) F(T, reservation_id)      \
-	F(T, claim_id) F(T, started_ms) F(T, ended_ms) F(T, exit_code)
+	F(T, claim_id) F(T, started_ms) F(T, ended_ms) F(T, exit_code) F(T, peak_mib)              \
+	F(T, gpu_ms) F(T, energy_mj) F(T, host_peak_bytes) F(T, cpu_ms) F(T, limit_mib)            \
+	F(T, guard_peak_mib) F(T, refusals) F(T, refused_mib) F(T, unguarded)
 
 #define MODEL_FIELDS(F, T)                                                                         \
 	F(T, id) F(T, tenant_id) F(T, name) F(T, runtime, .words = &runtime_words) F(T, command)   \

@@ -173,6 +173,10 @@ struct task_record {
 	int64_t reservation_id; /* the one that it runs under, or is stopping under */
 	int64_t claim_id;       /* where it will start when memory is back */
 	int64_t started_ms, ended_ms, exit_code;
+	/* struct task_use, of all its runs. */
+	int64_t peak_mib, gpu_ms, energy_mj, host_peak_bytes, cpu_ms;
+	int64_t limit_mib, guard_peak_mib, refusals, refused_mib;
+	bool unguarded;
 };
 
 /* A model that can be served. Put by a person, but for the last five. */
@@ -346,7 +350,7 @@ enum evicted_column {
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
     lease_loss_words, job_state_words, task_state_words, phase_words, decision_words, runtime_words,
-    slot_policy_words, slot_state_words, request_end_words, time_sharing_words;
+    slot_policy_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];

@@ -459,8 +459,16 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 		return task_refused(sched, reservation,
 		                    command->task.message ? command->task.message : "", error);
 	case COMMAND_TASK_EXITED:
-		return task_exited(sched, reservation, command->task.exit_code,
-		                   command->task.released, error);
+		return task_exited(sched, reservation,
+		                   &(struct task_end){ .exit_code = command->task.exit_code,
+		                                       .ago_ms = command->task.ago_ms,
+		                                       .message = command->task.message,
+		                                       .use = &command->task.use,
+		                                       .released = command->task.released },
+		                   error);
+	case COMMAND_TASK_NOTICE:
+		return task_notice(sched, reservation, command->task.notice, command->task.message,
+		                   error);
 	case COMMAND_TASK_CHECKPOINT:
 		return task_checkpoint(sched, reservation, error);
 	default:
@@ -505,6 +513,7 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_TASK_REFUSED:
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_CHECKPOINT:
+	case COMMAND_TASK_NOTICE:
 	case COMMAND_MEMORY_RELEASED:
 		return apply_to_task(sched, command, error);
 	case COMMAND_PUT_MODEL:

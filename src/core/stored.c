@@ -167,6 +167,11 @@ static bool check_task(const struct sched *sched, const struct task_record *task
 		return corrupt(error, "a task of job", task->job_id, "without it, or twice");
 	if (!is_time(task->started_ms) || !is_time(task->ended_ms))
 		return corrupt(error, "a task of job", task->job_id, "with a time that cannot be");
+	if (!is_time(task->peak_mib) || !is_time(task->gpu_ms) || !is_time(task->energy_mj) ||
+	    !is_time(task->host_peak_bytes) || !is_time(task->cpu_ms) ||
+	    !is_time(task->limit_mib) || !is_time(task->guard_peak_mib) ||
+	    !is_time(task->refusals) || !is_time(task->refused_mib))
+		return corrupt(error, "a task of job", task->job_id, "that used what cannot be");
 	return true;
 }
 

@@ -457,8 +457,46 @@ static void maybe_completed(struct sched *sched, struct job *job)
 		job_end(sched, job, JOB_COMPLETED, "");
 }
 
+/* A measurement of a node that is out of all reason counts for nothing. */
+static int64_t counted(int64_t number)
+{
+	return number >= 0 && number <= TIME_MS_MAX ? number : 0;
+}
+
+/* What its runs used adds up; peaks do not. */
+static void add_use(struct sched *sched, struct job *job, int place, const struct task_use *run)
+{
+	struct task_use *use = &job->tasks[place].use;
+
+	use->peak_mib = max64(use->peak_mib, counted(run->peak_mib));
+	use->gpu_ms = min64(use->gpu_ms + counted(run->gpu_ms), TIME_MS_MAX);
+	use->energy_mj = min64(use->energy_mj + counted(run->energy_mj), TIME_MS_MAX);
+	use->host_peak_bytes = max64(use->host_peak_bytes, counted(run->host_peak_bytes));
+	use->cpu_ms = min64(use->cpu_ms + counted(run->cpu_ms), TIME_MS_MAX);
+	if (run->limit_mib > 0)
+		use->limit_mib = counted(run->limit_mib);
+	use->guard_peak_mib = max64(use->guard_peak_mib, counted(run->guard_peak_mib));
+	use->refusals = min64(use->refusals + counted(run->refusals), TIME_MS_MAX);
+	if (run->refused_mib > 0)
+		use->refused_mib = counted(run->refused_mib);
+	use->unguarded = use->unguarded || run->unguarded;
+	sched_dirty_task(sched, job, place);
+}
+
+static void fail(struct sched *sched, struct job *job, int place, const struct task_end *end)
+{
+	struct buffer message = { 0 };
+
+	job->s.exit_code = end->exit_code;
+	buffer_print(&message, "task %d ended with %lld", place, (long long)end->exit_code);
+	if (end->message && *end->message)
+		buffer_print(&message, ": %s", end->message);
+	job_end(sched, job, JOB_FAILED, message.data);
+	buffer_free(&message);
+}
+
 /* It ended by itself: its job goes on, is done, or has failed. */
-static void ended(struct sched *sched, struct reservation *reservation, int64_t exit_code)
+static void ended(struct sched *sched, struct reservation *reservation, const struct task_end *end)
 {
 	struct job *job = reservation->job;
 	struct task *task = &job->tasks[reservation->task];
@@ -468,42 +506,54 @@ static void ended(struct sched *sched, struct reservation *reservation, int64_t 
 	reservation->requeue = false;
 	sched_dirty_reservation(sched, reservation);
 	reservation_watch(sched, reservation);
-	task->ended_ms = sched_now(sched);
-	task->exit_code = exit_code;
+	task->ended_ms = max64(sched_now(sched) - counted(end->ago_ms),
+	                       min64(task->started_ms, sched_now(sched)));
+	task->exit_code = end->exit_code;
 	set_state(sched, job, reservation->task, TASK_ENDED);
-	task_event(sched, reservation, EVENT_TASK_ENDED, exit_code);
+	task_event(sched, reservation, EVENT_TASK_ENDED, end->exit_code);
 	if (job_state_is_final((enum job_state)job->s.state))
 		return;
-	if (exit_code == 0) {
+	if (end->exit_code == 0) {
 		job->ended++;
 		maybe_completed(sched, job);
 	} else {
-		char text[64];
-		struct buffer message = { 0 };
-		job->s.exit_code = exit_code;
-		buffer_print(&message, "task %d ended with %lld", reservation->task,
-		             (long long)exit_code);
-		strncpy(text, message.data, sizeof(text) - 1);
-		text[sizeof(text) - 1] = 0;
-		buffer_free(&message);
-		job_end(sched, job, JOB_FAILED, text);
+		fail(sched, job, reservation->task, end);
 	}
 }
 
-bool task_exited(struct sched *sched, struct reservation *reservation, int64_t exit_code,
-                 bool released, struct error *error)
+bool task_exited(struct sched *sched, struct reservation *reservation, const struct task_end *end,
+                 struct error *error)
 {
 	struct job *job = reservation->job;
 
 	if (reservation->phase == PHASE_CLAIM)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld was never started",
 		                 (long long)reservation->id);
-	reservation->leaving = released;
+	add_use(sched, job, reservation->task, end->use);
+	reservation->leaving = end->released;
 	if (reservation->phase != PHASE_RELEASING)
-		ended(sched, reservation, exit_code);
-	if (released)
+		ended(sched, reservation, end);
+	if (end->released)
 		return task_released(sched, reservation, error);
 	job_settle(sched, job);
+	return true;
+}
+
+bool task_notice(struct sched *sched, struct reservation *reservation, int32_t notice,
+                 const char *message, struct error *error)
+{
+	struct job *job = reservation->job;
+	struct buffer text = { 0 };
+
+	if (notice < 0 || notice >= NOTICES)
+		return error_set(error, ERROR_INVALID, "notice %d is not known", (int)notice);
+	if (reservation->phase != PHASE_LIVE || job_state_is_final((enum job_state)job->s.state))
+		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		                 (long long)reservation->id);
+	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
+	set_message(sched, job, text.data);
+	buffer_free(&text);
+	task_event(sched, reservation, (enum event_kind)(EVENT_TASK_OVER + notice), 0);
 	return true;
 }
 

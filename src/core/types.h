@@ -111,6 +111,26 @@ enum node_state {
 	NODE_LOST,    /* silent for so long that what may be given up is given up */
 };
 
+/* What a task used of its node, as measured there. What is not known is 0. */
+struct task_use {
+	int64_t peak_mib;  /* the most at one time of any one of its GPUs */
+	int64_t gpu_ms;    /* that it had GPUs, by its share of each */
+	int64_t energy_mj; /* that they used meanwhile, by its share of each */
+	int64_t host_peak_bytes, cpu_ms;
+	/* By the guard, where it was under one: the least limit and the highest peak of
+	 * its GPUs, how often it asked for more, and for how much the last time. */
+	int64_t limit_mib, guard_peak_mib, refusals, refused_mib;
+	bool unguarded; /* a process of it used a GPU without the guard that it should have had */
+};
+
+/* What a node has to say about a task that runs. */
+enum task_notice {
+	NOTICE_OVER,      /* it uses more GPU memory than it reserved */
+	NOTICE_IDLE,      /* it holds GPUs and does not use them */
+	NOTICE_UNGUARDED, /* it uses a GPU without the guard that it should have */
+	NOTICES,
+};
+
 /* What is done with a task when its node is lost. */
 enum lease_loss { LEASE_KEEP, LEASE_STOP };
 

@@ -190,7 +190,17 @@ static void write_task(struct sched *sched, struct job *job, int place)
 	                           .claim_id = task->claim ? task->claim->id : 0,
 	                           .started_ms = task->started_ms,
 	                           .ended_ms = task->ended_ms,
-	                           .exit_code = task->exit_code });
+	                           .exit_code = task->exit_code,
+	                           .peak_mib = task->use.peak_mib,
+	                           .gpu_ms = task->use.gpu_ms,
+	                           .energy_mj = task->use.energy_mj,
+	                           .host_peak_bytes = task->use.host_peak_bytes,
+	                           .cpu_ms = task->use.cpu_ms,
+	                           .limit_mib = task->use.limit_mib,
+	                           .guard_peak_mib = task->use.guard_peak_mib,
+	                           .refusals = task->use.refusals,
+	                           .refused_mib = task->use.refused_mib,
+	                           .unguarded = task->use.unguarded });
 }
 
 static void write_job(struct sched *sched, struct job *job)

@@ -23,9 +23,10 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	return worst;
 }
 
-static void warn(struct local_node *node, const struct work *work, const char *message)
+static void warn(struct local_node *node, const struct work *work, enum change_kind kind,
+                 const char *message)
 {
-	struct change change = { .kind = CHANGE_OVER,
+	struct change change = { .kind = (int32_t)kind,
 		                 .reservation_id = work->kept.reservation_id,
 		                 .slot = work->kept.slot,
 		                 .message = message,
@@ -51,11 +52,41 @@ static void check_overuse(struct local_node *node, struct work *work)
 	          (long long)reserved_mib);
 	if (work->over_ms == 0) {
 		work->over_ms = max64(node->now_ms, 1);
-		warn(node, work, message.text);
+		warn(node, work, CHANGE_OVER, message.text);
 	}
 	if (node->policy.overuse == OVERUSE_STOP &&
 	    node->now_ms - work->over_ms >= node->policy.overuse_stop_ms)
 		work_stop(node, work, END_OVER, 0, message.text);
+}
+
+static const struct process_reading *unguarded_process(const struct local_node *node,
+                                                       const struct work *work)
+{
+	const struct measure *measure = &node->measure;
+
+	for (size_t i = 0; i < measure->process_count; i++)
+		if (measure->processes[i].reservation_id == work->kept.reservation_id &&
+		    measure->processes[i].unguarded)
+			return &measure->processes[i];
+	return NULL;
+}
+
+static void check_guard(struct local_node *node, struct work *work)
+{
+	const struct process_reading *process = unguarded_process(node, work);
+	struct error message = { 0 };
+
+	if (!process)
+		return;
+	error_set(&message, ERROR_FORBIDDEN,
+	          "process %lld of it uses GPU %s and is not under the guard: nothing keeps it "
+	          "to its limit",
+	          (long long)process->pid, process->uuid);
+	if (!work->unguarded_told)
+		warn(node, work, CHANGE_UNGUARDED, message.text);
+	work->unguarded_told = true;
+	if (node->policy.unguarded == UNGUARDED_STOP)
+		work_stop(node, work, END_UNGUARDED, work->order.grace_ms, message.text);
 }
 
 static bool is_busy(const struct local_node *node, const struct work *work)
@@ -159,6 +190,7 @@ void enforce_measured(struct local_node *node)
 		struct work *work = node->works[i];
 		if (work_is_up(work)) {
 			check_overuse(node, work);
+			check_guard(node, work);
 			check_idle(node, work);
 		} else if (work->kept.phase == WORK_OVER && work->kept.gone &&
 		           is_back(node, work)) {

@@ -36,6 +36,9 @@ struct kept_work {
 	int64_t kill_ms; /* WORK_STOPPING: killed from here on */
 	int64_t exit_code;
 	const char *message, *address;
+	int64_t ended_ms;     /* from WORK_OVER on */
+	int64_t accounted_ms; /* up to then `use` has the energy */
+	struct task_use use;
 	struct rows standing; /* 1 wide, per part: MiB on its GPU that no process explains
 	                         and that were there before anything of ours was */
 };

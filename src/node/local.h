@@ -23,9 +23,10 @@ struct work {
 	int64_t next_kill_ms, next_late_ms; /* INT64_MAX: never */
 	int64_t over_ms;                    /* uses too much since then; 0: it does not */
 	int64_t busy_ms;                    /* one of its GPUs was in use then */
-	bool idle_told;
-	int64_t active;    /* requests in flight in a slot */
-	int64_t unhealthy; /* checks that failed in a row */
+	bool idle_told, unguarded_told;
+	int64_t written_ms; /* what it uses was last written then */
+	int64_t active;     /* requests in flight in a slot */
+	int64_t unhealthy;  /* checks that failed in a row */
 };
 
 /* A GPU as last measured. Of what no process explains, `standing_mib` was there
@@ -139,8 +140,11 @@ void work_refuse(struct local_node *node, struct work *work, const char *message
 /* Notice now, kill after the grace. What is over stays so. */
 void work_stop(struct local_node *node, struct work *work, enum end_reason reason, int64_t grace_ms,
                const char *message);
-/* Its first process ended, then; 0: now. */
-void work_exited(struct local_node *node, struct work *work, int64_t exit_code, int64_t exited_ms);
+/* How its first process ended; `exited_ms` 0: now. */
+struct work_end {
+	int64_t exit_code, exited_ms, host_peak_bytes, cpu_ms;
+};
+void work_exited(struct local_node *node, struct work *work, const struct work_end *end);
 void work_gone(struct local_node *node, struct work *work);
 /* Tells what is known of its end, once on each connection. */
 void work_tell_end(struct local_node *node, struct work *work);
@@ -187,6 +191,14 @@ bool admit_check(const struct local_node *node, const struct node_order *order,
                  struct error *error);
 /* Decides about those that wait and could be checked by the last measurement. */
 void admit_waiting(struct local_node *node);
+
+/* account.c: what works use, for those who pay. */
+/* Counts up to the measurement that was just taken. */
+void account_measured(struct local_node *node, const struct measured *measured);
+/* What its guard's books say. */
+void account_guard(struct work *work, const struct guard_reading *guard);
+/* It ended at kept.ended_ms: nothing more counts. */
+void account_end(struct local_node *node, struct work *work);
 
 /* enforce.c: those that use too much, or nothing, and releases, by a measurement. */
 void enforce_measured(struct local_node *node);

@@ -74,6 +74,7 @@ static struct gpu_view view_of(struct arena *arena, const struct gpu_reading *re
 	view.reading.model = arena_string(arena, reading->model ? reading->model : "");
 	view.reading.mig_parent =
 	    arena_string(arena, reading->mig_parent ? reading->mig_parent : "");
+	view.reading.reason = arena_string(arena, reading->reason ? reading->reason : "");
 	view.reading.capacity_mib = in_range(reading->capacity_mib);
 	view.reading.overhead_mib =
 	    min64(in_range(reading->overhead_mib), view.reading.capacity_mib);

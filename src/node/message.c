@@ -7,9 +7,10 @@
 
 static const struct words order_words = WORDS("start", "load", "stop");
 static const struct words change_words = WORDS("started", "ready", "refused", "exited", "released",
-                                               "checkpoint", "late", "over", "idle");
-static const struct words end_words = WORDS("itself", "ordered", "runtime", "overuse", "idle",
-                                            "lease", "lost", "not_started", "unhealthy");
+                                               "checkpoint", "late", "over", "idle", "unguarded");
+static const struct words end_words =
+    WORDS("itself", "ordered", "runtime", "overuse", "idle", "lease", "lost", "not_started",
+          "unhealthy", "unguarded");
 
 /* clang-format off */
 #define LIST(T, counter, type) .of = &(type), .count_offset = offsetof(T, counter)
@@ -39,6 +40,16 @@ static const struct words end_words = WORDS("itself", "ordered", "runtime", "ove
 #define BEAT_FIELDS(F, T)                                                                          \
 	F(T, sent_ms) F(T, samples, LIST(T, sample_count, sample_type))                            \
 	F(T, uses, LIST(T, use_count, use_type)) F(T, slots, LIST(T, slot_count, slot_type))
+#define USED_FIELDS(F, T)                                                                    \
+	F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj) F(T, use.host_peak_bytes)          \
+	F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib) F(T, use.refusals)           \
+	F(T, use.refused_mib) F(T, use.unguarded)
+#define CHANGE_MORE_FIELDS(F, T) F(T, ago_ms) USED_FIELDS(F, T)
+#define COUNTERS_FIELDS(F, T) F(T, uuid) F(T, sm_active) F(T, dram_active) F(T, reason)
+#define WORK_FIELDS(F, T) F(T, reservation_id) USED_FIELDS(F, T)
+#define BEAT_MORE_FIELDS(F, T)                                                                     \
+	F(T, counters, LIST(T, counter_count, counters_type))                                      \
+	F(T, works, LIST(T, work_count, work_type))
 #define RENEWAL_FIELDS(F, T) F(T, sent_ms) F(T, lease_ms)
 #define REFUSAL_FIELDS(F, T) F(T, connection) F(T, message)
 /* clang-format on */
@@ -53,6 +64,10 @@ TYPE use_type = RECORD_TYPE("use", 0, struct use_sample, USE_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 1, struct slot_sample, SLOT_FIELDS);
 TYPE change_type = RECORD_TYPE("change", 0, struct change, CHANGE_FIELDS);
 TYPE beat_type = RECORD_TYPE("beat", 0, struct beat, BEAT_FIELDS);
+TYPE change_more_type = RECORD_TYPE("change", 0, struct change, CHANGE_MORE_FIELDS);
+TYPE counters_type = RECORD_TYPE("counters", 0, struct gpu_counters, COUNTERS_FIELDS);
+TYPE work_type = RECORD_TYPE("work", 1, struct work_sample, WORK_FIELDS);
+TYPE beat_more_type = RECORD_TYPE("beat", 0, struct beat, BEAT_MORE_FIELDS);
 TYPE renewal_type = RECORD_TYPE("renewal", 0, struct renewal, RENEWAL_FIELDS);
 TYPE refusal_type = RECORD_TYPE("refusal", 0, struct refusal, REFUSAL_FIELDS);
 
@@ -60,18 +75,19 @@ TYPE refusal_type = RECORD_TYPE("refusal", 0, struct refusal, REFUSAL_FIELDS);
 struct variant {
 	const char *name;
 	const struct record_type *type; /* NULL: the head is all of it */
+	const struct record_type *more; /* what an older agent does not say; NULL: nothing */
 };
 
 static const struct variant variants[MESSAGE_KINDS] = {
-	[MESSAGE_HELLO] = { "hello", &hello_type },
-	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type },
-	[MESSAGE_CHANGE] = { "change", &change_type },
-	[MESSAGE_BEAT] = { "beat", &beat_type },
-	[MESSAGE_WELCOME] = { "welcome", &renewal_type },
-	[MESSAGE_ORDER] = { "order", &node_order_type },
-	[MESSAGE_RENEW] = { "renew", &renewal_type },
-	[MESSAGE_REFUSE] = { "refuse", &refusal_type },
-	[MESSAGE_ACK] = { "ack", NULL },
+	[MESSAGE_HELLO] = { "hello", &hello_type, NULL },
+	[MESSAGE_SNAPSHOT] = { "snapshot", &node_report_type, NULL },
+	[MESSAGE_CHANGE] = { "change", &change_type, &change_more_type },
+	[MESSAGE_BEAT] = { "beat", &beat_type, &beat_more_type },
+	[MESSAGE_WELCOME] = { "welcome", &renewal_type, NULL },
+	[MESSAGE_ORDER] = { "order", &node_order_type, NULL },
+	[MESSAGE_RENEW] = { "renew", &renewal_type, NULL },
+	[MESSAGE_REFUSE] = { "refuse", &refusal_type, NULL },
+	[MESSAGE_ACK] = { "ack", NULL, NULL },
 };
 #define MEMBER_OFFSET offsetof(struct message, hello)
 
@@ -109,6 +125,9 @@ void message_encode(struct buffer *buffer, const struct message *message)
 	fields_encode(buffer, &head_type, message);
 	if (type)
 		fields_encode(buffer, type, (const char *)message + MEMBER_OFFSET);
+	if (variants[message->kind].more)
+		fields_encode(buffer, variants[message->kind].more,
+		              (const char *)message + MEMBER_OFFSET);
 }
 
 static bool refuse(struct error *error, const char *what, int64_t value)
@@ -179,13 +198,33 @@ struct node_order *node_order_copy(struct arena *arena, const struct node_order 
 	return copy;
 }
 
+static bool check_use(const struct task_use *use, struct error *error)
+{
+	const int64_t numbers[] = { use->peak_mib,        use->gpu_ms,   use->energy_mj,
+		                    use->host_peak_bytes, use->cpu_ms,   use->limit_mib,
+		                    use->guard_peak_mib,  use->refusals, use->refused_mib };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!check_time(numbers[i], "a measurement of", error))
+			return false;
+	return true;
+}
+
+static bool check_beat(const struct beat *beat, struct error *error)
+{
+	for (int64_t i = 0; i < beat->work_count; i++)
+		if (!check_use(&beat->works[i].use, error))
+			return false;
+	return check_time(beat->sent_ms, "time", error);
+}
+
 static bool check_change(const struct change *change, struct error *error)
 {
 	if (change->kind < 0 || change->kind >= CHANGE_KINDS)
 		return refuse(error, "change kind", change->kind);
 	if (change->reason < 0 || change->reason >= END_REASONS)
 		return refuse(error, "reason", change->reason);
-	return true;
+	return check_time(change->ago_ms, "time", error) && check_use(&change->use, error);
 }
 
 static bool check_member(const struct message *message, struct error *error)
@@ -198,7 +237,7 @@ static bool check_member(const struct message *message, struct error *error)
 	case MESSAGE_CHANGE:
 		return check_change(&message->change, error);
 	case MESSAGE_BEAT:
-		return check_time(message->beat.sent_ms, "time", error);
+		return check_beat(&message->beat, error);
 	case MESSAGE_WELCOME:
 	case MESSAGE_RENEW:
 		return check_time(message->renewal.sent_ms, "time", error) &&
@@ -225,6 +264,10 @@ struct message *message_decode(struct arena *arena, const uint8_t *data, size_t 
 	const struct record_type *type = variants[message->kind].type;
 	if (type && !fields_decode(arena, type, (char *)message + MEMBER_OFFSET, &data, end, error))
 		return NULL;
+	const struct record_type *more = variants[message->kind].more;
+	if (more && data != end &&
+	    !fields_decode(arena, more, (char *)message + MEMBER_OFFSET, &data, end, error))
+		return NULL;
 	if (data != end) {
 		error_set(error, ERROR_CORRUPT, "a %s message has %lld bytes too many",
 		          variants[message->kind].name, (long long)(end - data));
@@ -244,4 +287,6 @@ void message_print(struct buffer *buffer, const struct message *message)
 	fields_print(buffer, &head_type, &head);
 	if (variant->type)
 		fields_print(buffer, variant->type, (const char *)message + MEMBER_OFFSET);
+	if (variant->more)
+		fields_print(buffer, variant->more, (const char *)message + MEMBER_OFFSET);
 }

@@ -77,9 +77,10 @@ enum change_kind {
 	CHANGE_RELEASED,   /* no process of it is left and its memory was measured as back */
 	CHANGE_CHECKPOINT, /* a task's work up to now is safe */
 	/* For people: nothing is decided by these, and they may be lost. */
-	CHANGE_LATE, /* told to stop, or ended, and not back yet: `pids`, `took_ms` so far */
-	CHANGE_OVER, /* uses more than it reserved: `message` */
-	CHANGE_IDLE, /* holds GPUs and does not use them */
+	CHANGE_LATE,      /* told to stop, or ended, and not back yet: `pids`, `took_ms` so far */
+	CHANGE_OVER,      /* uses more than it reserved: `message` */
+	CHANGE_IDLE,      /* holds GPUs and does not use them */
+	CHANGE_UNGUARDED, /* uses a GPU without the guard that it should have: `message` */
 	CHANGE_KINDS,
 };
 
@@ -94,6 +95,7 @@ enum end_reason {
 	END_LOST,      /* it was not there any more when the agent or the node started anew */
 	END_NO_START,  /* it could not be started */
 	END_UNHEALTHY, /* a slot that does not answer, or took too long to load */
+	END_UNGUARDED, /* it used a GPU without the guard that it should have */
 	END_REASONS,
 };
 
@@ -113,6 +115,19 @@ struct use_sample {
 	int64_t memory_mib, reserved_mib;
 };
 
+/* What profiling tells of one GPU, where the node can tell: thousandths of the time. */
+struct gpu_counters {
+	const char *uuid;
+	int64_t sm_active, dram_active; /* negative: not known */
+	const char *reason;             /* why it is not healthy; may be empty */
+};
+
+/* What a work that runs has used so far. */
+struct work_sample {
+	int64_t reservation_id;
+	struct task_use use;
+};
+
 /* A slot's requests in flight, where its runtime tells. */
 struct slot_sample {
 	int64_t reservation_id, active;
@@ -123,7 +138,10 @@ struct hello {
 	int64_t protocol;
 	int64_t sent_ms; /* as in a beat */
 };
-#define NODE_PROTOCOL 1
+/* An agent may be older than its scheduler: what came with a later protocol is behind the
+ * rest of a message, and not there. Schedulers are brought up to date first. */
+#define NODE_PROTOCOL 2
+#define NODE_PROTOCOL_LEAST 1
 #define CONNECTION_MAX (INT64_MAX / 2) /* so that there is always a next one */
 
 struct change {
@@ -140,6 +158,9 @@ struct change {
 	int64_t sample_count;
 	const struct measurement *measurements; /* REFUSED: what owners use on them */
 	int64_t measurement_count;
+	/* Since protocol 2. */
+	int64_t ago_ms;      /* EXITED: it ended so long before this was sent */
+	struct task_use use; /* EXITED */
 };
 
 /* `sent_ms` is by the agent's clock and comes back in the renewal. */
@@ -151,6 +172,11 @@ struct beat {
 	int64_t use_count;
 	const struct slot_sample *slots;
 	int64_t slot_count;
+	/* Since protocol 2. */
+	const struct gpu_counters *counters;
+	int64_t counter_count;
+	const struct work_sample *works;
+	int64_t work_count;
 };
 
 /* WELCOME and RENEW: the lease runs for `lease_ms` from `sent_ms`, the agent's

@@ -152,6 +152,7 @@ static void measured(struct local_node *node, const struct measured *input)
 		return; /* overtaken by a later one, or of another life */
 
 	measure_take(node, input);
+	account_measured(node, input);
 	enforce_measured(node);
 	admit_waiting(node);
 	node->link.measured_since_beat = true;

@@ -13,6 +13,8 @@
 /* What is done about work that uses more GPU memory than it reserved. It always
  * counts with what it uses, and is always warned. */
 enum overuse { OVERUSE_WARN, OVERUSE_STOP };
+/* And about work that uses a GPU without the guard that it should have: always told. */
+enum unguarded { UNGUARDED_REPORT, UNGUARDED_STOP };
 
 struct node_policy {
 	int64_t beat_ms;            /* between beats, and between measurements */
@@ -28,6 +30,7 @@ struct node_policy {
 	int32_t overuse;               /* enum overuse */
 	int64_t overuse_tolerance_mib; /* more than reserved by so much is no overuse yet */
 	int64_t overuse_stop_ms;       /* OVERUSE_STOP: killed when it lasts for so long */
+	int32_t unguarded;             /* enum unguarded */
 	int64_t idle_ms;               /* GPUs held and unused for so long are reported; 0: never */
 	int64_t idle_stop_ms;          /* and for so long after that, it is stopped; 0: never */
 	int64_t unhealthy_checks;      /* of a slot, in a row, that fail before it is stopped */
@@ -49,6 +52,9 @@ struct gpu_reading {
 	int64_t used_mib; /* by whomever, overhead not counted */
 	int64_t temperature_c, power_mw, utilisation, nvlink_group;
 	bool healthy, mig_mode;
+	const char *reason;             /* why it is not healthy, where that is known; or NULL */
+	bool profiled;                  /* the two below are known */
+	int64_t sm_active, dram_active; /* thousandths of the time */
 };
 
 /* One process on one GPU, in the same measurement. */
@@ -56,6 +62,13 @@ struct process_reading {
 	const char *uuid;
 	int64_t pid, memory_mib;
 	int64_t reservation_id; /* whose cgroup it is in; 0: nobody's that we know */
+	bool unguarded;         /* it should be under the guard, and is not */
+};
+
+/* The books of the guard that a work is under, in the same measurement. */
+struct guard_reading {
+	int64_t reservation_id;
+	int64_t limit_mib, peak_mib, refusals, refused_mib; /* as in struct task_use */
 };
 
 /* What was found of our own when the agent started: cgroups, and what their
@@ -67,7 +80,8 @@ struct found {
 	bool exited;            /* its first process ended with exit_code */
 	int64_t exit_code;
 	int64_t exited_ms; /* when, by the clock of this boot; 0: not known, or on another */
-	const char *model; /* of a slot; else empty */
+	int64_t host_peak_bytes, cpu_ms; /* of it; 0: not known */
+	const char *model;               /* of a slot; else empty */
 };
 
 enum input_kind {
@@ -94,6 +108,8 @@ struct measured {
 	int64_t gpu_count;
 	const struct process_reading *processes;
 	int64_t process_count;
+	const struct guard_reading *guards;
+	int64_t guard_count;
 };
 
 /* What happened to a work. */
@@ -103,10 +119,13 @@ struct work_event {
 	int64_t exit_code;      /* EXITED: as a shell shows it, 128 + signal where it was killed */
 	int64_t exited_ms;      /* EXITED: when, by the node's clock; 0: now. An agent that hung
 	                           learns it late, and may have told it to stop since */
-	bool healthy;           /* HEALTH */
-	int64_t active;         /* ACTIVE */
-	const char *address;    /* READY */
-	const char *message;    /* NOT_STARTED: why */
+	int64_t host_peak_bytes, cpu_ms; /* EXITED: what it used; 0: not known */
+	bool guarded;                    /* EXITED: `guard` is what its books say in the end */
+	struct guard_reading guard;
+	bool healthy;        /* HEALTH */
+	int64_t active;      /* ACTIVE */
+	const char *address; /* READY */
+	const char *message; /* NOT_STARTED: why */
 };
 
 struct input {

@@ -169,6 +169,40 @@ static void fill_uses(const struct local_node *node, struct beat *beat, struct a
 	}
 }
 
+static void fill_accounts(const struct local_node *node, struct beat *beat, struct arena *arena)
+{
+	struct work_sample *works = arena_alloc(arena, (node->work_count + 1) * sizeof(*works));
+
+	beat->works = works;
+	for (size_t i = 0; i < node->work_count; i++) {
+		const struct kept_work *kept = &node->works[i]->kept;
+		if (kept->phase == WORK_RUNNING && node->works[i]->order.part_count > 0)
+			works[beat->work_count++] =
+			    (struct work_sample){ kept->reservation_id, kept->use };
+	}
+}
+
+/* Only GPUs that there is something to tell of. */
+static void fill_counters(const struct local_node *node, struct beat *beat, struct arena *arena)
+{
+	const struct measure *measure = &node->measure;
+	struct gpu_counters *counters =
+	    arena_alloc(arena, ((size_t)measure->gpu_count + 1) * sizeof(*counters));
+
+	beat->counters = counters;
+	for (int i = 0; i < measure->gpu_count; i++) {
+		const struct gpu_reading *reading = &measure->gpus[i].reading;
+		if (!measure->gpus[i].present || (!reading->profiled && !*reading->reason))
+			continue;
+		counters[beat->counter_count++] = (struct gpu_counters){
+			.uuid = reading->uuid,
+			.sm_active = reading->profiled ? reading->sm_active : -1,
+			.dram_active = reading->profiled ? reading->dram_active : -1,
+			.reason = reading->reason,
+		};
+	}
+}
+
 void report_beat(struct local_node *node, struct message *message, struct arena *arena)
 {
 	const struct measure *measure = &node->measure;
@@ -185,6 +219,8 @@ void report_beat(struct local_node *node, struct message *message, struct arena 
 			samples[beat->sample_count++] = sample_of(&measure->gpus[i]);
 	beat->samples = samples;
 	fill_uses(node, beat, arena);
+	fill_accounts(node, beat, arena);
+	fill_counters(node, beat, arena);
 }
 
 void report_refusal(const struct local_node *node, const struct node_order *order,

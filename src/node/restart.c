@@ -39,7 +39,10 @@ static void exited(struct local_node *node, struct work *work, const struct foun
 		work->kept.message = "no scheduler renewed its lease";
 		work->kept.stop_ms = node->now_ms;
 	}
-	work_exited(node, work, found->exit_code, found->exited_ms);
+	work_exited(node, work,
+	            &(struct work_end){ found->exit_code,
+	                                node->was_other_boot ? 0 : found->exited_ms,
+	                                found->host_peak_bytes, found->cpu_ms });
 }
 
 /* Its processes are there: it goes on, or goes on ending. */
@@ -97,6 +100,8 @@ static void begin_times_anew(struct local_node *node, struct work *work)
 	work->kept.started_ms = node->now_ms;
 	work->kept.stop_ms = work->kept.stop_ms > 0 ? node->now_ms : 0;
 	work->kept.kill_ms = work->kept.kill_ms > 0 ? node->now_ms : 0;
+	work->kept.ended_ms = work->kept.ended_ms > 0 ? node->now_ms : 0;
+	work->kept.accounted_ms = node->now_ms;
 }
 
 static void add_unordered(struct local_node *node, const struct found *found)
@@ -111,10 +116,13 @@ static void add_unordered(struct local_node *node, const struct found *found)
 	work->kept.phase = WORK_RUNNING;
 	work->kept.pid = found->pid;
 	work->kept.pid_start = found->pid_start;
-	work->kept.started_ms = work->busy_ms = node->now_ms;
+	work->kept.started_ms = work->busy_ms = work->kept.accounted_ms = node->now_ms;
 	work_write(node, work);
 	if (found->exited)
-		work_exited(node, work, found->exit_code, 0);
+		work_exited(node, work,
+		            &(struct work_end){ .exit_code = found->exit_code,
+		                                .host_peak_bytes = found->host_peak_bytes,
+		                                .cpu_ms = found->cpu_ms });
 }
 
 void restart_apply(struct local_node *node, const struct found *found, int64_t count,

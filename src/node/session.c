@@ -152,10 +152,11 @@ static bool check_hello(const struct session *session, const struct message *mes
 		error_set(&reason, ERROR_CONFLICT,
 		          "this scheduler has term %lld, and one of term %lld was seen",
 		          (long long)session->term, (long long)message->term);
-	else if (message->hello.protocol != NODE_PROTOCOL)
+	else if (message->hello.protocol < NODE_PROTOCOL_LEAST ||
+	         message->hello.protocol > NODE_PROTOCOL)
 		error_set(&reason, ERROR_INVALID,
-		          "the agent speaks protocol %lld and the scheduler %d",
-		          (long long)message->hello.protocol, NODE_PROTOCOL);
+		          "the agent speaks protocol %lld and the scheduler %d to %d",
+		          (long long)message->hello.protocol, NODE_PROTOCOL_LEAST, NODE_PROTOCOL);
 	else if (strcmp(message->hello.name, session->name) != 0)
 		error_set(&reason, ERROR_INVALID, "the node's name is %s, not %s", session->name,
 		          message->hello.name);

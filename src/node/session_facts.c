@@ -103,6 +103,18 @@ static void tell_figures(struct session *session, const struct change *change,
 	}
 }
 
+static enum task_notice notice_of(const struct change *change)
+{
+	switch (change->kind) {
+	case CHANGE_IDLE:
+		return NOTICE_IDLE;
+	case CHANGE_UNGUARDED:
+		return NOTICE_UNGUARDED;
+	default:
+		return NOTICE_OVER;
+	}
+}
+
 static struct command command_of(const struct change *change)
 {
 	static const enum command_kind task_kinds[CHANGE_KINDS] = {
@@ -111,6 +123,9 @@ static struct command command_of(const struct change *change)
 		[CHANGE_EXITED] = COMMAND_TASK_EXITED,
 		[CHANGE_RELEASED] = COMMAND_MEMORY_RELEASED,
 		[CHANGE_CHECKPOINT] = COMMAND_TASK_CHECKPOINT,
+		[CHANGE_OVER] = COMMAND_TASK_NOTICE,
+		[CHANGE_IDLE] = COMMAND_TASK_NOTICE,
+		[CHANGE_UNGUARDED] = COMMAND_TASK_NOTICE,
 	};
 	static const enum command_kind slot_kinds[CHANGE_KINDS] = {
 		[CHANGE_STARTED] = COMMAND_SLOT_LOADING,     [CHANGE_READY] = COMMAND_SLOT_READY,
@@ -128,6 +143,9 @@ static struct command command_of(const struct change *change)
 		command.task.reservation_id = change->reservation_id;
 		command.task.exit_code = change->exit_code;
 		command.task.message = change->message;
+		command.task.notice = (int32_t)notice_of(change);
+		command.task.ago_ms = change->ago_ms;
+		command.task.use = change->use;
 	}
 	return command;
 }

@@ -121,7 +121,7 @@ void work_begin(struct local_node *node, struct work *work)
 	INVARIANT(work->kept.phase == WORK_WAITING);
 	set_standing(node, work);
 	work->kept.phase = WORK_STARTING;
-	work->kept.started_ms = work->busy_ms = node->now_ms;
+	work->kept.started_ms = work->busy_ms = work->kept.accounted_ms = node->now_ms;
 	work_write(node, work);
 	struct output *output = node_output(node, OUTPUT_START, work->kept.reservation_id);
 	output->order = node_order_copy(&node->outputs->arena, &work->order);
@@ -204,6 +204,7 @@ static int64_t told_code(const struct work *work, int64_t exit_code)
 	case END_IDLE:
 		return EXIT_TIMEOUT;
 	case END_OVER:
+	case END_UNGUARDED:
 		return EXIT_KILLED;
 	default:
 		return exit_code;
@@ -226,12 +227,26 @@ void work_tell_end(struct local_node *node, struct work *work)
 	change.exit_code = work->kept.exit_code;
 	change.reason = work->kept.reason;
 	change.message = work->kept.message;
+	change.ago_ms = max64(node->now_ms - work->kept.ended_ms, 0);
+	change.use = work->kept.use;
 	link_change(node, &change);
 	if (work->kept.phase == WORK_BACK)
 		tell_release(node, work);
 }
 
-static void end(struct local_node *node, struct work *work, int64_t exit_code)
+/* When it ended is between when it began and now, whatever is said. */
+static void set_end(struct local_node *node, struct work *work, const struct work_end *end)
+{
+	struct kept_work *kept = &work->kept;
+	int64_t ended_ms = end->exited_ms > 0 ? min64(end->exited_ms, node->now_ms) : node->now_ms;
+
+	kept->ended_ms = max64(ended_ms, min64(kept->started_ms, node->now_ms));
+	kept->use.host_peak_bytes = max64(0, min64(end->host_peak_bytes, TIME_MS_MAX));
+	kept->use.cpu_ms = max64(0, min64(end->cpu_ms, TIME_MS_MAX));
+	account_end(node, work);
+}
+
+static void end(struct local_node *node, struct work *work, const struct work_end *how)
 {
 	if (work->kept.phase != WORK_STOPPING) {
 		work->kept.reason = END_ITSELF;
@@ -240,7 +255,8 @@ static void end(struct local_node *node, struct work *work, int64_t exit_code)
 	}
 	work->kept.phase = WORK_OVER;
 	work->kept.ready = false;
-	work->kept.exit_code = told_code(work, exit_code);
+	work->kept.exit_code = told_code(work, how->exit_code);
+	set_end(node, work, how);
 	work_write(node, work);
 	measure_charge(node);
 	work_tell_end(node, work);
@@ -250,7 +266,7 @@ static void end(struct local_node *node, struct work *work, int64_t exit_code)
 static void own_end(struct work *work, int64_t exited_ms)
 {
 	bool stopped = work->kept.reason == END_RUNTIME || work->kept.reason == END_IDLE ||
-	               work->kept.reason == END_OVER;
+	               work->kept.reason == END_OVER || work->kept.reason == END_UNGUARDED;
 
 	if (work->kept.phase != WORK_STOPPING || !stopped || exited_ms == 0 ||
 	    exited_ms >= work->kept.stop_ms)
@@ -259,12 +275,12 @@ static void own_end(struct work *work, int64_t exited_ms)
 	work->kept.message = "";
 }
 
-void work_exited(struct local_node *node, struct work *work, int64_t exit_code, int64_t exited_ms)
+void work_exited(struct local_node *node, struct work *work, const struct work_end *how)
 {
 	if (work->kept.phase == WORK_WAITING || work->kept.phase >= WORK_OVER)
 		return;
-	own_end(work, exited_ms);
-	end(node, work, exit_code);
+	own_end(work, how->exited_ms);
+	end(node, work, how);
 	if (!work->kept.gone)
 		kill_now(node, work);
 }
@@ -284,7 +300,10 @@ void work_gone(struct local_node *node, struct work *work)
 	if (work->kept.phase < WORK_OVER) {
 		if (work->kept.phase != WORK_STOPPING)
 			work->kept.message = "its end was not seen";
-		end(node, work, work->kept.phase == WORK_STOPPING ? EXIT_KILLED : EXIT_UNSEEN);
+		end(node, work,
+		    &(struct work_end){ .exit_code = work->kept.phase == WORK_STOPPING
+		                                         ? EXIT_KILLED
+		                                         : EXIT_UNSEEN });
 	}
 	if (has_parts(work))
 		work->asked_gone = node_ask_measure(node);
@@ -311,7 +330,7 @@ static void started(struct local_node *node, struct work *work, const struct wor
 	work->kept.pid_start = event->pid_start;
 	if (work->kept.phase == WORK_STARTING) {
 		work->kept.phase = WORK_RUNNING;
-		work->kept.started_ms = work->busy_ms = node->now_ms;
+		work->kept.started_ms = work->busy_ms = work->kept.accounted_ms = node->now_ms;
 		struct change change = change_of(work, CHANGE_STARTED);
 		work_write(node, work);
 		link_change(node, &change);
@@ -372,7 +391,11 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 		not_started(node, work, event->message);
 		break;
 	case INPUT_EXITED:
-		work_exited(node, work, event->exit_code, event->exited_ms);
+		if (event->guarded)
+			account_guard(work, &event->guard);
+		work_exited(node, work,
+		            &(struct work_end){ event->exit_code, event->exited_ms,
+		                                event->host_peak_bytes, event->cpu_ms });
 		break;
 	case INPUT_GONE:
 		work_gone(node, work);

@@ -10,6 +10,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KIND = os.environ.get("BUILD_KIND", "release")
+NVML_STANDIN = ROOT / "build" / KIND / "src" / "agent" / "test" / "libnvml_standin.so"
 
 
 def program():
@@ -108,14 +109,20 @@ class Driver:
 class Agent:
     """bin/gpu-agent, with a state directory that outlives it."""
 
-    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=()):
+    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None):
+        """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs."""
         self.port, self.state, self.name, self.gpus = port, state, name, gpus
+        self.nvml = nvml
         self.arguments = list(arguments)
         self.process = None
         self.start()
 
     def start(self):
         gpus = ["--fake-gpus", self.gpus] if self.gpus else ["--no-gpus"]
+        environment = dict(os.environ)
+        if self.nvml:
+            gpus = ["--nvml", str(NVML_STANDIN)]
+            environment["NVML_STANDIN"] = str(self.nvml)
         self.log = open(f"{self.state}.log", "a")
         self.process = subprocess.Popen(
             [
@@ -137,6 +144,7 @@ class Agent:
                 *self.arguments,
             ],
             stderr=self.log,
+            env=environment,
         )
 
     def kill(self):

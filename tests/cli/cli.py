@@ -9,6 +9,9 @@ KIND = os.environ.get("BUILD_KIND", "release")
 
 
 def program():
+    """The one under test: bin/'s, or that of the build that BUILD_KIND names, or CLI_PROGRAM."""
+    if os.environ.get("CLI_PROGRAM"):
+        return pathlib.Path(os.environ["CLI_PROGRAM"])
     if KIND == "release":
         return ROOT / "bin" / "gpu-cli"
     return ROOT / "build" / KIND / "src" / "cli" / "gpu-cli"

@@ -174,9 +174,9 @@ def test_what_others_wrote_cannot_command_the_terminal(cli, cluster):
 def test_dry_run_sends_nothing(cli, cluster):
     before = cluster.scheduler.get("/api/v1/jobs").json()["total"]
     body = json.loads(cli("submit", "--dry-run", "--gpus", "0.5", "--max-runtime", "2h30m", "--cpus",
-                          "1.5", "--memory", "2G", "--", "true"))
+                          "0.1", "--memory", "2G", "--", "true"))
     assert body == {"name": "true", "command": ["true"], "gpu_fraction": 0.5,
-                    "max_runtime": "9000s", "cpu_cores": 1.5, "memory_mb": 2048}
+                    "max_runtime": "9000s", "cpu_cores": 0.1, "memory_mb": 2048}
     assert cluster.scheduler.get("/api/v1/jobs").json()["total"] == before
 
 

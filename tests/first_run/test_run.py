@@ -97,6 +97,18 @@ def submit(run, **fields):
     return json.loads(answer)["job_id"]
 
 
+def commands_to_try(run):
+    """The three that it prints, to be run literally, in the checkout, by the same user."""
+    said = run.said().partition("Three commands to try")[2].partition("Ctrl-C")[0]
+    return [line.strip() for line in said.splitlines() if line.startswith("  ")]
+
+
+def try_command(run, command):
+    return subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=clean_environment(run.home), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60)
+
+
 def status_without_token(run):
     try:
         return urllib.request.urlopen(run.url + "/api/v1/jobs", timeout=10).status
@@ -113,6 +125,12 @@ def test_a_first_run_ends_in_a_finished_job_and_the_next_goes_on_from_there(run,
     job = submit(first, name="hello", script="echo hello")
     assert await_state(first, job, "completed", "failed")["state"] == "completed"
     assert first.ask("GET", f"/api/v1/jobs/{job}/logs") == "hello\n"
+    commands = commands_to_try(first)
+    assert len(commands) == 3
+    for command in commands:
+        tried = try_command(first, command)
+        assert tried.returncode == 0, (command, tried)
+    assert try_command(first, commands[0]).stdout.startswith("hello from GPU-")
     second = subprocess.run(
         [ROOT / "run", "--data", first.data, *ANY_PORT], stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=30, env=clean_environment(tmp_path))
@@ -123,7 +141,15 @@ def test_a_first_run_ends_in_a_finished_job_and_the_next_goes_on_from_there(run,
     first.control_c()
     assert "Still running, for the next ./run to find: 1" in first.said()
 
+    # Another context is in use by now: it stays, and the one of this service is renewed.
+    elsewhere = "bin/gpu-cli config set-context elsewhere --server http://elsewhere.example:80"
+    assert try_command(first, f"{elsewhere} && bin/gpu-cli config use-context elsewhere").returncode == 0
+
     again = run("--sign-in").wait_ready()
+    for command in commands_to_try(again):
+        assert command.startswith("bin/gpu-cli --context local "), command
+        tried = try_command(again, command)
+        assert tried.returncode == 0, (command, tried)
     assert "by token: an administrator's is in" in again.said()
     assert status_without_token(again) == 401
     assert again.token == first.token

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -147,6 +148,11 @@ def hold(mib, seconds, *more):
     return [sys.executable, HOLD, mib, seconds, *more]
 
 
+def bare(words):
+    """The same without the guard: as a script that gets rid of it."""
+    return "unset LD_PRELOAD; exec " + " ".join(shlex.quote(str(word)) for word in words)
+
+
 def inventory(cluster):
     rows = smi("gpu=uuid,name,memory.total")
     ours = {gpu["uuid"]: gpu for gpu in cluster.gpus()}
@@ -205,10 +211,59 @@ def foreign_is_seen_and_respected(cluster):
     )
 
 
+def guarded_by_default(cluster):
+    neighbour = cluster.submit(hold(10000, 12), gpu_memory_mb=12000)
+    cluster.state(neighbour, "running")
+    greedy = cluster.submit(hold(2000, 10, 20000, 3), gpu_memory_mb=4000)
+    live = cluster.wait(lambda: cluster.job(greedy)["guard"], "its guard is told")
+    ended = cluster.state(greedy, "failed", "completed")
+    said = cluster.logs_of(greedy)
+    guard = ended["guard"]
+    assert live["limit_mb"] == guard["limit_mb"] == 4000, (live, guard)
+    assert ended["exit_code"] == 3 and "take 20000 MiB: error 2" in said, (ended, said)
+    assert guard["refusals"] == 1 and guard["last_refused_mb"] == 20000, guard
+    assert 2000 < guard["peak_mb"] <= 4000 and not guard["unguarded"], guard
+    assert cluster.state(neighbour, "completed", "failed")["state"] == "completed"
+    return f"20000 MiB more were refused with the driver's own error; the job shows {json.dumps(guard)}"
+
+
+def unguarded_is_noticed(cluster):
+    job = cluster.submit(bare(hold(2000, 8)), gpu_memory_mb=4000)
+    cluster.wait(lambda: "has 2000" in cluster.logs_of(job), "it has its memory")
+    begun = time.monotonic()
+    message = cluster.wait(lambda: cluster.job(job)["message"], "it is told")
+    took = time.monotonic() - begun
+    events = cluster.ask("GET", f"/api/v1/jobs/{job}/events")["events"]
+    assert "task_unguarded" in [event["type"] for event in events], events
+    ended = cluster.state(job, "completed", "failed")
+    assert ended["state"] == "completed" and ended["guard"]["unguarded"], ended
+    return f"told {took:.1f} s after it had its memory: '{message}'"
+
+
+def what_was_used_is_told(cluster):
+    job = cluster.submit(LOAD, gpu_count=1)
+    cluster.state(job, "running")
+    energy, last = 0.0, time.monotonic()
+    while (ended := cluster.job(job))["state"] == "running":
+        power = float(smi("gpu=power.draw")[0][0])
+        now = time.monotonic()
+        energy, last = energy + power * (now - last), now
+        time.sleep(0.2)
+    assert ended["state"] == "completed", cluster.logs_of(job)
+    assert ended["gpu_seconds"] > 19 and ended["peak_gpu_memory_mb"] > 400, ended
+    assert 0.7 < ended["energy_joules"] / energy < 1.3, (ended["energy_joules"], energy)
+    assert ended["cpu_seconds"] > 0 and ended["peak_memory_mb"] > 0, ended
+    return (
+        f"{ended['gpu_seconds']} GPU-seconds, {ended['energy_joules']:.0f} J ({energy:.0f} J by adding "
+        f"up nvidia-smi's power), at most {ended['peak_gpu_memory_mb']} MiB of the GPU, "
+        f"{ended['peak_memory_mb']} MiB of host memory, {ended['cpu_seconds']} s of processors"
+    )
+
+
 def overuse_is_stopped(cluster):
     neighbour = cluster.submit(hold(10000, 20), gpu_memory_mb=12000)
     cluster.state(neighbour, "running")
-    greedy = cluster.submit(hold(2000, 60, 20000, 3), gpu_memory_mb=4000)
+    greedy = cluster.submit(bare(hold(2000, 60, 20000, 3)), gpu_memory_mb=4000)
     cluster.state(greedy, "running")
     cluster.wait(lambda: "has 20000" in cluster.logs_of(greedy), "it takes more")
     begun = time.monotonic()
@@ -217,8 +272,8 @@ def overuse_is_stopped(cluster):
     said = cluster.logs_of(greedy)
     assert ended["state"] == "failed", ended
     assert cluster.state(neighbour, "completed", "failed")["state"] == "completed"
-    warning = next((line for line in said.splitlines() if "warning" in line), "no warning")
-    return f"stopped {took:.1f} s after it took 20000 MiB beyond; it was told: '{warning}'; its neighbour went on"
+    warning = next((line for line in said.splitlines() if "reserved" in line), "no warning")
+    return f"without its guard: stopped {took:.1f} s after it took 20000 MiB beyond; it was told: '{warning}'; its neighbour went on"
 
 
 def time_to_memory_back(cluster):
@@ -281,7 +336,10 @@ STEPS = [
     ("inventory matches nvidia-smi", inventory),
     ("two jobs share a GPU, a third waits", two_share_and_a_third_waits),
     ("foreign use is seen and respected", foreign_is_seen_and_respected),
+    ("under the guard by default", guarded_by_default),
+    ("without the guard: noticed", unguarded_is_noticed),
     ("overuse is noticed and stopped", overuse_is_stopped),
+    ("what a job used", what_was_used_is_told),
     ("time from kill to memory back", time_to_memory_back),
     ("temperature and power under load", sensors_under_load),
     ("agent killed and restarted under a job", agent_restart_under_a_job),

@@ -231,13 +231,18 @@ static void lines_that_are_not_complete_count_as_not_written(void **state)
 	(void)state;
 	snprintf(file, sizeof(file), "%s/1", path);
 	FILE *out = fopen(file, "w");
-	fputs("keeper 10 20\nstarted 30 40\nexited 5 -1\ngon", out);
+	fputs("keeper 10 20\nstarted 30 40\nexited 5 -1 70 80\ngon", out);
 	fclose(out);
 	assert_true(keeper_status_read(file, &status));
 	assert_true(status.kept && status.started && status.exited && !status.gone);
 	assert_int_equal(status.keeper_start, 20);
 	assert_int_equal(status.pid, 30);
 	assert_int_equal(status.exit_code, 5);
+	assert_int_equal(status.peak_bytes, 0);
+	assert_int_equal(status.exited_ms, 70);
+	assert_int_equal(status.cpu_ms, 80);
+	assert_true(keeper_status_read_exit("exited 6 7", &status)); /* as an older keeper */
+	assert_int_equal(status.exited_ms, 0);
 	unlink(file);
 	assert_false(keeper_status_read(file, &status));
 	place_remove(path);
@@ -310,7 +315,7 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	assert_string_equal(variable(&plan, "GPU_GUARD_LIMITS"),
 	                    "GPU-00112233-4455-6677-8899-aabbccddeeff=1000M");
 	const char *books = variable(&plan, "GPU_GUARD_SEGMENT");
-	if (!guarding_begin(&settings, &order, &plan.spec, &error))
+	if (!guarding_begin(&settings, &order, &plan, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(access(books, R_OK), 0);
 	guarding_end(&settings, order.reservation_id);
@@ -318,6 +323,54 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	order.part_count = 0;
 	assert_true(run_plan_task(&arena, &settings, &order, &plan, &error));
 	assert_string_equal(variable(&plan, "LD_PRELOAD"), "a.so");
+	arena_free(&arena);
+}
+
+static bool is_due(enum guarding guarding, bool whole, bool wanted)
+{
+	struct run_settings settings = { .node = "n", .guard = "g.so", .guarding = guarding };
+	struct order_part part = { "GPU-1", 1000, 1000, whole };
+	struct node_order order = { .parts = &part, .part_count = 1 };
+
+	return guarding_is_due(&settings, &order, wanted);
+}
+
+static void works_are_guarded_where_they_share_a_gpu_or_ask_for_it(void **state)
+{
+	(void)state;
+	assert_true(is_due(GUARDING_SHARED, false, false));
+	assert_false(is_due(GUARDING_SHARED, true, false));
+	assert_true(is_due(GUARDING_SHARED, true, true));
+	assert_true(is_due(GUARDING_ALWAYS, true, false));
+	assert_false(is_due(GUARDING_NEVER, false, true));
+}
+
+static void under_the_guard_a_model_may_use_what_it_reserved(void **state)
+{
+	struct run_settings settings = {
+		.node = "n", .allow_root = true, .default_user = "root", .guard = "/lib/guard.so"
+	};
+	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 20480, 250,
+		                        false } };
+	const int64_t shares[] = { 250 };
+	struct node_order order = { .kind = ORDER_LOAD,
+		                    .reservation_id = 1,
+		                    .parts = parts,
+		                    .part_count = 1,
+		                    .payload = "",
+		                    .model = "m",
+		                    .runtime = RUNTIME_VLLM,
+		                    .utilisation = { shares, 1 } };
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+	struct run_plan plan;
+
+	(void)state;
+	assert_true(run_plan_slot(&arena, &settings, &order, &plan, &error));
+	assert_non_null(strstr(plan.spec.arguments[2], "--gpu-memory-utilization 0.950"));
+	settings.guarding = GUARDING_NEVER;
+	assert_true(run_plan_slot(&arena, &settings, &order, &plan, &error));
+	assert_non_null(strstr(plan.spec.arguments[2], "--gpu-memory-utilization 0.250"));
 	arena_free(&arena);
 }
 
@@ -370,6 +423,8 @@ int main(void)
 		cmocka_unit_test(labels_become_sorted_lines),
 		cmocka_unit_test(time_slices_are_read_from_the_plugins_configuration),
 		cmocka_unit_test(the_guard_is_preloaded_where_there_are_gpus),
+		cmocka_unit_test(works_are_guarded_where_they_share_a_gpu_or_ask_for_it),
+		cmocka_unit_test(under_the_guard_a_model_may_use_what_it_reserved),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

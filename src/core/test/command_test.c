@@ -119,8 +119,12 @@ static void fill(struct command *command)
 	case COMMAND_TASK_REFUSED:
 	case COMMAND_TASK_EXITED:
 	case COMMAND_TASK_CHECKPOINT:
+	case COMMAND_TASK_NOTICE:
 	case COMMAND_MEMORY_RELEASED:
 		command->task.reservation_id = 5;
+		command->task.notice = NOTICE_IDLE;
+		command->task.ago_ms = 6;
+		command->task.use = (struct task_use){ .peak_mib = 7, .unguarded = true };
 		command->task.exit_code = -9;
 		command->task.released = true;
 		command->task.message = "killed";
@@ -318,8 +322,8 @@ static void assert_refused(const char *data, size_t size, const char *why)
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x42\x00", "command.kind is 33: there are only 33 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 33 kinds");
+	ASSERT_REFUSED("\x44\x00", "command.kind is 34: there are only 34 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 34 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");

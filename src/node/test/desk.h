@@ -37,6 +37,8 @@ struct desk {
 	int gpu_count;
 	struct process_reading processes[32];
 	int process_count;
+	struct guard_reading guards[8];
+	int guard_count;
 	int64_t now_ms, asked, connection, term, orders, lease_until_ms;
 	int64_t changes; /* the highest number that the node sent */
 };
@@ -167,7 +169,9 @@ static inline void desk_measure(struct desk *desk)
 	                                               .gpus = desk->gpus,
 	                                               .gpu_count = desk->gpu_count,
 	                                               .processes = desk->processes,
-	                                               .process_count = desk->process_count } });
+	                                               .process_count = desk->process_count,
+	                                               .guards = desk->guards,
+	                                               .guard_count = desk->guard_count } });
 }
 
 /* A process on a GPU; both what it uses and what the GPU has in use grow. */

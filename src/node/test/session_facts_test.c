@@ -24,6 +24,46 @@ SIDE_TEST(what_happens_to_tasks_and_slots_becomes_their_commands)
 	assert_non_null(command(side, COMMAND_MEMORY_RELEASED));
 }
 
+SIDE_TEST(what_a_task_used_and_when_it_ended_comes_with_its_end)
+{
+	connect_node(side);
+	change(side, (struct change){ .kind = CHANGE_EXITED,
+	                              .reservation_id = 7,
+	                              .ago_ms = 500,
+	                              .use = { .peak_mib = 10, .refusals = 2 } });
+	const struct command *exited = command(side, COMMAND_TASK_EXITED);
+	assert_int_equal(exited->task.ago_ms, 500);
+	assert_int_equal(exited->task.use.peak_mib, 10);
+	assert_int_equal(exited->task.use.refusals, 2);
+}
+
+SIDE_TEST(what_there_is_to_say_about_a_task_becomes_a_notice)
+{
+	connect_node(side);
+	change(side, (struct change){
+			 .kind = CHANGE_UNGUARDED, .reservation_id = 7, .message = "static" });
+	const struct command *notice = command(side, COMMAND_TASK_NOTICE);
+	assert_int_equal(notice->task.notice, NOTICE_UNGUARDED);
+	assert_string_equal(notice->task.message, "static");
+	change(side, (struct change){ .kind = CHANGE_IDLE, .reservation_id = 7 });
+	assert_int_equal(command(side, COMMAND_TASK_NOTICE)->task.notice, NOTICE_IDLE);
+	change(side, (struct change){ .kind = CHANGE_OVER, .reservation_id = 8, .slot = true });
+	assert_int_equal(commands(side), 0);
+}
+
+SIDE_TEST(an_agent_of_the_protocol_before_is_welcome)
+{
+	side->connection = 1;
+	struct message message = head(side, MESSAGE_HELLO);
+	message.hello = (struct hello){ "node-1", NODE_PROTOCOL_LEAST, 77 };
+	say(side, message);
+	assert_non_null(sent(side, MESSAGE_WELCOME));
+	message.connection = 2;
+	message.hello.protocol = NODE_PROTOCOL + 1;
+	say(side, message);
+	assert_non_null(sent(side, MESSAGE_REFUSE));
+}
+
 SIDE_TEST(a_refusal_first_tells_the_core_what_was_measured)
 {
 	struct gpu_sample sample = { .uuid = "gpu-a", .foreign_mib = 5, .healthy = true };
@@ -130,6 +170,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_happens_to_tasks_and_slots_becomes_their_commands),
+		cmocka_unit_test(what_a_task_used_and_when_it_ended_comes_with_its_end),
+		cmocka_unit_test(what_there_is_to_say_about_a_task_becomes_a_notice),
+		cmocka_unit_test(an_agent_of_the_protocol_before_is_welcome),
 		cmocka_unit_test(a_refusal_first_tells_the_core_what_was_measured),
 		cmocka_unit_test(a_thousand_beats_that_say_nothing_new_are_no_commands),
 		cmocka_unit_test(

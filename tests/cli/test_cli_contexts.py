@@ -1,0 +1,117 @@
+"""Contexts, signing in, tokens, models and reports."""
+
+import json
+import stat
+
+import pytest
+
+from cli import Cli
+
+
+def test_a_context_says_where_and_whose(cluster, tmp_path):
+    cli = Cli(tmp_path)
+    assert cli.run("list").returncode in (0, 4)  # whatever is at the usual place
+    cli("config", "set-context", "lab", "--server", cluster.scheduler.url, "--tenant-id", "physics")
+    assert cli("config", "current-context") == "lab\n"
+    assert cli("submit", "-o", "name", "--", "true").startswith("job-")
+    cli("config", "set-context", "away", "--server", "http://127.0.0.1:1")
+    assert cli("config", "current-context") == "lab\n"
+    assert cli.run("list", "--context", "away").returncode == 4
+    assert cli.run("list", GPU_SCHEDULER_CONTEXT="away").returncode == 4
+    assert cli("list", "--context", "away", "--server", cluster.scheduler.url)
+    cli("config", "use-context", "away")
+    assert cli.run("list").returncode == 4
+    listed = cli("config").splitlines()
+    assert listed[0].split() == ["CONTEXT", "SERVER", "TENANT", "TOKEN"]
+    assert [line for line in listed if line.startswith("*")][0].split()[1] == "away"
+    cli("config", "delete-context", "away")
+    assert cli.run("config", "current-context").returncode == 1
+    assert cli.run("config", "use-context", "away").returncode == 3
+    assert cli.run("list", "--context", "away").returncode == 2
+
+
+def test_setting_a_context_again_changes_what_is_given_alone(tmp_path):
+    cli = Cli(tmp_path)
+    for _ in range(2):
+        cli("config", "set-context", "lab", "--server", "http://127.0.0.1:1", "-t", "physics")
+    cli("config", "set-context", "lab", "--server", "http://127.0.0.1:2")
+    text = (tmp_path / ".config" / "gpu-scheduler" / "config.yaml").read_text()
+    assert text.count("lab") == 2 and "127.0.0.1:2" in text and "physics" in text
+    assert cli("config", "path").strip().endswith("/.config/gpu-scheduler/config.yaml")
+
+
+def test_a_configuration_that_is_wrong_is_told_with_its_place(cluster, tmp_path):
+    cli = Cli(tmp_path, cluster.scheduler.url)
+    path = tmp_path / "config.yaml"
+    path.write_text("contexts:\n  lab:\n    sever: x\n")
+    result = cli.run("list", GPU_SCHEDULER_CONFIG=str(path))
+    assert result.returncode == 2
+    assert f"{path}:3:5:" in result.stderr
+
+
+def test_login_tries_the_token_and_keeps_it_private(cluster, tmp_path):
+    cli = Cli(tmp_path)
+    said = cli.run("login", "lab", "--server", cluster.scheduler.url, input="gst_given\n")
+    assert said.returncode == 0, said
+    assert "gst_given" not in said.stdout + said.stderr
+    kept = tmp_path / ".config" / "gpu-scheduler" / "lab.token"
+    assert kept.read_text() == "gst_given\n"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert cli("list", "-o", "json")
+    assert "gst_given" not in cli("config")
+    assert cli.run("login", "x", "--server", "http://127.0.0.1:1", input="gst_x\n").returncode == 4
+    assert cli.run("login", "lab", input="").returncode == 2
+
+
+def test_tokens_are_made_once_and_revoked(cli, tmp_path):
+    token = cli("token", "create", "-t", "physics", "--expires-in", "12h", "--note", "ci").strip()
+    assert token.startswith("gst_")
+    listed = json.loads(cli("token", "list", "-o", "json"))
+    mine = next(entry for entry in listed if entry["note"] == "ci")
+    assert token not in cli("token", "list") and token not in json.dumps(listed)
+    saved = cli("token", "create", "-r", "viewer", "--save", tmp_path / "kept")
+    assert "gst_" not in saved
+    assert (tmp_path / "kept").read_text().startswith("gst_")
+    assert stat.S_IMODE((tmp_path / "kept").stat().st_mode) == 0o600
+    assert cli("token", "revoke", mine["id"]) == f"{mine['id']} revoked\n"
+    assert mine["id"] not in cli("token", "list", "-o", "name").split()
+    assert cli.run("token", "revoke", mine["id"]).returncode == 3
+    assert cli.run("token", "make").returncode == 2
+
+
+def test_models_are_put_shown_and_removed(cli):
+    assert "created" in cli("models", "create", "small", "--runtime", "vllm", "--gpu-memory", "10G",
+                            "--splits", "1,2", "--max", "2", "--idle-ttl", "5m")
+    model = json.loads(cli("models", "get", "small", "-o", "json"))
+    assert (model["gpu_memory_mb"], model["max_replicas"], model["idle_ttl"]) == (10240, 2, "5m0s")
+    assert [split["gpus"] if isinstance(split, dict) else split for split in model["splits"]] == [1, 2]
+    assert "small" in cli("models")
+    assert cli("why", model["id"]).startswith("model small has 0 slots ready")
+    assert cli.run("models", "lease", "small", "--wait", "10ms").returncode in (1, 6)
+    assert cli.run("models", "create", "none").returncode == 2
+    assert "removed" in cli("models", "delete", "small")
+    assert cli.run("models", "get", "small").returncode == 3
+
+
+def test_decisions_have_their_arithmetic(cli, cluster):
+    job = cli.submit("--gpu-memory", "20G", "--", "true")
+    cluster.await_state(job, "completed")
+    said = cli("decisions", "--job", job)
+    assert f"{job} starts" in said and "20480 asked" in said
+    assert cli("decisions", "--short", "--limit", "1").count("\n") == 2
+    assert json.loads(cli("decisions", "--job", job[4:], "-o", "json"))[0]["job_id"] == job
+
+
+def test_a_report_counts_hours_and_cost(cli, cluster):
+    cli("quota", "physics", "--cost", "100")
+    job = cli.submit("--gpus", "2", "--", "sleep", "0.4")
+    cluster.await_state(job, "completed")
+    rows = json.loads(cli("report", "--by", "job", "--since", "1h", "-o", "json"))
+    mine = next(row for row in rows if row["id"] == job)
+    assert 2 * 0.3 / 3600 <= mine["gpu_hours"] < 2 * 10 / 3600
+    assert mine["cost"] == pytest.approx(mine["gpu_hours"] * 100, rel=0.01)
+    tenants = json.loads(cli("report", "--since", "1h", "-o", "json"))
+    assert tenants[0]["tenant"] == "physics" and tenants[0]["jobs"] >= 1
+    assert "USEFUL" in cli("report") and "GPU-HOURS" in cli("report", "--by", "job")
+    assert cli.run("report", "--since", "soon").returncode == 2
+    assert cli.run("report", "--from", "yesterday").returncode == 2
