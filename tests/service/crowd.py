@@ -12,6 +12,7 @@ from node import (EXITED, LOAD, READY, RELEASED, START, STARTED, STOP, Node)
 CONNECTIONS = 4  # that the nodes share
 TOTAL_MIB = 81920
 OVERHEAD_MIB = 600
+RELEASE_SECONDS = 3  # between the order to stop and the memory being back
 
 
 class SimulatedNode(Node):
@@ -52,7 +53,7 @@ class SimulatedNode(Node):
             if order["kind"] == STOP:
                 was = self.running.pop(order["reservation_id"], None)
                 if was:
-                    self.releasing[order["reservation_id"]] = (was[0], time.monotonic() + 3)
+                    self.releasing[order["reservation_id"]] = (was[0], time.monotonic() + RELEASE_SECONDS)
                 return
             self.running[order["reservation_id"]] = (order, time.monotonic())
         self.change(STARTED, order)

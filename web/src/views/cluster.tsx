@@ -11,6 +11,7 @@ import { useResource } from "../resource";
 import { events, now, tenants } from "../state";
 import type { Event, Job } from "../types";
 import { Inspector } from "./inspector";
+import { LastHour } from "./timeline";
 
 type Show = "memory" | "load" | "heat";
 type Size = "auto" | "detail" | "dense";
@@ -29,6 +30,8 @@ effect(() => {
 
 /** From so many nodes on the bars stand upright, and all of them are seen at once. */
 const DENSE_FROM = 17;
+/** With so few there is room below them. */
+const FEW = 9;
 
 function Stat(props: { name: string; value: string; more?: string; part?: number | null }) {
   return (
@@ -349,6 +352,14 @@ export function ClusterView() {
         </div>
         <Picture />
         <Legend />
+        {nodes.value.length > 0 && nodes.value.length <= FEW && (
+          <section class="card recent" aria-labelledby="recent">
+            <h2 id="recent">
+              The last hour <a href="#/timeline">time line</a>
+            </h2>
+            <LastHour most={300} />
+          </section>
+        )}
       </div>
       <div class="side">
         {cell && (
