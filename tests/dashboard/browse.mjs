@@ -51,7 +51,7 @@ export async function browse(walk) {
     await page.evaluate(axe);
     const found = await page.evaluate(
       (rules) => window.axe.run(document, { resultTypes: ["violations"], ...rules }),
-      only ? { runOnly: { type: "tag", values: [only] } } : {},
+      only ? { runOnly: { type: "rule", values: only } } : {},
     );
     return found.violations.map(
       (one) =>

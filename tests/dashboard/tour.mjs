@@ -1,6 +1,7 @@
 // tour.mjs - goes through the dashboard as a person would, on a service that wants a sign-in
 import { browse, check, until } from "./browse.mjs";
 
+const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
 const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "decisions", "submit"];
 
 async function submit(page, fields) {
@@ -168,7 +169,7 @@ browse(async ({ given, step, open, inspect }) => {
         await page.waitForTimeout(250);
         if (name === "cluster") await page.click(".gpu");
         // What is not about colours is the same in the dark.
-        for (const one of await inspect(page, scheme === "dark" ? "cat.color" : null))
+        for (const one of await inspect(page, scheme === "dark" ? COLOUR_RULES : null))
           found.push(`${name}: ${one}`);
       }
       check(found.length === 0, found.join("\n"));
