@@ -11,9 +11,7 @@
 #define MIB (1ULL << 20)
 #define INVENTORY_READS 30 /* GPUs do not come and go often; instances may */
 
-/* Errors after which a GPU is not used before somebody has looked at it. Others (an illegal
- * address, a page fault) are of a program, not of the GPU. */
-static bool is_fatal(unsigned long long xid)
+bool nvml_is_fatal(unsigned long long xid)
 {
 	static const unsigned long long fatal[] = { 46, 48, 54, 56,  57,  58,  61,  62,  64,
 		                                    74, 79, 95, 110, 119, 120, 136, 140, 143 };
@@ -36,7 +34,7 @@ static void take_events(struct nvml_source *nvml)
 			continue;
 		log_at(LOG_WARNING, "a GPU tells of an error", LOG_TEXT("gpu", uuid),
 		       LOG_NUMBER("xid", (int64_t)event.data));
-		for (size_t i = 0; i < nvml->count && is_fatal(event.data); i++)
+		for (size_t i = 0; i < nvml->count && nvml_is_fatal(event.data); i++)
 			if (strcmp(nvml->gpus[i].uuid, uuid) == 0 ||
 			    strcmp(nvml->gpus[i].parent, uuid) == 0)
 				nvml->gpus[i].xid = event.data;

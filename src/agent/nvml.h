@@ -36,6 +36,9 @@ struct nvml_source {
 	int64_t replicas; /* names that each GPU is advertised under */
 };
 
+/* An error after which a GPU is not used before somebody has looked at it. Others (an illegal
+ * address, a page fault) are of a program, not of the GPU. */
+bool nvml_is_fatal(unsigned long long xid);
 /* nvml_inventory.c: which GPUs there are, and what connects them. */
 bool nvml_inventory(struct nvml_source *nvml, struct error *error);
 /* nvml_devices.c */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/dcgm.h"
 #include "agent/file.h"
 #include "agent/host.h"
 #include "agent/labels.h"
@@ -78,6 +79,8 @@ static const struct option table[] = {
 	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
 	TEXT_OPTION("nvml", "FILE", options.nvml_library,
 	            "NVIDIA's library, where it is elsewhere"),
+	TEXT_OPTION("dcgm-exporter", "URL", options.dcgm_exporter,
+	            "its metrics, for health and profiling: http://localhost:9400/metrics"),
 	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
 	            "of Kubernetes' device plugin, for time slices"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
@@ -227,6 +230,7 @@ static void set_defaults(struct place *place)
 	struct agent_settings *agent = &place->options.agent;
 
 	agent->policy = node_policy_default();
+	agent->policy.acknowledge_ms = 50;
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
 	agent->run.pids = 65536;
@@ -415,7 +419,7 @@ void options_free(struct options *options)
 	arena_free(&options->arena);
 }
 
-struct gpu_source *options_source(const struct options *options, struct error *error)
+static struct gpu_source *open_source(const struct options *options, struct error *error)
 {
 	struct error reason = { 0 };
 
@@ -435,4 +439,12 @@ struct gpu_source *options_source(const struct options *options, struct error *e
 		return source;
 	log_at(LOG_INFO, "no GPUs are offered", LOG_TEXT("reason", reason.text));
 	return none_open();
+}
+
+struct gpu_source *options_source(const struct options *options, struct error *error)
+{
+	struct gpu_source *source = open_source(options, error);
+
+	return source && options->dcgm_exporter ? dcgm_open(source, options->dcgm_exporter, error)
+	                                        : source;
 }

@@ -10,6 +10,7 @@ struct options {
 	struct agent_settings agent;
 	const char *schedulers[OPTIONS_SCHEDULERS_MAX + 1];
 	const char *fake_gpus, *nvml_library;
+	const char *dcgm_exporter;        /* URL of its metrics; NULL: there is none */
 	const char *device_plugin_config; /* of the device plugin, where time slices are shared out
 	                                   */
 	bool no_gpus;

@@ -7,7 +7,10 @@
 #include "base/memory.h"
 #include "wire/json_writer.h"
 
-enum { NAME_BYTES_MAX = 90 };
+enum {
+	NAME_BYTES_MAX = 90,
+	ACKNOWLEDGE_MS = 50, /* after which what nodes said is acknowledged, together */
+};
 
 struct agents *agents_new(struct desk *desk, const struct agents_settings *settings)
 {
@@ -16,6 +19,8 @@ struct agents *agents_new(struct desk *desk, const struct agents_settings *setti
 	agents->desk = desk;
 	agents->loop = desk->loop;
 	agents->settings = *settings;
+	agents->settings.policy.acknowledge_ms =
+	    min64(ACKNOWLEDGE_MS, settings->policy.resend_ms / 4);
 	return agents;
 }
 
@@ -174,16 +179,9 @@ static void ask_core(struct agents_node *node, const struct session_output *outp
 {
 	struct agents *agents = node->agents;
 	struct agents_ask *ask = take_ask(agents);
-	struct error error;
 
 	/* The command lives as long as the ask, not as long as the outputs. */
-	buffer_clear(&agents->scratch);
-	command_encode(&agents->scratch, output->command);
-	const uint8_t *at = (const uint8_t *)agents->scratch.data;
-	const struct command *command =
-	    command_decode(&ask->ask.arena, &at, at + agents->scratch.size, &error);
-	INVARIANT(command);
-	ask->ask.command = *command;
+	ask->ask.command = *command_copy(&ask->ask.arena, output->command);
 	ask->ask.has_command = ask->ask.patient = true;
 	ask->ask.done = on_done;
 	ask->agents = agents;

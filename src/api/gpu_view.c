@@ -19,6 +19,12 @@ static void put_sample(struct json_writer *json, const struct service *service,
 	json_put_decimal(json, "power_watts", sample.power_mw, 3);
 	json_put_decimal(json, "utilization", sample.utilisation, 3);
 	json_put_integer(json, "measured_memory_mb", sample.used_mib);
+	if (sample.sm_active >= 0)
+		json_put_decimal(json, "sm_active", sample.sm_active, 3);
+	if (sample.dram_active >= 0)
+		json_put_decimal(json, "dram_active", sample.dram_active, 3);
+	if (!gpu->healthy && sample.reason[0])
+		json_put_string(json, "health_reason", sample.reason);
 }
 
 static void put_tenant(struct json_writer *json, const struct gpu_view *view, int64_t tenant_id)

@@ -182,29 +182,56 @@ static void put_memory(struct buffer *text, const struct catalogue *catalogue,
 	}
 }
 
-enum sample_family { SAMPLE_UTILISATION, SAMPLE_TEMPERATURE, SAMPLE_POWER, SAMPLE_FAMILIES };
+enum sample_family {
+	SAMPLE_UTILISATION,
+	SAMPLE_TEMPERATURE,
+	SAMPLE_POWER,
+	SAMPLE_SM_ACTIVE,
+	SAMPLE_DRAM_ACTIVE,
+	SAMPLE_FAMILIES,
+};
 static const struct {
 	const char *name, *help;
 } sample_families[SAMPLE_FAMILIES] = {
 	{ "gpu_scheduler_gpu_utilization", "How busy the GPU is, from 0 to 1." },
 	{ "gpu_scheduler_gpu_temperature_celsius", "Temperature." },
 	{ "gpu_scheduler_gpu_power_watts", "Power." },
+	{ "gpu_scheduler_gpu_sm_active", "Time that multiprocessors are active, from 0 to 1." },
+	{ "gpu_scheduler_gpu_dram_active", "Time that memory is active, from 0 to 1." },
 };
+
+/* Thousandths; negative: not known. */
+static int64_t sample_value(const struct agents_sample *sample, enum sample_family of)
+{
+	switch (of) {
+	case SAMPLE_UTILISATION:
+		return sample->utilisation;
+	case SAMPLE_TEMPERATURE:
+		return sample->temperature_c * 1000;
+	case SAMPLE_POWER:
+		return sample->power_mw;
+	case SAMPLE_SM_ACTIVE:
+		return sample->sm_active;
+	default:
+		return sample->dram_active;
+	}
+}
 
 static void put_sample(struct call *call, enum sample_family of, const struct node_record *node,
                        const struct gpu_record *gpu)
 {
 	struct agents_sample sample = { 0 };
 	bool sampled = agents_sample(call->service->agents, gpu->uuid, &sample);
-	if (!sampled && of == SAMPLE_POWER)
+	if (!sampled && of >= SAMPLE_POWER)
 		return;
 	if (!sampled)
 		sample.temperature_c = gpu->temperature_c;
+	int64_t value = sample_value(&sample, of);
+	if (value < 0)
+		return;
 	put_gpu_name(&call->body, sample_families[of].name, node, gpu);
 	buffer_text(&call->body, "} ");
-	put_milli(&call->body, of == SAMPLE_UTILISATION   ? sample.utilisation
-	                       : of == SAMPLE_TEMPERATURE ? sample.temperature_c * 1000
-	                                                  : sample.power_mw);
+	put_milli(&call->body, value);
 }
 
 /* Calls back for each GPU that has memory of its own. */

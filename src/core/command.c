@@ -198,6 +198,33 @@ struct command *command_decode(struct arena *arena, const uint8_t **data, const 
 	return command;
 }
 
+/* What is said of tasks comes in numbers, and has but one text. */
+static bool is_of_task(enum command_kind kind)
+{
+	return kind == COMMAND_TASK_STARTED || kind == COMMAND_TASK_REFUSED ||
+	       kind == COMMAND_TASK_EXITED || kind == COMMAND_TASK_CHECKPOINT ||
+	       kind == COMMAND_TASK_NOTICE || kind == COMMAND_MEMORY_RELEASED;
+}
+
+struct command *command_copy(struct arena *arena, const struct command *command)
+{
+	struct buffer buffer = { 0 };
+	struct error error = { 0 };
+
+	if (is_of_task(command->kind)) {
+		struct command *copy = arena_copy(arena, command, sizeof(*command));
+		const char *message = command->task.message;
+		copy->task.message = message && *message ? arena_string(arena, message) : "";
+		return copy;
+	}
+	command_encode(&buffer, command);
+	const uint8_t *at = (const uint8_t *)buffer.data;
+	struct command *copy = command_decode(arena, &at, at + buffer.size, &error);
+	INVARIANT(copy);
+	buffer_free(&buffer);
+	return copy;
+}
+
 void command_print(struct buffer *buffer, const struct command *command)
 {
 	const struct variant *variant = variant_of(command);

@@ -174,6 +174,8 @@ const char *command_kind_name(enum command_kind kind);
 void command_encode(struct buffer *buffer, const struct command *command);
 struct command *command_decode(struct arena *arena, const uint8_t **data, const uint8_t *end,
                                struct error *error);
+/* A copy whose texts and lists live in the arena. */
+struct command *command_copy(struct arena *arena, const struct command *command);
 /* One line of text for people, without a newline: `submit now_ms=1000 name="train" ...`. */
 void command_print(struct buffer *buffer, const struct command *command);
 

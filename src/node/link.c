@@ -292,13 +292,25 @@ int64_t link_wake_ms(const struct local_node *node)
 		wake_ms = link->heard_ms + node->policy.silence_ms;
 	if (link->pending_count > 0)
 		wake_ms = min64(wake_ms, link->pending_ms + node->policy.resend_ms);
+	if (link->acknowledge_ms > 0)
+		wake_ms = min64(wake_ms, link->acknowledge_ms);
 	return wake_ms;
 }
 
 void link_acknowledge(struct local_node *node)
 {
-	if (node->link.state != LINK_UP || orders_kept(node) == node->link.acknowledged)
+	struct link *link = &node->link;
+	bool again = link->acknowledged < 0; /* an order came twice: somebody misses it */
+
+	if (link->state != LINK_UP || orders_kept(node) == link->acknowledged) {
+		link->acknowledge_ms = 0;
 		return;
+	}
+	if (link->acknowledge_ms == 0)
+		link->acknowledge_ms = max64(node_later(node, node->policy.acknowledge_ms), 1);
+	if (!again && node->now_ms < link->acknowledge_ms)
+		return;
+	link->acknowledge_ms = 0;
 	struct message message = message_of(node, MESSAGE_ACK);
 	send(node, &message);
 	node->link.acknowledged = message.acknowledged;

@@ -90,6 +90,7 @@ struct link {
 	int64_t heard_ms;
 	int64_t received;        /* orders, in order of their numbers */
 	int64_t acknowledged;    /* of these, as last told */
+	int64_t acknowledge_ms;  /* when to tell more, at the latest; 0: there is nothing to */
 	int64_t sent;            /* changes: the last number given out */
 	struct pending *pending; /* not acknowledged, by number */
 	size_t pending_count, pending_capacity;

@@ -19,6 +19,8 @@ enum unguarded { UNGUARDED_REPORT, UNGUARDED_STOP };
 struct node_policy {
 	int64_t beat_ms;            /* between beats, and between measurements */
 	int64_t silence_ms;         /* of the scheduler, after which to connect anew */
+	int64_t acknowledge_ms;     /* orders are acknowledged so much later, with what is said of
+	                               them meanwhile */
 	int64_t resend_ms;          /* what is not acknowledged for so long is sent again */
 	int64_t measure_timeout_ms; /* an order that cannot be checked for so long is refused */
 	int64_t kill_repeat_ms;     /* between kills of what is not gone */

@@ -108,6 +108,19 @@ static void acknowledge(struct session *session, struct session_outputs *outputs
 
 	send(outputs, &message);
 	session->acknowledged = message.acknowledged;
+	session->acknowledge_ms = 0;
+}
+
+/* Soon: more may come, and anything else that is said says it too. */
+static void acknowledge_soon(struct session *session, int64_t now_ms,
+                             struct session_outputs *outputs)
+{
+	if (kept_changes(session) <= session->acknowledged)
+		return;
+	if (session->policy.acknowledge_ms == 0)
+		acknowledge(session, outputs);
+	else if (session->acknowledge_ms == 0)
+		session->acknowledge_ms = max64(now_ms + session->policy.acknowledge_ms, 1);
 }
 
 /* What this connection had is over. */
@@ -115,7 +128,7 @@ static void close_connection(struct session *session)
 {
 	session->open = session->synced = false;
 	session->taken = session->stored = session->commanded = session->acknowledged = 0;
-	session->issued = session->beat_ms = 0;
+	session->issued = session->beat_ms = session->acknowledge_ms = 0;
 	session->given_count = 0;
 	drop_pending(session, INT64_MAX);
 }
@@ -231,7 +244,7 @@ static void drop_given(struct session *session, int64_t up_to)
 }
 
 /* In the order of their numbers: the first is a snapshot. */
-static void numbered(struct session *session, const struct message *message,
+static void numbered(struct session *session, int64_t now_ms, const struct message *message,
                      struct session_outputs *outputs)
 {
 	if (message->number != session->taken + 1) {
@@ -252,8 +265,7 @@ static void numbered(struct session *session, const struct message *message,
 	} else {
 		session_take_change(session, message, outputs);
 	}
-	if (kept_changes(session) > session->acknowledged)
-		acknowledge(session, outputs);
+	acknowledge_soon(session, now_ms, outputs);
 }
 
 /* Of a connection that this scheduler does not have: begun with another, or given
@@ -295,7 +307,7 @@ void session_message(struct session *session, int64_t now_ms, const struct messa
 			session->pending_ms = now_ms;
 	}
 	if (message->kind == MESSAGE_SNAPSHOT || message->kind == MESSAGE_CHANGE)
-		numbered(session, message, outputs);
+		numbered(session, now_ms, message, outputs);
 	else if (message->kind == MESSAGE_BEAT)
 		beat(session, now_ms, message, outputs);
 }
@@ -312,6 +324,7 @@ void session_send_order(struct session *session, int64_t now_ms, const struct no
 	message_encode(&buffer, &message);
 	send_bytes(outputs, buffer.data, buffer.size);
 	session->acknowledged = message.acknowledged;
+	session->acknowledge_ms = 0;
 	if (session->pending_count == 0)
 		session->pending_ms = now_ms;
 	array_reserve(session->pending, session->pending_capacity, session->pending_count + 1);
@@ -327,12 +340,10 @@ void session_send_order(struct session *session, int64_t now_ms, const struct no
 void session_stored(struct session *session, int64_t now_ms, int64_t connection, int64_t change,
                     struct session_outputs *outputs)
 {
-	(void)now_ms;
 	if (!session->open || connection != session->connection || change > session->commanded)
 		return;
 	session->stored = max64(session->stored, change);
-	if (kept_changes(session) > session->acknowledged)
-		acknowledge(session, outputs);
+	acknowledge_soon(session, now_ms, outputs);
 }
 
 void session_refused(struct session *session, int64_t now_ms, int64_t connection,
@@ -380,6 +391,8 @@ void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
                   struct session_outputs *outputs)
 {
 	session->active_ms = max64(session->active_ms, active_ms);
+	if (session->acknowledge_ms > 0 && now_ms >= session->acknowledge_ms)
+		acknowledge(session, outputs);
 	if (session->pending_count > 0 &&
 	    now_ms - session->pending_ms >= session->policy.resend_ms) {
 		for (size_t i = 0; i < session->pending_count; i++)
@@ -400,10 +413,10 @@ void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
 
 int64_t session_wake_ms(const struct session *session)
 {
-	int64_t wake_ms = INT64_MAX;
+	int64_t wake_ms = session->acknowledge_ms > 0 ? session->acknowledge_ms : INT64_MAX;
 
 	if (session->pending_count > 0)
-		wake_ms = session->pending_ms + session->policy.resend_ms;
+		wake_ms = min64(wake_ms, session->pending_ms + session->policy.resend_ms);
 	if (session->state == NODE_ONLINE)
 		wake_ms = min64(wake_ms, silent_ms(session));
 	if (session->state == NODE_UNKNOWN)

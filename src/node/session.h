@@ -24,7 +24,9 @@ struct session_policy {
 	/* A scheduler renews only for so long after it last knew that it is the
 	 * active one; so one that took over waits as long before it counts. */
 	int64_t standing_ms;
-	int64_t resend_ms;        /* an order not acknowledged for so long is sent again */
+	int64_t acknowledge_ms; /* what is durable is acknowledged so much later, with others, where
+	                           nothing else is said meanwhile */
+	int64_t resend_ms;      /* an order not acknowledged for so long is sent again */
 	int64_t foreign_step_mib; /* a change of foreign memory by no more is not told */
 	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
 };

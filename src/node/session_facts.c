@@ -6,18 +6,12 @@
 void session_command(struct session *session, const struct command *command, int64_t change,
                      struct session_outputs *outputs)
 {
-	struct buffer buffer = { 0 };
-	struct error error;
 	struct session_output *output = session_output(outputs, SESSION_COMMAND);
 
-	command_encode(&buffer, command);
-	const uint8_t *at = (const uint8_t *)buffer.data;
-	output->command = command_decode(&outputs->arena, &at, at + buffer.size, &error);
-	INVARIANT(output->command);
+	output->command = command_copy(&outputs->arena, command);
 	output->connection = session->connection;
 	output->change = change;
 	session->commanded = max64(session->commanded, change);
-	buffer_free(&buffer);
 }
 
 void session_take_snapshot(struct session *session, const struct message *message,

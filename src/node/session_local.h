@@ -31,7 +31,8 @@ struct session {
 	int64_t connection; /* the last one's number; 0: none yet */
 	bool open, synced;
 	int64_t taken, commanded, stored, acknowledged, issued;
-	int64_t beat_ms; /* the last beat, by the node's clock */
+	int64_t acknowledge_ms; /* when to, at the latest; 0: there is nothing to */
+	int64_t beat_ms;        /* the last beat, by the node's clock */
 	struct session_pending *pending;
 	size_t pending_count, pending_capacity;
 	int64_t pending_ms;

@@ -21,6 +21,8 @@ enum {
 	TICK_MS = 1000, /* between commands that say that time passed, where anything waits for it
 	                 */
 	IDLE_TICK_MS = 60000,
+	GATHER_MS = 40,     /* that what nobody waits for is stored later, where nothing else is */
+	FACTS_MS = 20,      /* that it is acted on later */
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
 };
 
@@ -47,8 +49,9 @@ struct engine {
 
 	struct sched *sched;
 	struct effects effects;
-	bool changed; /* something that a pass may act on */
-	int64_t next_pass_us, next_tick_us;
+	bool changed;                       /* something that a pass may act on */
+	int64_t next_pass_us, next_tick_us; /* not before */
+	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
 
 static int64_t clock_us(clockid_t clock)
@@ -67,6 +70,24 @@ static void note(struct engine *engine, const char *sentence)
 {
 	if (engine->options.note)
 		engine->options.note(engine->options.context, sentence);
+}
+
+/* What nodes tell of tasks. It comes in numbers, and nobody notices if it is acted on and stored
+ * some milliseconds later, together: that a task ended, say, and that its memory is back. What
+ * is decided between the two would be a claim, and be decided again. */
+static bool is_fact(enum command_kind kind)
+{
+	switch (kind) {
+	case COMMAND_TASK_STARTED:
+	case COMMAND_TASK_EXITED:
+	case COMMAND_TASK_CHECKPOINT:
+	case COMMAND_TASK_NOTICE:
+	case COMMAND_MEMORY_RELEASED:
+	case COMMAND_GPU_REPORT:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* In the loop's thread. */
@@ -97,6 +118,8 @@ static void take_ask(struct desk *desk, struct ask *ask)
 	else if (!ask->patient && atomic_load(&engine->inbox.count) >= engine->options.asks_max)
 		refuse(engine, ask, ERROR_FULL,
 		       "too much is waiting for the scheduler: try again later");
+	else if (ask->patient && ask->has_command && is_fact(ask->command.kind))
+		inbox_put_lazily(&engine->inbox, ask);
 	else
 		inbox_put(&engine->inbox, ask);
 }
@@ -173,26 +196,47 @@ static void on_changed(void *context)
 
 /* In the core's thread. */
 
+/* People, requests to models, and what was decided do not wait for others. */
+static bool can_wait(const struct engine *engine, const struct command *command,
+                     const struct ask *ask)
+{
+	if (!command || (ask && !ask->patient))
+		return false;
+	if (!is_fact(command->kind) && command->kind != COMMAND_TIME)
+		return false;
+	for (size_t i = 0; i < engine->effects.count; i++)
+		if (engine->effects.at[i].kind == EFFECT_ROUTE)
+			return false;
+	return true;
+}
+
 static void add(struct engine *engine, const struct command *command, struct ask *ask)
 {
 	atomic_fetch_add(&engine->added, 1);
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
+	if (!can_wait(engine, command, ask))
+		writer_hurry(engine->writer);
 }
 
-/* What followed from a command is kept; whether a pass is wanted is noted. */
-static bool apply(struct engine *engine, struct command *command, struct error *error)
+/* Applies it; whether a pass is wanted, and how soon, is noted. */
+static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
+                  struct error *error)
 {
+	bool more = false;
+
 	command->now_ms = clock_us(CLOCK_REALTIME) / 1000;
 	effects_clear(&engine->effects);
 	if (!sched_apply(engine->sched, command, &engine->effects, error))
 		return false;
-	if (command->kind == COMMAND_PASS) {
-		for (size_t i = 0; i < engine->effects.count; i++)
-			if (engine->effects.at[i].kind == EFFECT_MORE)
-				engine->changed = true;
-	} else {
-		engine->changed = true;
-	}
+	for (size_t i = 0; i < engine->effects.count; i++)
+		more = more || engine->effects.at[i].kind == EFFECT_MORE;
+	if (command->kind == COMMAND_PASS && !more)
+		return true;
+	if (!can_wait(engine, command, ask))
+		engine->gather_us = 0;
+	else if (!engine->changed)
+		engine->gather_us = now_us() + FACTS_MS * 1000;
+	engine->changed = true;
 	return true;
 }
 
@@ -200,7 +244,7 @@ static bool apply(struct engine *engine, struct command *command, struct error *
 static void apply_own(struct engine *engine, struct command command)
 {
 	struct error error;
-	if (!apply(engine, &command, &error)) {
+	if (!apply(engine, &command, NULL, &error)) {
 		note(engine, error.text);
 		return;
 	}
@@ -231,7 +275,7 @@ static void serve(struct engine *engine, struct ask *ask)
 		answer_unchanged(engine, ask);
 		return;
 	}
-	ask->ok = !ask->has_command || apply(engine, &ask->command, &ask->error);
+	ask->ok = !ask->has_command || apply(engine, &ask->command, ask, &ask->error);
 	if (!ask->ok) {
 		answer_unchanged(engine, ask);
 		return;
@@ -295,6 +339,11 @@ static void configure(struct engine *engine)
 		          (struct command){ .kind = COMMAND_CONFIGURE, .configure = config });
 }
 
+static int64_t pass_due_us(const struct engine *engine)
+{
+	return max64(engine->next_pass_us, engine->gather_us);
+}
+
 static void tick(struct engine *engine)
 {
 	int64_t time_us = now_us();
@@ -306,7 +355,7 @@ static void tick(struct engine *engine)
 		engine->next_tick_us =
 		    time_us + (is_busy(engine) ? TICK_MS : IDLE_TICK_MS) * INT64_C(1000);
 	}
-	if (engine->changed && time_us >= engine->next_pass_us && wait_for_room(engine))
+	if (engine->changed && time_us >= pass_due_us(engine) && wait_for_room(engine))
 		pass(engine);
 }
 
@@ -314,8 +363,14 @@ static int64_t sleep_us(const struct engine *engine)
 {
 	int64_t next_us = engine->next_tick_us;
 	if (engine->changed)
-		next_us = min64(next_us, engine->next_pass_us);
+		next_us = min64(next_us, pass_due_us(engine));
 	return max64(next_us - now_us(), 0);
+}
+
+/* Whether it is too early to act on what is known. */
+static bool gathers(const struct engine *engine)
+{
+	return engine->changed && now_us() < engine->gather_us;
 }
 
 static void work(struct engine *engine)
@@ -323,6 +378,8 @@ static void work(struct engine *engine)
 	struct ask *ask = NULL;
 	int done = 0;
 	while (!inbox_is_closed(&engine->inbox) || ask) {
+		if (!ask && gathers(engine))
+			inbox_doze(&engine->inbox, sleep_us(engine));
 		if (!ask)
 			ask = inbox_take(&engine->inbox, sleep_us(engine));
 		for (done = 0; ask && done < ASKS_AT_ONCE; done++) {
@@ -411,6 +468,7 @@ static void start_writer(struct engine *engine)
 	    .store = engine->store,
 	    .journal = engine->journal,
 	    .retention = engine->options.retention,
+	    .gather_ms = GATHER_MS,
 	    .durable = on_durable,
 	    .failed = on_failed,
 	    .changed = on_changed,

@@ -20,19 +20,32 @@ void inbox_destroy(struct inbox *inbox)
 	pthread_mutex_destroy(&inbox->mutex);
 }
 
-void inbox_put(struct inbox *inbox, struct ask *ask)
+/* Whether the taker dozes is asked after the ask is there; the taker says so before it looks
+ * whether any is. So one of the two sees the other. */
+static void put(struct inbox *inbox, struct ask *ask, bool lazy)
 {
 	struct ask *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
 	atomic_fetch_add_explicit(&inbox->count, 1, memory_order_relaxed);
 	do {
 		ask->next = before;
-	} while (!atomic_compare_exchange_weak_explicit(
-	    &inbox->last, &before, ask, memory_order_release, memory_order_relaxed));
-	if (before)
+	} while (!atomic_compare_exchange_weak(&inbox->last, &before, ask));
+	bool dozes = atomic_load(&inbox->is_dozing);
+	if (dozes ? lazy : before != NULL)
 		return;
 	pthread_mutex_lock(&inbox->mutex);
+	inbox->is_woken = inbox->is_woken || dozes;
 	pthread_cond_signal(&inbox->filled);
 	pthread_mutex_unlock(&inbox->mutex);
+}
+
+void inbox_put(struct inbox *inbox, struct ask *ask)
+{
+	put(inbox, ask, false);
+}
+
+void inbox_put_lazily(struct inbox *inbox, struct ask *ask)
+{
+	put(inbox, ask, true);
 }
 
 static struct timespec time_after_us(int64_t wait_us)
@@ -56,6 +69,20 @@ static void wait_for_one(struct inbox *inbox, int64_t wait_us)
 			waited = pthread_cond_timedwait(&inbox->filled, &inbox->mutex, &until);
 	}
 	inbox->is_woken = false;
+	pthread_mutex_unlock(&inbox->mutex);
+}
+
+void inbox_doze(struct inbox *inbox, int64_t wait_us)
+{
+	struct timespec until = time_after_us(wait_us);
+	int waited = 0;
+	atomic_store(&inbox->is_dozing, true);
+	pthread_mutex_lock(&inbox->mutex);
+	bool empty = !atomic_load(&inbox->last);
+	while (empty && !inbox->is_closed && !inbox->is_woken && waited == 0)
+		waited = pthread_cond_timedwait(&inbox->filled, &inbox->mutex, &until);
+	inbox->is_woken = false;
+	atomic_store(&inbox->is_dozing, false);
 	pthread_mutex_unlock(&inbox->mutex);
 }
 

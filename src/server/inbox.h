@@ -8,12 +8,14 @@
 #include "api/ask.h"
 
 /* Any thread puts, one thread takes. Putting into one that is not empty costs one
- * exchange; only the first wakes the taker. */
+ * exchange; only the first wakes the taker, and one that can wait does not wake a
+ * taker that dozes. */
 struct inbox {
 	_Atomic(struct ask *) last; /* the newest; each leads to the one before */
 	atomic_size_t count;        /* that were put and not taken */
 	pthread_mutex_t mutex;
 	pthread_cond_t filled;
+	atomic_bool is_dozing;
 	bool is_woken;  /* whoever waits is to look up, once */
 	bool is_closed; /* nobody waits any more */
 };
@@ -22,6 +24,10 @@ void inbox_init(struct inbox *inbox);
 void inbox_destroy(struct inbox *inbox);
 
 void inbox_put(struct inbox *inbox, struct ask *ask);
+/* The same for one that can wait until the taker has dozed. */
+void inbox_put_lazily(struct inbox *inbox, struct ask *ask);
+/* Waits so long, or until one is put that cannot wait. Not at all where some are there. */
+void inbox_doze(struct inbox *inbox, int64_t wait_us);
 /* All that are there, oldest first, linked by `next`; waits up to `wait_us` for one
  * (negative: for as long as it takes, or until it is closed). NULL: none came. */
 struct ask *inbox_take(struct inbox *inbox, int64_t wait_us);

@@ -89,6 +89,8 @@ void cluster_policies(struct chaos *chaos)
 		chaos->session_policy.standing_ms = 3000;
 	}
 	chaos->session_policy.margin_ms = 200; /* clocks run evenly here, and kills are quick */
+	if (!chaos->exact)                     /* as real ones do */
+		chaos->node_policy.acknowledge_ms = chaos->session_policy.acknowledge_ms = 50;
 }
 
 struct config_record cluster_config(struct chaos *chaos)

@@ -18,11 +18,11 @@ struct writer {
 	pthread_mutex_t mutex;
 	pthread_cond_t added, room;
 	struct batch *filling, *writing, *kept;
-	bool stopping;
+	bool stopping, hurried; /* hurried: somebody waits for what is in `filling` */
 	struct writer_health health;
 	int64_t failing_since_ms;
 	/* The thread's own. */
-	int64_t renewed_ms, tidied_ms;
+	int64_t renewed_ms, tidied_ms, began_us;
 	bool advances; /* jobs were archived since it last tidied up */
 };
 
@@ -92,11 +92,20 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 		batch_keep(writer->filling, kept->kind, kept->key, kept->value);
 	}
 	batch_add(writer->filling, command, effects, cookie);
-	if (was_empty)
+	if (was_empty || is_full(writer))
 		pthread_cond_signal(&writer->added);
 	pthread_mutex_unlock(&writer->mutex);
 	if (writer->kept->kept_count > 0)
 		batch_clear(writer->kept);
+}
+
+void writer_hurry(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	if (!writer->hurried)
+		pthread_cond_signal(&writer->added);
+	writer->hurried = true;
+	pthread_mutex_unlock(&writer->mutex);
 }
 
 void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value)
@@ -125,6 +134,19 @@ static int64_t sleep_ms(const struct writer *writer)
 	return left_ms > 0 ? left_ms : 0;
 }
 
+/* With the mutex: waits until it is time for the next batch, or somebody wants it now. */
+static void gather(struct writer *writer)
+{
+	int64_t until_us = writer->began_us + writer->options.gather_ms * 1000;
+	struct timespec until = { .tv_sec = until_us / 1000000,
+		                  .tv_nsec = until_us % 1000000 * 1000 };
+	int waited = 0;
+	while (!is_empty(writer->filling) && !is_full(writer) && !writer->hurried &&
+	       !writer->stopping && waited == 0)
+		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
+	writer->hurried = false;
+}
+
 /* Waits for something to write, and takes it. False when it is time to end. */
 static bool take_batch(struct writer *writer)
 {
@@ -133,6 +155,7 @@ static bool take_batch(struct writer *writer)
 	pthread_mutex_lock(&writer->mutex);
 	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
+	gather(writer);
 	bool ends = writer->stopping && is_empty(writer->filling);
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
@@ -248,7 +271,7 @@ static void *run(void *context)
 	while (take_batch(writer)) {
 		if (complete_batch(writer)) {
 			int64_t began_us = clock_us();
-			writer->writing->began_us = began_us;
+			writer->writing->began_us = writer->began_us = began_us;
 			writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
 			if (!commit(writer))
 				break;

@@ -10,7 +10,9 @@
  * Two batches exist: one is being written, one is being filled. When the first
  * is durable its replies, orders and events leave, and the second is written;
  * so a batch is as large as what came in while the one before was written, and
- * never larger than the limits: then the core's thread has to wait. */
+ * never larger than the limits: then the core's thread has to wait. What nobody
+ * waits for is gathered for a little longer: a transaction costs much more than
+ * the rows in it. */
 struct writer;
 
 struct writer_options {
@@ -19,6 +21,8 @@ struct writer_options {
 	struct retention retention;
 	size_t rows_max, bytes_max; /* of a batch; 0: 20,000 rows, 64 MiB */
 	int64_t retry_ms;           /* between tries when the store fails; 0: 200 */
+	int64_t gather_ms; /* from the beginning of one batch to the next, where none is in a
+	                      hurry; 0: none is gathered */
 	/* On the writer's thread: all of the batch is durable. */
 	void (*durable)(void *context, const struct batch *batch);
 	/* On the writer's thread, once: the store cannot go on, and nothing that was
@@ -52,6 +56,8 @@ bool writer_has_room(struct writer *writer, int64_t wait_ms);
 /* Adds what followed from a command; batch_add says what the arguments are. */
 void writer_add(struct writer *writer, const struct command *command, const struct effects *effects,
                 void *cookie);
+/* Somebody waits for what was added: it is written as soon as can be. */
+void writer_hurry(struct writer *writer);
 /* Keeps a text, or forgets it where the value is NULL, in the transaction of what
  * is added next by writer_add, and not before that; batch_keep says more. */
 void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value);

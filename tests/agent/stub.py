@@ -109,10 +109,10 @@ class Driver:
 class Agent:
     """bin/gpu-agent, with a state directory that outlives it."""
 
-    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None):
+    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None, wrapper=()):
         """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs."""
         self.port, self.state, self.name, self.gpus = port, state, name, gpus
-        self.nvml = nvml
+        self.nvml, self.wrapper = nvml, list(wrapper)
         self.arguments = list(arguments)
         self.process = None
         self.start()
@@ -126,6 +126,7 @@ class Agent:
         self.log = open(f"{self.state}.log", "a")
         self.process = subprocess.Popen(
             [
+                *self.wrapper,
                 program(),
                 "--scheduler",
                 f"127.0.0.1:{self.port}",
@@ -167,20 +168,26 @@ def clean_up(names):
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
         if tree.name not in names:
             continue
-        groups = sorted((p for p in tree.rglob("*") if p.is_dir()), key=lambda p: -len(p.parts))
+        groups = groups_below(tree)
         for group in groups:
-            # A keeper that ends removes the group itself.
             try:
-                pids = (group / "cgroup.procs").read_text().split()
-            except FileNotFoundError:
-                continue
-            for pid in pids:
-                try:
+                for pid in (group / "cgroup.procs").read_text().split():
                     os.kill(int(pid), 9)
-                except ProcessLookupError:
-                    pass
+            except (ProcessLookupError, FileNotFoundError):
+                pass  # its keeper was quicker
         for group in [*groups, tree]:
             remove_group(group)
+
+
+def groups_below(tree):
+    """The deepest first. Keepers remove theirs meanwhile."""
+    for _ in range(100):
+        try:
+            found = [path for path in tree.rglob("*") if path.is_dir()]
+            return sorted(found, key=lambda path: -len(path.parts))
+        except FileNotFoundError:
+            continue
+    return []
 
 
 def remove_group(group):

@@ -1,10 +1,15 @@
 """Tasks on a node: run, read back, ended, limited."""
 
+import os
+import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
 from processes import alive
+from stub import Agent
 
 
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
@@ -224,3 +229,34 @@ def test_a_second_agent_on_the_same_state_refuses(driver, agent):
     )
     assert second.returncode == 1
     assert "another gpu-agent" in second.stderr
+
+
+def test_a_second_agent_of_the_same_node_refuses_wherever_its_state_is(driver, agent, tmp_path):
+    words = [str(word) for word in agent.process.args]
+    words[words.index("--state") + 1] = str(tmp_path / "elsewhere")
+    second = subprocess.run(words, capture_output=True, text=True)
+    assert second.returncode == 1
+    assert f"another gpu-agent runs node {agent.name} here" in second.stderr
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv"
+)
+def test_an_agent_that_is_not_root_runs_tasks_as_itself(driver, tmp_path):
+    state = pathlib.Path(tempfile.mkdtemp())
+    name = f"node-user-{os.getpid()}"
+    state.chmod(0o777)
+    wrapper = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    agent = Agent(driver.port, state / name, name, wrapper=wrapper)
+    try:
+        driver.snapshot(agent.name)
+        show = ["sh", "-c", "id -u; echo $CUDA_VISIBLE_DEVICES"]
+        driver.start(agent.name, 1, show, gpus=[[agent.uuid(), 4096]])
+        assert driver.change("exited", 1)["exit_code"] == 0
+        driver.change("released", 1)
+        assert driver.output(agent.name, 1).split() == ["65534", agent.uuid()]
+        driver.start(agent.name, 2, [], payload={"command": ["true"], "user": "root"})
+        assert "does not run as root" in driver.change("refused", 2)["message"]
+    finally:
+        agent.kill()
+        shutil.rmtree(state, ignore_errors=True)

@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "agent/dcgm.h"
 #include "agent/device_filter.h"
 #include "agent/environment.h"
+#include "agent/exposition.h"
 #include "agent/gpu_source.h"
 #include "agent/guarding.h"
 #include "agent/keeper.h"
@@ -392,6 +394,62 @@ static void time_slices_are_read_from_the_plugins_configuration(void **state)
 	assert_int_equal(time_slices_read("/nowhere"), 1);
 }
 
+static void an_exporters_page_is_read_sample_by_sample(void **state)
+{
+	struct text page = text_of("# HELP a b\n"
+	                           "a 1\n"
+	                           "nonsense line\n"
+	                           "b{x=\"1\\\"}\", y = \"two\",} 2.5e1 1700000000\r\n"
+	                           "c{open=\"\n"
+	                           "d{} NaN\n"
+	                           "e{k=\"v\"} -3");
+	struct exposed sample;
+	struct text value;
+
+	(void)state;
+	assert_true(exposition_next(&page, &sample));
+	assert_true(text_is(sample.name, "a") && sample.value == 1);
+	assert_true(exposition_next(&page, &sample));
+	assert_true(text_is(sample.name, "b") && sample.value == 25);
+	assert_true(exposition_label(&sample, "x", &value) && text_is(value, "1\\\"}"));
+	assert_true(exposition_label(&sample, "y", &value) && text_is(value, "two"));
+	assert_false(exposition_label(&sample, "z", &value));
+	assert_true(exposition_next(&page, &sample) && text_is(sample.name, "d"));
+	assert_true(exposition_next(&page, &sample) && sample.value == -3);
+	assert_false(exposition_next(&page, &sample));
+}
+
+static const char *fault_by(const char *page)
+{
+	struct gpu_readings readings = { 0 };
+	static char fault[128];
+
+	struct gpu_reading *gpu = gpu_readings_add(&readings);
+	gpu->uuid = "GPU-1";
+	gpu->healthy = true;
+	dcgm_apply(text_of(page), &readings);
+	assert_int_equal(gpu->healthy, gpu->reason == NULL);
+	snprintf(fault, sizeof(fault), "%s", gpu->reason ? gpu->reason : "");
+	gpu_readings_free(&readings);
+	return fault;
+}
+
+static void what_dcgm_says_is_why_a_gpu_is_failing(void **state)
+{
+	(void)state;
+	assert_string_equal(fault_by("DCGM_EXP_GPU_HEALTH_STATUS{UUID=\"GPU-1\",health_watch="
+	                             "\"NVLINK\"} 20\n"),
+	                    "DCGM says that it is failing: NVLINK");
+	assert_string_equal(
+	    fault_by("DCGM_EXP_GPU_HEALTH_STATUS{UUID=\"GPU-1\",health_watch=\"PCIE\"} 10\n"), "");
+	assert_string_equal(fault_by("DCGM_FI_DEV_XID_ERRORS{UUID=\"GPU-1\"} 79\n"),
+	                    "DCGM tells of Xid 79");
+	assert_string_equal(fault_by("DCGM_FI_DEV_XID_ERRORS{UUID=\"GPU-1\"} 31\n"), "");
+	assert_string_equal(fault_by("DCGM_FI_DEV_XID_ERRORS{UUID=\"GPU-2\"} 79\n"), "");
+	assert_string_equal(fault_by("DCGM_FI_DEV_ROW_REMAP_FAILURE{UUID=\"GPU-1\"} 1\n"),
+	                    "DCGM tells that rows of its memory could not be remapped");
+}
+
 static void labels_become_sorted_lines(void **state)
 {
 	struct arena arena = { 0 };
@@ -421,6 +479,8 @@ int main(void)
 		cmocka_unit_test(lines_that_are_not_complete_count_as_not_written),
 		cmocka_unit_test(a_model_is_served_by_its_template),
 		cmocka_unit_test(labels_become_sorted_lines),
+		cmocka_unit_test(an_exporters_page_is_read_sample_by_sample),
+		cmocka_unit_test(what_dcgm_says_is_why_a_gpu_is_failing),
 		cmocka_unit_test(time_slices_are_read_from_the_plugins_configuration),
 		cmocka_unit_test(the_guard_is_preloaded_where_there_are_gpus),
 		cmocka_unit_test(works_are_guarded_where_they_share_a_gpu_or_ask_for_it),

@@ -263,6 +263,25 @@ static void a_node_report_keeps_its_lists(void **state)
 	arena_free(&arena);
 }
 
+static void a_copy_is_the_same_and_has_texts_of_its_own(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < COMMAND_KINDS; kind++) {
+		struct arena arena = { 0 };
+		struct buffer first = { 0 }, second = { 0 };
+		struct command command = sample((enum command_kind)kind);
+		command_encode(&first, &command);
+		struct command *copy = command_copy(&arena, &command);
+		memset(&command, 0, sizeof(command));
+		command_encode(&second, copy);
+		assert_int_equal(first.size, second.size);
+		assert_memory_equal(first.data, second.data, first.size);
+		buffer_free(&first);
+		buffer_free(&second);
+		arena_free(&arena);
+	}
+}
+
 static void a_decoded_command_has_no_null_text(void **state)
 {
 	(void)state;
@@ -399,6 +418,7 @@ int main(void)
 		cmocka_unit_test(equal_commands_have_equal_encodings_whatever_their_padding),
 		cmocka_unit_test(a_submission_keeps_all_of_its_job),
 		cmocka_unit_test(a_node_report_keeps_its_lists),
+		cmocka_unit_test(a_copy_is_the_same_and_has_texts_of_its_own),
 		cmocka_unit_test(a_decoded_command_has_no_null_text),
 		cmocka_unit_test(every_truncation_is_refused),
 		cmocka_unit_test(bytes_that_nobody_wrote_are_refused),

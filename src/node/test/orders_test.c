@@ -48,6 +48,23 @@ DESK_TEST(an_order_that_cannot_be_checked_in_time_is_refused)
 	assert_int_equal(desk_phase(desk, 7), -1);
 }
 
+DESK_TEST(an_acknowledgement_may_wait_for_what_is_said_anyway)
+{
+	desk->policy.acknowledge_ms = 50;
+	desk_restart_with(desk, NULL, 0);
+	desk_connect(desk);
+	desk_start(desk, 7, 1000);
+	assert_null(desk_message(desk, MESSAGE_ACK));
+	desk_event(desk, INPUT_STARTED, (struct work_event){ .reservation_id = 7, .pid = 107 });
+	assert_int_equal(desk_message(desk, MESSAGE_CHANGE)->acknowledged, 1);
+	desk_start(desk, 8, 1000);
+	desk_time(desk, 49);
+	assert_null(desk_message(desk, MESSAGE_ACK));
+	assert_int_equal(node_wake_ms(desk->node), desk->now_ms + 1);
+	desk_time(desk, 1);
+	assert_int_equal(desk_message(desk, MESSAGE_ACK)->acknowledged, 2);
+}
+
 DESK_TEST(a_repeated_order_is_acknowledged_again_and_not_done_twice)
 {
 	struct order_part part;
@@ -281,6 +298,7 @@ int main(void)
 		cmocka_unit_test(an_order_is_written_down_before_it_is_begun_and_acknowledged),
 		cmocka_unit_test(an_order_waits_for_a_measurement_that_began_after_it),
 		cmocka_unit_test(an_order_that_cannot_be_checked_in_time_is_refused),
+		cmocka_unit_test(an_acknowledgement_may_wait_for_what_is_said_anyway),
 		cmocka_unit_test(a_repeated_order_is_acknowledged_again_and_not_done_twice),
 		cmocka_unit_test(an_order_for_a_reservation_that_runs_is_acknowledged_and_no_more),
 		cmocka_unit_test(an_order_that_comes_too_early_is_left_until_it_is_its_turn),

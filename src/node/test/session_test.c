@@ -270,9 +270,28 @@ SIDE_TEST(it_wakes_when_the_node_would_be_silent)
 	assert_int_equal(session_wake_ms(side->session), side->now_ms + side->policy.silent_ms);
 }
 
+SIDE_TEST(what_is_durable_is_acknowledged_together_after_a_while)
+{
+	side->policy.acknowledge_ms = 50;
+	session_delete(side->session);
+	side->session = session_new("node-1", false, 5, side->now_ms, &side->policy);
+	connect_node(side);
+	stored(side, 1);
+	assert_null(sent(side, MESSAGE_ACK));
+	change(side, (struct change){ .kind = CHANGE_STARTED, .reservation_id = 7 });
+	stored(side, 2);
+	assert_null(sent(side, MESSAGE_ACK));
+	assert_int_equal(session_wake_ms(side->session), side->now_ms + 50);
+	side->now_ms += 50;
+	session_outputs_clear(&side->outputs);
+	session_time(side->session, side->now_ms, side->now_ms, &side->outputs);
+	assert_int_equal(sent(side, MESSAGE_ACK)->acknowledged, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_durable_is_acknowledged_together_after_a_while),
 		cmocka_unit_test(hello_is_welcomed_with_a_lease_that_counts_from_when_it_was_sent),
 		cmocka_unit_test(a_snapshot_is_a_report_and_is_acknowledged_when_it_is_stored),
 		cmocka_unit_test(a_change_comes_into_the_core_once_however_often_it_is_sent),

@@ -75,7 +75,7 @@ struct bed {
 	int64_t added;
 };
 
-static void bed_begin(struct bed *bed, size_t rows_max)
+static void bed_begin_gathering(struct bed *bed, size_t rows_max, int64_t gather_ms)
 {
 	memset(bed, 0, sizeof(*bed));
 	scratch_begin(&bed->scratch);
@@ -89,10 +89,16 @@ static void bed_begin(struct bed *bed, size_t rows_max)
 	                                                     .journal = bed->journal,
 	                                                     .rows_max = rows_max,
 	                                                     .retry_ms = 10,
+	                                                     .gather_ms = gather_ms,
 	                                                     .durable = on_durable,
 	                                                     .failed = on_failed,
 	                                                     .changed = on_changed,
 	                                                     .context = &bed->heard });
+}
+
+static void bed_begin(struct bed *bed, size_t rows_max)
+{
+	bed_begin_gathering(bed, rows_max, 0);
 }
 
 static void bed_add(struct bed *bed)
@@ -145,6 +151,45 @@ static void replies_leave_in_order_when_their_batch_is_durable(void **state)
 	assert_true(
 	    journal_read(bed.scratch.directory, 0, count_command, &journalled, NULL, &error));
 	assert_int_equal(journalled, 3000);
+	scratch_end(&bed.scratch);
+}
+
+static void what_nobody_waits_for_is_gathered(void **state)
+{
+	struct bed bed;
+	(void)state;
+	bed_begin_gathering(&bed, 0, 60000);
+	bed_add(&bed); /* the first may go at once */
+	writer_hurry(bed.writer);
+	while (replies_of(&bed.heard) < 1)
+		wait_a_little();
+	for (int i = 0; i < 100; i++) {
+		bed_add(&bed);
+		wait_a_little();
+	}
+	assert_int_equal(replies_of(&bed.heard), 1);
+	bed_add(&bed);
+	writer_hurry(bed.writer);
+	while (replies_of(&bed.heard) < 102)
+		wait_a_little();
+	assert_int_equal(bed.heard.batches, 2);
+	bed_add(&bed);
+	bed_stop(&bed); /* does not wait either */
+	assert_int_equal(bed.heard.replies, 103);
+	scratch_end(&bed.scratch);
+}
+
+static void a_batch_that_is_full_is_not_gathered_for(void **state)
+{
+	struct bed bed;
+	(void)state;
+	bed_begin_gathering(&bed, 10, 60000);
+	for (int i = 0; i < 200; i++) {
+		assert_true(writer_has_room(bed.writer, 10000));
+		bed_add(&bed);
+	}
+	bed_stop(&bed);
+	assert_int_equal(bed.heard.replies, 200);
 	scratch_end(&bed.scratch);
 }
 
@@ -271,6 +316,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_leave_in_order_when_their_batch_is_durable),
+		cmocka_unit_test(what_nobody_waits_for_is_gathered),
+		cmocka_unit_test(a_batch_that_is_full_is_not_gathered_for),
 		cmocka_unit_test(
 		    a_store_that_fails_acknowledges_nothing_and_goes_on_when_it_is_back),
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),

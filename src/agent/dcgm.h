@@ -1,0 +1,19 @@
+/* dcgm.h - what DCGM knows of GPUs and NVML does not: profiling counters, and health */
+#ifndef AGENT_DCGM_H
+#define AGENT_DCGM_H
+
+#include "agent/gpu_source.h"
+#include "wire/text.h"
+
+/* A source that adds to another what a dcgm-exporter at this URL (http://HOST[:PORT][/PATH])
+ * tells: how much of the time SMs and memory are active, and why a GPU is failing. It is asked
+ * in a thread of its own, every few seconds; what it said counts while it answers. The other
+ * source is this one's from now on. NULL with a reason, and the other is closed: the URL makes
+ * no sense. */
+struct gpu_source *dcgm_open(struct gpu_source *inner, const char *url, struct error *error);
+
+/* What a page of an exporter says, for readings: those that it names are filled in. Texts are
+ * in the readings' arena. */
+void dcgm_apply(struct text page, struct gpu_readings *readings);
+
+#endif
