@@ -47,11 +47,15 @@ export async function browse(walk) {
   };
   /** What axe finds wrong. The policy of the page lets no script in but its own, so it is let
    * in by the browser's debugger. */
-  const inspect = async (page) => {
+  const inspect = async (page, only) => {
     await page.evaluate(axe);
-    const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    const found = await page.evaluate(
+      (rules) => window.axe.run(document, { resultTypes: ["violations"], ...rules }),
+      only ? { runOnly: { type: "rule", values: only } } : {},
+    );
     return found.violations.map(
-      (one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3)}`,
+      (one) =>
+        `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 160)).slice(0, 3)}`,
     );
   };
   try {

@@ -45,12 +45,17 @@ browse(async ({ given, step, open }) => {
   await step("all of them are there", async () => {
     const began = Date.now();
     await page.goto(given.url);
-    await until(async () => (await page.$$(".picture .gpu")).length === 800, "800 bars are drawn", 15);
+    await until(
+      async () => (await page.$$(".picture .gpu")).length === 800,
+      "800 bars are drawn",
+      15,
+    );
     await until(() => page.$(".status.live"), "it is live");
     return { drawn_ms: Date.now() - began };
   });
   await step("they change each second", async () => {
-    const loads = () => page.$$eval(".meter", (all) => all.map((one) => one.style.getPropertyValue("--load")));
+    const loads = () =>
+      page.$$eval(".meter", (all) => all.map((one) => one.style.getPropertyValue("--load")));
     await page.waitForTimeout(1500);
     const before = await loads();
     await page.evaluate(() => {
@@ -94,7 +99,9 @@ browse(async ({ given, step, open }) => {
     );
     // What else the machine does is no fault of the page's.
     const idle = loadavg()[0] < 0.75 * cpus().length;
-    const slow = Object.values(found).some((one) => (idle ? one.median_ms : one.computed_ms) >= 100);
+    const slow = Object.values(found).some(
+      (one) => (idle ? one.median_ms : one.computed_ms) >= 100,
+    );
     check(!slow, `too slow: ${JSON.stringify(found)}`);
     return found;
   });

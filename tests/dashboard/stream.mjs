@@ -10,7 +10,10 @@ browse(async ({ given, step, open }) => {
       ([path, names, most]) =>
         new Promise((resolve, reject) => {
           const all = [];
-          const socket = new WebSocket(`${location.origin.replace("http", "ws")}/api/v1/stream${path}`, names);
+          const socket = new WebSocket(
+            `${location.origin.replace("http", "ws")}/api/v1/stream${path}`,
+            names,
+          );
           setTimeout(() => reject(new Error(`only ${JSON.stringify(all)} came`)), 8000);
           socket.onerror = () => resolve("refused");
           socket.onmessage = (event) => {
@@ -32,12 +35,18 @@ browse(async ({ given, step, open }) => {
     const all = await listen(`?topics=jobs&since=${hello.seq - 3}`, bearer, 3);
     check(all[0].type === "hello", "the first is no greeting");
     check(all[1].seq > hello.seq - 3 && all[2].seq > all[1].seq, JSON.stringify(all));
-    check(all.slice(1).every((one) => one.topic === "jobs"), "another topic came");
+    check(
+      all.slice(1).every((one) => one.topic === "jobs"),
+      "another topic came",
+    );
   });
   await step("GPUs are told as they change", async () => {
     const all = await listen("?topics=gpus", bearer, 2);
     check(all[1].type === "gpus" && Object.keys(all[1].samples).length > 0, JSON.stringify(all));
-    check(Object.values(all[1].samples).every((one) => one.length === 4), "a sample has four numbers");
+    check(
+      Object.values(all[1].samples).every((one) => one.length === 4),
+      "a sample has four numbers",
+    );
   });
   await step("an unknown topic is refused", async () => {
     check((await listen("?topics=weather", bearer, 1)) === "refused", "it was let in");

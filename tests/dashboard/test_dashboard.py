@@ -124,6 +124,28 @@ def test_a_browser_listens_to_the_stream(secured, tour):
     report(found)
 
 
+def test_a_service_that_was_lost_is_found_again(tmp_path):
+    scheduler = Scheduler(tmp_path / "scheduler")
+    given = json.dumps({"url": scheduler.url, "chromium": CHROMIUM})
+    browser = subprocess.Popen(["node", HERE / "lost.mjs", given], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        assert browser.stdout.readline() == "live\n"
+        scheduler.ports["http"] = scheduler.port
+        scheduler.kill()
+        browser.stdin.write("killed\n")
+        browser.stdin.flush()
+        assert browser.stdout.readline() == "lost\n"
+        scheduler.start()
+        scheduler.post("/api/v1/tenants", {"name": "lab"})
+        scheduler.post("/api/v1/jobs", {"tenant_id": "lab", "name": "meanwhile", "gpu_count": 1})
+        told, _ = browser.communicate("started\n", timeout=60)
+        report(json.loads(told.splitlines()[-1]))
+    finally:
+        browser.kill()
+        scheduler.stop()
+
+
 def test_800_gpus_are_answered_within_100_ms(tmp_path):
     from crowd import Crowd
 

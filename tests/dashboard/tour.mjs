@@ -1,6 +1,7 @@
 // tour.mjs - goes through the dashboard as a person would, on a service that wants a sign-in
 import { browse, check, until } from "./browse.mjs";
 
+const COLOUR_RULES = ["color-contrast", "link-in-text-block"];
 const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "decisions", "submit"];
 
 async function submit(page, fields) {
@@ -58,7 +59,10 @@ browse(async ({ given, step, open, inspect }) => {
     await until(async () => /running/.test(await state(page)), "it runs");
     await until(async () => /step 1/.test(await page.textContent(".output")), "there is output");
     await until(async () => /completed/.test(await state(page)), "it is completed");
-    await until(async () => /step 3/.test(await page.textContent(".output")), "all of the output is there");
+    await until(
+      async () => /step 3/.test(await page.textContent(".output")),
+      "all of the output is there",
+    );
   });
   await step("a job that waits says why, and what it is asked to say step by step", async () => {
     blocking = await submit(page, { tenant: "lab", name: "blocks", gpus: 2, command: "sleep 300" });
@@ -70,7 +74,10 @@ browse(async ({ given, step, open, inspect }) => {
     }, "the page says why");
     check(/GPU/.test(why), `nothing is said of GPUs: ${why}`);
     await page.click("text=Step by step");
-    await until(async () => /GPU_FILTER|capacity|asked/i.test(await page.textContent(".why")), "the steps are there");
+    await until(
+      async () => /GPU_FILTER|capacity|asked/i.test(await page.textContent(".why")),
+      "the steps are there",
+    );
   });
   await step("the queue shows it with a reason", async () => {
     await page.click('nav a:has-text("Jobs")');
@@ -88,7 +95,11 @@ browse(async ({ given, step, open, inspect }) => {
   await step("the picture shows who holds a GPU", async () => {
     await page.click('nav a:has-text("Cluster")');
     await until(
-      async () => (await page.$$eval(".gpu", (all) => all.filter((one) => /blocks \(lab\)/.test(one.ariaLabel)).length)) === 2,
+      async () =>
+        (await page.$$eval(
+          ".gpu",
+          (all) => all.filter((one) => /blocks \(lab\)/.test(one.ariaLabel)).length,
+        )) === 2,
       "both GPUs name the job",
     );
     await page.click(".gpu");
@@ -157,7 +168,9 @@ browse(async ({ given, step, open, inspect }) => {
         await page.waitForSelector("main h1");
         await page.waitForTimeout(250);
         if (name === "cluster") await page.click(".gpu");
-        for (const one of await inspect(page)) found.push(`${name}: ${one}`);
+        // What is not about colours is the same in the dark.
+        for (const one of await inspect(page, scheme === "dark" ? COLOUR_RULES : null))
+          found.push(`${name}: ${one}`);
       }
       check(found.length === 0, found.join("\n"));
     });
@@ -190,7 +203,10 @@ browse(async ({ given, step, open, inspect }) => {
     const other = await open();
     await signIn(other, given, given.tenant);
     await until(
-      async () => (await other.$$eval(".gpu", (all) => all.map((one) => one.ariaLabel).join())).includes("another tenant"),
+      async () =>
+        (await other.$$eval(".gpu", (all) => all.map((one) => one.ariaLabel).join())).includes(
+          "another tenant",
+        ),
       "the bar says 'another tenant'",
     );
     const text = await other.content();

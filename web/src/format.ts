@@ -56,6 +56,11 @@ export function relative(time: string | null | undefined, now: number): string {
   return away > 0 ? `in ${duration(away)}` : `${duration(-away)} ago`;
 }
 
+/** The same in one unit, where there is little room: 'in 20m'. */
+export function about(time: string | null | undefined, now: number): string {
+  return relative(time, now).replace(/(\d+[dhms]) \d+[hms]/, "$1");
+}
+
 /** The time of day, with the date where that is another one. */
 export function clock(time: string | number | null | undefined, now = Date.now()): string {
   if (time === null || time === undefined) return "–";

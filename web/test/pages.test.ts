@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sumOf } from "../src/parts/decision";
 import { parse } from "../src/route";
 import { address, backoff } from "../src/stream";
 import type { Span, Tenant } from "../src/types";
 import { jobOf } from "../src/views/submit";
 import { tree } from "../src/views/tenants";
-import { lanes, place, ticks } from "../src/views/timeline";
+import { beginning, lanes, place, ticks } from "../src/views/timeline";
 
 const FORM = {
   tenant: "tenant-1",
@@ -115,4 +116,28 @@ test("there are few lines for times", () => {
     const all = ticks(0, hours * 3600000);
     assert.ok(all.length >= 2 && all.length <= 9, `${hours} h has ${all.length}`);
   }
+});
+
+test("a young cluster fills the window", () => {
+  const hour = 3600000;
+  assert.equal(beginning([span(1, 2)], 10 * hour, 3 * hour), 7 * hour);
+  const from = beginning([span(9, null)], 10 * hour, 3 * hour);
+  assert.ok(from < 9 * hour && from > 8.9 * hour);
+});
+
+test("a claim gives nothing yet", () => {
+  const line = {
+    uuid: "a",
+    node: "n",
+    capacity_mb: 100,
+    overhead_mb: 1,
+    foreign_mb: 2,
+    used_before_mb: 30,
+    releasing_mb: 0,
+    claimed_mb: 0,
+    asked_mb: 40,
+    used_after_mb: 70,
+  };
+  assert.deepEqual(sumOf(line), { given: true, after: 73 });
+  assert.equal(sumOf({ ...line, used_after_mb: 30 }).given, false);
 });

@@ -21,8 +21,15 @@ const SIGNS: Record<string, string> = {
   fail: "✕",
 };
 
+/** What the law adds up; a claim or a promise gives nothing yet, so there is no sum to hold. */
+export function sumOf(line: Line): { given: boolean; after: number } {
+  const given = line.asked_mb === 0 || line.used_after_mb !== line.used_before_mb;
+  const after = line.overhead_mb + line.foreign_mb + line.used_before_mb + line.asked_mb;
+  return { given, after };
+}
+
 function Sum({ line }: { line: Line }) {
-  const fits = line.used_after_mb <= line.capacity_mb;
+  const { given, after } = sumOf(line);
   const part = (mb: number) => `${((100 * mb) / Math.max(1, line.capacity_mb)).toFixed(2)}%`;
   return (
     <tr>
@@ -30,16 +37,25 @@ function Sum({ line }: { line: Line }) {
       <td>
         <code title={line.uuid ?? ""}>{line.uuid?.slice(0, 16) ?? "–"}</code>
       </td>
-      <td class="number">{memory(line.used_before_mb)}</td>
-      <td class="number">+ {memory(line.asked_mb)}</td>
-      <td class="number">= {memory(line.used_after_mb)}</td>
+      <td class="number">{memory(line.overhead_mb)}</td>
+      <td class="number">+ {memory(line.foreign_mb)}</td>
+      <td class="number">+ {memory(line.used_before_mb)}</td>
       <td class="number">
-        {fits ? "≤" : ">"} {memory(line.capacity_mb)}
+        {given ? "+ " : "later "}
+        {memory(line.asked_mb)}
+      </td>
+      <td class="number">{given ? `= ${memory(after)}` : "–"}</td>
+      <td class="number">
+        {given ? (after <= line.capacity_mb ? "≤ " : "> ") : ""}
+        {memory(line.capacity_mb)}
       </td>
       <td class="sum-bar">
         <span class="bar mini" aria-hidden="true">
-          <span class="seg before" style={`--size:${part(line.used_before_mb)}`} />
-          <span class="seg asked" style={`--size:${part(line.asked_mb)}`} />
+          <span
+            class="seg before"
+            style={`--size:${part(line.overhead_mb + line.foreign_mb + line.used_before_mb)}`}
+          />
+          {given && <span class="seg asked" style={`--size:${part(line.asked_mb)}`} />}
         </span>
       </td>
     </tr>
@@ -88,6 +104,12 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
                 <tr>
                   <th scope="col">Node</th>
                   <th scope="col">GPU</th>
+                  <th scope="col" class="number">
+                    Overhead
+                  </th>
+                  <th scope="col" class="number">
+                    Foreign
+                  </th>
                   <th scope="col" class="number">
                     Used before
                   </th>

@@ -157,7 +157,7 @@ export function GpuBar({ cell }: { cell: Cell }) {
       <span class="bar" ref={bar}>
         <Segments gpu={gpu} />
         <span class="meter" ref={meter} />
-        {mark && <span class="gpu-mark" data-text={mark} />}
+        {mark && <span class={`gpu-mark${mark === "▲" ? " hot" : ""}`} data-text={mark} />}
       </span>
       <span class="gpu-heat" ref={heat} />
     </button>

@@ -2,7 +2,7 @@
 import { effect, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
-import { clock, duration, memory, percent, plural, relative, words } from "../format";
+import { about, clock, duration, memory, percent, plural, words } from "../format";
 import { Chart } from "../parts/chart";
 import { Ago, Choice, TenantTag, asks } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
@@ -11,6 +11,7 @@ import { useResource } from "../resource";
 import { events, now, tenants } from "../state";
 import type { Event, Job } from "../types";
 import { Inspector } from "./inspector";
+import { LastHour } from "./timeline";
 
 type Show = "memory" | "load" | "heat";
 type Size = "auto" | "detail" | "dense";
@@ -29,6 +30,8 @@ effect(() => {
 
 /** From so many nodes on the bars stand upright, and all of them are seen at once. */
 const DENSE_FROM = 17;
+/** With so few there is room below them. */
+const FEW = 9;
 
 function Stat(props: { name: string; value: string; more?: string; part?: number | null }) {
   return (
@@ -230,7 +233,7 @@ function Waiting() {
               {job.held
                 ? "held"
                 : job.estimated_start
-                  ? relative(job.estimated_start, now.value)
+                  ? about(job.estimated_start, now.value)
                   : "–"}
             </span>
           </li>
@@ -349,6 +352,14 @@ export function ClusterView() {
         </div>
         <Picture />
         <Legend />
+        {nodes.value.length > 0 && nodes.value.length <= FEW && (
+          <section class="card recent" aria-labelledby="recent">
+            <h2 id="recent">
+              The last hour <a href="#/timeline">time line</a>
+            </h2>
+            <LastHour most={300} />
+          </section>
+        )}
       </div>
       <div class="side">
         {cell && (

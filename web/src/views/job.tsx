@@ -79,7 +79,7 @@ function Life({ job }: { job: Job }) {
   const piece = (kind: string, from: number, to: number, text: string) =>
     to > from ? (
       <span class={`piece ${kind}`} style={`--size:${(100 * (to - from)) / span}%`} title={text}>
-        <span>{text}</span>
+        {(to - from) / span > 0.12 && <span>{text}</span>}
       </span>
     ) : null;
   const waited = (scheduled ?? started ?? until) - submitted;

@@ -139,25 +139,28 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
   paint.restore();
 }
 
-function useSpans(): { spans: Span[]; error: string | null; from: number; to: number } {
+/** Where the window begins: where it is told to, or a little before there was anything. */
+export function beginning(spans: Span[], to: number, length: number): number {
+  const first = Math.min(to - 60000, ...spans.map((span) => Date.parse(span.from)));
+  return Math.max(to - length, first - (to - first) * 0.03);
+}
+
+function useSpans(back: string): { spans: Span[]; error: string | null; from: number; to: number } {
   const [minute, setMinute] = useState(Date.now());
   useEffect(() => {
     const timer = setInterval(() => setMinute(Date.now()), 60000);
     return () => clearInterval(timer);
   }, []);
-  const length = Number(hours.value) * 3600000;
+  const length = Number(back) * 3600000;
   const begin = new Date(Math.floor((minute - length) / 60000) * 60000).toISOString();
   const list = useResource<{ spans: Span[] }>(`/gpus/history?from=${begin}`, ["jobs", "slots"]);
   const to = now.value;
-  return {
-    spans: list.data.value?.spans ?? [],
-    error: list.error.value,
-    from: to - length,
-    to,
-  };
+  const spans = list.data.value?.spans ?? [];
+  return { spans, error: list.error.value, from: beginning(spans, to, length), to };
 }
 
-function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number }) {
+function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }) {
+  const { spans, from, to } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
@@ -204,7 +207,8 @@ function Lanes({ spans, from, to }: { spans: Span[]; from: number; to: number })
     });
     return hit ? hit[0] : null;
   };
-  const shown = Math.min(rows.length * height + HEAD, Math.max(240, innerHeight - 220));
+  const most = props.most ?? Math.max(240, innerHeight - 220);
+  const shown = Math.min(rows.length * height + HEAD, most);
   return (
     <div
       class="lanes"
@@ -298,8 +302,14 @@ function Table({ spans }: { spans: Span[] }) {
   );
 }
 
+/** The last hour, for a page with room to spare. */
+export function LastHour({ most }: { most: number }) {
+  const { spans, from, to } = useSpans("1");
+  return <Lanes spans={spans} from={from} to={to} most={most} />;
+}
+
 export function TimelineView() {
-  const { spans, error, from, to } = useSpans();
+  const { spans, error, from, to } = useSpans(hours.value);
   return (
     <>
       <Head title="Time line">

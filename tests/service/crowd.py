@@ -12,18 +12,19 @@ from node import (EXITED, LOAD, READY, RELEASED, START, STARTED, STOP, Node)
 CONNECTIONS = 4  # that the nodes share
 TOTAL_MIB = 81920
 OVERHEAD_MIB = 600
+RELEASE_SECONDS = 3  # between the order to stop and the memory being back
 
 
 class SimulatedNode(Node):
     """Runs every task until it is told to stop, or for as long as its job's name says
     ('short-3': three seconds)."""
 
-    def __init__(self, stub, name, gpus=8, rack=""):
+    def __init__(self, stub, name, gpus=8, rack="", metadata=None):
         self.rack = rack
         self.running = {}  # reservation id: (order, since)
         self.releasing = {}  # reservation id: (order, until)
         self.lock = threading.Lock()
-        super().__init__(stub, name=name, gpus=gpus)
+        super().__init__(stub, name=name, gpus=gpus, metadata=metadata)
         threading.Thread(target=self.obey, daemon=True).start()
 
     def uuid(self, place):
@@ -52,7 +53,7 @@ class SimulatedNode(Node):
             if order["kind"] == STOP:
                 was = self.running.pop(order["reservation_id"], None)
                 if was:
-                    self.releasing[order["reservation_id"]] = (was[0], time.monotonic() + 3)
+                    self.releasing[order["reservation_id"]] = (was[0], time.monotonic() + RELEASE_SECONDS)
                 return
             self.running[order["reservation_id"]] = (order, time.monotonic())
         self.change(STARTED, order)
@@ -97,9 +98,10 @@ class SimulatedNode(Node):
 
 
 class Crowd:
-    """`count` nodes with eight GPUs each; beat() once a second, or start() to have it done."""
+    """`count` nodes that begin at once, and measure once a second until close()."""
 
-    def __init__(self, address, count, gpus=8, prefix="node"):
+    def __init__(self, address, count, gpus=8, prefix="node", token=None):
+        metadata = [("authorization", f"Bearer {token}")] if token else None
         self.channels = [grpc.insecure_channel(address) for _ in range(min(count, CONNECTIONS))]
         self.foreign = {}
         self.ended = threading.Event()
@@ -109,7 +111,7 @@ class Crowd:
             # Node wants what has the stub as `agent`.
             holder = type("Calls", (), {"agent": stub})
             self.nodes.append(SimulatedNode(holder, f"{prefix}-{i + 1:02}", gpus,
-                                            rack=f"rack-{i // 10 + 1}"))
+                                            rack=f"rack-{i // 10 + 1}", metadata=metadata))
         threading.Thread(target=self.run, daemon=True).start()
 
     def run(self):
