@@ -131,32 +131,71 @@ static void print_placement(const struct session *session, const json_t *job)
 	buffer_free(&text);
 }
 
-static void print_guard(const struct session *session, const json_t *job, struct buffer *text)
+static void add_memory(struct buffer *text, const char *before, int64_t mib)
+{
+	buffer_print(text, "%s%s", text->size > 0 ? ", " : "", before);
+	quantity_print_memory(text, mib);
+}
+
+/* What it used of the GPU memory that it booked, and whether it was refused more. */
+static void print_gpu_memory(const struct session *session, const json_t *job, struct buffer *text)
 {
 	const json_t *guard = json_object_get(job, "guard");
-	int64_t limit = field_integer(guard, "limit"), peak = field_integer(guard, "peak");
-	if (peak == 0)
-		peak = field_integer(job, "peak_gpu_memory_mb");
-	if (limit > 0) {
-		buffer_text(text, "limit ");
-		quantity_print_memory(text, limit);
+	if (field_integer(guard, "limit_mb") > 0)
+		add_memory(text, "limit ", field_integer(guard, "limit_mb"));
+	if (field_integer(job, "peak_gpu_memory_mb") > 0)
+		add_memory(text, "peak ", field_integer(job, "peak_gpu_memory_mb"));
+	int64_t refusals = field_integer(guard, "refusals");
+	if (refusals > 0)
+		buffer_print(text, ", refused more %lld time%s", (long long)refusals,
+		             refusals == 1 ? "" : "s");
+	if (refusals > 0 && field_integer(guard, "last_refused_mb") > 0) {
+		buffer_text(text, " (the last time ");
+		quantity_print_memory(text, field_integer(guard, "last_refused_mb"));
+		buffer_text(text, ")");
 	}
-	if (peak > 0) {
-		buffer_text(text, text->size > 0 ? ", peak " : "peak ");
-		quantity_print_memory(text, peak);
-	}
-	if (field_has(guard, "refusals"))
-		buffer_print(text, ", %lld refused", (long long)field_integer(guard, "refusals"));
+	if (field_flag(guard, "unguarded"))
+		buffer_print(text, "%sa process of it runs without the guard",
+		             text->size > 0 ? ", " : "");
 	if (text->size > 0)
 		line_of(session, "GPU memory", text);
+}
+
+static void print_use(const struct session *session, const json_t *job, struct buffer *text)
+{
 	if (field_number(job, "gpu_seconds") > 0) {
 		quantity_print_duration(text, (int64_t)(field_number(job, "gpu_seconds") * 1000));
 		buffer_text(text, " of GPU time");
-		if (field_number(job, "energy_joules") > 0)
-			buffer_print(text, ", %.2f kWh",
-			             field_number(job, "energy_joules") / 3.6e6);
-		line_of(session, "Used", text);
 	}
+	if (field_number(job, "energy_joules") > 0)
+		buffer_print(text, "%s%.3g Wh", text->size > 0 ? ", " : "",
+		             field_number(job, "energy_joules") / 3600);
+	if (field_number(job, "cpu_seconds") > 0) {
+		buffer_text(text, text->size > 0 ? ", " : "");
+		quantity_print_duration(text, (int64_t)(field_number(job, "cpu_seconds") * 1000));
+		buffer_text(text, " of processor time");
+	}
+	if (field_integer(job, "peak_memory_mb") > 0) {
+		add_memory(text, "", field_integer(job, "peak_memory_mb"));
+		buffer_text(text, " of host memory at most");
+	}
+	if (text->size > 0)
+		line_of(session, "Used", text);
+}
+
+/* What happened, in words: 'started', 'task 3 ended'. */
+static void print_event(struct buffer *text, const json_t *event)
+{
+	const char *type = field_text(event, "type");
+	if (strncmp(type, "task_", 5) == 0) {
+		buffer_print(text, "task %lld ", (long long)field_integer(event, "task"));
+		type += 5;
+	} else if (strncmp(type, "job_", 4) == 0) {
+		type += 4;
+	}
+	for (; *type; type++)
+		buffer_bytes(text, *type == '_' ? " " : type, 1);
+	buffer_text(text, "");
 }
 
 static void print_timeline(const struct session *session, const json_t *job, const json_t *events)
@@ -174,10 +213,7 @@ static void print_timeline(const struct session *session, const json_t *job, con
 			continue;
 		quantity_print_moment(&text, field_moment(event, "time"));
 		buffer_text(&text, "  ");
-		for (const char *at = type; *at; at++)
-			buffer_bytes(&text, *at == '_' ? " " : at, 1);
-		if (field_has(event, "task"))
-			buffer_print(&text, " %lld", (long long)field_integer(event, "task"));
+		print_event(&text, event);
 		if (*field_text(event, "node"))
 			buffer_print(&text, " on %s", field_text(event, "node"));
 		if (field_has(event, "exit_code"))
@@ -222,7 +258,8 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	if (reason)
 		line(session, "Why", COLOUR_NONE, reason);
 	print_placement(session, job);
-	print_guard(session, job, &text);
+	print_gpu_memory(session, job, &text);
+	print_use(session, job, &text);
 	print_timeline(session, job, events);
 	buffer_free(&text);
 }

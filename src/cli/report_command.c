@@ -106,7 +106,7 @@ static void gpu_hours(struct session *session, struct table *table, const json_t
 {
 	(void)session;
 	if (field_has(usage, "gpu_hours"))
-		table_cell(table, "%.2f", field_number(usage, "gpu_hours"));
+		table_cell(table, "%.3f", field_number(usage, "gpu_hours"));
 	else
 		table_cell(table, "%s", "-");
 }
@@ -114,7 +114,7 @@ static void gpu_hours(struct session *session, struct table *table, const json_t
 static void cpu_hours(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	table_cell(table, "%.2f", field_number(usage, "cpu_core_hours"));
+	table_cell(table, "%.3f", field_number(usage, "cpu_core_hours"));
 }
 
 static void cost(struct session *session, struct table *table, const json_t *usage)
@@ -158,6 +158,15 @@ static const struct column tenant_columns[] = {
 	COLUMN("CPU-HOURS", cpu_hours, .right = true, .extra = true),
 };
 
+static void energy(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	if (field_has(job, "energy_joules"))
+		table_cell(table, "%.3g Wh", field_number(job, "energy_joules") / 3600);
+	else
+		table_cell(table, "%s", "-");
+}
+
 static void job_time(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
@@ -174,6 +183,7 @@ static const struct column job_table[] = {
 	COLUMN("TIME", job_time, .right = true),
 	COLUMN("GPU-HOURS", gpu_hours, .right = true),
 	COLUMN("COST", cost, .right = true),
+	COLUMN("ENERGY", energy, .right = true, .extra = true),
 	COLUMN("MEMORY", memory_used, .right = true, .extra = true),
 };
 
@@ -198,7 +208,7 @@ static void add_figures(struct session *session, json_t *job)
 	double used = field_has(job, "gpu_seconds") ? field_number(job, "gpu_seconds") / 3600
 	              : gpus >= 0                   ? gpus * hours
 	                                            : -1;
-	double limit = field_number(json_object_get(job, "guard"), "limit");
+	double limit = field_number(json_object_get(job, "guard"), "limit_mb");
 	const json_t *memory = json_object_get(job, "gpu_memory_mb");
 	if (limit <= 0)
 		limit = json_number_value(memory);

@@ -1,4 +1,4 @@
-"""docs/cli.md has every command, and no option that there is not. (tests/docs runs what is on it.)"""
+"""docs/cli.md has every command, and no option that is not there. (tests/docs runs them all.)"""
 
 import re
 

@@ -15,7 +15,7 @@ def test_a_job_is_submitted_and_ends_well(cli, cluster):
     page = cli("get", job)
     assert re.search(r"^State +completed$", page, re.M)
     assert re.search(r"^Job +job-\d+ hello$", page, re.M)
-    assert "task started 0 on alpha" in page or "task started 0 on beta" in page
+    assert "task 0 started on alpha" in page or "task 0 started on beta" in page
 
 
 def test_run_shows_the_output_and_ends_with_the_jobs_code(cli):
