@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -79,6 +79,10 @@ soak:
 fuzz:
 	@scripts/fuzz $(SECONDS)
 
+# Builds the dashboard of web/ and keeps it in web/built, where ./run takes it from.
+web:
+	@scripts/build-web --keep
+
 # Debian packages, into build/deb
 deb:
 	@scripts/deb
@@ -93,4 +97,4 @@ first-run:
 
 # What was built; data/ stays.
 clean:
-	rm -rf bin lib share build
+	rm -rf bin lib share build web/node_modules

@@ -90,13 +90,12 @@ const struct cli_command completion_command = {
 	.name = "completion",
 	.arguments = "bash|zsh|fish",
 	.summary = "lets a shell complete commands, options, jobs, nodes, ...",
-	.details =
-	    "Prints a script for the shell. Names of jobs, nodes, tenants and models are asked\n"
-	    "of the service as they are needed.\n"
-	    "\n"
-	    "  bash  source <(gpu-cli completion bash)      in ~/.bashrc\n"
-	    "  zsh   source <(gpu-cli completion zsh)       in ~/.zshrc, after compinit\n"
-	    "  fish  gpu-cli completion fish | source       in config.fish\n",
+	.details = "Prints a script for the shell. Names of jobs, nodes, tenants and models are\n"
+		   "asked of the service as they are needed.\n"
+		   "\n"
+		   "  bash  source <(gpu-cli completion bash)      in ~/.bashrc\n"
+		   "  zsh   source <(gpu-cli completion zsh)       in ~/.zshrc, after compinit\n"
+		   "  fish  gpu-cli completion fish | source       in config.fish\n",
 	.operand = COMPLETES_WORDS,
 	.words = "bash zsh fish",
 	.run = run,

@@ -169,7 +169,12 @@ def clean_up(names):
             continue
         groups = sorted((p for p in tree.rglob("*") if p.is_dir()), key=lambda p: -len(p.parts))
         for group in groups:
-            for pid in (group / "cgroup.procs").read_text().split():
+            # A keeper that ends removes the group itself.
+            try:
+                pids = (group / "cgroup.procs").read_text().split()
+            except FileNotFoundError:
+                continue
+            for pid in pids:
                 try:
                     os.kill(int(pid), 9)
                 except ProcessLookupError:
