@@ -288,7 +288,8 @@ static int by_tenant(struct session *session, const struct period *period, int64
 	else
 		buffer_text(&path, "/api/v1/reports/billing");
 	add_moment(&path, "from", period->from_ms);
-	add_moment(&path, "to", period->to_ms);
+	/* What ended within this second counts. */
+	add_moment(&path, "to", period->to_ms + 999);
 	json_t *answer = session_get(session, path.data, &error);
 	buffer_free(&path);
 	if (!answer)

@@ -79,7 +79,7 @@ def test_tokens_are_made_once_and_revoked(cli, tmp_path):
     assert cli.run("token", "make").returncode == 2
 
 
-def test_models_are_put_shown_and_removed(cli):
+def test_models_are_put_shown_and_removed(cli, cluster):
     assert "created" in cli("models", "create", "small", "--runtime", "vllm", "--gpu-memory", "10G",
                             "--splits", "1,2", "--max", "2", "--idle-ttl", "5m")
     model = json.loads(cli("models", "get", "small", "-o", "json"))
@@ -90,7 +90,7 @@ def test_models_are_put_shown_and_removed(cli):
     assert cli.run("models", "lease", "small", "--wait", "10ms").returncode in (1, 6)
     assert cli.run("models", "create", "none").returncode == 2
     assert "removed" in cli("models", "delete", "small")
-    assert cli.run("models", "get", "small").returncode == 3
+    cluster.wait(lambda: cli.run("models", "get", "small").returncode == 3)
 
 
 def test_decisions_have_their_arithmetic(cli, cluster):
