@@ -22,7 +22,7 @@ def fuzz(service, *arguments):
          "--header", f"Authorization: Bearer {service.token}", "--seed", "1", "--no-color",
          # A WebSocket; see test_stream.py.
          "--exclude-path", "/api/v1/stream", *arguments],
-        capture_output=True, text=True, timeout=300,
+        cwd=service.directory, capture_output=True, text=True, timeout=300,
     )
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
     assert " generated" in done.stdout
