@@ -204,6 +204,34 @@ static void read_node_labels(struct reader *reader)
 }
 
 /* An array of words is kept as JSON, as a command of a job is; one text as it is. */
+/* How long a name in braces is that stands for a value, such as {port}; 0: it is none. */
+static size_t placeholder(const char *text)
+{
+	size_t size = *text == '{' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+	return size > 0 && text[size + 1] == '}' ? size + 2 : 0;
+}
+
+/* A word of a command as the shell takes it for one. Names in braces stay bare: the agent
+ * quotes what it puts there. */
+static void put_word(struct buffer *shell, const char *word)
+{
+	bool is_quoted = false;
+	size_t size = placeholder(word);
+
+	buffer_text(shell, *word ? "" : "''");
+	for (; *word; word += size > 0 ? size : 1, size = placeholder(word)) {
+		if (is_quoted != (size == 0))
+			buffer_text(shell, "'");
+		is_quoted = size == 0;
+		if (*word == '\'')
+			buffer_text(shell, "'\\''");
+		else
+			buffer_bytes(shell, word, size > 0 ? size : 1);
+	}
+	buffer_text(shell, is_quoted ? "'" : "");
+}
+
+/* A line for the shell, or an array of words, which becomes one. */
 static void read_command(struct reader *reader)
 {
 	const json_t *value = given(reader, "command"), *item;
@@ -214,9 +242,17 @@ static void read_command(struct reader *reader)
 	}
 	json_array_foreach(value, i, item) if (!json_is_string(item))
 	    json_fail(&reader->json, "command", "must be an array of texts");
-	char *text = json_dumps(value, JSON_COMPACT);
-	reader->model->command = text ? arena_string(reader->with->arena, text) : "";
-	free(text);
+	struct buffer shell = { 0 };
+	buffer_text(&shell, json_array_size(value) > 0 ? "exec" : "");
+	json_array_foreach(value, i, item) if (json_is_string(item))
+	{
+		buffer_text(&shell, " ");
+		put_word(&shell, json_string_value(item));
+	}
+	if (shell.size > TEXT_BYTES_MAX)
+		json_fail(&reader->json, "command", "must have at most %d bytes", TEXT_BYTES_MAX);
+	reader->model->command = arena_string(reader->with->arena, shell.data);
+	buffer_free(&shell);
 }
 
 static void read_choices(struct reader *reader)

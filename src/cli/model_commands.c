@@ -17,6 +17,7 @@ static const struct option options[] = {
 	OPTION("--splits", NULL, "1,2,4", "counts of GPUs that it may be split over"),
 	OPTION("--runtime", "-r", "NAME", "vllm, ollama, llama.cpp or custom",
 	       .completes = COMPLETES_WORDS, .words = "vllm ollama llama.cpp custom"),
+	OPTION("--command", NULL, "LINE", "for the shell, instead of a runtime: serve -p {port}"),
 	OPTION("--path", NULL, "PATH", "where its files are on the nodes"),
 	OPTION("--image", NULL, "IMAGE", "a container image to run in"),
 	OPTION("--context-length", NULL, "N", "tokens of each request: 8k"),

@@ -163,12 +163,15 @@ static void set_texts(const struct arguments *arguments, json_t *model)
 	} texts[] = { { "--runtime", "runtime" },
 		      { "--path", "path" },
 		      { "--image", "image" },
+		      { "--command", "command" },
 		      { "--kv", "kv_cache_type" } };
 	static const struct {
 		const char *option, *key;
 	} flags[] = { { "--prewarm", "prewarm" },
 		      { "--pinned", "pinned" },
 		      { "--shared", "shared" } };
+	if (arguments_value(arguments, "--command"))
+		json_object_set_new(model, "runtime", json_string("custom"));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *text = arguments_value(arguments, texts[i].option);
 		if (text)

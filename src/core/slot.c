@@ -325,8 +325,9 @@ bool slot_exited(struct sched *sched, struct slot *slot, const char *message, bo
 		return error_set(error, ERROR_CONFLICT, "slot %lld was never started",
 		                 (long long)slot->r.id);
 	if (state != SLOT_STOPPING) {
-		model_failed(sched, slot->model, message ? message : "");
-		decide_failure(sched, slot, message ? message : "");
+		const char *reason = message && *message ? message : "its server ended";
+		model_failed(sched, slot->model, reason);
+		decide_failure(sched, slot, reason);
 		retire(sched, slot, "its slot ended");
 	}
 	return !released || slot_released(sched, slot, error);

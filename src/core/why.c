@@ -313,13 +313,13 @@ static void print_room(const struct sched *sched, const struct job *job, const s
 	const struct shape *shape = job->class->shape;
 	int64_t need = shape->split_gpus > 0 ? shape->split_gpus : shape->tasks;
 
-	if (need > 1 && why->fit > 0)
-		buffer_print(buffer,
-		             "%" PRId64 " %s would fit now, it needs %" PRId64 " together%s",
-		             why->fit, shape->split_gpus > 0 ? "GPUs" : "tasks", need,
+	if (need > 1 && why->fit > 0) {
+		text_count(buffer, why->fit, shape->split_gpus > 0 ? "GPU" : "task");
+		buffer_print(buffer, " would fit now, it needs %" PRId64 " together%s", need,
 		             why->fit >= need ? ", closer to each other" : "");
-	else
+	} else {
 		text_lack(buffer, shape);
+	}
 	buffer_text(buffer, "\n");
 	text_refusals(buffer, sched, &why->refusals[0][0], why->refusal_count,
 	              shape->request.gpu_count > 0, true);

@@ -173,11 +173,12 @@ bool sched_why_model(struct sched *sched, int64_t model_id, int64_t viewer, stru
 	if (!model)
 		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known",
 		                 model_id);
-	buffer_print(buffer,
-	             "model %s has %d slots ready, %d coming, %d stopping; %" PRId64
-	             " requests in flight, %" PRId64 " waiting\n",
-	             model->r.name, model->counts.ready, model->counts.coming,
-	             model->counts.stopping, model->active, model->waiting.count);
+	buffer_print(buffer, "model %s has ", model->r.name);
+	text_count(buffer, model->counts.ready, "slot");
+	buffer_print(buffer, " ready, %d coming, %d stopping; ", model->counts.coming,
+	             model->counts.stopping);
+	text_count(buffer, model->active, "request");
+	buffer_print(buffer, " in flight, %" PRId64 " waiting\n", model->waiting.count);
 	if (!may_see(model, viewer))
 		return true;
 	print_splits(model, buffer);

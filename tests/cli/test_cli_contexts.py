@@ -2,6 +2,7 @@
 
 import json
 import stat
+import urllib.request
 
 import pytest
 
@@ -91,6 +92,18 @@ def test_models_are_put_shown_and_removed(cli, cluster):
     assert cli.run("models", "create", "none").returncode == 2
     assert "removed" in cli("models", "delete", "small")
     cluster.wait(lambda: cli.run("models", "get", "small").returncode == 3)
+
+
+def test_a_model_with_a_command_of_its_own_is_loaded_and_leased(cli, cluster):
+    serve = "touch health && exec python3 -m http.server {port} --bind 127.0.0.1"
+    assert "created" in cli("models", "create", "own", "--gpu-memory", "1G", "--command", serve)
+    assert json.loads(cli("models", "get", "own", "-o", "json"))["runtime"] == "custom"
+    lease = json.loads(cli("models", "lease", "own", "--wait", "30s", "-o", "json"))
+    with urllib.request.urlopen(f"http://{lease['address'].rpartition('//')[2]}/health") as answer:
+        assert answer.status == 200
+    assert "own" in cli("slots")
+    cli("models", "release", lease["lease_id"])
+    cli("models", "delete", "own")
 
 
 def test_decisions_have_their_arithmetic(cli, cluster):

@@ -163,6 +163,17 @@ static void a_model_is_read(void **state)
 	assert_string_equal(f->model.payload, "{\"args\":[\"-x\"]}");
 }
 
+static void the_words_of_a_models_command_become_a_line_for_the_shell(void **state)
+{
+	struct fixture *f = *state;
+	assert_true(put_model(f,
+	                      "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1,"
+	                      "\"runtime\":\"custom\",\"command\":[\"serve\",\"it's $HOME\",\"\","
+	                      "\"--port={port}\",\"{path}{\",\"{a b}\"]}"));
+	assert_string_equal(f->model.command,
+	                    "exec 'serve' 'it'\\''s $HOME' '' '--port='{port} {path}'{' '{a b}'");
+}
+
 static void a_model_that_is_wrong_is_refused_with_the_field(void **state)
 {
 	struct fixture *f = *state;
@@ -217,6 +228,7 @@ int main(void)
 		TEST(what_is_wrong_is_named),
 		TEST(secrets_of_notifications_are_not_shown),
 		TEST(a_model_is_read),
+		TEST(the_words_of_a_models_command_become_a_line_for_the_shell),
 		TEST(a_model_that_is_wrong_is_refused_with_the_field),
 		TEST(a_tenant_sees_itself_and_those_below),
 		TEST(a_tenant_is_found_by_id_number_or_name),
