@@ -98,22 +98,8 @@ static int show(struct session *session, int64_t limit)
 
 static int run(const struct arguments *arguments)
 {
-	const char *limit_text = arguments_value(arguments, "--limit");
-	struct session session;
-	struct error error = { 0 };
-	int64_t limit = arguments_has(arguments, "--all") ? 10000000 : 50;
-	int status;
-	if (arguments->operand_count > 0)
-		return cli_misused(arguments->command,
-		                   "'%.80s' is one argument too many ('gpu-cli get JOB' shows one)",
-		                   arguments->operands[0]);
-	if (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error))
-		return cli_misused(arguments->command, "%s", error.text);
-	if (!session_open(&session, arguments, &status))
-		return status;
-	status = show(&session, limit);
-	session_close(&session);
-	return status;
+	return listing_run(arguments, arguments_has(arguments, "--all") ? LISTING_MAX : 50,
+	                   " ('gpu-cli get JOB' shows one)", show);
 }
 
 const struct cli_command list_command = {

@@ -109,3 +109,22 @@ void listing_since(struct table *table, int64_t moment_ms)
 	int64_t distance = quantity_now() - moment_ms;
 	listing_duration(table, moment_ms < 0 ? -1 : distance < 0 ? -distance : distance);
 }
+
+int listing_run(const struct arguments *arguments, int64_t limit, const char *hint,
+                int (*show)(struct session *session, int64_t limit))
+{
+	const char *text = arguments_value(arguments, "--limit");
+	struct session session;
+	struct error error = { 0 };
+	int status;
+	if (arguments->operand_count > 0)
+		return cli_misused(arguments->command, "'%.80s' is one argument too many%s",
+		                   arguments->operands[0], hint);
+	if (text && !quantity_integer("--limit", text, 1, LISTING_MAX, &limit, &error))
+		return cli_misused(arguments->command, "%s", error.text);
+	if (!session_open(&session, arguments, &status))
+		return status;
+	status = show(&session, limit);
+	session_close(&session);
+	return status;
+}

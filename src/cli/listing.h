@@ -27,6 +27,14 @@ void listing_print(struct session *session, const json_t *items, const struct co
 bool listing_print_document(const struct session *session, const json_t *document,
                             const char *name_key);
 
+/* All of a command that lists: refuses operands (`hint` says what to do instead, or is empty),
+ * reads --limit, which is `limit` where nothing is said, and shows. */
+int listing_run(const struct arguments *arguments, int64_t limit, const char *hint,
+                int (*show)(struct session *session, int64_t limit));
+
+/* The most that --limit may say. */
+enum { LISTING_MAX = 10000000 };
+
 #define COLUMNS(array) (array), sizeof(array) / sizeof((array)[0])
 
 /* Cells that many have. */

@@ -336,7 +336,8 @@ static int run(const struct arguments *arguments)
 		return cli_misused(arguments->command,
 		                   "--by is '%.20s', and should be tenant or job", by);
 	if (!read_period(arguments, &period, &error) ||
-	    (limit_text && !quantity_integer("--limit", limit_text, 1, 10000000, &limit, &error)))
+	    (limit_text &&
+	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
 		return cli_misused(arguments->command, "%s", error.text);
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,

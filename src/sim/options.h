@@ -20,4 +20,9 @@ bool options_read(const struct option_slot *slots, size_t count, int argc, char 
 bool options_number(const char *name, const char *text, int64_t least, int64_t most,
                     int64_t *number);
 
+/* Adds each policy of a text with commas between them, by `add`, which is false for one
+ * that there is not; each of `all` where there is no text. False after saying what there is. */
+bool options_policies(const char *text, const char *const *all, size_t count,
+                      bool (*add)(void *context, const char *name), void *context);
+
 #endif

@@ -54,36 +54,26 @@ static bool read_options(struct options *options, int argc, char **argv)
 	return false;
 }
 
-static bool add_policy(struct study *study, const char *name)
+static bool add_policy(void *context, const char *name)
 {
+	struct study *study = context;
 	const struct pack_policy *policy = pack_policy(name);
 
-	if (policy && study->count < POLICIES_MAX) {
-		study->summaries[study->count++].policy = policy;
-		return true;
-	}
-	fprintf(stderr, "gpu-sim: there is no policy '%s'; there are", name);
-	for (int i = 0; i < pack_policy_count; i++)
-		fprintf(stderr, " %s", pack_policies[i].name);
-	fputc('\n', stderr);
-	return false;
+	if (!policy || study->count == POLICIES_MAX)
+		return false;
+	study->summaries[study->count++].policy = policy;
+	return true;
 }
 
-/* Those that are named, with commas between them; all without names. */
+/* Those that are named; all without names. */
 static bool choose_policies(struct study *study)
 {
-	char names[256], *rest, *name;
+	const char *names[POLICIES_MAX];
 
-	if (!study->options.policies) {
-		for (int i = 0; i < pack_policy_count; i++)
-			study->summaries[study->count++].policy = &pack_policies[i];
-		return true;
-	}
-	snprintf(names, sizeof(names), "%s", study->options.policies);
-	for (name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-		if (!add_policy(study, name))
-			return false;
-	return study->count > 0 || add_policy(study, "");
+	for (int i = 0; i < pack_policy_count; i++)
+		names[i] = pack_policies[i].name;
+	return options_policies(study->options.policies, names, (size_t)pack_policy_count,
+	                        add_policy, study);
 }
 
 static void tick(void *context, int percent)
