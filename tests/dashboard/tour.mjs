@@ -146,7 +146,7 @@ browse(async ({ given, step, open, inspect }) => {
     const second = await page.evaluate(() => document.activeElement.getAttribute("aria-label"));
     check(/^GPU 1 /.test(second), `the focus is on '${second}'`);
     await page.keyboard.press("Enter");
-    await page.waitForSelector(".inspector");
+    await page.waitForSelector(".inspector :focus");
     await page.keyboard.press("Escape");
     await until(async () => !(await page.$(".inspector")), "it closes");
   });

@@ -29,7 +29,9 @@ class Run:
             self.process = subprocess.Popen(
                 [ROOT / "run", "--data", self.data, *ANY_PORT, *words],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                env=clean_environment(self.home), start_new_session=True)
+                env=clean_environment(self.home), start_new_session=True,
+                # As in a terminal: whoever runs the tests may ignore it.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def said(self):
         return self.output.read_text()
