@@ -9,13 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The message that was read must be those bytes and nothing else. */
+/* The message that was read must be those bytes and nothing else, but for what an older agent
+ * does not say, which comes behind them. */
 static void check(const struct message *message, const uint8_t *data, size_t size)
 {
 	struct buffer buffer = { 0 };
 
 	message_encode(&buffer, message);
-	INVARIANT(buffer.size == size);
+	INVARIANT(buffer.size >= size);
 	INVARIANT(memcmp(buffer.data, data, size) == 0);
 	buffer_clear(&buffer);
 	message_print(&buffer, message);
