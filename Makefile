@@ -39,12 +39,12 @@ bench-sizing:
 # make crash KILLS=number: kills of a scheduler, on each database
 KILLS ?= 1000
 crash:
-	@CRASH_KILLS=$(KILLS) scripts/system-tests -s -k test_crash
+	@TEST_PROCESSES=0 CRASH_KILLS=$(KILLS) scripts/system-tests -s -k test_crash
 
 # make takeover TIMES=number: take-overs by a second scheduler
 TIMES ?= 100
 takeover:
-	@TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
+	@TEST_PROCESSES=0 TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
 
 # Every single allocation under SQLite and every row in PostgreSQL fails once;
 # ./test lets one in so many.
