@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz fuzz-api web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -56,6 +56,11 @@ faults:
 # What has threads, under the thread sanitizer.
 threads:
 	@scripts/unit-tests thread 'wire_*'
+
+# make fuzz-api SECONDS=number: random requests, as openapi.json describes them
+fuzz-api:
+	@scripts/python-tools
+	@FUZZ_API_SECONDS=$(SECONDS) scripts/system-tests -k schemathesis
 
 # make chaos SEEDS=number FIRST=seed STEPS=number: agents, schedulers and a world that fails
 SEEDS ?= 2000
