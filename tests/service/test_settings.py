@@ -144,9 +144,9 @@ def test_requests_in_flight_are_answered_before_it_ends(scheduler):
         client.sendall(b"POST /api/v1/tenants HTTP/1.1\r\nHost: localhost\r\n"
                        b"Content-Type: application/json\r\n"
                        b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
-        time.sleep(0.3)
+        time.sleep(1)
         scheduler.process.terminate()
-        time.sleep(0.3)
+        time.sleep(1)
         client.sendall(body[5:])
         answer = client.recv(65536)
     assert answer.startswith(b"HTTP/1.1 201 "), answer
