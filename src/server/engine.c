@@ -212,9 +212,11 @@ static bool can_wait(const struct engine *engine, const struct command *command,
 
 static void add(struct engine *engine, const struct command *command, struct ask *ask)
 {
+	/* Once added, the ask and the command in it are no longer ours to look at. */
+	bool hurries = !can_wait(engine, command, ask);
 	atomic_fetch_add(&engine->added, 1);
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
-	if (!can_wait(engine, command, ask))
+	if (hurries)
 		writer_hurry(engine->writer);
 }
 

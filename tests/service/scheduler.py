@@ -132,7 +132,10 @@ class Scheduler:
         """The lines of the log of this start; what is not JSON fails. One that is not
         complete is still being written, or the writer was killed."""
         complete = self.errors.read_text().rpartition("\n")[0]
-        return [json.loads(line) for line in complete.splitlines()]
+        lines = complete.splitlines()
+        strange = [line for line in lines if not line.startswith("{")]
+        assert not strange, "\n".join(strange)
+        return [json.loads(line) for line in lines]
 
     def await_log(self, message, seconds=20):
         deadline = time.monotonic() + seconds
