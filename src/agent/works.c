@@ -102,6 +102,11 @@ void works_remove(struct works *works, struct work_process *process)
 	free(process);
 }
 
+void works_use_container_runtime(struct works *works, const char *runtime)
+{
+	works->settings.run.container_runtime = runtime;
+}
+
 void works_free(struct works *works)
 {
 	while (works->count > 0)

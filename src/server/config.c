@@ -137,10 +137,7 @@ bool config_refuse(const struct config *config, const char *section, const char 
 
 void config_without_effect(const struct config *config, struct buffer *text)
 {
-	static const char *const names[][2] = { { "agent", "heartbeat_interval_ms" },
-		                                { "agent", "metrics_interval_ms" },
-		                                { "agent", "container_runtime" },
-		                                { "kubernetes", "kubeconfig_path" },
+	static const char *const names[][2] = { { "kubernetes", "kubeconfig_path" },
 		                                { "kubernetes", "namespace" } };
 	buffer_text(text, "");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

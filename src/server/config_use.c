@@ -70,6 +70,18 @@ struct session_policy config_to_policy(const struct config *config)
 	return policy;
 }
 
+struct agents_advice config_to_advice(const struct config *config)
+{
+	/* By the words of the setting; containerd has nothing of its own here. */
+	static const char *const runtimes[] = { "auto", "none", "docker", "podman", "auto" };
+
+	return (struct agents_advice){
+		.heartbeat_ms = config->agent.heartbeat_interval_ms,
+		.metrics_ms = config->agent.metrics_interval_ms,
+		.container_runtime = runtimes[config->agent.container_runtime],
+	};
+}
+
 struct limits config_to_limits(const struct config *config)
 {
 	struct limits limits = limits_default();
@@ -223,6 +235,26 @@ static bool check_database(const struct config *config, struct error *error)
 	return true;
 }
 
+/* A node must be heard of, and its lease renewed, before either is over. */
+static bool check_heartbeat(const struct config *config, struct error *error)
+{
+	int64_t beat_ms = config->agent.heartbeat_interval_ms;
+	const struct {
+		const char *key;
+		int64_t time_ms;
+	} limits[] = { { "silent_ms", config->agent.silent_ms },
+		       { "lease_ms", config->agent.lease_ms } };
+
+	for (int i = 0; i < 2; i++)
+		if (2 * beat_ms > limits[i].time_ms)
+			return config_refuse(config, "agent", "heartbeat_interval_ms", error,
+			                     "is %lld: it may be at most half of agent.%s, which "
+			                     "is %lld",
+			                     (long long)beat_ms, limits[i].key,
+			                     (long long)limits[i].time_ms);
+	return true;
+}
+
 bool config_validate(struct config *config, struct error *error)
 {
 	struct config_record record = config_default();
@@ -242,5 +274,6 @@ bool config_validate(struct config *config, struct error *error)
 	if (*config->metrics.path != '/')
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
-	       check_keys(config, error) && check_database(config, error);
+	       check_keys(config, error) && check_database(config, error) &&
+	       check_heartbeat(config, error);
 }
