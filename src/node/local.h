@@ -234,7 +234,7 @@ void report_snapshot(struct local_node *node, struct message *message, struct ar
 /* With figures, or as a sign of life alone. */
 void report_beat(struct local_node *node, struct message *message, bool figures,
                  struct arena *arena);
-/* What is measured and decided by: memory and health, as one number. */
+/* What is measured and decided by, as one number: memory, health, about how warm it is. */
 uint64_t report_facts(const struct local_node *node);
 /* The GPUs of an order, and what everyone uses there. */
 void report_refusal(const struct local_node *node, const struct node_order *order,

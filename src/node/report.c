@@ -4,6 +4,8 @@
 #include "base/hash.h"
 #include "node/local.h"
 
+#define DEGREES 5 /* by which a temperature moves before that is told at once */
+
 static struct device device_of(const struct gpu_view *gpu)
 {
 	return (struct device){ .uuid = gpu->reading.uuid,
@@ -214,6 +216,7 @@ uint64_t report_facts(const struct local_node *node)
 		facts = hash_combine(facts, (uint64_t)gpu->present);
 		facts = hash_combine(facts, (uint64_t)gpu->foreign_mib);
 		facts = hash_combine(facts, (uint64_t)gpu->reading.healthy);
+		facts = hash_combine(facts, (uint64_t)(gpu->reading.temperature_c / DEGREES));
 	}
 	for (size_t i = 0; i < measure->use_count; i++) {
 		const struct use *use = &measure->uses[i];

@@ -116,6 +116,8 @@ bool config_set(struct config *config, const char *section, const char *key, con
 /* Whether the settings make sense together. Reads the files that secrets are in. */
 bool config_validate(struct config *config, struct error *error);
 
+/* Whether the setting was given, by whatever way. */
+bool config_is_given(const struct config *config, const char *section, const char *key);
 /* A reason that begins with where the setting was given. Returns false. */
 bool config_refuse(const struct config *config, const char *section, const char *key,
                    struct error *error, const char *format, ...)

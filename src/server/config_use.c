@@ -70,13 +70,20 @@ struct session_policy config_to_policy(const struct config *config)
 	return policy;
 }
 
+/* A node must be heard of, and its lease renewed, before either is over. */
+static int64_t heartbeat_most_ms(const struct config *config)
+{
+	return min64(config->agent.silent_ms, config->agent.lease_ms) / 2;
+}
+
 struct agents_advice config_to_advice(const struct config *config)
 {
 	/* By the words of the setting; containerd has nothing of its own here. */
 	static const char *const runtimes[] = { "auto", "none", "docker", "podman", "auto" };
 
 	return (struct agents_advice){
-		.heartbeat_ms = config->agent.heartbeat_interval_ms,
+		.heartbeat_ms =
+		    min64(config->agent.heartbeat_interval_ms, heartbeat_most_ms(config)),
 		.metrics_ms = config->agent.metrics_interval_ms,
 		.container_runtime = runtimes[config->agent.container_runtime],
 	};
@@ -235,24 +242,18 @@ static bool check_database(const struct config *config, struct error *error)
 	return true;
 }
 
-/* A node must be heard of, and its lease renewed, before either is over. */
 static bool check_heartbeat(const struct config *config, struct error *error)
 {
-	int64_t beat_ms = config->agent.heartbeat_interval_ms;
-	const struct {
-		const char *key;
-		int64_t time_ms;
-	} limits[] = { { "silent_ms", config->agent.silent_ms },
-		       { "lease_ms", config->agent.lease_ms } };
+	bool silent = config->agent.silent_ms <= config->agent.lease_ms;
 
-	for (int i = 0; i < 2; i++)
-		if (2 * beat_ms > limits[i].time_ms)
-			return config_refuse(config, "agent", "heartbeat_interval_ms", error,
-			                     "is %lld: it may be at most half of agent.%s, which "
-			                     "is %lld",
-			                     (long long)beat_ms, limits[i].key,
-			                     (long long)limits[i].time_ms);
-	return true;
+	if (!config_is_given(config, "agent", "heartbeat_interval_ms") ||
+	    config->agent.heartbeat_interval_ms <= heartbeat_most_ms(config))
+		return true;
+	return config_refuse(config, "agent", "heartbeat_interval_ms", error,
+	                     "is %lld: it may be at most half of agent.%s, which is %lld",
+	                     (long long)config->agent.heartbeat_interval_ms,
+	                     silent ? "silent_ms" : "lease_ms",
+	                     (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
 }
 
 bool config_validate(struct config *config, struct error *error)

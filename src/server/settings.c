@@ -128,7 +128,7 @@ const struct setting settings[] = {
 	TEXT_OF(metrics, path, "/metrics", false, "")
 
 	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", true, "How often agents measure and report, where their own `--beat-ms` does not say: at most half of `silent_ms` and of `lease_ms`")
-	INTEGER(agent, metrics_interval_ms, 100, 600000, "1000", true, "How often they tell figures that only people look at (utilisation, temperature, power), where `--metrics-ms` does not say. What is decided by, memory and health, comes with the next heartbeat")
+	INTEGER(agent, metrics_interval_ms, 100, 600000, "1000", true, "How often they tell figures (utilisation, power, what tasks used so far), where `--metrics-ms` does not say. Changes of memory, health and temperature come with the next heartbeat")
 	WORD(agent, container_runtime, runtimes, "auto", true, "What they run images by, where `--container-runtime` does not say: `auto` is whichever of podman and docker is there, `none` refuses tasks with an image, `containerd` is the same as `auto` and taken for setups that have it")
 	INTEGER(agent, silent_ms, 1000, DAY_MS, "10000", false, "A node not heard of for so long is unknown")
 	INTEGER(agent, lease_ms, 1000, DAY_MS, "30000", false, "How long a node may go on with tasks that are to stop without a scheduler")

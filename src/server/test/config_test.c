@@ -308,11 +308,14 @@ static void agents_must_be_heard_of_before_they_count_as_silent(void **state)
 {
 	(void)state;
 	expect_refusal("agent:\n  heartbeat_interval_ms: 5001\n",
-	               "test.yaml:2:26: agent.heartbeat_interval_ms is 5001: it may be at most "
+	               "test.yaml:2:3: agent.heartbeat_interval_ms is 5001: it may be at most "
 	               "half of agent.silent_ms, which is 10000");
 	expect_refusal("agent:\n  silent_ms: 60000\n  heartbeat_interval_ms: 15001\n",
-	               "test.yaml:3:26: agent.heartbeat_interval_ms is 15001: it may be at most "
+	               "test.yaml:3:3: agent.heartbeat_interval_ms is 15001: it may be at most "
 	               "half of agent.lease_ms, which is 30000");
+	struct config *config = read_text("agent:\n  silent_ms: 1000\n");
+	assert_int_equal(config_to_advice(config).heartbeat_ms, 500);
+	config_free(config);
 	expect_refusal("agent:\n  heartbeat_interval_ms: 99\n",
 	               "test.yaml:2:26: agent.heartbeat_interval_ms is 99: it may be 100 to 600000");
 	expect_refusal("agent:\n  container_runtime: rkt\n",
