@@ -253,7 +253,8 @@ static bool set_runtime(struct agent *agent, struct text told)
 /* What the administrator of this node said stays. */
 static void take_settings(struct agent *agent, const struct told_settings *told)
 {
-	bool paced = set_pace(agent, told), other_runtime = set_runtime(agent, told->container_runtime);
+	bool paced = set_pace(agent, told),
+	     other_runtime = set_runtime(agent, told->container_runtime);
 	const char *own = agent->settings.run.container_runtime;
 
 	if (paced || other_runtime)

@@ -19,10 +19,10 @@ typedef _Atomic int64_t dial_end_ms;
 struct dial_options {
 	const char *host;
 	int64_t port;
-	bool tls;            /* from the first byte on */
-	const char *ca_path; /* certificates to trust; NULL: the system's */
-	bool only_public;    /* refuse addresses of this machine and of private networks */
-	int64_t timeout_ms;  /* for all of it */
+	bool tls;                  /* from the first byte on */
+	const char *ca_path;       /* certificates to trust; NULL: the system's */
+	bool only_public;          /* refuse addresses of this machine and of private networks */
+	int64_t timeout_ms;        /* for all of it */
 	const dial_end_ms *end_ms; /* NULL: never; the name is looked up to the end all the same */
 };
 

@@ -12,7 +12,8 @@
  * numbers: this tells them apart. */
 static const char *sharing_of(const struct job_record *job)
 {
-	enum gpu_kind kind = job->gpu_kind == GPU_UNEVEN ? GPU_MEMORY : (enum gpu_kind)job->gpu_kind;
+	enum gpu_kind kind =
+	    job->gpu_kind == GPU_UNEVEN ? GPU_MEMORY : (enum gpu_kind)job->gpu_kind;
 	return word_of(&gpu_kind_words, kind);
 }
 

@@ -82,7 +82,8 @@ static void check_guard(struct local_node *node, struct work *work)
 		return;
 	error_set(&message, ERROR_FORBIDDEN,
 	          "process %lld of it uses GPU %s and is not under the guard: nothing keeps it "
-	          "to its limit",
+	          "to its limit (is it linked statically, in an image without glibc, or without "
+	          "LD_PRELOAD?)",
 	          (long long)process->pid, process->uuid);
 	if (!work->unguarded_told)
 		warn(node, work, CHANGE_UNGUARDED, 0, message.text);

@@ -130,7 +130,7 @@ struct work_event {
 	bool healthy;        /* HEALTH */
 	int64_t active;      /* ACTIVE */
 	const char *address; /* READY */
-	const char *message; /* NOT_STARTED: why */
+	const char *message; /* NOT_STARTED: why; EXITED: what there is to say; may be NULL */
 };
 
 struct input {

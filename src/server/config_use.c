@@ -249,11 +249,11 @@ static bool check_heartbeat(const struct config *config, struct error *error)
 	if (!config_is_given(config, "agent", "heartbeat_interval_ms") ||
 	    config->agent.heartbeat_interval_ms <= heartbeat_most_ms(config))
 		return true;
-	return config_refuse(config, "agent", "heartbeat_interval_ms", error,
-	                     "is %lld: it may be at most half of agent.%s, which is %lld",
-	                     (long long)config->agent.heartbeat_interval_ms,
-	                     silent ? "silent_ms" : "lease_ms",
-	                     (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
+	return config_refuse(
+	    config, "agent", "heartbeat_interval_ms", error,
+	    "is %lld: it may be at most half of agent.%s, which is %lld",
+	    (long long)config->agent.heartbeat_interval_ms, silent ? "silent_ms" : "lease_ms",
+	    (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
 }
 
 bool config_validate(struct config *config, struct error *error)

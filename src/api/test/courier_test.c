@@ -38,9 +38,9 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 		pthread_cond_wait(&seen.opened, &seen.lock);
 	pthread_mutex_unlock(&seen.lock);
 	/* As one that does not answer, to somebody who looks whether to wait on. */
-	while (strcmp(parcel->webhook, "silent") == 0 &&
-	       (atomic_load(parcel->end_ms) == 0 ||
-	        clock_steady_ms() < atomic_load(parcel->end_ms)))
+	while (
+	    strcmp(parcel->webhook, "silent") == 0 &&
+	    (atomic_load(parcel->end_ms) == 0 || clock_steady_ms() < atomic_load(parcel->end_ms)))
 		usleep(1000);
 	pthread_mutex_lock(&seen.lock);
 	bool ok = strcmp(parcel->webhook, "never") != 0 && strcmp(parcel->webhook, "silent") != 0 &&

@@ -3,8 +3,7 @@
 
 static void set_pace(struct desk *desk, int64_t beat_ms, int64_t figures_ms)
 {
-	desk_apply(desk,
-	           (struct input){ .kind = INPUT_PACE, .pace = { beat_ms, figures_ms } });
+	desk_apply(desk, (struct input){ .kind = INPUT_PACE, .pace = { beat_ms, figures_ms } });
 }
 
 /* The beat that is sent after so long, with a measurement before it; NULL: none is. */

@@ -316,8 +316,9 @@ static void agents_must_be_heard_of_before_they_count_as_silent(void **state)
 	struct config *config = read_text("agent:\n  silent_ms: 1000\n");
 	assert_int_equal(config_to_advice(config).heartbeat_ms, 500);
 	config_free(config);
-	expect_refusal("agent:\n  heartbeat_interval_ms: 99\n",
-	               "test.yaml:2:26: agent.heartbeat_interval_ms is 99: it may be 100 to 600000");
+	expect_refusal(
+	    "agent:\n  heartbeat_interval_ms: 99\n",
+	    "test.yaml:2:26: agent.heartbeat_interval_ms is 99: it may be 100 to 600000");
 	expect_refusal("agent:\n  container_runtime: rkt\n",
 	               "test.yaml:2:22: agent.container_runtime is 'rkt': it may be one of auto, "
 	               "none, docker, podman, containerd");
