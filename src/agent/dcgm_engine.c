@@ -102,10 +102,11 @@ static bool find_functions(struct dcgm_engine *engine, struct error *error)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		void *found = dlsym(engine->library, names[i].name);
 		if (!found)
-			return error_set(error, ERROR_UNAVAILABLE,
-			                 "DCGM's library is of a version that is not understood: it "
-			                 "has no %s",
-			                 names[i].name);
+			return error_set(
+			    error, ERROR_UNAVAILABLE,
+			    "DCGM's library is of a version that is not understood: it "
+			    "has no %s",
+			    names[i].name);
 		/* A function's address as an object's, as dlsym gives it. */
 		memcpy((char *)&engine->call + names[i].offset, &found, sizeof(found));
 	}
@@ -133,8 +134,8 @@ struct dcgm_engine *dcgm_engine_open(const char *address, const char *library, s
 	bool good = engine->library && find_functions(engine, error);
 	int code = good ? engine->call.init() : DCGM_OK;
 	if (good && code != DCGM_OK)
-		good = error_set(error, ERROR_UNAVAILABLE, "DCGM's library does not begin: %d",
-		                 code);
+		good =
+		    error_set(error, ERROR_UNAVAILABLE, "DCGM's library does not begin: %d", code);
 	if (good) {
 		engine->address = memory_text(address);
 		return engine;
@@ -191,8 +192,8 @@ static bool connect(struct dcgm_engine *engine, struct error *error)
 	engine->connected = true;
 	code = watch(engine, "plain", plain, 4, &engine->plain);
 	if (code != DCGM_OK)
-		return error_set(error, ERROR_UNAVAILABLE,
-		                 "DCGM does not watch health: it says %d", code);
+		return error_set(error, ERROR_UNAVAILABLE, "DCGM does not watch health: it says %d",
+		                 code);
 	code = watch(engine, "profiling", profiling, 2, &engine->profiling);
 	engine->profiles = code == DCGM_OK;
 	if (!engine->profiles)
@@ -232,8 +233,8 @@ static void take_number(double *to, const struct field_value *value)
 static void take_text(char to[TEXT_MAX], const struct field_value *value)
 {
 	/* Quotes would end a label. */
-	bool plain = memchr(value->value.text, '\0', TEXT_MAX) &&
-	             !strpbrk(value->value.text, "\"\\\n<");
+	bool plain =
+	    memchr(value->value.text, '\0', TEXT_MAX) && !strpbrk(value->value.text, "\"\\\n<");
 
 	if (value->type == 's' && plain)
 		memcpy(to, value->value.text, TEXT_MAX);
@@ -323,9 +324,10 @@ static bool gather(struct dcgm_engine *engine, struct gathering *gathering, stru
 		code = engine->call.latest(engine->handle, ALL_GPUS, engine->profiling, take,
 		                           gathering);
 	if (gathering->strange)
-		return error_set(error, ERROR_UNAVAILABLE,
-		                 "DCGM's library is of a version that is not understood: its values "
-		                 "have another layout");
+		return error_set(
+		    error, ERROR_UNAVAILABLE,
+		    "DCGM's library is of a version that is not understood: its values "
+		    "have another layout");
 	if (code != DCGM_OK)
 		return error_set(error, ERROR_UNAVAILABLE, "DCGM tells no values: it says %d",
 		                 code);
@@ -335,8 +337,8 @@ static bool gather(struct dcgm_engine *engine, struct gathering *gathering, stru
 bool dcgm_engine_page(struct dcgm_engine *engine, struct buffer *page, struct error *error)
 {
 	struct gathering *gathering = NEW(struct gathering);
-	bool good = (engine->connected || connect(engine, error)) &&
-	            gather(engine, gathering, error);
+	bool good =
+	    (engine->connected || connect(engine, error)) && gather(engine, gathering, error);
 
 	if (good)
 		print_page(page, gathering);

@@ -395,8 +395,9 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		agent->policy.unguarded =
 		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
 	if (options->dcgm.exporter && options->dcgm.engine)
-		return error_set(error, ERROR_INVALID,
-		                 "--dcgm and --dcgm-exporter are both given: one of them is enough");
+		return error_set(
+		    error, ERROR_INVALID,
+		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
 	if (!set_guard(options, told->guard, error))
 		return false;
 	if (!agent->run.address)

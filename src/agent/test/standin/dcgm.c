@@ -134,9 +134,8 @@ int dcgmGetLatestValues_v2(uintptr_t handle, uintptr_t gpus, uintptr_t group,
 	FILE *file = fopen(getenv("DCGM_STANDIN"), "r");
 
 	has_line("version", &version);
-	int answer = handle != 1 || gpus != 0x7fffffff || has_line("away", &unused)
-	                 ? NOT_CONNECTED
-	                 : 0;
+	int answer =
+	    handle != 1 || gpus != 0x7fffffff || has_line("away", &unused) ? NOT_CONNECTED : 0;
 	while (answer == 0 && file != NULL && fgets(line, sizeof line, file) != NULL) {
 		if (sscanf(line, "value %u %u %c %127s", &gpu, &field, &type, text) != 4 ||
 		    !is_in(group, (unsigned short)field))
