@@ -29,7 +29,8 @@ function took(job: Job): string {
   return duration(((millis(job.completed_at) ?? now.value) - from) / 1000);
 }
 
-function Row({ job, waiting }: { job: Job; waiting: boolean }) {
+function Row({ job, which }: { job: Job; which: Tab }) {
+  const waiting = which === "waiting";
   return (
     <tr>
       {waiting && <td class="number">{job.queue_position ?? "–"}</td>}
@@ -60,7 +61,7 @@ function Row({ job, waiting }: { job: Job; waiting: boolean }) {
         </>
       ) : (
         <>
-          <td>{job.node_name ?? "–"}</td>
+          <td>{which === "over" ? <Ago time={job.completed_at} /> : (job.node_name ?? "–")}</td>
           <td class="number">{took(job)}</td>
         </>
       )}
@@ -71,7 +72,8 @@ function Row({ job, waiting }: { job: Job; waiting: boolean }) {
   );
 }
 
-function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
+function Table({ jobs, which }: { jobs: Job[]; which: Tab }) {
+  const waiting = which === "waiting";
   return (
     <div class="table" role="region" aria-label="Jobs" tabIndex={0}>
       <table>
@@ -89,7 +91,7 @@ function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
             <th scope="col" class="number">
               Priority
             </th>
-            <th scope="col">{waiting ? "Expected start" : "Node"}</th>
+            <th scope="col">{waiting ? "Expected start" : which === "over" ? "Ended" : "Node"}</th>
             <th scope="col" class={waiting ? "" : "number"}>
               {waiting ? "Reason" : "Ran for"}
             </th>
@@ -98,7 +100,7 @@ function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <Row job={job} key={job.id} waiting={waiting} />
+            <Row job={job} key={job.id} which={which} />
           ))}
         </tbody>
       </table>
@@ -127,7 +129,7 @@ function Waiting() {
       {queue.data.value && jobs.length === 0 ? (
         <p class="empty">{wanted ? "Nothing that waits has this name." : "Nothing waits."}</p>
       ) : (
-        <Table jobs={jobs} waiting />
+        <Table jobs={jobs} which="waiting" />
       )}
       {all.length === MOST && (
         <p class="muted">
@@ -176,7 +178,7 @@ function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
       {asked && jobs.length === 0 ? (
         <p class="empty">There are none.</p>
       ) : (
-        <Table jobs={jobs} waiting={false} />
+        <Table jobs={jobs} which={which} />
       )}
       {asked && total > jobs.length && (
         <p class="muted">
