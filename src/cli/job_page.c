@@ -6,6 +6,7 @@
 
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/job_watch.h"
 #include "cli/quantity.h"
 #include "cli/text_width.h"
 
@@ -260,7 +261,8 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	print_asked(session, job, &text);
 	print_depends(session, job, &text);
 	print_wait(session, job, &text);
-	if (reason)
+	/* Of one that is over the state has said it. */
+	if (reason && !job_is_over(field_text(job, "state")))
 		line(session, "Why", COLOUR_NONE, reason);
 	print_placement(session, job);
 	print_gpu_memory(session, job, &text);

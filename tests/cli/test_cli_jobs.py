@@ -147,6 +147,21 @@ def test_a_gpu_of_some_size_and_a_part_of_that_size_are_told_apart_before_they_a
     cli("cancel", whole, part, half, none)
 
 
+def test_the_reason_in_the_queue_does_not_say_again_that_it_waits(cli, cluster):
+    first = cli.submit("--hold", "--", "true")
+    second = cli.submit("--after", first, "--", "true")
+    assert re.search(rf"^- +{second} .* for {first} to succeed", cli("queue"), re.M)
+    assert f"{second} waits" not in cli("queue")
+    cli("cancel", second, first)
+
+
+def test_memory_in_which_nothing_could_run_is_not_meant(cli):
+    for size, remedy in (("40", "which is 40 MiB: write 40G or 40M"), ("0.5", "should be a size such as 20G")):
+        result = cli.run("submit", "--gpu-memory", size, "--", "true")
+        assert result.returncode == 2
+        assert remedy in result.stderr
+
+
 def test_a_placement_is_shown_with_its_memory_and_its_arithmetic(cli, cluster):
     job = cli.submit("--gpu-memory", "20G", "--", "sleep", "60")
     cluster.await_state(job, "running")
