@@ -111,7 +111,8 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 #define MIX_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, fixed) F(T, arrivals) F(T, derived_at) F(T, seen, .width = MIX_WIDTH)        \
-	F(T, classes, .width = MIX_WIDTH)
+	F(T, classes, .width = MIX_WIDTH) F(T, asked_milli) F(T, insisted)                         \
+	F(T, insisted_milli, .width = 1)
 
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \

@@ -268,6 +268,9 @@ struct mix_record {
 	int64_t arrivals, derived_at; /* tasks seen; how many when `classes` was derived */
 	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
 	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
+	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
+	const char *insisted;         /* sets of models that jobs insist on, by line; see insist.h */
+	struct rows insisted_milli;   /* of asked_milli, by set */
 };
 #define MIX_WIDTH 4
 
