@@ -6,9 +6,9 @@
 
 #include "core/state.h"
 
-#define SCARCITY (1 << 10) /* 1, of a part */
-#define ROUNDS 2           /* of pouring; sets that overlap settle */
-#define PORTIONS 16        /* in which a set is poured */
+#define ROUNDS 2    /* of pouring; sets that overlap settle */
+#define PORTIONS 16 /* in which a set is poured */
+#define SCARCE (INT64_C(1) << 20)
 
 void premium_free(struct premium *premium)
 {
@@ -58,9 +58,8 @@ static void follow(struct premium *premium, const struct sched *sched)
 		count_all(premium, &sched->cluster);
 	else
 		for (uint64_t number = premium->counted; number < changes->count; number++)
-			count_again(
-			    premium,
-			    sched->cluster.by_slot[changes->slots[number % CHANGES_KEPT]]);
+			count_again(premium,
+			            sched->cluster.by_slot[changes->slots[number % CHANGES_KEPT]]);
 	premium->counted = changes->count;
 }
 
@@ -127,7 +126,7 @@ static void foresee(struct premium *premium, const struct mix *mix)
 
 static int64_t scarcity(int64_t needed_milli, int64_t free_milli)
 {
-	return muldiv_down(needed_milli, SCARCITY * SCARCITY, max64(free_milli, 1));
+	return muldiv_down(needed_milli, SCARCE, max64(free_milli, 1));
 }
 
 /* The member of the set that would be least scarce with so much more. */
@@ -166,13 +165,12 @@ static void pour(struct premium *premium, const struct premium_set *set)
 	}
 }
 
+/* The scarcity, rounded. */
 static int32_t premium_for(const struct premium_model *model)
 {
-	int64_t part = muldiv_down(model->needed_milli, SCARCITY, max64(model->free_milli, 1));
+	int64_t of = max64(model->free_milli, 1);
 
-	part = min64(part, SCARCITY);
-	int64_t steps = (part * part * part * part * PREMIUM_STEPS) >> 40;
-	return (int32_t)(steps * PREMIUM_MAX / PREMIUM_STEPS);
+	return (int32_t)min64((model->needed_milli * PREMIUM_UNIT + of / 2) / of, PREMIUM_UNIT);
 }
 
 static void set_premium(struct premium *premium, size_t model, int32_t to)

@@ -6,15 +6,12 @@
 #include "core/insist.h"
 
 /* Of what arrives until all that is free is taken, a part insists on some model. How
- * much of the free GPUs of the model that part will need is how scarce the model is:
- * 0 to 1, more counts as 1. Who may use several models is taken to go where it is least
- * scarce. A free GPU is worth PREMIUM_MAX of PREMIUM_UNIT more where its model is all
- * needed, and less by the fourth power of the scarcity where it is not: as long as
- * enough is left for those who insist, others are not kept off. In PREMIUM_STEPS, so
- * that scores which were kept stay right for a while. */
-#define PREMIUM_UNIT 64
-#define PREMIUM_MAX 48
-#define PREMIUM_STEPS 16
+ * much of the free GPUs of the model that part will need is how scarce it is: 0 to 1,
+ * more counts as 1. Who may use several models is taken to go where it is least scarce.
+ * A free GPU is worth more by that: twice as much where those who insist on its model
+ * will need all there are. In PREMIUM_UNIT, which are few, so that scores that are kept
+ * stay right for a while. */
+#define PREMIUM_UNIT 8
 
 struct premium_set {
 	int64_t milli; /* that those who insist on it will ask for */
@@ -27,9 +24,9 @@ struct premium {
 		int64_t free_milli;   /* on nodes that take something new */
 		int64_t needed_milli; /* of that, by those who insist; may be more */
 		int32_t premium;
-	} * models;             /* by number of the model */
-	uint64_t counted;       /* changes of the index that free_milli knows of; 0: none */
-	uint64_t insisted;      /* the version of what is insisted on that the sets are of */
+	} * models;        /* by number of the model */
+	uint64_t counted;  /* changes of the index that free_milli knows of; 0: none */
+	uint64_t insisted; /* the version of what is insisted on that the sets are of */
 	struct premium_set sets[INSIST_SETS];
 	size_t set_count;
 	int *members; /* models of the sets */

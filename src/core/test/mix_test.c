@@ -296,6 +296,29 @@ static void a_fixed_mix_does_not_learn_until_it_is_freed(void **state)
 	assert_int_equal(mix->classes[0].gpu_count, 4);
 }
 
+static void what_jobs_insist_on_is_a_part_of_what_was_asked_for(void **state)
+{
+	struct mix *mix = *state;
+	mix_learn(mix, 1, 500, 2, 0, 3, "A100");
+	mix_learn(mix, 2, 1000, 1, 0, 5, "");
+	mix_learn(mix, 3, 0, 0, 0, 5, "A100");
+	assert_int_equal(mix->r.asked_milli, 8000);
+	assert_string_equal(mix->r.insisted, "A100");
+	assert_int_equal(mix->r.insisted_milli.count, 1);
+	assert_int_equal(mix->r.insisted_milli.at[0], 3000);
+}
+
+static void what_jobs_insist_on_is_forgotten_with_the_rest(void **state)
+{
+	struct mix *mix = *state;
+	mix_learn(mix, 1, 1000, 1, 0, 100, "A100");
+	const int64_t insisted = mix->r.insisted_milli.at[0];
+	for (int64_t i = 0; i < 3000; i++)
+		mix_learn(mix, i, 1000, 1, 0, 1000, "");
+	assert_true(mix->r.insisted_milli.count == 0 || mix->r.insisted_milli.at[0] < insisted);
+	assert_true(mix->r.asked_milli < INT64_C(66000) * 1000);
+}
+
 static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state)
 {
 	struct mix *mix = *state, loaded;
@@ -304,6 +327,7 @@ static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state
 	struct arena arena = { 0 };
 	for (int64_t number = 1; number < 600; number++) {
 		struct mix_kind kind = any_kind(&seed);
+		const char *models = number % 3 == 0 ? "A100|H100" : number % 5 == 0 ? "L4" : "";
 		if (number % 50 == 0 || number < 30) {
 			mix_init(&loaded);
 			assert_true(
@@ -315,9 +339,9 @@ static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state
 				                 mix_fragmentation(mix, 9000, milli, gpu_count));
 			}
 			mix_learn(&loaded, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli,
-			          3, "");
+			          3, models);
 		}
-		mix_learn(mix, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli, 3, "");
+		mix_learn(mix, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli, 3, models);
 		if (number % 50 == 0 || number < 30) {
 			assert_true(record_equal(RECORD_MIX, &loaded.r, &mix->r));
 			mix_free(&loaded);
@@ -359,6 +383,8 @@ static void records_that_contradict_themselves_are_refused(void **state)
 		{ .id = 1, .seen = rows },
 		{ .id = 1, .classes = rows },
 		{ .id = 1, .seen = { .at = rows.at, .count = MIX_SEEN + 1 } },
+		{ .id = 1, .asked_milli = -1 },
+		{ .id = 1, .asked_milli = 9, .insisted = "A100" },
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct error error = { 0 };
@@ -386,6 +412,8 @@ int main(void)
 		TEST(no_more_kinds_are_kept_than_fit_and_frequent_ones_stay),
 		TEST(a_mix_follows_a_change_of_what_arrives),
 		TEST(a_fixed_mix_does_not_learn_until_it_is_freed),
+		TEST(what_jobs_insist_on_is_a_part_of_what_was_asked_for),
+		TEST(what_jobs_insist_on_is_forgotten_with_the_rest),
 		TEST(a_loaded_mix_goes_on_like_the_one_that_wrote_the_record),
 		TEST(kinds_that_make_no_sense_are_refused_and_change_nothing),
 		TEST(records_that_contradict_themselves_are_refused),
