@@ -192,6 +192,17 @@ static void forget(struct premium *premium)
 	premium->counted = 0;
 }
 
+static bool is_current(const struct sched *sched)
+{
+	const struct premium *premium = &sched->premium;
+	const struct mix *mix = &sched->mix;
+
+	return premium->counted == sched->index.changes.count &&
+	       premium->insisted == mix->insist.version &&
+	       premium->asked_milli == mix->r.asked_milli &&
+	       premium->model_count == (size_t)sched->cluster.model_count;
+}
+
 void premium_refresh(struct sched *sched)
 {
 	struct premium *premium = &sched->premium;
@@ -202,13 +213,13 @@ void premium_refresh(struct sched *sched)
 			forget(premium);
 		return;
 	}
-	if (premium->counted == sched->index.changes.count &&
-	    premium->insisted == sched->mix.insist.version && premium->model_count == models)
+	if (is_current(sched))
 		return;
 	if (premium->insisted != sched->mix.insist.version || premium->model_count != models)
 		list_sets(premium, sched);
 	add_models(premium, models);
 	follow(premium, sched);
+	premium->asked_milli = sched->mix.r.asked_milli;
 	foresee(premium, &sched->mix);
 	for (int round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < premium->set_count; i++)

@@ -24,9 +24,10 @@ struct premium {
 		int64_t free_milli;   /* on nodes that take something new */
 		int64_t needed_milli; /* of that, by those who insist; may be more */
 		int32_t premium;
-	} * models;        /* by number of the model */
-	uint64_t counted;  /* changes of the index that free_milli knows of; 0: none */
-	uint64_t insisted; /* the version of what is insisted on that the sets are of */
+	} * models;          /* by number of the model */
+	uint64_t counted;    /* changes of the index that free_milli knows of; 0: none */
+	uint64_t insisted;   /* the version of what is insisted on that the sets are of */
+	int64_t asked_milli; /* and of how much that is a part */
 	struct premium_set sets[INSIST_SETS];
 	size_t set_count;
 	int *members; /* models of the sets */
