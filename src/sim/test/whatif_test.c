@@ -237,12 +237,15 @@ static void print_to_terminal(const struct lab *lab, char *text, size_t size)
 	fflush(stdout);
 	dup2(kept_out, STDOUT_FILENO);
 	dup2(kept_error, STDERR_FILENO);
-	ssize_t got = read(terminal, text, size - 1);
-	text[got > 0 ? got : 0] = '\0';
+	close(side); /* so that reading ends with what was written */
+	size_t used = 0;
+	ssize_t got;
+	while (used < size - 1 && (got = read(terminal, text + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	text[used] = '\0';
 	close(quiet);
 	close(kept_out);
 	close(kept_error);
-	close(side);
 	close(terminal);
 	assert_int_equal(status, 0);
 }
