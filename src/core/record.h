@@ -268,6 +268,9 @@ struct mix_record {
 	int64_t arrivals, derived_at; /* tasks seen; how many when `classes` was derived */
 	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
 	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
+	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
+	const char *insisted;       /* sets of models that jobs insist on, by line; see insist.h */
+	struct rows insisted_milli; /* of asked_milli, by set */
 };
 #define MIX_WIDTH 4
 
@@ -321,13 +324,15 @@ struct decision_record {
 	int64_t id, time_ms;
 	int32_t kind; /* enum decision_kind */
 	int64_t job_id, tenant_id;
-	int64_t tasks;                    /* how many tasks it is about */
-	int64_t for_job_id;               /* DECISION_EVICTED, UNLOAD: for whom */
-	int64_t model_id, slot_id;        /* about a slot: job_id is 0 */
-	int64_t for_model_id;             /* DECISION_EVICTED, UNLOAD: for whom */
-	int64_t score;                    /* of the policy, for the last task; lower is better */
-	int64_t candidates;               /* nodes that fit, for the last task */
-	int64_t until_ms;                 /* promised start, or when a claim lapses; 0: none */
+	int64_t tasks;             /* how many tasks it is about */
+	int64_t for_job_id;        /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t model_id, slot_id; /* about a slot: job_id is 0 */
+	int64_t for_model_id;      /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t score;             /* of the policy, for the last task; lower is better */
+	int64_t premium_milli;     /* part of the score: how much more free GPUs of their model are
+	                              worth to those who insist on it, in thousandths */
+	int64_t candidates;        /* nodes that fit, for the last task */
+	int64_t until_ms;          /* promised start, or when a claim lapses; 0: none */
 	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
 	struct rows gpus;                 /* enum gpu_line */
 	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */

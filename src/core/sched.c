@@ -91,6 +91,7 @@ void sched_free(struct sched *sched)
 	racks_free(&sched->racks);
 	predict_free(&sched->predictor);
 	mix_free(&sched->mix);
+	premium_free(&sched->premium);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
 	backoff_free(&sched->backoffs);
@@ -167,6 +168,7 @@ void sched_prepare(struct sched *sched)
 		index_build(&sched->index, &sched->cluster, &sched->config);
 		sched->indexed = true;
 	}
+	premium_refresh(sched);
 }
 
 static void late_releases(struct sched *sched)
@@ -656,6 +658,7 @@ void sched_check(const struct sched *sched)
 	evict_check(sched);
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
+	premium_check(sched);
 	boards_check((struct sched *)sched);
 	racks_check((struct sched *)sched);
 }
