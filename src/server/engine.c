@@ -94,9 +94,14 @@ static bool is_fact(enum command_kind kind)
 
 static void refuse(struct engine *engine, struct ask *ask, enum error_code code, const char *text)
 {
-	ask->ok = false;
-	error_set(&ask->error, code, "%s", text);
-	delivery_ask(engine->delivery, ask);
+	while (ask) {
+		/* Once delivered, it is no longer ours to look at. */
+		struct ask *next = ask->together;
+		ask->ok = false;
+		error_set(&ask->error, code, "%s", text);
+		delivery_ask(engine->delivery, ask);
+		ask = next;
+	}
 }
 
 static void take_ask(struct desk *desk, struct ask *ask)
@@ -221,12 +226,12 @@ static void add(struct engine *engine, const struct command *command, struct ask
 }
 
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
-static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
-                  struct error *error)
+static bool apply_at(struct engine *engine, struct command *command, const struct ask *ask,
+                     int64_t now_ms, struct error *error)
 {
 	bool more = false;
 
-	command->now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	command->now_ms = now_ms;
 	effects_clear(&engine->effects);
 	if (!sched_apply(engine->sched, command, &engine->effects, error))
 		return false;
@@ -240,6 +245,12 @@ static bool apply(struct engine *engine, struct command *command, const struct a
 		engine->gather_us = now_us() + FACTS_MS * 1000;
 	engine->changed = true;
 	return true;
+}
+
+static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
+                  struct error *error)
+{
+	return apply_at(engine, command, ask, clock_us(CLOCK_REALTIME) / 1000, error);
 }
 
 /* Applies a command that nobody waits for. */
@@ -270,8 +281,48 @@ static void answer_unchanged(struct engine *engine, struct ask *ask)
 		add(engine, NULL, ask);
 }
 
+/* Whether the core would take all of them now. */
+static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
+{
+	struct submit_trial *trials = NULL;
+	size_t count = 0, capacity = 0;
+	for (struct ask *ask = first; ask; ask = ask->together) {
+		array_reserve(trials, capacity, count + 1);
+		trials[count++] = (struct submit_trial){ .submit = &ask->command.submit,
+			                                 .error = &ask->error };
+	}
+	bool all = sched_takes_all(engine->sched, trials, count, now_ms);
+	free(trials);
+	return all;
+}
+
+/* Nothing comes between what is asked and what is done, so what the core said it would take
+ * it takes; and all of it is one transaction. */
+static void serve_together(struct engine *engine, struct ask *ask)
+{
+	int64_t now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	bool all = takes_all(engine, ask, now_ms);
+	struct ask *next;
+	writer_join(engine->writer);
+	for (; ask; ask = next) {
+		next = ask->together;
+		ask->ok = all;
+		if (!all)
+			answer_unchanged(engine, ask);
+		else if (apply_at(engine, &ask->command, ask, now_ms, &ask->error))
+			add(engine, &ask->command, ask);
+		else
+			panic("a job that was to be taken is refused: %s", ask->error.text);
+	}
+	writer_part(engine->writer);
+}
+
 static void serve(struct engine *engine, struct ask *ask)
 {
+	if (ask->together) {
+		serve_together(engine, ask);
+		return;
+	}
 	if (ask->look) {
 		ask->ok = ask->look(ask, engine->sched, &ask->error);
 		answer_unchanged(engine, ask);

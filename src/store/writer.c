@@ -19,6 +19,7 @@ struct writer {
 	pthread_cond_t added, room;
 	struct batch *filling, *writing, *kept;
 	bool stopping, hurried; /* hurried: somebody waits for what is in `filling` */
+	bool joined;            /* what is in `filling` is not complete */
 	struct writer_health health;
 	int64_t failing_since_ms;
 	/* The thread's own. */
@@ -108,6 +109,21 @@ void writer_hurry(struct writer *writer)
 	pthread_mutex_unlock(&writer->mutex);
 }
 
+void writer_join(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	writer->joined = true;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void writer_part(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	writer->joined = false;
+	pthread_cond_signal(&writer->added);
+	pthread_mutex_unlock(&writer->mutex);
+}
+
 void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value)
 {
 	batch_keep(writer->kept, kind, key, value);
@@ -156,6 +172,8 @@ static bool take_batch(struct writer *writer)
 	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
 	gather(writer);
+	while (writer->joined)
+		pthread_cond_wait(&writer->added, &writer->mutex);
 	bool ends = writer->stopping && is_empty(writer->filling);
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
