@@ -9,8 +9,6 @@
 #include "error.h"
 #include "memory.h"
 
-enum { VARINT_BYTES_MAX = 10 };
-
 void buffer_bytes(struct buffer *buffer, const void *data, size_t size)
 {
 	if (size == 0)

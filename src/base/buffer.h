@@ -17,6 +17,7 @@ void buffer_text(struct buffer *buffer, const char *text);
 void buffer_print(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Unsigned LEB128, and zigzag LEB128 for signed numbers. */
+enum { VARINT_BYTES_MAX = 10 };
 void buffer_varint(struct buffer *buffer, uint64_t value);
 void buffer_signed(struct buffer *buffer, int64_t value);
 /* Empties it and keeps the memory; frees the memory. */

@@ -24,6 +24,7 @@ enum {
 	GATHER_MS = 40,     /* that what nobody waits for is stored later, where nothing else is */
 	FACTS_MS = 20,      /* that it is acted on later */
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
+	HURRY_AFTER = 64,   /* asks that the writer gets before it is told to write them */
 };
 
 enum engine_state { ENGINE_WAITING, ENGINE_LEADING, ENGINE_ENDED };
@@ -49,6 +50,7 @@ struct engine {
 
 	struct sched *sched;
 	struct effects effects;
+	bool hurries; /* somebody waits for what was added, and the writer does not know yet */
 	bool changed;                       /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
@@ -221,8 +223,15 @@ static void add(struct engine *engine, const struct command *command, struct ask
 	bool hurries = !can_wait(engine, command, ask);
 	atomic_fetch_add(&engine->added, 1);
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
-	if (hurries)
+	engine->hurries = engine->hurries || hurries;
+}
+
+/* Somebody may wait for what was added. */
+static void hurry(struct engine *engine)
+{
+	if (engine->hurries)
 		writer_hurry(engine->writer);
+	engine->hurries = false;
 }
 
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
@@ -263,6 +272,7 @@ static void apply_own(struct engine *engine, struct command command)
 	}
 	if (engine->effects.count > 0)
 		add(engine, &command, NULL);
+	hurry(engine);
 }
 
 static void keep_things(struct engine *engine, const struct ask *ask)
@@ -440,6 +450,8 @@ static void work(struct engine *engine)
 			if (!wait_for_room(engine))
 				return;
 			serve(engine, ask);
+			if (!next || done % HURRY_AFTER == HURRY_AFTER - 1)
+				hurry(engine);
 			ask = next;
 		}
 		/* When someone asks, ticks have been slow for no longer. */
