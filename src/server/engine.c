@@ -51,7 +51,7 @@ struct engine {
 	struct sched *sched;
 	struct effects effects;
 	bool hurries; /* somebody waits for what was added, and the writer does not know yet */
-	bool changed;                       /* something that a pass may act on */
+	bool changed; /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
@@ -298,8 +298,8 @@ static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
 	size_t count = 0, capacity = 0;
 	for (struct ask *ask = first; ask; ask = ask->together) {
 		array_reserve(trials, capacity, count + 1);
-		trials[count++] = (struct submit_trial){ .submit = &ask->command.submit,
-			                                 .error = &ask->error };
+		trials[count++] =
+		    (struct submit_trial){ .submit = &ask->command.submit, .error = &ask->error };
 	}
 	bool all = sched_takes_all(engine->sched, trials, count, now_ms);
 	free(trials);

@@ -376,9 +376,9 @@ static int write_whole(struct sqlite_backend *self, const struct table *table,
 	for (int i = 0; i < table->column_count && code == SQLITE_OK; i++) {
 		const struct record_field *field = table->columns[i].field;
 		const void *record = row->records[table->columns[i].of];
-		code = is_new ? bind_anew(self, statement, i + 1, field, record,
-		                          &statements->bound[i])
-		              : bind_field(self, statement, i + 1, field, record);
+		code = is_new
+		           ? bind_anew(self, statement, i + 1, field, record, &statements->bound[i])
+		           : bind_field(self, statement, i + 1, field, record);
 	}
 	if (code == SQLITE_OK && !table->is_log)
 		code = sqlite3_bind_int64(statement, table->column_count + 1, row->archived);

@@ -260,8 +260,7 @@ static void of_several_together_all_are_taken_or_none(void **state)
 	run(bench, ask_some_together);
 	for (int i = 0; i < 10; i++) {
 		assert_false(bench->asks[i].ok);
-		assert_int_equal(bench->asks[i].error.code,
-		                 i == 9 ? ERROR_NOT_FOUND : ERROR_NONE);
+		assert_int_equal(bench->asks[i].error.code, i == 9 ? ERROR_NOT_FOUND : ERROR_NONE);
 	}
 	for (int i = 10; i < 30; i++) {
 		assert_true(bench->asks[i].ok);
