@@ -103,9 +103,12 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 void writer_hurry(struct writer *writer)
 {
 	pthread_mutex_lock(&writer->mutex);
-	if (!writer->hurried)
-		pthread_cond_signal(&writer->added);
-	writer->hurried = true;
+	/* What was taken already needs no hurry, and what comes next may not either. */
+	if (!is_empty(writer->filling)) {
+		if (!writer->hurried)
+			pthread_cond_signal(&writer->added);
+		writer->hurried = true;
+	}
 	pthread_mutex_unlock(&writer->mutex);
 }
 
