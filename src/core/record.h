@@ -144,6 +144,8 @@ struct job_record {
 	                                             */
 	const char *idempotency_key;
 	int64_t submitted_ms;
+	int64_t request_hash; /* of the request that the key came with; 0: any request may repeat it
+	                       */
 };
 
 struct job_state_record {

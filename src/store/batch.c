@@ -176,12 +176,12 @@ static void batch_keep_command(struct batch *batch, const struct command *comman
 	/* The size comes first, so the bytes are moved up when it is known. */
 	command_encode(buffer, command);
 	size_t size = buffer->size - before;
-	struct buffer head = { 0 };
-	buffer_varint(&head, size);
-	buffer_bytes(buffer, head.data, head.size);
-	memmove(buffer->data + before + head.size, buffer->data + before, size);
-	memcpy(buffer->data + before, head.data, head.size);
-	buffer_free(&head);
+	buffer_varint(buffer, size);
+	char head[VARINT_BYTES_MAX];
+	size_t head_size = buffer->size - before - size;
+	memcpy(head, buffer->data + before + size, head_size);
+	memmove(buffer->data + before + head_size, buffer->data + before, size);
+	memcpy(buffer->data + before, head, head_size);
 	batch->command_count++;
 }
 
