@@ -16,6 +16,7 @@
 #include "store/check.h"
 #include "store/retention.h"
 #include "store/test/drive.h"
+#include "store/usage.h"
 
 /* A database with the work of so many commands, a mirror of it, and its core. */
 struct world {
@@ -500,8 +501,8 @@ static void usage_of_a_period_is_what_its_parts_add_up_to(void **state)
 	} periods[] = { { 0, now_ms }, { 0, middle_ms }, { middle_ms, INT64_MAX } };
 	struct store *reader = drive_read(&world.scratch);
 	for (int i = 0; i < 3; i++) {
-		if (!archive_usage(reader, periods[i].from_ms, periods[i].until_ms, now_ms, &arena,
-		                   &usage, &count, &error))
+		if (!usage_read(reader, 0, periods[i].from_ms, periods[i].until_ms, now_ms, &arena,
+		                &usage, &count, &error))
 			fail_msg("%s", error.text);
 		for (int64_t j = 0; j < count; j++)
 			sums[i] += usage[j].gpu_ms;
@@ -510,7 +511,7 @@ static void usage_of_a_period_is_what_its_parts_add_up_to(void **state)
 	assert_int_equal(sums[0], sums[1] + sums[2]);
 	int64_t ended = 0;
 	for (int64_t j = 0;
-	     archive_usage(reader, 0, now_ms + 1, now_ms + 1, &arena, &usage, &count, &error) &&
+	     usage_read(reader, 0, 0, now_ms + 1, now_ms + 1, &arena, &usage, &count, &error) &&
 	     j < count;
 	     j++)
 		ended += usage[j].completed + usage[j].failed + usage[j].cancelled;
