@@ -39,11 +39,12 @@ struct meta_record {
 	int64_t now_ms; /* the time of the last command */
 	int64_t term;   /* grows with each start of a scheduler */
 	int64_t last_tenant_id, last_node_id, last_gpu_id, last_job_id, last_reservation_id,
-	    last_decision_id, last_model_id, last_run_id;
+	    last_decision_id, last_model_id;
 	int64_t last_start;       /* numbers starts and checkpoints: the order of victims */
 	int64_t last_event;       /* numbers events */
 	int64_t timed_ms;         /* what time alone changes about jobs is done up to here */
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
+	int64_t last_run_id;
 };
 
 /* Settings. One row, id 1. */
