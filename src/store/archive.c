@@ -295,6 +295,26 @@ static bool read_decisions(struct store *store, const struct decision_filter *fi
 	return done;
 }
 
+static struct run_record run_so_far(const struct reservation_record *reservation)
+{
+	struct run_record run = {
+		.job_id = reservation->job_id,
+		.task = reservation->task,
+		.reservation_id = reservation->id,
+		.node_id = reservation->node_id,
+		.cpu_milli = reservation->cpu_milli,
+		.began_ms =
+		    reservation->counted_ms > 0 ? reservation->counted_ms : reservation->since_ms,
+		.started_ms = reservation->started_ms,
+	};
+	for (int64_t i = 0; i < reservation->parts.count; i++) {
+		const int64_t *part = reservation->parts.at + i * PART_WIDTH;
+		run.share += part[PART_SHARE];
+		run.memory_mib += part[PART_WHOLE] ? 0 : part[PART_MIB];
+	}
+	return run;
+}
+
 static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
                       struct run_record **runs, int64_t *count, struct error *error)
 {
@@ -302,8 +322,20 @@ static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
 	struct collection collection;
 	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY id DESC LIMIT %d",
 	         (long long)job_id, ARCHIVE_RUNS);
+	struct collection going;
 	bool done = scan(store, RECORD_RUN, rest, arena, &collection, error);
-	*runs = gather(&collection, count);
+	struct run_record *over = gather(&collection, count);
+	snprintf(rest, sizeof(rest),
+	         "WHERE job_id = %lld AND phase <> 'releasing' ORDER BY id DESC",
+	         (long long)job_id);
+	done = done && scan(store, RECORD_RESERVATION, rest, arena, &going, error);
+	int64_t going_count = 0;
+	const struct reservation_record *held = done ? gather(&going, &going_count) : NULL;
+	*runs = arena_alloc(arena, (size_t)(going_count + *count + 1) * sizeof(**runs));
+	for (int64_t i = 0; i < going_count; i++)
+		(*runs)[i] = run_so_far(&held[i]);
+	memcpy(*runs + going_count, over, (size_t)*count * sizeof(*over));
+	*count += going_count;
 	return done;
 }
 

@@ -78,8 +78,8 @@ struct event_filter {
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                     struct event **events, int64_t *count, struct error *error);
 
-/* The runs of a job's tasks that are over, the last to end first; the last ones where
- * there are more than ARCHIVE_RUNS. */
+/* The runs of a job's tasks: those that go on (tenant and id are not told), then those that
+ * are over, the last to end first; the last ones where there are more than ARCHIVE_RUNS. */
 #define ARCHIVE_RUNS 1000
 bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,
                   struct run_record **runs, int64_t *count, struct error *error);
