@@ -531,19 +531,20 @@ static void what_is_too_old_is_deleted_and_nothing_else(void **state)
 	world_begin(&world, 3000);
 	int64_t now_ms = world.workload.now_ms;
 	struct batch *batch = batch_new(store_schema(world.store));
-	struct retention retention = { .decisions_ms = 10000,
-		                       .events_ms = 20000,
-		                       .jobs_ms = 15000 };
+	struct retention retention = {
+		.decisions_ms = 10000, .events_ms = 20000, .jobs_ms = 15000, .runs_ms = 25000
+	};
 	int64_t live =
 	    scratch_number(&world.scratch, "SELECT count(*) FROM jobs WHERE NOT archived");
 	retention_sql(&retention, now_ms, &batch->sql);
 	assert_int_equal(store_commit(world.store, batch, &error), STORE_DONE);
 	char sql[160];
 	const char *const old[] = { "decisions WHERE time_ms < %lld", "events WHERE time_ms < %lld",
-		                    "jobs WHERE archived AND completed_ms < %lld" };
-	const int64_t ages[] = { 10000, 20000, 15000 };
-	const char *const tables[] = { "decisions", "events", "jobs WHERE archived" };
-	for (int i = 0; i < 3; i++) {
+		                    "jobs WHERE archived AND completed_ms < %lld",
+		                    "runs WHERE ended_ms < %lld" };
+	const int64_t ages[] = { 10000, 20000, 15000, 25000 };
+	const char *const tables[] = { "decisions", "events", "jobs WHERE archived", "runs" };
+	for (int i = 0; i < 4; i++) {
 		char condition[96];
 		snprintf(condition, sizeof(condition), old[i], (long long)(now_ms - ages[i]));
 		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", condition);
