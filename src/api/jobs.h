@@ -15,6 +15,7 @@ void jobs_requeue(struct call *call);
 void jobs_priority(struct call *call);
 void jobs_why(struct call *call);
 void jobs_events(struct call *call);
+void jobs_runs(struct call *call);
 void jobs_logs(struct call *call);
 
 /* Many at once: see bulk.c. */

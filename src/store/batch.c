@@ -106,9 +106,8 @@ void batch_put(struct batch *batch, enum record_kind kind, const void *record, b
 	const struct table *table = batch->schema->kinds[kind].table;
 	struct batch_table *rows = table_in(batch, table);
 	struct record_key key = record_key(kind, record);
-	/* A log has every key once. */
-	struct batch_row *row =
-	    table->is_log ? row_append(batch, rows, key) : row_of(batch, rows, key);
+	bool is_once = table->is_log && !table->is_revised;
+	struct batch_row *row = is_once ? row_append(batch, rows, key) : row_of(batch, rows, key);
 	row->records[batch->schema->kinds[kind].of] = record_copy(&batch->arena, kind, record);
 	row->deleted = false;
 	row->archived = archived;

@@ -188,7 +188,8 @@ static bool take_batch(struct writer *writer)
 
 static bool has_retention(const struct retention *retention)
 {
-	return retention->decisions_ms || retention->events_ms || retention->jobs_ms;
+	return retention->decisions_ms || retention->events_ms || retention->jobs_ms ||
+	       retention->runs_ms;
 }
 
 /* Adds what is too old to the batch, now and then. False if there is nothing to write. */
