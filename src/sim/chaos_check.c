@@ -115,8 +115,12 @@ static void check_asked(struct chaos *chaos, int at, const struct node_order *or
 		             job && order->job_id ? job->gpu_count : (int)order->part_count);
 }
 
+/* On a node that was declared dead and lives, an order that was on its way may still
+ * be followed: that is the administrator's mistake. */
 static void check_once(struct chaos *chaos, int at, const struct node_order *order)
 {
+	bool mistaken = chaos->nodes[at].mistaken;
+
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
 		if (!run->alive)
@@ -125,7 +129,7 @@ static void check_once(struct chaos *chaos, int at, const struct node_order *ord
 			chaos_broken(chaos, "once", "reservation %lld starts and runs already",
 			             (long long)run->reservation_id);
 		if (order->kind == ORDER_START && !run->slot && run->job_id == order->job_id &&
-		    run->task == order->task && !run->given_up)
+		    run->task == order->task && !run->given_up && !mistaken)
 			chaos_broken(chaos, "once",
 			             "task %lld of job-%lld starts on node-%d and runs on node-%d",
 			             (long long)run->task, (long long)run->job_id, at, run->node);
@@ -134,7 +138,7 @@ static void check_once(struct chaos *chaos, int at, const struct node_order *ord
 	if (order->kind == ORDER_START && !job)
 		chaos_broken(chaos, "kept", "job-%lld, which is not stored, starts",
 		             (long long)order->job_id);
-	if (job && job->ended_itself)
+	if (job && job->ended_itself && !mistaken)
 		chaos_broken(chaos, "once", "job-%lld ended by itself and is started again",
 		             (long long)order->job_id);
 }
