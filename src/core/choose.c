@@ -286,9 +286,10 @@ static int64_t count_tasks(struct sched *sched, const struct search *given, cons
 		if (linked && check == CHECK_PROMISE)
 			search->promise_blocked = true;
 		free_mib[i] = !fits ? 0 : fit_gpu_free(search, gpu);
-		room[i] = !fits                            ? 0
-		          : request->gpu_kind == GPU_WHOLE ? 1
-		                                           : free_mib[i] / max64(fit_mib(request, gpu), 1);
+		room[i] = !fits ? 0
+		          : request->gpu_kind == GPU_WHOLE
+		              ? 1
+		              : free_mib[i] / max64(fit_mib(request, gpu), 1);
 	}
 	if (request->gpu_kind == GPU_UNEVEN)
 		return min64(tasks, tasks_of_uneven(request, free_mib, node->gpu_count));

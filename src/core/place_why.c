@@ -157,8 +157,7 @@ static int64_t settle(struct sched *sched, const struct search *search, const st
 	int64_t placed = 0;
 
 	copy_empty(&copy, node);
-	while (placed < search->shape->tasks &&
-	       place_on_node(sched, search, &copy.node, &choice)) {
+	while (placed < search->shape->tasks && place_on_node(sched, search, &copy.node, &choice)) {
 		for (int i = 0; i < choice.part_count; i++) {
 			choice.parts[i].gpu->books.claimed_mib += choice.parts[i].mib;
 			choice.parts[i].gpu->books.claims++;
@@ -190,8 +189,8 @@ static int64_t count_uneven(struct sched *sched, const struct search *search,
 }
 
 /* Tasks that the node takes if nothing else is on it. */
-static int64_t count_tasks(struct sched *sched, const struct search *search,
-                           struct node_copy *copy, const struct node *node)
+static int64_t count_tasks(struct sched *sched, const struct search *search, struct node_copy *copy,
+                           const struct node *node)
 {
 	struct choice choice;
 
@@ -294,11 +293,10 @@ static bool check_task(const struct shape *shape, const struct hardware *all, st
 		    "asks for %" PRId64 " MiB of host memory for a task, the largest node "
 		    "has %" PRId64 " MiB",
 		    (request->host_bytes + MIB_BYTES - 1) / MIB_BYTES, all->host_bytes / MIB_BYTES);
-	return all->tasks > 0 ||
-	       error_set(error, ERROR_IMPOSSIBLE,
-	                 "no node has the GPUs%s, the CPU and the host memory "
-	                 "for a task together",
-	                 requires_link(shape) ? " in one NVLink group" : "");
+	return all->tasks > 0 || error_set(error, ERROR_IMPOSSIBLE,
+	                                   "no node has the GPUs%s, the CPU and the host memory "
+	                                   "for a task together",
+	                                   requires_link(shape) ? " in one NVLink group" : "");
 }
 
 /* What all tasks ask for that have to start together. */
@@ -310,8 +308,8 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	bool required = shape->closeness_required && shape->split_gpus == 0;
 
 	if (required && (shape->closeness == CLOSE_NODE || shape->closeness == CLOSE_NVLINK)) {
-		where = shape->closeness == CLOSE_NVLINK ? "the best NVLink group"
-		                                         : "the best node";
+		where =
+		    shape->closeness == CLOSE_NVLINK ? "the best NVLink group" : "the best node";
 		has = all->node_tasks;
 	} else if (required && shape->closeness == CLOSE_RACK && needed > 1) {
 		where = "the best rack";
@@ -333,8 +331,8 @@ static bool hardware_takes(struct sched *sched, const struct search *search, str
 	all.rack_tasks = memory_zero((size_t)racks + 1, sizeof(*all.rack_tasks));
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
 		add_node(sched, search, sched->cluster.by_slot[i], &all);
-	bool takes = check_task(search->shape, &all, error) &&
-	             check_gang(search->shape, &all, racks, error);
+	bool takes =
+	    check_task(search->shape, &all, error) && check_gang(search->shape, &all, racks, error);
 	free(all.rack_tasks);
 	return takes;
 }

@@ -191,7 +191,6 @@ void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id)
 	const struct run *run = run_of(chaos, at, reservation_id);
 
 	if (run->exited && !run->told && !run->slot && !run->lease_lost && !run->given_up &&
-	    !(run->lease_stop && chaos->nodes[at].lease_until_ms <= machine_now(chaos, at)) &&
 	    world_find(&chaos->store, RECORD_RESERVATION, reservation_id, 0))
 		chaos_broken(chaos, "kept",
 		             "node-%d forgets the result of reservation %lld, which is not stored",
@@ -290,19 +289,23 @@ static void check_gangs(struct chaos *chaos)
 	}
 }
 
-static void note_leases(struct chaos *chaos)
+void check_lease(struct chaos *chaos, int at)
 {
+	const struct chaos_node *node = &chaos->nodes[at];
+
+	if (node->lease_until_ms > machine_now(chaos, at))
+		return;
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		struct run *run = chaos->runs[i];
-		if (run->lease_stop &&
-		    chaos->nodes[run->node].lease_until_ms <= machine_now(chaos, run->node))
+		if (run->node == at && run->lease_stop && !run->exited)
 			run->lease_lost = true;
 	}
 }
 
 void check_after_step(struct chaos *chaos)
 {
-	note_leases(chaos);
+	for (int i = 0; i < chaos->node_count; i++)
+		check_lease(chaos, i);
 	if (chaos->steps % 64 == 0)
 		run_tidy(chaos);
 	if (chaos->steps % 256 == 0) {

@@ -143,6 +143,7 @@ static void do_output(struct chaos *chaos, int at, const struct output *output)
 			chaos_later(chaos, between(&chaos->random, 1, 20), event);
 		break;
 	case OUTPUT_LEASE:
+		check_lease(chaos, at);
 		node->lease_until_ms = output->until_ms;
 		break;
 	case OUTPUT_DISCONNECT:

@@ -163,8 +163,7 @@ static void tasks_of_uneven_parts_share_gpus_crosswise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-		    what_is_taken_in_is_placed_on_an_empty_cluster_and_nothing_else),
+		cmocka_unit_test(what_is_taken_in_is_placed_on_an_empty_cluster_and_nothing_else),
 		cmocka_unit_test(a_gang_that_requires_nvlink_is_told_what_the_best_group_takes),
 		cmocka_unit_test(uneven_parts_may_go_to_gpus_of_other_sizes),
 		cmocka_unit_test(tasks_of_uneven_parts_share_gpus_crosswise),
