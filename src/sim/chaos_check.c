@@ -5,6 +5,9 @@
 
 /* A gang that really runs with too few tasks for so long after the last fault does so for ever. */
 #define HALF_MS (INT64_C(30) * 60 * 1000)
+/* So long after the last fault schedulers are up and know what is on all nodes, and
+ * what they had not ordered there is over. */
+#define SETTLE_MS (INT64_C(4) * 60 * 1000)
 
 /* What all that runs there uses or may use, and what is left of what ran, which
  * cannot grow; strangers included. */
@@ -184,6 +187,16 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id)
 		chaos_broken(chaos, "released", "reservation %lld on node-%d is released, and %s",
 		             (long long)reservation_id, at,
 		             run->alive ? "it runs" : "its memory is not back");
+}
+
+void check_refused(struct chaos *chaos, int at, const struct change *change)
+{
+	bool for_room =
+	    strstr(change->message, "has no room") || strstr(change->message, "others on it");
+
+	if (for_room && chaos->quiet_ms > 0 && chaos->now_ms - chaos->quiet_ms > SETTLE_MS)
+		chaos_broken(chaos, "agreed", "node-%d refuses reservation %lld: %s", at,
+		             (long long)change->reservation_id, change->message);
 }
 
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id)

@@ -299,6 +299,9 @@ void check_start(struct chaos *chaos, int at, const struct node_order *order);
 void check_stored(struct chaos *chaos, const struct effects *effects);
 /* A release is told only when nothing of it is left. */
 void check_released(struct chaos *chaos, int at, int64_t reservation_id);
+/* Once nothing fails, no order is refused because something is there that the
+ * scheduler does not know of. */
+void check_refused(struct chaos *chaos, int at, const struct change *change);
 /* A result is forgotten only when it is stored. */
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id);
 /* Notes what runs on a node whose lease is over, before that is renewed or it ends. */

@@ -265,9 +265,8 @@ static void end_while_the_agent_hangs(struct desk *desk, int64_t exit_code, int6
 {
 	desk->now_ms += 60000;
 	desk_event(desk, INPUT_EXITED,
-	           (struct work_event){ .reservation_id = 7,
-	                                .exit_code = exit_code,
-	                                .exited_ms = exited_ms });
+	           (struct work_event){
+		       .reservation_id = 7, .exit_code = exit_code, .exited_ms = exited_ms });
 	desk_gone(desk, 7);
 	desk_measure(desk);
 	desk_connect(desk);
