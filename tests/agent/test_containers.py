@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from processes import alive
 
-IMAGE = "localhost/gpu-scheduler-test:1"
+IMAGE = f"localhost/gpu-scheduler-test-{os.getpid()}:1"
 BUSYBOX = shutil.which("busybox")
 
 pytestmark = pytest.mark.skipif(

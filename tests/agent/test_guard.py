@@ -158,7 +158,7 @@ def test_by_policy_a_task_without_its_guard_is_stopped(cluster, measured):
     assert "not under the guard" in failed["message"]
 
 
-IMAGE = "localhost/gpu-scheduler-guard-test:1"
+IMAGE = f"localhost/gpu-scheduler-guard-test-{os.getpid()}:1"
 
 
 @pytest.fixture(scope="module")

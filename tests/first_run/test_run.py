@@ -49,8 +49,14 @@ class Run:
         request = urllib.request.Request(
             self.url + path, method=method, data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"Bearer {self.token}"})
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.read().decode()
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError:
+            raise
+        except OSError as error:
+            log = (self.data / "scheduler.log").read_text()[-4000:]
+            raise AssertionError(f"{error}\n{self.said()}\n{log}") from error
 
     def job(self, job):
         return json.loads(self.ask("GET", f"/api/v1/jobs/{job}"))
