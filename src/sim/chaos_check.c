@@ -194,6 +194,9 @@ void check_refused(struct chaos *chaos, int at, const struct change *change)
 	bool for_room =
 	    strstr(change->message, "has no room") || strstr(change->message, "others on it");
 
+	for (int64_t i = 0; i < change->sample_count; i++)
+		if (change->samples[i].foreign_mib > 0) /* a little of it is not told before */
+			return;
 	if (for_room && chaos->quiet_ms > 0 && chaos->now_ms - chaos->quiet_ms > SETTLE_MS)
 		chaos_broken(chaos, "agreed", "node-%d refuses reservation %lld: %s", at,
 		             (long long)change->reservation_id, change->message);
