@@ -50,6 +50,27 @@ def test_an_unknown_command_is_refused_with_those_there_are(gpu_cli):
         assert "there is no command 'guess'; there are: submit, run," in result.stderr
 
 
+def test_a_slip_or_a_word_of_slurm_is_answered_with_what_was_meant(gpu_cli):
+    for word, meant in (("sumbit", "submit"), ("lst", "list"), ("log", "logs"), ("squeue", "queue"),
+                        ("sbatch", "submit"), ("describe", "get"), ("node", "nodes")):
+        result = gpu_cli(word)
+        assert result.returncode == 2
+        assert f"there is no command '{word}'; did you mean '{meant}'?" in result.stderr
+    for option, meant in (("--gpu", "--gpus"), ("--gpsu", "--gpus"), ("--time", "--max-runtime"),
+                          ("--mem=4G", "--memory"), ("--job-name=x", "--name"), ("-J", "--name"),
+                          ("--priorty", "--priority"), ("--tenant", "--tenant-id")):
+        result = gpu_cli("submit", option, "1", "--", "true")
+        assert result.returncode == 2
+        assert f"there is no option '{option.partition('=')[0]}'; did you mean {meant}?" in result.stderr
+
+
+def test_every_command_has_an_example(gpu_cli):
+    for line in gpu_cli("help").stdout.splitlines():
+        name = line[2:].split(" ")[0] if line.startswith("  ") else ""
+        if name and not name.startswith("-") and name not in ("help", "version"):
+            assert f"gpu-cli {name}" in gpu_cli("help", name).stdout.partition("\n")[2], name
+
+
 def test_output_that_cannot_be_written_is_a_failure(gpu_cli):
     result = gpu_cli("--version")
     assert result.returncode == 0

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/session.h"
+#include "cli/suggest.h"
 
 const struct cli_command *const cli_commands[] = {
 	&submit_command,   &run_command,           &list_command,
@@ -47,6 +48,13 @@ int cli_options(const struct cli_command *command, const struct option *sets[CLI
 
 static int refuse_unknown(const char *name)
 {
+	const char *meant = suggest_command(name);
+	if (meant) {
+		fprintf(stderr, "gpu-cli: there is no command '%.80s'; did you mean '%s'?\n", name,
+		        meant);
+		fputs("See: gpu-cli help\n", stderr);
+		return CLI_USAGE;
+	}
 	fprintf(stderr, "gpu-cli: there is no command '%.80s'; there are:", name);
 	for (const struct cli_command *const *command = cli_commands; *command; command++)
 		if (!(*command)->hidden)
@@ -153,7 +161,7 @@ static int run_command_of(const struct cli_command *command, int argc, char **ar
 
 static int help(int argc, char **argv)
 {
-	if (argc == 0) {
+	if (argc == 0 || strcmp(argv[0], "help") == 0) {
 		help_print_overview(stdout);
 		return CLI_FINE;
 	}

@@ -359,6 +359,8 @@ const struct cli_command status_command = {
 	.name = "status",
 	.arguments = "",
 	.summary = "the cluster in a few lines",
+	.examples = "status\n"
+		    "status -o json\n",
 	.asks = true,
 	.lists = true,
 	.run = run_status,

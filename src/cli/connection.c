@@ -110,6 +110,8 @@ static const char *tls_reason(const struct connection *connection)
 	unsigned long code = ERR_peek_last_error();
 	if (verdict != X509_V_OK)
 		return X509_verify_cert_error_string(verdict);
+	if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+		return "what answers there does not speak TLS; did you mean http://?";
 	return code ? ERR_reason_error_string(code) : "the connection was closed";
 }
 

@@ -8,7 +8,7 @@
 
 #include "cli/quantity.h"
 
-enum { SCRIPT_MAX_BYTES = 512 << 10, GPUS_MAX = 4096, TASKS_MAX = 4096 };
+enum { SCRIPT_MAX_BYTES = 512 << 10, GPUS_MAX = 4096, TASKS_MAX = 4096, BARE_LEAST_MIB = 256 };
 
 static const char *value_of(const struct session *session, const char *name)
 {
@@ -65,6 +65,16 @@ static bool set_gpus(const struct session *session, json_t *job, struct error *e
 	return true;
 }
 
+/* A bare number is MiB. One that no program could start in was meant as something else. */
+static bool is_meant(const char *text, int64_t mib, struct error *error)
+{
+	if (mib >= BARE_LEAST_MIB || strspn(text, "0123456789") != strlen(text))
+		return true;
+	return error_set(error, ERROR_INVALID,
+	                 "--gpu-memory is '%s', which is %s MiB: write %sG or %sM", text, text,
+	                 text, text);
+}
+
 /* One size, or with commas one for each GPU. */
 static bool set_gpu_memory(const struct session *session, json_t *job, struct error *error)
 {
@@ -76,7 +86,8 @@ static bool set_gpu_memory(const struct session *session, json_t *job, struct er
 	char *copy = memory_text(text), *rest = copy, *part;
 	bool good = true;
 	while (good && (part = strsep(&rest, ",")) != NULL) {
-		good = quantity_memory("--gpu-memory", part, &mib, error);
+		good = quantity_memory("--gpu-memory", part, &mib, error) &&
+		       is_meant(part, mib, error);
 		if (good)
 			json_array_append_new(sizes, json_integer(mib));
 	}
@@ -101,6 +112,11 @@ static bool set_priority(const struct session *session, json_t *job, struct erro
 			json_object_set_new(job, "priority", json_integer(words[i].priority));
 			return true;
 		}
+	if (text && strspn(text, "-0123456789") != strlen(text))
+		return error_set(error, ERROR_INVALID,
+		                 "--priority is '%.40s', and should be low, normal, high, urgent "
+		                 "or a whole number",
+		                 text);
 	return set_integer(session, job, "--priority", "priority", INT32_MIN, INT32_MAX, error);
 }
 

@@ -13,6 +13,7 @@
 #include "cli/field.h"
 #include "cli/quantity.h"
 #include "cli/stream.h"
+#include "cli/text_width.h"
 
 enum {
 	TAILS_MAX = 256, /* tasks whose output is shown at once */
@@ -202,6 +203,25 @@ static bool has_tails(const struct watching *watching)
 	return false;
 }
 
+/* That it waits, and for what: the first sentence of why. */
+static void say_why(struct watching *watching)
+{
+	struct session *session = watching->session;
+	struct error unused = { 0 };
+	json_t *answer = session_get(
+	    session, session_path(session, "/api/v1/jobs/%s/why", watching->watch->job), &unused);
+	const char *reason = json_string_value(json_array_get(json_object_get(answer, "why"), 0));
+	if (reason && strstr(reason, " waits")) {
+		struct buffer clean = { 0 };
+		text_clean(&clean, reason);
+		fprintf(stderr, "%s\n", clean.data);
+		buffer_free(&clean);
+	} else {
+		fprintf(stderr, "%s waits\n", watching->watch->job);
+	}
+	json_decref(answer);
+}
+
 static void say_state(struct watching *watching)
 {
 	const char *state = field_text(watching->job, "state");
@@ -210,7 +230,7 @@ static void say_state(struct watching *watching)
 		return;
 	snprintf(watching->said, sizeof(watching->said), "%.31s", state);
 	if (strcmp(state, "pending") == 0)
-		fprintf(stderr, "%s waits\n", watching->watch->job);
+		say_why(watching);
 	else if (strcmp(state, "running") == 0)
 		fprintf(stderr, "%s runs on %s\n", watching->watch->job, node);
 	else if (strcmp(state, "preempted") == 0)
@@ -296,9 +316,10 @@ static int code_of(const struct watching *watching)
 	const char *message = field_text(watching->job, "message");
 	if (strcmp(state, "completed") == 0 || watching->watch->any_end)
 		return CLI_FINE;
+	bool more = *message && strcmp(message, state) != 0;
 	fprintf(stderr, "%s %s%s%s\n", watching->watch->job,
-	        strcmp(state, "failed") == 0 ? "failed" : "was cancelled", *message ? ": " : "",
-	        message);
+	        strcmp(state, "failed") == 0 ? "failed" : "was cancelled", more ? ": " : "",
+	        more ? message : "");
 	if (strcmp(state, "failed") != 0)
 		return watching->cancelled ? CLI_INTERRUPTED : CLI_NO_JOB;
 	int64_t code = field_integer(watching->job, "exit_code");

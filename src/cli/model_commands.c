@@ -403,6 +403,7 @@ const struct cli_command slots_command = {
 	.name = "slots",
 	.arguments = "",
 	.summary = "loaded models: where, in how much memory, how busy",
+	.examples = "slots -o wide\n",
 	.asks = true,
 	.lists = true,
 	.run = run_slots,

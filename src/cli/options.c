@@ -1,10 +1,12 @@
 /* options.c - the options and operands of a command */
 #include "cli/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/suggest.h"
 
 /* An option as it was given; `value` is NULL where it takes none. */
 struct given {
@@ -65,6 +67,18 @@ static void add_operand(struct arguments *arguments, const char *operand)
 	arguments->operands[arguments->operand_count++] = operand;
 }
 
+static bool refuse_unknown(const struct option *const *sets, int set_count, const char *argument,
+                           size_t length, struct error *error)
+{
+	char name[80];
+	snprintf(name, sizeof(name), "%.*s", (int)length, argument);
+	const char *meant = suggest_option(sets, set_count, name);
+	if (meant)
+		return error_set(error, ERROR_INVALID, "there is no option '%s'; did you mean %s?",
+		                 name, meant);
+	return error_set(error, ERROR_INVALID, "there is no option '%s'", name);
+}
+
 /* Takes the option at `*at`, and its value, which may be the next argument, or, behind a
  * letter, the rest of this one. */
 static bool take(struct arguments *arguments, const struct option *const *sets, int set_count,
@@ -84,8 +98,7 @@ static bool take(struct arguments *arguments, const struct option *const *sets, 
 			option = NULL;
 	}
 	if (!option)
-		return error_set(error, ERROR_INVALID, "there is no option '%.*s'", (int)length,
-		                 argument);
+		return refuse_unknown(sets, set_count, argument, length, error);
 	if (!option->repeats && arguments_has(arguments, option->name))
 		return error_set(error, ERROR_INVALID, "%s is given twice", option->name);
 	if (!option->value && value)

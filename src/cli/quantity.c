@@ -20,7 +20,7 @@ static bool take_decimal(const char **text, int64_t most, int64_t *thousandths)
 {
 	const char *at = *text;
 	int64_t value = 0, unit = 1000;
-	if (!isdigit((unsigned char)*at))
+	if (!isdigit((unsigned char)*at) && !(*at == '.' && isdigit((unsigned char)at[1])))
 		return false;
 	for (; isdigit((unsigned char)*at); at++) {
 		if (value > (most - 9) / 10)
@@ -52,7 +52,7 @@ static bool memory_unit(const char *text, int64_t *kib)
 		int64_t kib;
 	} units[] = { { 'k', 1 }, { 'm', 1 << 10 }, { 'g', 1 << 20 }, { 't', 1 << 30 } };
 	if (!*text) {
-		*kib = 1 << 10;
+		*kib = 1 << 10; /* of a whole number alone: 0.5 is a part of something */
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -69,7 +69,8 @@ bool quantity_memory(const char *name, const char *text, int64_t *mib, struct er
 {
 	const char *at = text;
 	int64_t thousandths, kib;
-	if (take_decimal(&at, MEMORY_MAX_MIB, &thousandths) && memory_unit(at, &kib)) {
+	if (take_decimal(&at, MEMORY_MAX_MIB, &thousandths) && memory_unit(at, &kib) &&
+	    (*at || thousandths % 1000 == 0)) {
 		int64_t size = muldiv_up(thousandths, kib, 1000 * 1024);
 		if (size > 0 && size <= MEMORY_MAX_MIB) {
 			*mib = size;
@@ -106,6 +107,24 @@ static bool take_part(const char **text, int64_t *ms)
 	return false;
 }
 
+/* The forms of Slurm in which no number can be taken for another: H:MM:SS and D-HH:MM:SS. */
+static bool read_clock(const char *text, int64_t *ms)
+{
+	unsigned days = 0, hours, minutes, seconds;
+	int used = 0;
+	if (sscanf(text, "%5u-%2u:%2u:%2u%n", &days, &hours, &minutes, &seconds, &used) != 4) {
+		days = 0;
+		if (sscanf(text, "%5u:%2u:%2u%n", &hours, &minutes, &seconds, &used) != 3)
+			return false;
+	}
+	if (text[used] != '\0' || strspn(text, "0123456789:-") != strlen(text) || minutes > 59 ||
+	    seconds > 59 || (days > 0 && hours > 23))
+		return false;
+	*ms = days * DAY_MS + hours * (int64_t)HOUR_MS + minutes * (int64_t)MINUTE_MS +
+	      seconds * (int64_t)SECOND_MS;
+	return true;
+}
+
 bool quantity_duration(const char *name, const char *text, int64_t *ms, struct error *error)
 {
 	const char *at = text;
@@ -113,6 +132,8 @@ bool quantity_duration(const char *name, const char *text, int64_t *ms, struct e
 	if (*text && strspn(text, "0123456789") == strlen(text)) {
 		if (take_decimal(&at, DURATION_MAX_MS / SECOND_MS, &part))
 			total = part;
+	} else if (read_clock(text, &total)) {
+		at += strlen(at);
 	} else {
 		while (*at && total <= DURATION_MAX_MS && take_part(&at, &part))
 			total += min64(part, DURATION_MAX_MS + 1);

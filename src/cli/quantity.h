@@ -10,7 +10,8 @@
 
 /* Memory in MiB, rounded up: 20G, 512M, 1.5T, 20GiB, 20000 (MiB). `name` is the option. */
 bool quantity_memory(const char *name, const char *text, int64_t *mib, struct error *error);
-/* A duration in milliseconds: 90m, 2h30m, 1d, 45s, 1d12h, 90 (seconds). More than none. */
+/* A duration in milliseconds: 90m, 2h30m, 1d, 45s, 1d12h, 90 (seconds), 2:00:00, 1-12:00:00.
+ * More than none. */
 bool quantity_duration(const char *name, const char *text, int64_t *ms, struct error *error);
 /* A decimal with at most three digits behind the point, in thousandths: 0.5 is 500. */
 bool quantity_thousandths(const char *name, const char *text, int64_t most, int64_t *thousandths,

@@ -64,9 +64,11 @@ static void add_reason(struct session *session, json_t *job)
 	json_t *answer = session_get(
 	    session, session_path(session, "/api/v1/jobs/%s/why", field_text(job, "id")), &unused);
 	const char *reason = json_string_value(json_array_get(json_object_get(answer, "why"), 0));
-	const char *colon = reason ? strstr(reason, ": ") : NULL;
+	const char *waits = reason ? strstr(reason, " waits") : NULL;
+	if (waits)
+		reason = waits + strlen(" waits") + strspn(waits + strlen(" waits"), ": ");
 	if (reason)
-		json_object_set_new(job, "reason", json_string(colon ? colon + 2 : reason));
+		json_object_set_new(job, "reason", json_string(reason));
 	json_decref(answer);
 }
 

@@ -111,13 +111,15 @@ static int widest(const struct table *table, const int *width)
 	return found;
 }
 
-/* How wide it is if all that can be cut is as narrow as it may be. */
+/* How wide it is if all that can be cut is as narrow as it should be: a column that may be
+ * left out gives way before one that is always there is hard to read. */
 static int least_width(const struct table *table, const int *width)
 {
 	int least[TABLE_COLUMNS_MAX];
 	for (int i = 0; i < table->columns; i++) {
-		bool cut = (table->shrinks >> i & 1) && width[i] > 2 * TABLE_LEAST;
-		least[i] = cut ? 2 * TABLE_LEAST : width[i];
+		int enough = (table->drops >> i & 1 ? 2 : 6) * TABLE_LEAST;
+		bool cut = (table->shrinks >> i & 1) && width[i] > enough;
+		least[i] = cut ? enough : width[i];
 	}
 	return total_width(table, least);
 }
@@ -133,6 +135,8 @@ static void fit(const struct table *table, int *width)
 	int cut;
 	while (total_width(table, width) > most && (cut = widest(table, width)) >= 0)
 		width[cut]--;
+	for (int i = table->columns - 1; i > 0 && total_width(table, width) > most; i--)
+		width[i] = -1;
 }
 
 void table_print(const struct table *table, FILE *to)

@@ -17,7 +17,8 @@ struct table_cell {
 /* Cells are added row by row; a row that is not full ends with table_end_row. Zero-initialised
  * but for `columns` and `right` it is empty and as wide as it likes. Where it is wider than
  * `terminal` has columns, those of `drops` are left out from the last on, then those of
- * `shrinks` are cut, the widest first. */
+ * `shrinks` are cut, the widest first, and at last any but the first are left out, again from
+ * the last on. */
 struct table {
 	int columns;
 	unsigned right;   /* bit i: column i is aligned to the right */

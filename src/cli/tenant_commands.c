@@ -312,6 +312,8 @@ const struct cli_command tenants_command = {
 	.name = "tenants",
 	.arguments = "[TENANT]",
 	.summary = "tenants: what they hold, are owed, and may hold",
+	.examples = "tenants\n"
+		    "tenants physics -o yaml\n",
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_TENANTS,

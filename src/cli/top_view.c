@@ -384,7 +384,7 @@ static void draw_jobs(struct top_view *view, struct canvas *canvas, size_t rows)
 	size_t shown = view->job_count - first < rows ? view->job_count - first : rows;
 	draw_title(canvas, view->panel == TOP_JOBS, "JOBS", first, shown, view->job_count);
 	canvas_text(canvas, COLOUR_GREY, 0, false,
-	            "  %lld wait, %lld run  (for how long; start expected, or node)",
+	            "  of all, %lld wait and %lld run  (for how long; start expected, or node)",
 	            (long long)view->data->waiting, (long long)view->data->running);
 	canvas_end_line(canvas);
 	for (size_t i = first; i < first + shown; i++)

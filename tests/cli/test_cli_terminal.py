@@ -47,10 +47,10 @@ def busy(cli, cluster):
     cluster.wait(lambda: cluster.scheduler.get("/api/v1/cluster/status").json()["available_gpus"] == 8)
 
 
-@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("columns", [60, 80, 200])
 @pytest.mark.parametrize("command", [["list"], ["gpus"], ["nodes"], ["queue"], ["tenants"], ["status"],
                                      ["decisions", "--short"], ["report"], ["get"]])
-def test_no_line_is_broken(terminal, busy, command, columns):
+def test_no_line_is_broken(terminal, busy, cli, command, columns):
     if command == ["get"]:
         command = ["get", busy[2]]
     one = terminal(*command, columns=columns, rows=80)
@@ -58,8 +58,9 @@ def test_no_line_is_broken(terminal, busy, command, columns):
     table = lines[:next(i for i, line in enumerate(lines) if line.startswith("ended"))]
     assert table
     if command[0] in ("list", "gpus", "nodes", "queue", "tenants"):
-        # A row that did not fit would go on in the next line.
+        # A row that did not fit would go on in the next line, and there would be more of them.
         rows = table[1:]
+        assert len(rows) == len(cli(*command, "-o", "name").splitlines())
         first = table[0].split()[0]
         assert first in ("JOB", "NODE", "#", "TENANT")
         assert all(row.strip() for row in rows)

@@ -14,6 +14,7 @@ browse(async ({ given, step, open }) => {
   await step("a service that is gone is said to be", async () => {
     await page.waitForSelector(".status.polling");
     await page.waitForSelector(".trouble");
+    await page.waitForFunction(() => document.title.includes("not connected"));
   });
   console.log("lost");
   await lines.next();
@@ -21,6 +22,7 @@ browse(async ({ given, step, open }) => {
     await page.waitForSelector(".status.live", { timeout: 20000 });
     await page.waitForSelector('.side a:has-text("meanwhile")');
     await page.waitForSelector(".trouble", { state: "detached" });
+    await page.waitForFunction(() => document.title.includes("free"));
   });
   process.stdin.destroy();
 });

@@ -107,6 +107,19 @@ browse(async ({ given, step, open, inspect }) => {
     const sum = await page.textContent(".inspector .sum");
     check(/≤/.test(sum) && /overhead/.test(sum), `the arithmetic is '${sum}'`);
   });
+  await step("the GPU that is looked at is part of the address", async () => {
+    const address = page.url();
+    check(/#\/cluster\?gpu=/.test(address), `the address is ${address}`);
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.waitForSelector(".inspector .sum");
+  });
+  await step("the title says how it is", async () => {
+    await page.goto(`${given.url}/#/cluster`);
+    await until(async () => /0 GPUs free, \d+ waiting/.test(await page.title()), "it has figures");
+    await page.goto(`${given.url}/#/jobs/${blocking}`);
+    await until(async () => /^blocks running /.test(await page.title()), "it names the job");
+  });
   await step("a job is cancelled after a question", async () => {
     await page.goto(`${given.url}/#/jobs/${blocking}`);
     await page.click('button:has-text("Cancel")');
@@ -121,6 +134,49 @@ browse(async ({ given, step, open, inspect }) => {
     await page.waitForSelector('.table td:has-text("blocks")');
     await page.click('button:has-text("Table")');
     await page.waitForSelector(".lanes canvas");
+  });
+  await step("choices outlive a reload, another page, and the way back", async () => {
+    await page.click('nav a:has-text("Jobs")');
+    await page.click('.choice button:has-text("Over")');
+    await page.selectOption('select[aria-label="Of which tenant"]', { label: "lab" });
+    await page.fill(".search", "blo");
+    await page.waitForSelector(`tr:has-text("${blocking}")`);
+    check(/show=over&tenant=tenant-\d+&name=blo/.test(page.url()), `it is ${page.url()}`);
+    const chosen = async () =>
+      (await page.textContent('.choice [aria-pressed="true"]')) +
+      (await page.inputValue(".search"));
+    await page.reload();
+    await page.waitForSelector(`tr:has-text("${blocking}")`);
+    check((await chosen()) === "Overblo", `after a reload it is ${await chosen()}`);
+    await page.click('nav a:has-text("Nodes")');
+    await page.waitForSelector(".node-state");
+    await page.click('nav a:has-text("Jobs")');
+    await page.waitForSelector(`tr:has-text("${blocking}")`);
+    check((await chosen()) === "Overblo", `after another page it is ${await chosen()}`);
+    await page.click('.choice button:has-text("All")');
+    await page.goBack();
+    await until(async () => (await chosen()) === "Overblo", "it goes back");
+    await page.goto(`${given.url}/#/jobs`);
+    check((await chosen()) === "Waiting", `a plain address gives ${await chosen()}`);
+  });
+  await step("a node that is not there is said not to be", async () => {
+    await page.goto(`${given.url}/#/nodes/nobody`);
+    await page.waitForSelector('.wrong:has-text("There is no node nobody")');
+  });
+  await step("the form has no holes, and no name pushes the rest away", async () => {
+    await page.goto(`${given.url}/#/submit`);
+    await page.waitForSelector("form.form");
+    const heights = await page.$$eval("form.form > label", (all) =>
+      all.map((one) => one.clientHeight),
+    );
+    check(Math.max(...heights) < 90, `fields are ${heights} high`);
+    const long = `${"long-name-".repeat(20)}end`;
+    const id = await submit(page, { tenant: "lab", name: long, gpus: 1, command: "true" });
+    await until(async () => /completed/.test(await state(page)), "it is completed");
+    await page.goto(`${given.url}/#/jobs?show=all`);
+    await page.waitForSelector(`tr:has-text("${id}")`);
+    const [inner, outer] = await page.$eval(".table", (one) => [one.scrollWidth, one.clientWidth]);
+    check(inner <= outer, `the table is ${inner} wide in ${outer}`);
   });
   await step("decisions show their arithmetic", async () => {
     await page.click('nav a:has-text("Decisions")');

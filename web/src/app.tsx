@@ -1,11 +1,15 @@
 // app.tsx - the frame around every page: names of pages, who is signed in, whether it is live
+import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { refused } from "./api";
+import { figures } from "./cluster";
+import { plural } from "./format";
 import { Dialogs } from "./parts/dialog";
-import { route } from "./route";
+import { pageAddress, route, subject } from "./route";
 import { isAdmin, mayChange, session, signOut, signedIn, trouble } from "./state";
 import { status } from "./stream";
 import { nextTheme, theme } from "./theme";
+import type { Figures } from "./types";
 import { ClusterView } from "./views/cluster";
 import { DecisionsView } from "./views/decisions";
 import { JobView } from "./views/job";
@@ -81,7 +85,11 @@ function Bar() {
       </a>
       <nav aria-label="Pages">
         {PAGES.map(([name, title]) => (
-          <a href={`#/${name}`} aria-current={current === name ? "page" : undefined} key={name}>
+          <a
+            href={pageAddress(name)}
+            aria-current={current === name ? "page" : undefined}
+            key={name}
+          >
             {title}
           </a>
         ))}
@@ -111,17 +119,26 @@ function Bar() {
   );
 }
 
+/** What a tab that is not looked at says of the cluster. */
+export function summary(all: Pick<Figures, "available_gpus" | "pending_jobs"> | null): string {
+  if (!all) return "";
+  return `${plural(all.available_gpus, "GPU")} free, ${all.pending_jobs} waiting`;
+}
+
 function titleOf(page: string, id: string | null): string {
   const name = PAGES.find(([one]) => one === page)?.[1] ?? (page === "submit" ? "Submit" : "");
-  return [id ?? name, "gpu-scheduler"].filter(Boolean).join(" · ");
+  const lost = trouble.value ? "not connected" : summary(figures.value);
+  return [subject.value ?? id ?? name, lost, "gpu-scheduler"].filter(Boolean).join(" · ");
 }
 
 export function App() {
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
   const { page, id } = route.value;
+  useSignalEffect(() => {
+    document.title = titleOf(route.value.page, route.value.id);
+  });
   useEffect(() => {
-    document.title = titleOf(page, id);
     if (!first.current) {
       main.current?.focus({ preventScroll: true });
       scrollTo(0, 0);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sumOf } from "../src/parts/decision";
-import { parse } from "../src/route";
+import { inShort, sumOf } from "../src/parts/decision";
+import { format, parse, withChoice } from "../src/route";
 import { address, backoff } from "../src/stream";
-import type { Span, Tenant } from "../src/types";
+import type { Decision, Job, Span, Tenant } from "../src/types";
+import { latest } from "../src/views/jobs";
 import { jobOf } from "../src/views/submit";
 import { tree } from "../src/views/tenants";
 import { beginning, lanes, place, ticks } from "../src/views/timeline";
@@ -32,6 +33,33 @@ test("an address is taken apart", () => {
   assert.ok(parse("#/jobs/job-1?why").query.has("why"));
   assert.equal(parse("").page, "cluster");
   assert.equal(parse("#/nodes/a%2Fb").id, "a/b");
+});
+
+test("a choice is part of the address, and the usual one is left out", () => {
+  const at = parse("#/jobs?tenant=tenant-2");
+  assert.equal(withChoice(at, "show", "over", "waiting"), "#/jobs?tenant=tenant-2&show=over");
+  assert.equal(withChoice(at, "tenant", "", ""), "#/jobs");
+  assert.equal(format(parse("#/nodes/a%2Fb?x=%26")), "#/nodes/a%2Fb?x=%26");
+});
+
+test("what ended or came last stands first", () => {
+  const job = (id: string, submitted: string, completed: string | null) =>
+    ({ id, submitted_at: submitted, completed_at: completed }) as Job;
+  const all = [
+    job("a", "2030-01-01T00:00:00Z", "2030-01-01T09:00:00Z"),
+    job("b", "2030-01-01T05:00:00Z", "2030-01-01T06:00:00Z"),
+    job("c", "2030-01-01T08:00:00Z", null),
+  ];
+  assert.deepEqual(
+    latest(all).map((one) => one.id),
+    ["a", "c", "b"],
+  );
+});
+
+test("a decision says in short where, how much and for whom", () => {
+  const decision = { runner_id: "atlas", gpus: [{}, {}], victims: [{}] } as unknown as Decision;
+  assert.equal(inShort(decision), "atlas · 2 GPUs · 1 job stopped");
+  assert.equal(inShort({ for_job_id: "job-2" } as Decision), "for job-2");
 });
 
 test("listening goes on behind the last event", () => {
@@ -67,6 +95,10 @@ test("a form that means no job says why", () => {
   assert.ok("wrong" in jobOf({ ...FORM, command: "echo 'a" }));
   assert.ok("wrong" in jobOf({ ...FORM, command: " " }));
   assert.ok("wrong" in jobOf({ ...FORM, share: "memory", memory: "much" }));
+  assert.deepEqual(jobOf({ ...FORM, share: "memory", memory: "40" }), {
+    wrong: "GPU memory of 40 would be 40 MiB: write 40G or 40M.",
+  });
+  assert.ok("job" in jobOf({ ...FORM, share: "memory", memory: "40000" }));
 });
 
 test("tenants stand below their parents", () => {

@@ -123,7 +123,9 @@ static void what_is_not_understood_is_refused(void **state)
 	assert_int_equal(READ("--loud=1").count, -1);
 	assert_int_equal(READ("--loud", "--loud").count, -1);
 	assert_int_equal(READ("-x").count, -1);
-	assert_string_equal(READ("--siz=4").error.text, "there is no option '--siz'");
+	assert_string_equal(READ("--siz=4").error.text,
+	                    "there is no option '--siz'; did you mean --size?");
+	assert_string_equal(READ("--colour=red").error.text, "there is no option '--colour'");
 }
 
 static int64_t number(const char *text, int64_t most)

@@ -37,6 +37,7 @@ static void sizes_are_mib_unless_they_have_a_unit(void **state)
 	assert_int_equal(memory("20Gi"), 20480);
 	assert_int_equal(memory("1.5T"), 1572864);
 	assert_int_equal(memory("0.5G"), 512);
+	assert_int_equal(memory(".5G"), 512);
 }
 
 static void sizes_round_up_to_a_mib(void **state)
@@ -51,9 +52,9 @@ static void what_is_no_size_is_refused_with_an_example(void **state)
 {
 	(void)state;
 	static const char *const wrong[] = {
-		"",        "G",       "20Q", "-1G", "20 G", "20GG", "0",
-		"1.G",     "1.2345G", ".5G", "2e3", "20Gx", "0G",   "99999999999999999999",
-		"2000000T"
+		"",         "G",       "20Q", "-1G", "20 G", "20GG", "0",
+		"1.G",      "1.2345G", ".G",  "2e3", "20Gx", "0G",   "99999999999999999999",
+		"2000000T", "0.5",     "1.5"
 	};
 	struct error error = { 0 };
 	int64_t mib;
@@ -75,6 +76,21 @@ static void durations_are_parts_with_units_or_seconds(void **state)
 	assert_int_equal(duration("1.5h"), 5400000);
 	assert_int_equal(duration("250ms"), 250);
 	assert_int_equal(duration("1w"), 604800000);
+}
+
+static void durations_are_read_as_slurm_writes_them(void **state)
+{
+	(void)state;
+	assert_int_equal(duration("2:00:00"), 7200000);
+	assert_int_equal(duration("100:30:05"), 361805000);
+	assert_int_equal(duration("1-12:00:00"), 129600000);
+	/* Minutes and seconds there, hours and minutes elsewhere. */
+	assert_int_equal(duration("10:00"), -1);
+	assert_int_equal(duration("2:60:00"), -1);
+	assert_int_equal(duration("1-24:00:00"), -1);
+	assert_int_equal(duration("2:00:00x"), -1);
+	assert_int_equal(duration("2:-1:00"), -1);
+	assert_int_equal(duration("0:00:00"), -1);
 }
 
 static void what_is_no_duration_is_refused(void **state)
@@ -163,6 +179,7 @@ int main(void)
 		cmocka_unit_test(sizes_round_up_to_a_mib),
 		cmocka_unit_test(what_is_no_size_is_refused_with_an_example),
 		cmocka_unit_test(durations_are_parts_with_units_or_seconds),
+		cmocka_unit_test(durations_are_read_as_slurm_writes_them),
 		cmocka_unit_test(what_is_no_duration_is_refused),
 		cmocka_unit_test(whole_numbers_and_parts_have_bounds),
 		cmocka_unit_test(sizes_are_written_short),

@@ -127,6 +127,36 @@ static void colours_take_no_room(void **state)
 	free(text);
 }
 
+static void a_terminal_that_is_too_narrow_gets_the_first_columns(void **state)
+{
+	(void)state;
+	struct table table = { .columns = 4, .terminal = { .columns = 20 } };
+	static const char *const cells[] = { "NODE", "MEMORY", "RESERVED", "FOREIGN",
+		                             "a",    "80G",    "20G",      "1G" };
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
+		table_cell(&table, "%s", cells[i]);
+	char *text = printed(&table);
+	assert_string_equal(text, "NODE  MEMORY\n"
+	                          "a     80G\n");
+	free(text);
+}
+
+static void a_column_that_may_be_left_out_gives_way_to_a_sentence(void **state)
+{
+	(void)state;
+	struct table table = {
+		.columns = 3, .drops = 1U << 1, .shrinks = 1U << 2, .terminal = { .columns = 40 }
+	};
+	static const char *const cells[] = { "JOB",   "PRIORITY", "REASON",
+		                             "job-1", "500",      "no GPU has 30 GiB free for it" };
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
+		table_cell(&table, "%s", cells[i]);
+	char *text = printed(&table);
+	assert_string_equal(text, "JOB    REASON\n"
+	                          "job-1  no GPU has 30 GiB free for it\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +167,8 @@ int main(void)
 		cmocka_unit_test(no_line_is_wider_than_the_terminal_whatever_is_in_it),
 		cmocka_unit_test(nothing_in_a_cell_commands_the_terminal),
 		cmocka_unit_test(colours_take_no_room),
+		cmocka_unit_test(a_terminal_that_is_too_narrow_gets_the_first_columns),
+		cmocka_unit_test(a_column_that_may_be_left_out_gives_way_to_a_sentence),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // decision.tsx - a decision and its arithmetic, GPU by GPU
-import { clock, memory, words } from "../format";
+import { clock, memory, plural, words } from "../format";
 import type { Decision, Line } from "../types";
 
 const SIGNS: Record<string, string> = {
@@ -62,6 +62,20 @@ function Sum({ line }: { line: Line }) {
   );
 }
 
+/** Where, how much, and at whose cost or for whom. */
+export function inShort(decision: Decision): string {
+  const gpus = decision.gpus?.length ?? 0;
+  const victims = decision.victims?.length ?? 0;
+  return [
+    decision.runner_id ?? "",
+    gpus > 0 ? plural(gpus, "GPU") : "",
+    victims > 0 ? `${plural(victims, "job")} stopped` : "",
+    decision.for_job_id ? `for ${decision.for_job_id}` : "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
 export function Arithmetic({ decision, about = false }: { decision: Decision; about?: boolean }) {
   const subject = decision.job_id ?? decision.model ?? decision.model_id;
   return (
@@ -71,19 +85,22 @@ export function Arithmetic({ decision, about = false }: { decision: Decision; ab
           <span aria-hidden="true">{SIGNS[decision.type] ?? "·"}</span> {words(decision.type)}
         </span>
         {about && <span class="decision-about">{subject}</span>}
-        <span class="decision-where">
-          {decision.runner_id ?? ""}
-          {(decision.gpus?.length ?? 0) > 0 ? ` · ${decision.gpus?.length} GPU` : ""}
-          {(decision.victims?.length ?? 0) > 0 ? ` · ${decision.victims?.length} stopped` : ""}
-        </span>
+        <span class="decision-where">{inShort(decision)}</span>
         <time dateTime={decision.time}>{clock(decision.time)}</time>
       </summary>
       <div class="decision-body">
         {decision.job_id && (
           <p>
             <a href={`#/jobs/${decision.job_id}`}>{decision.job_id}</a>
-            {decision.for_job_id ? ` for ${decision.for_job_id}` : ""}
-            {decision.candidates ? ` · ${decision.candidates} nodes fit` : ""}
+            {decision.for_job_id && (
+              <>
+                {" for "}
+                <a href={`#/jobs/${decision.for_job_id}`}>{decision.for_job_id}</a>
+              </>
+            )}
+            {decision.candidates
+              ? ` · ${plural(decision.candidates, "node fits", "nodes fit")}`
+              : ""}
             {decision.until ? ` · until ${clock(decision.until)}` : ""}
           </p>
         )}

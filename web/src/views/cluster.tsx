@@ -8,6 +8,7 @@ import { Ago, Choice, TenantTag, asks } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
 import { useGrowing } from "../parts/growing";
 import { useResource } from "../resource";
+import { type Route, choice, parse, withChoice } from "../route";
 import { events, now, tenants } from "../state";
 import type { Event, Job } from "../types";
 import { Inspector } from "./inspector";
@@ -16,10 +17,25 @@ import { LastHour } from "./timeline";
 type Show = "memory" | "load" | "heat";
 type Size = "auto" | "detail" | "dense";
 
-const show = signal<Show>("memory");
-const size = signal<Size>("auto");
-const filter = signal("");
-export const chosen = signal<string | null>(null);
+const SHOWS = ["memory", "load", "heat"] as const;
+const SIZES = ["auto", "detail", "dense"] as const;
+const show = choice<Show>("cluster", "show", "memory", { among: SHOWS });
+const size = choice<Size>("cluster", "size", "auto", { among: SIZES });
+const filter = choice<string>("cluster", "filter", "", { steps: false });
+const gpuOf = (at: Route) => (at.page === "cluster" ? at.query.get("gpu") : null);
+export const chosen = signal(gpuOf(parse(location.hash)));
+
+addEventListener("hashchange", () => {
+  chosen.value = gpuOf(parse(location.hash));
+});
+
+/** The GPU that is looked at is part of the address, without drawing the page anew. */
+effect(() => {
+  const uuid = chosen.value ?? "";
+  const at = parse(location.hash);
+  if (at.page === "cluster" && (at.query.get("gpu") ?? "") !== uuid)
+    history.replaceState(null, "", withChoice(at, "gpu", uuid, ""));
+});
 
 /** Only the bar that was chosen and the one that is are touched. */
 effect(() => {
@@ -225,7 +241,9 @@ function Waiting() {
       <ol class="lines">
         {list.map((job) => (
           <li key={job.id}>
-            <a href={`#/jobs/${job.id}`}>{job.name || job.id}</a>
+            <a href={`#/jobs/${job.id}`} title={job.name}>
+              {job.name || job.id}
+            </a>
             <span class="line-more">
               <TenantTag id={job.tenant_id} /> {asks(job)}
             </span>

@@ -1,10 +1,10 @@
 // decisions.tsx - what was decided, with the arithmetic
-import { signal } from "@preact/signals";
 import { nodes } from "../cluster";
 import { words } from "../format";
 import { Head, Wrong } from "../parts/common";
 import { Arithmetic } from "../parts/decision";
 import { useResource } from "../resource";
+import { choice } from "../route";
 import type { Decision } from "../types";
 
 const TYPES = [
@@ -25,9 +25,9 @@ const TYPES = [
   "adopt",
   "fail",
 ];
-const type = signal("");
-const job = signal("");
-const node = signal("");
+const type = choice<string>("decisions", "type", "");
+const job = choice<string>("decisions", "job", "", { steps: false });
+const node = choice<string>("decisions", "node", "");
 
 export function DecisionsView() {
   const query = new URLSearchParams({ limit: "100", explain: "1" });
@@ -79,7 +79,11 @@ export function DecisionsView() {
         />
       </div>
       <Wrong text={list.error.value} />
-      {list.data.value?.length === 0 && <p class="empty">Nothing was decided yet.</p>}
+      {list.data.value?.length === 0 && (
+        <p class="empty">
+          {query.size > 2 ? "Nothing of the kind was decided." : "Nothing was decided yet."}
+        </p>
+      )}
       <div class="decisions">
         {(list.data.value ?? []).map((one) => (
           <Arithmetic decision={one} key={one.id} about />

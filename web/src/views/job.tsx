@@ -8,6 +8,7 @@ import {
   memory,
   millis,
   percent,
+  plural,
   relative,
   seconds,
   short,
@@ -20,7 +21,7 @@ import { act, ask } from "../parts/dialog";
 import { aloneOn, ownedOf } from "../parts/gpu";
 import { Output } from "../parts/output";
 import { useResource } from "../resource";
-import { route } from "../route";
+import { route, subject } from "../route";
 import { mayChange, now } from "../state";
 import type { Allocation, Decision, Event, Job, Part } from "../types";
 
@@ -136,7 +137,7 @@ function Life({ job }: { job: Job }) {
         {job.preempted_count > 0 && (
           <>
             <dt>Preempted</dt>
-            <dd>{job.preempted_count} times</dd>
+            <dd>{plural(job.preempted_count, "time")}</dd>
           </>
         )}
       </dl>
@@ -184,8 +185,10 @@ function Placement({ job }: { job: Job }) {
       {placed.length === 0 && (
         <p class="muted">
           {job.node_name
-            ? `It ran on ${job.node_name}, on ${job.allocated_gpus.length} GPUs.`
-            : "It has no place yet."}
+            ? `It ran on ${job.node_name}, on ${plural(job.allocated_gpus.length, "GPU")}.`
+            : OVER.includes(job.state)
+              ? "It had no place."
+              : "It has no place yet."}
         </p>
       )}
       <ul class="places">
@@ -294,13 +297,15 @@ function Asked({ job }: { job: Job }) {
         <dt>GPUs</dt>
         <dd>
           {asks(job)}
-          {job.gpu_count > 0 && typeof job.gpu_memory_mb === "number" && job.gpu_memory_mb > 0
-            ? `, each with ${memory(job.gpu_memory_mb)}`
+          {job.gpu_sharing === "whole" &&
+          typeof job.gpu_memory_mb === "number" &&
+          job.gpu_memory_mb > 0
+            ? `, each with at least ${memory(job.gpu_memory_mb)}`
             : ""}
         </dd>
         <dt>CPU, memory</dt>
         <dd>
-          {short(job.cpu_cores)} cores, {memory(job.memory_mb)}
+          {short(job.cpu_cores)} {job.cpu_cores === 1 ? "core" : "cores"}, {memory(job.memory_mb)}
         </dd>
         <dt>Priority</dt>
         <dd>
@@ -381,6 +386,13 @@ export function JobView({ id }: { id: string }) {
   const found = useResource<Job>(`/jobs/${id}`, ["jobs"]);
   const [task, setTask] = useState(0);
   const job = found.data.value;
+  const about = job ? `${job.name || job.id} ${job.held ? "held" : job.state}` : null;
+  useEffect(() => {
+    subject.value = about;
+    return () => {
+      subject.value = null;
+    };
+  }, [about]);
   const asksWhy = route.value.query.has("why");
   useEffect(() => {
     if (job && asksWhy) document.getElementById("why")?.scrollIntoView({ block: "center" });

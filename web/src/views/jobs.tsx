@@ -1,15 +1,19 @@
 // jobs.tsx - jobs: those that wait, run, or are over
-import { signal } from "@preact/signals";
+import { figures } from "../cluster";
 import { clock, duration, millis, relative } from "../format";
 import { Ago, Choice, Head, State, TenantTag, Wrong, asks } from "../parts/common";
 import { useResource } from "../resource";
-import { mayChange, now, tenants } from "../state";
+import { choice } from "../route";
+import { now, tenants } from "../state";
 import type { Job, JobState } from "../types";
 
 type Tab = "waiting" | "running" | "over" | "all";
-const tab = signal<Tab>("waiting");
-const tenant = signal("");
-const name = signal("");
+const TABS = ["waiting", "running", "over", "all"] as const;
+const tab = choice<Tab>("jobs", "show", "waiting", { among: TABS });
+const tenant = choice<string>("jobs", "tenant", "");
+const name = choice<string>("jobs", "name", "", { steps: false });
+/** So many are shown. */
+const MOST = 200;
 
 function queueReason(job: Job): string {
   if (job.held) return "held by a person: release it";
@@ -25,12 +29,15 @@ function took(job: Job): string {
   return duration(((millis(job.completed_at) ?? now.value) - from) / 1000);
 }
 
-function Row({ job, waiting }: { job: Job; waiting: boolean }) {
+function Row({ job, which }: { job: Job; which: Tab }) {
+  const waiting = which === "waiting";
   return (
     <tr>
       {waiting && <td class="number">{job.queue_position ?? "–"}</td>}
       <th scope="row">
-        <a href={`#/jobs/${job.id}`}>{job.name || job.id}</a>
+        <a class="job-name" href={`#/jobs/${job.id}`} title={job.name}>
+          {job.name || job.id}
+        </a>
         <span class="muted small"> {job.name ? job.id : ""}</span>
       </th>
       <td>
@@ -48,13 +55,13 @@ function Row({ job, waiting }: { job: Job; waiting: boolean }) {
               ? `${clock(job.estimated_start, now.value)} (${relative(job.estimated_start, now.value)})`
               : "not known"}
           </td>
-          <td class="reason">
+          <td class="reason" title={queueReason(job)}>
             {queueReason(job)} <a href={`#/jobs/${job.id}?why`}>why?</a>
           </td>
         </>
       ) : (
         <>
-          <td>{job.node_name ?? "–"}</td>
+          <td>{which === "over" ? <Ago time={job.completed_at} /> : (job.node_name ?? "–")}</td>
           <td class="number">{took(job)}</td>
         </>
       )}
@@ -65,7 +72,8 @@ function Row({ job, waiting }: { job: Job; waiting: boolean }) {
   );
 }
 
-function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
+function Table({ jobs, which }: { jobs: Job[]; which: Tab }) {
+  const waiting = which === "waiting";
   return (
     <div class="table" role="region" aria-label="Jobs" tabIndex={0}>
       <table>
@@ -83,7 +91,7 @@ function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
             <th scope="col" class="number">
               Priority
             </th>
-            <th scope="col">{waiting ? "Expected start" : "Node"}</th>
+            <th scope="col">{waiting ? "Expected start" : which === "over" ? "Ended" : "Node"}</th>
             <th scope="col" class={waiting ? "" : "number"}>
               {waiting ? "Reason" : "Ran for"}
             </th>
@@ -92,7 +100,7 @@ function Table({ jobs, waiting }: { jobs: Job[]; waiting: boolean }) {
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <Row job={job} key={job.id} waiting={waiting} />
+            <Row job={job} key={job.id} which={which} />
           ))}
         </tbody>
       </table>
@@ -105,19 +113,28 @@ function tenantQuery(): string {
 }
 
 function Waiting() {
-  const queue = useResource<Job[]>(`/scheduler/queue?limit=200&reasons=1${tenantQuery()}`, [
+  const queue = useResource<Job[]>(`/scheduler/queue?limit=${MOST}&reasons=1${tenantQuery()}`, [
     "jobs",
     "nodes",
   ]);
   const wanted = name.value.toLowerCase();
-  const jobs = (queue.data.value ?? []).filter((job) => job.name.toLowerCase().includes(wanted));
+  const all = queue.data.value ?? [];
+  const jobs = all.filter((job) => job.name.toLowerCase().startsWith(wanted));
+  const waiting = tenant.value
+    ? tenants.value.find((one) => one.id === tenant.value)?.waiting_jobs
+    : figures.value?.pending_jobs;
   return (
     <>
       <Wrong text={queue.error.value} />
       {queue.data.value && jobs.length === 0 ? (
-        <p class="empty">Nothing waits.</p>
+        <p class="empty">{wanted ? "Nothing that waits has this name." : "Nothing waits."}</p>
       ) : (
-        <Table jobs={jobs} waiting />
+        <Table jobs={jobs} which="waiting" />
+      )}
+      {all.length === MOST && (
+        <p class="muted">
+          {wanted ? "Of the" : "The"} first {MOST} of {waiting ?? "many"}.
+        </p>
       )}
     </>
   );
@@ -129,27 +146,44 @@ const STATES: Record<Exclude<Tab, "waiting">, JobState[]> = {
   all: [],
 };
 
-function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
-  // `state` takes one; the newest are looked through for the rest.
-  const only = which === "running" ? "&state=running" : "";
-  const query = `${tenantQuery()}${name.value ? `&name=${encodeURIComponent(name.value)}` : ""}`;
-  const list = useResource<{ jobs: Job[]; total: number }>(`/jobs?limit=200${only}${query}`, [
-    "jobs",
-  ]);
-  const states = STATES[which];
-  const jobs = (list.data.value?.jobs ?? []).filter(
-    (job) => states.length === 0 || states.includes(job.state),
+/** The newest of each of these states, the last to end or to be submitted first. */
+function useJobs(states: readonly JobState[]) {
+  const named = name.value ? `&name=${encodeURIComponent(name.value)}` : "";
+  const query = `/jobs?limit=${MOST}${tenantQuery()}${named}`;
+  // The states of a table stay the same as long as it is shown.
+  const lists = (states.length ? states : [null]).map((state) =>
+    useResource<{ jobs: Job[]; total: number }>(`${query}${state ? `&state=${state}` : ""}`, [
+      "jobs",
+    ]),
   );
+  const pages = lists.flatMap((list) => list.data.value ?? []);
+  return {
+    error: lists.map((list) => list.error.value).find(Boolean) ?? null,
+    asked: pages.length === lists.length,
+    total: pages.reduce((sum, page) => sum + page.total, 0),
+    jobs: latest(pages.flatMap((page) => page.jobs)).slice(0, MOST),
+  };
+}
+
+export function latest(jobs: Job[]): Job[] {
+  const when = (job: Job) => millis(job.completed_at ?? job.submitted_at) ?? 0;
+  return [...jobs].sort((a, b) => when(b) - when(a));
+}
+
+function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
+  const { jobs, total, asked, error } = useJobs(STATES[which]);
   return (
     <>
-      <Wrong text={list.error.value} />
-      {list.data.value && jobs.length === 0 ? (
+      <Wrong text={error} />
+      {asked && jobs.length === 0 ? (
         <p class="empty">There are none.</p>
       ) : (
-        <Table jobs={jobs} waiting={false} />
+        <Table jobs={jobs} which={which} />
       )}
-      {list.data.value && list.data.value.total > 200 && (
-        <p class="muted">The newest 200 of {list.data.value.total}.</p>
+      {asked && total > jobs.length && (
+        <p class="muted">
+          The newest {jobs.length} of {total}.
+        </p>
       )}
     </>
   );
@@ -159,13 +193,7 @@ export function JobsView() {
   const which = tab.value;
   return (
     <>
-      <Head title="Jobs">
-        {mayChange.value && (
-          <a class="button" href="#/submit">
-            Submit a job
-          </a>
-        )}
-      </Head>
+      <Head title="Jobs" />
       <div class="tools">
         <Choice
           label="Which jobs"

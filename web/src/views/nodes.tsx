@@ -3,14 +3,13 @@ import { request } from "../api";
 import { type NodeCell, loaded, nodes } from "../cluster";
 import { colourOf } from "../colour";
 import { memory, percent, short } from "../format";
-import { Head } from "../parts/common";
+import { Head, Wrong } from "../parts/common";
 import { act, ask } from "../parts/dialog";
 import { Segments, aloneStyle } from "../parts/gpu";
 import { useGrowing } from "../parts/growing";
 import { route } from "../route";
 import { isAdmin } from "../state";
 import type { Node } from "../types";
-import { chosen } from "./cluster";
 
 function drain(node: Node): void {
   ask({
@@ -129,14 +128,7 @@ function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
                 const books = gpu.books.value;
                 return (
                   <li key={gpu.uuid}>
-                    <a
-                      href="#/cluster"
-                      onClick={() => {
-                        chosen.value = gpu.uuid;
-                      }}
-                    >
-                      GPU {books.index}
-                    </a>
+                    <a href={`#/cluster?gpu=${encodeURIComponent(gpu.uuid)}`}>GPU {books.index}</a>
                     <span class="bar wide" style={aloneStyle(gpu)}>
                       <Segments gpu={books} />
                     </span>
@@ -152,7 +144,7 @@ function Row({ cell, open }: { cell: NodeCell; open: boolean }) {
               {Object.entries(node.labels)
                 .map(([name, value]) => `${name}=${value}`)
                 .join(" ")}{" "}
-              <a href="#/decisions">Decisions</a>
+              <a href={`#/decisions?node=${encodeURIComponent(node.id)}`}>Decisions</a>
             </p>
           </td>
         </tr>
@@ -167,6 +159,9 @@ export function NodesView() {
   return (
     <>
       <Head title="Nodes" />
+      {id && loaded.value && !nodes.value.some((one) => one.name === id) && (
+        <Wrong text={`There is no node ${id}.`} />
+      )}
       {loaded.value && nodes.value.length === 0 && <p class="empty">No node has reported yet.</p>}
       <div class="table" role="region" aria-label="Nodes" tabIndex={0}>
         <table>

@@ -39,6 +39,9 @@ const EMPTY: Form = {
   runtime: "",
 };
 
+/** A number without a unit is MiB; one that no program could start in was meant otherwise. */
+const BARE_LEAST_MIB = 256;
+
 /** The job that the form means, or why it means none. */
 export function jobOf(form: Form): { job: Record<string, unknown> } | { wrong: string } {
   const job: Record<string, unknown> = { name: form.name || undefined };
@@ -57,6 +60,9 @@ export function jobOf(form: Form): { job: Record<string, unknown> } | { wrong: s
   if (form.share === "memory" || (form.share === "whole" && form.memory)) {
     const mib = parseMemory(form.memory);
     if (mib === null || mib === 0) return { wrong: "GPU memory is a size such as 20G or 512M." };
+    const bare = /^\s*(\d+)\s*$/.exec(form.memory)?.[1];
+    if (bare && mib < BARE_LEAST_MIB)
+      return { wrong: `GPU memory of ${bare} would be ${bare} MiB: write ${bare}G or ${bare}M.` };
     job.gpu_memory_mb = mib;
   }
   if (Number(form.tasks) > 1) {

@@ -57,7 +57,8 @@ function Row({ tenant, depth }: { tenant: Tenant; depth: number }) {
       <td class="number">{short(tenant.fair_share_weight)}</td>
       <td>{tenant.priority_tier}</td>
       <td class="number">
-        {tenant.current_jobs} / {tenant.waiting_jobs}
+        <a href={`#/jobs?show=running&tenant=${tenant.id}`}>{tenant.current_jobs}</a> /{" "}
+        <a href={`#/jobs?tenant=${tenant.id}`}>{tenant.waiting_jobs}</a>
       </td>
       <td class="number">{short(tenant.total_gpu_hours)}</td>
       <td class="number">

@@ -1,17 +1,18 @@
 // timeline.tsx - which job had which GPU when, over the last hours
-import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { nodes } from "../cluster";
 import { clock, duration, memory } from "../format";
 import { Choice, Head, TenantTag, Wrong } from "../parts/common";
 import { useResource } from "../resource";
+import { choice } from "../route";
 import { go } from "../route";
 import { now, tenants } from "../state";
 import { theme } from "../theme";
 import type { Span } from "../types";
 
-const hours = signal<"0.25" | "1" | "3" | "6" | "24">("1");
-const asTable = signal(false);
+const HOURS = ["0.25", "1", "3", "6", "24"] as const;
+const hours = choice<(typeof HOURS)[number]>("timeline", "hours", "1", { among: HOURS });
+const form = choice<"lanes" | "table">("timeline", "as", "lanes", { among: ["lanes", "table"] });
 
 interface Row {
   node: string;
@@ -315,9 +316,9 @@ export function TimelineView() {
       <Head title="Time line">
         <button
           type="button"
-          aria-pressed={asTable.value}
+          aria-pressed={form.value === "table"}
           onClick={() => {
-            asTable.value = !asTable.value;
+            form.value = form.value === "table" ? "lanes" : "table";
           }}
         >
           Table
@@ -345,7 +346,11 @@ export function TimelineView() {
         </span>
       </div>
       <Wrong text={error} />
-      {asTable.value ? <Table spans={spans} /> : <Lanes spans={spans} from={from} to={to} />}
+      {form.value === "table" ? (
+        <Table spans={spans} />
+      ) : (
+        <Lanes spans={spans} from={from} to={to} />
+      )}
     </>
   );
 }

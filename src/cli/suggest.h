@@ -1,0 +1,18 @@
+/* suggest.h - what somebody may have meant by a word that is not known */
+#ifndef CLI_SUGGEST_H
+#define CLI_SUGGEST_H
+
+#include "cli/options.h"
+
+/* How many letters have to be added, left out, changed or swapped with their neighbour to
+ * make one word of the other. Of words over 31 letters: more than any other. */
+int suggest_distance(const char *word, const char *other);
+
+/* The name of a command that is close to the word, or that does what a command of another
+ * scheduler does; NULL: none comes to mind. */
+const char *suggest_command(const char *word);
+
+/* The same for an option of these tables, as it was given up to its value. */
+const char *suggest_option(const struct option *const *sets, int set_count, const char *word);
+
+#endif
