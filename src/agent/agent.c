@@ -22,10 +22,13 @@
 
 #define HOUSEKEEPING_MS 60000
 #define LOOK_MS 1000
+#define BEAT_LEAST_MS 50
+#define BEAT_MOST_MS 600000
 #define ROOM_BYTES ((size_t)1 << 20)
 
 struct agent {
 	struct agent_settings settings;
+	char told_runtime[32]; /* by the scheduler */
 	uv_loop_t *loop;
 	struct host host;
 	struct cgroups cgroups;
@@ -220,6 +223,47 @@ static void take_message(struct agent *agent, struct text bytes)
 	arena_reset(&agent->messages);
 }
 
+static bool set_pace(struct agent *agent, const struct told_settings *told)
+{
+	struct node_policy *policy = &agent->settings.policy;
+	int64_t beat_ms = policy->beat_ms, figures_ms = policy->figures_ms;
+
+	if (!agent->settings.own_beat && told->heartbeat_ms > 0)
+		policy->beat_ms = max64(BEAT_LEAST_MS, min64(told->heartbeat_ms, BEAT_MOST_MS));
+	if (!agent->settings.own_figures && told->metrics_ms > 0)
+		policy->figures_ms = max64(1, min64(told->metrics_ms, BEAT_MOST_MS));
+	if (policy->beat_ms == beat_ms && policy->figures_ms == figures_ms)
+		return false;
+	apply(agent, (struct input){ .kind = INPUT_PACE,
+	                             .pace = { policy->beat_ms, policy->figures_ms } });
+	return true;
+}
+
+static bool set_runtime(struct agent *agent, struct text told)
+{
+	if (agent->settings.run.container_runtime || told.size == 0 ||
+	    told.size >= sizeof(agent->told_runtime) || text_is(told, agent->told_runtime))
+		return false;
+	memcpy(agent->told_runtime, told.data, told.size);
+	agent->told_runtime[told.size] = '\0';
+	works_use_container_runtime(agent->works, agent->told_runtime);
+	return true;
+}
+
+/* What the administrator of this node said stays. */
+static void take_settings(struct agent *agent, const struct told_settings *told)
+{
+	bool paced = set_pace(agent, told),
+	     other_runtime = set_runtime(agent, told->container_runtime);
+	const char *own = agent->settings.run.container_runtime;
+
+	if (paced || other_runtime)
+		log_at(LOG_INFO, "the scheduler said how to run",
+		       LOG_NUMBER("heartbeat_ms", agent->settings.policy.beat_ms),
+		       LOG_NUMBER("metrics_ms", agent->settings.policy.figures_ms),
+		       LOG_TEXT("container_runtime", own ? own : agent->told_runtime));
+}
+
 static void received(void *context, const struct envelope *envelope)
 {
 	struct agent *agent = context;
@@ -236,6 +280,9 @@ static void received(void *context, const struct envelope *envelope)
 		break;
 	case ENVELOPE_OUTPUT_STOP:
 		follows_stop(agent->follows, envelope->request_id);
+		break;
+	case ENVELOPE_SETTINGS:
+		take_settings(agent, &envelope->settings);
 		break;
 	default:
 		break;

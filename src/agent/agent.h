@@ -11,6 +11,7 @@
 struct agent_settings {
 	struct node_identity identity; /* boot, CPU and memory: as the machine says where empty */
 	struct node_policy policy;
+	bool own_beat, own_figures; /* its times are the administrator's, not the scheduler's */
 	struct run_settings run;
 	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;

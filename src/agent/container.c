@@ -47,9 +47,14 @@ static const char *find_program(struct arena *arena, const char *name)
 	return NULL;
 }
 
+static bool is_any(const char *runtime)
+{
+	return !runtime || strcmp(runtime, "auto") == 0;
+}
+
 static const char *find_runtime(struct arena *arena, const struct run_settings *settings)
 {
-	if (settings->container_runtime)
+	if (!is_any(settings->container_runtime))
 		return find_program(arena, settings->container_runtime);
 	const char *podman = find_program(arena, "podman");
 	return podman ? podman : find_program(arena, "docker");
@@ -195,14 +200,19 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
                     struct error *error)
 {
 	struct spec *spec = &plan->spec;
-	const char *runtime = find_runtime(arena, settings);
 	struct word_list words = { .arena = arena };
 
+	if (settings->container_runtime && strcmp(settings->container_runtime, "none") == 0)
+		return error_set(error, ERROR_UNAVAILABLE,
+		                 "node %s runs no containers, and so not the image %s: its "
+		                 "container runtime is set to none",
+		                 settings->node, image);
+	const char *runtime = find_runtime(arena, settings);
 	if (!runtime)
 		return error_set(error, ERROR_UNAVAILABLE,
 		                 "node %s has no %s to run the image %s with", settings->node,
-		                 settings->container_runtime ? settings->container_runtime
-		                                             : "podman or docker",
+		                 is_any(settings->container_runtime) ? "podman or docker"
+		                                                     : settings->container_runtime,
 		                 image);
 	bool is_podman = strstr(runtime, "podman") != NULL;
 	char *name =

@@ -69,6 +69,11 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 	case ENVELOPE_OUTPUT_STOP:
 		put_number(&inner, 1, envelope->request_id);
 		break;
+	case ENVELOPE_SETTINGS:
+		put_number(&inner, 1, envelope->settings.heartbeat_ms);
+		put_number(&inner, 2, envelope->settings.metrics_ms);
+		put_text(&inner, 3, envelope->settings.container_runtime);
+		break;
 	default:
 		return;
 	}
@@ -214,6 +219,23 @@ static bool decode_taken(struct text data, struct envelope *envelope)
 	return true;
 }
 
+static bool decode_settings(struct text data, struct told_settings *settings)
+{
+	struct field field;
+
+	while (data.size > 0) {
+		if (!get_field(&data, &field))
+			return false;
+		if (field.number == 1)
+			settings->heartbeat_ms = field.value;
+		else if (field.number == 2)
+			settings->metrics_ms = field.value;
+		else if (field.number == 3)
+			settings->container_runtime = field.bytes;
+	}
+	return true;
+}
+
 bool envelope_decode(struct text data, struct envelope *envelope)
 {
 	struct field field;
@@ -223,7 +245,7 @@ bool envelope_decode(struct text data, struct envelope *envelope)
 	while (good && data.size > 0) {
 		if (!get_field(&data, &field))
 			return false;
-		if (field.number < ENVELOPE_MESSAGE || field.number > ENVELOPE_OUTPUT_STOP)
+		if (field.number < ENVELOPE_MESSAGE || field.number > ENVELOPE_SETTINGS)
 			continue;
 		/* Of those that exclude each other the last one counts. */
 		*envelope = (struct envelope){ .kind = (enum envelope_kind)field.number };
@@ -233,6 +255,8 @@ bool envelope_decode(struct text data, struct envelope *envelope)
 			good = decode_request(field.bytes, &envelope->request);
 		else if (field.number == ENVELOPE_OUTPUT_CHUNK)
 			good = decode_chunk(field.bytes, &envelope->chunk);
+		else if (field.number == ENVELOPE_SETTINGS)
+			good = decode_settings(field.bytes, &envelope->settings);
 		else
 			good = decode_taken(field.bytes, envelope);
 	}

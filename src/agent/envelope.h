@@ -23,6 +23,12 @@ struct output_chunk {
 	struct text error;
 };
 
+/* How agents are to run that were not told otherwise; 0 or empty: not said. */
+struct told_settings {
+	int64_t heartbeat_ms, metrics_ms;
+	struct text container_runtime;
+};
+
 enum envelope_kind {
 	ENVELOPE_EMPTY,
 	ENVELOPE_MESSAGE,
@@ -30,6 +36,7 @@ enum envelope_kind {
 	ENVELOPE_OUTPUT_CHUNK,
 	ENVELOPE_OUTPUT_TAKEN, /* everything before `taken` was passed on */
 	ENVELOPE_OUTPUT_STOP,
+	ENVELOPE_SETTINGS,
 };
 
 /* Exactly what belongs to its kind is set. */
@@ -38,6 +45,7 @@ struct envelope {
 	struct text message;
 	struct output_request request;
 	struct output_chunk chunk;
+	struct told_settings settings;
 	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP */
 };
 

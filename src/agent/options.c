@@ -97,7 +97,7 @@ static const struct option table[] = {
 	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
 	            "the program gpu-keeper; the one beside gpu-agent"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
-	            "podman or docker; whichever is there"),
+	            "podman, docker, none or auto; as the scheduler says"),
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
 	            "where in the trees; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
@@ -115,7 +115,9 @@ static const struct option table[] = {
 	NUMBER_OPTION("output-days", "N", options.agent.output_age_s, 1, 36500, 86400,
 	              "and for so long"),
 	NUMBER_OPTION("beat-ms", "N", options.agent.policy.beat_ms, 50, 60000, 1,
-	              "between measurements, and reports"),
+	              "between measurements, and reports; as the scheduler says"),
+	NUMBER_OPTION("metrics-ms", "N", options.agent.policy.figures_ms, 1, 600000, 1,
+	              "between reports of mere figures; as the scheduler says"),
 	TEXT_OPTION("overuse", "warn|stop", told.overuse,
 	            "what is done about tasks that use more than they reserved"),
 	NUMBER_OPTION("overuse-tolerance-mib", "N", options.agent.policy.overuse_tolerance_mib, 0,
@@ -126,6 +128,10 @@ static const struct option table[] = {
 	              "that GPUs are unused before that is reported; 0: never"),
 	NUMBER_OPTION("idle-stop-minutes", "N", options.agent.policy.idle_stop_ms, 0, 100000, 60000,
 	              "after that it is stopped; 0: never"),
+	NUMBER_OPTION("idle-seconds", "N", options.agent.policy.idle_ms, 0, 6000000, 1000,
+	              "instead of --idle-minutes, for less than one"),
+	NUMBER_OPTION("idle-stop-seconds", "N", options.agent.policy.idle_stop_ms, 0, 6000000, 1000,
+	              "instead of --idle-stop-minutes"),
 	NUMBER_OPTION("verbosity", "N", told.verbosity, 0, LOG_VERBOSITY_MAX, 1,
 	              "of the log on standard error; 2"),
 	FLAG_OPTION("help", told.help, "this"),
@@ -231,6 +237,7 @@ static void set_defaults(struct place *place)
 
 	agent->policy = node_policy_default();
 	agent->policy.acknowledge_ms = 50;
+	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
 	agent->run.pids = 65536;
@@ -360,6 +367,10 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	struct host host;
 
 	host_read(&host);
+	agent->own_beat = agent->policy.beat_ms > 0;
+	agent->own_figures = agent->policy.figures_ms > 0;
+	if (!agent->own_beat)
+		agent->policy.beat_ms = node_policy_default().beat_ms;
 	if (!agent->identity.name)
 		agent->identity.name = arena_string(&options->arena, host.name);
 	if (!check_name(agent->identity.name, error) ||

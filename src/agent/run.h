@@ -22,7 +22,7 @@ struct run_settings {
 	const char *guard; /* libgpuguard.so; NULL: there is none */
 	enum guarding guarding;
 	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
-	const char *container_runtime; /* podman or docker; NULL: whichever is there */
+	const char *container_runtime; /* podman, docker, none; NULL, auto: whichever is there */
 	int64_t pids, open_files;
 	struct output_limits output;
 	bool errors_apart;

@@ -18,6 +18,8 @@
 #include "agent/works_local.h"
 #include "base/log.h"
 
+#define EXIT_NOT_RUN 127 /* as a shell says it */
+
 #define LOOK_MS 100
 #define SPEC_FILE 3 /* the numbers that a keeper has these files open under */
 #define REPORT_FILE 4
@@ -102,6 +104,11 @@ void works_remove(struct works *works, struct work_process *process)
 	free(process);
 }
 
+void works_use_container_runtime(struct works *works, const char *runtime)
+{
+	works->settings.run.container_runtime = runtime;
+}
+
 void works_free(struct works *works)
 {
 	while (works->count > 0)
@@ -122,6 +129,15 @@ void works_tell(struct work_process *process, enum input_kind kind, struct work_
 	process->works->settings.event(process->works->settings.context, kind, &event);
 }
 
+/* An image whose C library is another one has nothing that can be started with the guard. */
+static const char *exit_message(const struct work_process *process, int64_t exit_code)
+{
+	if (exit_code != EXIT_NOT_RUN || !process->order || !process->plan.guarded)
+		return NULL;
+	return "its output says why; programs that are not linked with glibc cannot load the "
+	       "guard, and are not started then";
+}
+
 /* Its books are read a last time first: what the guard refused since the last measurement
  * counts too. */
 static void tell_exit(struct work_process *process, const struct keeper_status *status)
@@ -135,7 +151,8 @@ static void tell_exit(struct work_process *process, const struct keeper_status *
 	struct work_event event = { .exit_code = status->exit_code,
 		                    .exited_ms = status->exited_ms,
 		                    .host_peak_bytes = status->peak_bytes,
-		                    .cpu_ms = status->cpu_ms };
+		                    .cpu_ms = status->cpu_ms,
+		                    .message = exit_message(process, status->exit_code) };
 	event.guarded =
 	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
 	works_tell(process, INPUT_EXITED, event);

@@ -238,6 +238,30 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 	set_timer(node);
 }
 
+static void send_advice(struct agents_node *node)
+{
+	const struct agents_advice *advice = &node->agents->settings.advice;
+	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
+	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
+
+	if (!node->stream ||
+	    (advice->heartbeat_ms == 0 && advice->metrics_ms == 0 && !advice->container_runtime))
+		return;
+	settings.heartbeat_interval_ms = advice->heartbeat_ms;
+	settings.metrics_interval_ms = advice->metrics_ms;
+	if (advice->container_runtime)
+		settings.container_runtime = (char *)advice->container_runtime;
+	envelope.settings = &settings;
+	agents_stream_send(node->stream, &envelope);
+}
+
+void agents_advise(struct agents *agents, const struct agents_advice *advice)
+{
+	agents->settings.advice = *advice;
+	for (size_t i = 0; i < agents->count; i++)
+		send_advice(agents->list[i]);
+}
+
 void agents_message(struct agents_node *node, const struct message *message,
                     struct agents_stream *from)
 {
@@ -257,6 +281,8 @@ void agents_message(struct agents_node *node, const struct message *message,
 		node->stream = from;
 	}
 	agents_do(node, from, &outputs);
+	if (welcome)
+		send_advice(node);
 }
 
 void agents_disconnected(struct agents_node *node)

@@ -11,8 +11,15 @@
  * asks, what the core orders becomes messages. */
 struct agents;
 
+/* What agents are told that were not told otherwise where they run; 0 or NULL: nothing. */
+struct agents_advice {
+	int64_t heartbeat_ms, metrics_ms;
+	const char *container_runtime; /* lives for ever */
+};
+
 struct agents_settings {
 	struct session_policy policy;
+	struct agents_advice advice;
 	/* What the node is given to run a task with: the payload of the job with its secrets
 	 * opened. Appends; false with a reason. */
 	bool (*task_payload)(void *context, int64_t job_id, int64_t task, struct buffer *payload,
@@ -28,6 +35,9 @@ struct agents *agents_new(struct desk *desk, const struct agents_settings *setti
 void agents_free(struct agents *agents);
 /* Opens a session for each node in the catalogue: at the start, when leading. */
 void agents_begin(struct agents *agents);
+
+/* Tells all that are connected, and those that connect from now on. */
+void agents_advise(struct agents *agents, const struct agents_advice *advice);
 
 /* From the desk's listener. */
 void agents_order(struct agents *agents, const struct effect *effect);

@@ -1,4 +1,5 @@
 /* courier.c - threads that deliver notifications, again and again until they arrive */
+#define _GNU_SOURCE /* pthread_clockjoin_np */
 #include "api/courier.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 
-enum { THREADS = 3 };
+enum { THREADS = 3, OVERTIME_MS = 300 };
 
 /* Someone with parcels that wait; gone with the last of them. The first one is being tried
  * while `busy`. */
@@ -40,6 +41,8 @@ struct courier {
 	struct receiver *receivers;
 	int64_t waiting;
 	bool ended;
+	bool abandoned;     /* nobody waits for the threads any more: they touch nothing but this */
+	dial_end_ms end_ms; /* 0 until it ends */
 	struct outcome *outcomes, **outcomes_end;
 	bool is_posted;
 	struct post post;
@@ -131,6 +134,8 @@ static void try_first(struct courier *courier, struct receiver *receiver)
 	pthread_mutex_unlock(&courier->lock);
 	bool ok = courier->settings.deliver(courier->settings.context, parcel, &error);
 	pthread_mutex_lock(&courier->lock);
+	if (courier->abandoned)
+		return;
 	receiver->busy = false;
 	parcel->tries++;
 	if (ok)
@@ -215,6 +220,7 @@ void courier_put(struct courier *courier, struct parcel *parcel)
 		text_map_put(&courier->by_key, receiver->key, receiver);
 	}
 	parcel->next = NULL;
+	parcel->end_ms = &courier->end_ms;
 	if (receiver->first)
 		receiver->last->next = parcel;
 	else
@@ -233,14 +239,36 @@ int64_t courier_waiting(struct courier *courier)
 	return waiting;
 }
 
+/* Whether all threads have ended in time; those that have not are on their own. */
+static bool join(struct courier *courier)
+{
+	int64_t until_ms = atomic_load(&courier->end_ms) + OVERTIME_MS;
+	struct timespec until = { .tv_sec = (time_t)(until_ms / 1000),
+		                  .tv_nsec = until_ms % 1000 * 1000000 };
+	bool all = true;
+
+	for (int i = 0; i < THREADS; i++) {
+		if (pthread_clockjoin_np(courier->threads[i], NULL, CLOCK_MONOTONIC, &until) == 0)
+			continue;
+		pthread_detach(courier->threads[i]);
+		all = false;
+	}
+	return all;
+}
+
 void courier_stop(struct courier *courier)
 {
 	pthread_mutex_lock(&courier->lock);
 	courier->ended = true;
+	atomic_store(&courier->end_ms, clock_steady_ms() + COURIER_GRACE_MS);
 	pthread_cond_broadcast(&courier->wake);
 	pthread_mutex_unlock(&courier->lock);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(courier->threads[i], NULL);
+	if (!join(courier)) {
+		pthread_mutex_lock(&courier->lock);
+		courier->abandoned = true;
+		pthread_mutex_unlock(&courier->lock);
+		return;
+	}
 	for (struct receiver *at = courier->receivers, *next; at; at = next) {
 		next = at->next;
 		while (at->first) {

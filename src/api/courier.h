@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "api/dial.h"
 #include "base/error.h"
 #include "wire/loop.h"
 
@@ -16,7 +17,8 @@ struct parcel {
 	char *event, *body;
 	bool only_public;
 	int64_t tries;
-	struct parcel *next; /* the courier's */
+	const dial_end_ms *end_ms; /* the courier's: when a try must be over */
+	struct parcel *next;       /* the courier's */
 };
 void parcel_free(struct parcel *parcel);
 
@@ -40,7 +42,11 @@ struct courier *courier_start(const struct courier_settings *settings);
 /* Takes the parcel over. */
 void courier_put(struct courier *courier, struct parcel *parcel);
 int64_t courier_waiting(struct courier *courier);
-/* Waits for tries under way; what was not delivered is freed. */
+/* Tries that are under way have so long to succeed when it stops. */
+enum { COURIER_GRACE_MS = 1000 };
+/* Waits for tries under way, for the grace and a little; what was not delivered is freed. What
+ * does not come back by then (a name that is looked up for long) is left behind, with what it
+ * needs, for a process that ends. */
 void courier_stop(struct courier *courier);
 
 #endif

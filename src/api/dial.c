@@ -16,12 +16,16 @@
 
 #include "api/clock.h"
 #include "base/memory.h"
+#include "base/number.h"
+
+enum { LOOK_MS = 50 };
 
 /* The socket does not block; waiting is done by poll, up to `deadline_ms`. */
 struct dial {
 	int socket;
 	char *host, *ca_path;
 	int64_t deadline_ms;
+	const dial_end_ms *end_ms;
 	SSL_CTX *context;
 	SSL *tls;
 	char received[4096];
@@ -70,15 +74,24 @@ static bool is_private(const struct sockaddr *address)
 	return true;
 }
 
+/* How long there is left to wait; looked at every LOOK_MS, as the end may be set meanwhile. */
+static int64_t left_ms(const struct dial *dial)
+{
+	int64_t end_ms = dial->end_ms ? atomic_load(dial->end_ms) : 0;
+	int64_t until_ms = end_ms > 0 ? min64(end_ms, dial->deadline_ms) : dial->deadline_ms;
+
+	return until_ms - clock_steady_ms();
+}
+
 static bool wait_for(struct dial *dial, short what)
 {
 	struct pollfd poll_fd = { .fd = dial->socket, .events = what };
 
 	for (;;) {
-		int64_t left_ms = dial->deadline_ms - clock_steady_ms();
-		if (left_ms <= 0)
+		int64_t wait_ms = min64(left_ms(dial), LOOK_MS);
+		if (wait_ms <= 0)
 			return false;
-		int ready = poll(&poll_fd, 1, (int)(left_ms < 60000 ? left_ms : 60000));
+		int ready = poll(&poll_fd, 1, (int)wait_ms);
 		if (ready > 0)
 			return true;
 		if (ready < 0 && errno != EINTR)
@@ -140,6 +153,7 @@ struct dial *dial_open(const struct dial_options *options, struct error *error)
 	dial->host = memory_text(options->host);
 	dial->ca_path = options->ca_path ? memory_text(options->ca_path) : NULL;
 	dial->deadline_ms = clock_steady_ms() + options->timeout_ms;
+	dial->end_ms = options->end_ms;
 	if (connect_to(dial, options, error) && (!options->tls || dial_secure(dial, error)))
 		return dial;
 	dial_close(dial);

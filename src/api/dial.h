@@ -2,6 +2,7 @@
 #ifndef API_DIAL_H
 #define API_DIAL_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -11,13 +12,18 @@
 /* For threads that may wait: everything has to be done within `timeout_ms`. */
 struct dial;
 
+/* A moment of the steady clock after which nothing is waited for any more; 0: there is none.
+ * Another thread may set it at any time. */
+typedef _Atomic int64_t dial_end_ms;
+
 struct dial_options {
 	const char *host;
 	int64_t port;
-	bool tls;            /* from the first byte on */
-	const char *ca_path; /* certificates to trust; NULL: the system's */
-	bool only_public;    /* refuse addresses of this machine and of private networks */
-	int64_t timeout_ms;  /* for all of it */
+	bool tls;                  /* from the first byte on */
+	const char *ca_path;       /* certificates to trust; NULL: the system's */
+	bool only_public;          /* refuse addresses of this machine and of private networks */
+	int64_t timeout_ms;        /* for all of it */
+	const dial_end_ms *end_ms; /* NULL: never; the name is looked up to the end all the same */
 };
 
 /* NULL with a reason. What is checked about the address holds for the one connected to. */

@@ -8,8 +8,18 @@
 
 #define MIB_BYTES INT64_C(1048576)
 
+/* Whole GPUs of at least so much memory and a part of so much are written with the same
+ * numbers: this tells them apart. */
+static const char *sharing_of(const struct job_record *job)
+{
+	enum gpu_kind kind =
+	    job->gpu_kind == GPU_UNEVEN ? GPU_MEMORY : (enum gpu_kind)job->gpu_kind;
+	return word_of(&gpu_kind_words, kind);
+}
+
 static void write_gpus(struct json_writer *json, const struct job_record *job)
 {
+	json_put_string(json, "gpu_sharing", sharing_of(job));
 	json_put_integer(json, "gpu_count",
 	                 job->split_gpus > 0         ? job->split_gpus
 	                 : job->gpu_kind == GPU_NONE ? 0

@@ -39,6 +39,11 @@ void meters_event(struct meters *meters, const struct event *event, struct catal
 	case EVENT_JOB_ENDED:
 		meters->ended++;
 		break;
+	case EVENT_TASK_OVER:
+	case EVENT_TASK_IDLE:
+	case EVENT_TASK_UNGUARDED:
+		meters->notices[event->kind - EVENT_TASK_OVER]++;
+		break;
 	case EVENT_JOB_SCHEDULED:
 		catalogue_lock(catalogue);
 		if (catalogue_job(catalogue, event->job_id, &job))

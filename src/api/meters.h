@@ -12,6 +12,7 @@ struct meters {
 	int64_t preemptions, requeues, submitted, started, ended;
 	int64_t latency_buckets[METER_BUCKETS + 1]; /* from being queued to being placed */
 	int64_t latency_count, latency_sum_ms;
+	int64_t notices[NOTICES]; /* what nodes had to say about tasks */
 };
 
 /* The upper bound of a bucket in milliseconds. */

@@ -317,6 +317,16 @@ static void put_number(struct buffer *text, const char *name, const char *type, 
 	buffer_print(text, "%s %" PRId64 "\n", name, value);
 }
 
+static void put_notices(struct buffer *text, const struct meters *meters)
+{
+	family(text, "gpu_scheduler_task_notices_total", "counter",
+	       "Tasks that nodes reported: over what they reserved, idle on their GPUs, without "
+	       "the guard.");
+	for (int i = 0; i < NOTICES; i++)
+		buffer_print(text, "gpu_scheduler_task_notices_total{kind=\"%s\"} %" PRId64 "\n",
+		             task_notice_words.at[i], meters->notices[i]);
+}
+
 static void put_engine(struct call *call)
 {
 	struct buffer *text = &call->body;
@@ -396,6 +406,7 @@ static void put_all(struct call *call, const struct scrape *scrape)
 	put_latency(&call->body, meters);
 	put_number(&call->body, "gpu_scheduler_preemptions_total", "counter",
 	           "Jobs that were stopped for others.", meters->preemptions);
+	put_notices(&call->body, meters);
 	put_number(&call->body, "gpu_scheduler_submissions_total", "counter", "Jobs taken in.",
 	           meters->submitted);
 	put_engine(call);

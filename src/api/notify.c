@@ -100,7 +100,8 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 		                                     .body = text_of(parcel->body),
 		                                     .ca_path = means.ca_path,
 		                                     .only_public = parcel->only_public,
-		                                     .timeout_ms = TIMEOUT_MS },
+		                                     .timeout_ms = TIMEOUT_MS,
+		                                     .end_ms = parcel->end_ms },
 		                  error);
 	else if (!means.smtp_host)
 		ok = error_set(error, ERROR_NOT_FOUND, "there is no mail server");
@@ -117,7 +118,8 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 		                                    .body = parcel->body,
 		                                    .number = parcel->number,
 		                                    .unix_ms = parcel->unix_ms,
-		                                    .timeout_ms = TIMEOUT_MS },
+		                                    .timeout_ms = TIMEOUT_MS,
+		                                    .end_ms = parcel->end_ms },
 		               error);
 	free_means(&means);
 	return ok;

@@ -37,7 +37,7 @@ struct notify *notify_new(struct desk *desk, const struct notify_settings *setti
 /* Other settings from now on; false with a reason: nothing has changed. */
 bool notify_reload(struct notify *notify, const struct notify_settings *settings,
                    struct error *error);
-/* Ends the thread; what was not delivered is kept. */
+/* Ends the threads, within COURIER_GRACE_MS or little more; what was not delivered is kept. */
 void notify_free(struct notify *notify);
 /* What was kept, at the start; then that the desk leads. */
 void notify_load(struct notify *notify, const char *key, const char *value);

@@ -319,6 +319,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->hub = hub_new(service);
 	service->agents = agents_new(desk, &(struct agents_settings){
 					       .policy = settings->sessions,
+					       .advice = settings->advice,
 					       .task_payload = order_task_payload,
 					       .model_payload = order_model_payload,
 					       .context = service,
@@ -393,6 +394,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 		return false;
 	service->settings.secret_keys = settings->secret_keys;
 	service->settings.check_possible = settings->check_possible;
+	agents_advise(service->agents, &settings->advice);
 	return true;
 }
 

@@ -12,6 +12,7 @@ struct service;
 struct service_settings {
 	struct gate_settings gate;
 	struct session_policy sessions;
+	struct agents_advice advice;
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
 	bool check_possible;                   /* refuse what could never run, unasked */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
@@ -28,7 +29,8 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 void service_load_kept(struct service *service, const struct kept *keep);
 /* The desk leads: sessions begin. */
 void service_begin(struct service *service);
-/* What can change while it runs: rates, origins, keys, notifications. False: nothing did. */
+/* What can change while it runs: rates, origins, keys, notifications, what agents are told. False:
+ * nothing did. */
 bool service_reload(struct service *service, const struct service_settings *settings,
                     struct error *error);
 void service_free(struct service *service);

@@ -169,7 +169,8 @@ bool smtp_send(const struct smtp_mail *mail, struct error *error)
 	                            .port = mail->port ? mail->port : ports[mail->security],
 	                            .tls = mail->security == SMTP_TLS,
 	                            .ca_path = mail->ca_path,
-	                            .timeout_ms = mail->timeout_ms },
+	                            .timeout_ms = mail->timeout_ms,
+	                            .end_ms = mail->end_ms },
 	    error);
 	if (!dial)
 		return false;

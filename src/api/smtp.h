@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "api/dial.h"
 #include "base/error.h"
 
 enum smtp_security { SMTP_STARTTLS, SMTP_TLS, SMTP_PLAIN };
@@ -18,6 +19,7 @@ struct smtp_mail {
 	const char *subject, *body; /* UTF-8 */
 	int64_t number, unix_ms;
 	int64_t timeout_ms;
+	const dial_end_ms *end_ms; /* as in struct dial_options */
 };
 
 /* name@host, of characters that need no quoting. */

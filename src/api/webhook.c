@@ -100,7 +100,8 @@ bool webhook_post(const struct webhook *webhook, struct error *error)
 	                                                      .tls = url.tls,
 	                                                      .ca_path = webhook->ca_path,
 	                                                      .only_public = webhook->only_public,
-	                                                      .timeout_ms = webhook->timeout_ms },
+	                                                      .timeout_ms = webhook->timeout_ms,
+	                                                      .end_ms = webhook->end_ms },
 	                              error);
 	if (!dial)
 		return false;

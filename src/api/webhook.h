@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "api/dial.h"
 #include "base/error.h"
 #include "wire/text.h"
 
@@ -16,6 +17,7 @@ struct webhook {
 	const char *ca_path;
 	bool only_public;
 	int64_t timeout_ms;
+	const dial_end_ms *end_ms; /* as in struct dial_options */
 };
 
 /* The parts of a URL that can be posted to. */

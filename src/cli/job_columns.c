@@ -23,25 +23,37 @@ static void print_sizes(struct buffer *to, const json_t *sizes)
 	}
 }
 
-void job_print_gpus(struct buffer *to, const json_t *job)
+bool job_is_part(const json_t *job)
 {
-	const json_t *memory = json_object_get(job, "gpu_memory_mb");
-	int64_t tasks = field_integer(job, "tasks"), count = field_integer(job, "gpu_count");
-	bool is_part = field_has(job, "gpu_fraction");
+	const char *sharing = field_text(job, "gpu_sharing");
 	const json_t *allocated = json_object_get(job, "allocations");
 	const json_t *gpu =
 	    json_array_get(json_object_get(json_array_get(allocated, 0), "gpus"), 0);
 
+	if (*sharing)
+		return strcmp(sharing, "fraction") == 0 || strcmp(sharing, "memory") == 0;
+	/* A service that does not say so: its numbers tell, but for one GPU that waits. */
+	return field_has(job, "gpu_fraction") ||
+	       json_is_array(json_object_get(job, "gpu_memory_mb")) ||
+	       (field_integer(job, "gpu_count") == 1 && field_integer(job, "gpu_memory_mb") > 0 &&
+	        !field_flag(gpu, "whole"));
+}
+
+void job_print_gpus(struct buffer *to, const json_t *job)
+{
+	const json_t *memory = json_object_get(job, "gpu_memory_mb");
+	int64_t tasks = field_integer(job, "tasks"), count = field_integer(job, "gpu_count");
+
 	if (tasks > 1)
 		buffer_print(to, "%lldx", (long long)tasks);
-	if (is_part)
+	if (!job_is_part(job))
+		buffer_print(to, "%lld", (long long)count);
+	else if (field_has(job, "gpu_fraction"))
 		buffer_print(to, "%g", field_number(job, "gpu_fraction"));
 	else if (json_is_array(memory))
 		print_sizes(to, memory);
-	else if (count == 1 && json_integer_value(memory) > 0 && !field_flag(gpu, "whole"))
-		quantity_print_memory(to, json_integer_value(memory));
 	else
-		buffer_print(to, "%lld", (long long)count);
+		quantity_print_memory(to, json_integer_value(memory));
 }
 
 static void print_words(struct buffer *to, const json_t *words)

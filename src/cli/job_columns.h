@@ -14,6 +14,8 @@ void job_column_submitted(struct session *session, struct table *table, const js
 void job_column_node(struct session *session, struct table *table, const json_t *job);
 void job_column_command(struct session *session, struct table *table, const json_t *job);
 
+/* Whether it asks for a part of a GPU, by fraction or by memory. */
+bool job_is_part(const json_t *job);
 /* Appends what GPUs it asks for, as people write it: 4, 0.5, 20G, 2x(4), 40G+20G. */
 void job_print_gpus(struct buffer *to, const json_t *job);
 /* Appends what it runs. */

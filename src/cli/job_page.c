@@ -50,10 +50,15 @@ static void print_state(const struct session *session, const json_t *job)
 static void print_asked(struct session *session, const json_t *job, struct buffer *text)
 {
 	job_print_gpus(text, job);
-	bool is_part = text->size > 0 && strpbrk(text->data, ".MGT") != NULL;
+	bool is_part = job_is_part(job);
 	buffer_text(text, is_part                                ? " of a GPU"
 	                  : field_integer(job, "gpu_count") == 1 ? " GPU"
 	                                                         : " GPUs");
+	if (!is_part && field_integer(job, "gpu_count") > 0 &&
+	    field_integer(job, "gpu_memory_mb") > 0) {
+		buffer_text(text, " with at least ");
+		quantity_print_memory(text, field_integer(job, "gpu_memory_mb"));
+	}
 	if (field_has(job, "gpu_model"))
 		buffer_print(text, " (%s)", field_text(job, "gpu_model"));
 	if (field_number(job, "cpu_cores") > 0)

@@ -193,7 +193,7 @@ static double gpus_of(const json_t *job)
 	double tasks = (double)max64(field_integer(job, "tasks"), 1);
 	if (field_has(job, "gpu_fraction"))
 		return tasks * field_number(job, "gpu_fraction");
-	if (field_integer(job, "gpu_memory_mb") > 0 && field_integer(job, "gpu_count") == 1)
+	if (job_is_part(job))
 		return -1;
 	return tasks * (double)field_integer(job, "gpu_count");
 }

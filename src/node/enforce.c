@@ -23,14 +23,16 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	return worst;
 }
 
+/* Its people are told, and so is the task, in its output. */
 static void warn(struct local_node *node, const struct work *work, enum change_kind kind,
-                 const char *message)
+                 int64_t took_ms, const char *message)
 {
 	struct change change = { .kind = (int32_t)kind,
 		                 .reservation_id = work->kept.reservation_id,
 		                 .slot = work->kept.slot,
 		                 .message = message,
-		                 .address = "" };
+		                 .address = "",
+		                 .took_ms = took_ms };
 	struct output *output = node_output(node, OUTPUT_WARN, work->kept.reservation_id);
 
 	output->message = arena_string(&node->outputs->arena, message);
@@ -52,7 +54,7 @@ static void check_overuse(struct local_node *node, struct work *work)
 	          (long long)reserved_mib);
 	if (work->over_ms == 0) {
 		work->over_ms = max64(node->now_ms, 1);
-		warn(node, work, CHANGE_OVER, message.text);
+		warn(node, work, CHANGE_OVER, 0, message.text);
 	}
 	if (node->policy.overuse == OVERUSE_STOP &&
 	    node->now_ms - work->over_ms >= node->policy.overuse_stop_ms)
@@ -80,10 +82,11 @@ static void check_guard(struct local_node *node, struct work *work)
 		return;
 	error_set(&message, ERROR_FORBIDDEN,
 	          "process %lld of it uses GPU %s and is not under the guard: nothing keeps it "
-	          "to its limit",
+	          "to its limit (is it linked statically, in an image without glibc, or without "
+	          "LD_PRELOAD?)",
 	          (long long)process->pid, process->uuid);
 	if (!work->unguarded_told)
-		warn(node, work, CHANGE_UNGUARDED, message.text);
+		warn(node, work, CHANGE_UNGUARDED, 0, message.text);
 	work->unguarded_told = true;
 	if (node->policy.unguarded == UNGUARDED_STOP)
 		work_stop(node, work, END_UNGUARDED, work->order.grace_ms, message.text);
@@ -99,6 +102,26 @@ static bool is_busy(const struct local_node *node, const struct work *work)
 	return work->order.part_count == 0;
 }
 
+static void warn_of_idleness(struct local_node *node, struct work *work)
+{
+	const struct node_policy *policy = &node->policy;
+	int64_t idle_ms = node->now_ms - work->busy_ms;
+	int64_t left_ms = max64(policy->idle_ms + policy->idle_stop_ms - idle_ms, 0);
+	struct error message = { 0 };
+
+	if (policy->idle_stop_ms > 0)
+		error_set(&message, ERROR_FORBIDDEN,
+		          "it holds GPUs and has not used them for %lld s; if that goes on, it is "
+		          "stopped in %lld s",
+		          (long long)(idle_ms / 1000), (long long)(left_ms + 999) / 1000);
+	else
+		error_set(&message, ERROR_FORBIDDEN,
+		          "it holds GPUs and has not used them for %lld s",
+		          (long long)(idle_ms / 1000));
+	work->idle_told = true;
+	warn(node, work, CHANGE_IDLE, idle_ms, message.text);
+}
+
 static void check_idle(struct local_node *node, struct work *work)
 {
 	const struct node_policy *policy = &node->policy;
@@ -110,15 +133,8 @@ static void check_idle(struct local_node *node, struct work *work)
 		work->idle_told = false;
 		return;
 	}
-	if (!work->idle_told && node->now_ms - work->busy_ms >= policy->idle_ms) {
-		struct change change = { .kind = CHANGE_IDLE,
-			                 .reservation_id = work->kept.reservation_id,
-			                 .message = "it holds GPUs and does not use them",
-			                 .address = "",
-			                 .took_ms = node->now_ms - work->busy_ms };
-		work->idle_told = true;
-		link_change(node, &change);
-	}
+	if (!work->idle_told && node->now_ms - work->busy_ms >= policy->idle_ms)
+		warn_of_idleness(node, work);
 	if (policy->idle_stop_ms > 0 &&
 	    node->now_ms - work->busy_ms >= policy->idle_ms + policy->idle_stop_ms)
 		work_stop(node, work, END_IDLE, work->order.grace_ms,

@@ -139,12 +139,29 @@ void link_want_snapshot(struct local_node *node)
 	node->link.snapshot_asked = node_ask_measure(node);
 }
 
+/* What others decide by is told at once, the rest when its time has come. */
+static bool take_figures(struct local_node *node)
+{
+	struct link *link = &node->link;
+	uint64_t facts = report_facts(node);
+
+	if (!link->measured_since_beat)
+		return false;
+	if (link->figures_told && facts == link->facts_told &&
+	    node->now_ms - link->figures_ms < node->policy.figures_ms)
+		return false;
+	link->figures_told = true;
+	link->figures_ms = node->now_ms;
+	link->facts_told = facts;
+	return true;
+}
+
 static void send_beat(struct local_node *node)
 {
 	struct arena arena = { 0 };
 	struct message beat = message_of(node, MESSAGE_BEAT);
 
-	report_beat(node, &beat, &arena);
+	report_beat(node, &beat, take_figures(node), &arena);
 	send(node, &beat);
 	arena_free(&arena);
 	node->link.measured_since_beat = false;
@@ -264,6 +281,11 @@ static void resend(struct local_node *node)
 	node->link.pending_ms = node->now_ms;
 }
 
+static int64_t silence_ms(const struct local_node *node)
+{
+	return max64(node->policy.silence_ms, 3 * node->policy.beat_ms);
+}
+
 void link_time(struct local_node *node)
 {
 	struct link *link = &node->link;
@@ -273,7 +295,7 @@ void link_time(struct local_node *node)
 		node->next_beat_ms = node_later(node, max64(node->policy.beat_ms, 1));
 	if (link->state == LINK_DOWN)
 		return;
-	if (node->now_ms - link->heard_ms >= node->policy.silence_ms) {
+	if (node->now_ms - link->heard_ms >= silence_ms(node)) {
 		give_up(node, "the scheduler is silent");
 		return;
 	}
@@ -289,7 +311,7 @@ int64_t link_wake_ms(const struct local_node *node)
 	int64_t wake_ms = INT64_MAX;
 
 	if (link->state != LINK_DOWN)
-		wake_ms = link->heard_ms + node->policy.silence_ms;
+		wake_ms = link->heard_ms + silence_ms(node);
 	if (link->pending_count > 0)
 		wake_ms = min64(wake_ms, link->pending_ms + node->policy.resend_ms);
 	if (link->acknowledge_ms > 0)

@@ -103,6 +103,9 @@ struct link {
 	bool snapshot_wanted;
 	int64_t snapshot_asked; /* the measurement that it waits for */
 	bool measured_since_beat;
+	bool figures_told;   /* on this connection: */
+	int64_t figures_ms;  /* then, */
+	uint64_t facts_told; /* with these, as report_facts has them */
 };
 
 struct local_node {
@@ -228,7 +231,11 @@ void link_free(struct link *link);
 
 /* report.c: what the node tells about itself. */
 void report_snapshot(struct local_node *node, struct message *message, struct arena *arena);
-void report_beat(struct local_node *node, struct message *message, struct arena *arena);
+/* With figures, or as a sign of life alone. */
+void report_beat(struct local_node *node, struct message *message, bool figures,
+                 struct arena *arena);
+/* What is measured and decided by, as one number: memory, health, about how warm it is. */
+uint64_t report_facts(const struct local_node *node);
 /* The GPUs of an order, and what everyone uses there. */
 void report_refusal(const struct local_node *node, const struct node_order *order,
                     struct change *change, struct arena *arena);

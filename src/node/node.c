@@ -175,6 +175,12 @@ static void dispatch(struct local_node *node, const struct input *input)
 	case INPUT_MEASURED:
 		measured(node, &input->measured);
 		break;
+	case INPUT_PACE:
+		node->policy.beat_ms = input->pace.beat_ms;
+		node->policy.figures_ms = input->pace.figures_ms;
+		node->next_beat_ms =
+		    min64(node->next_beat_ms, node_later(node, max64(node->policy.beat_ms, 1)));
+		break;
 	case INPUT_TIME:
 		break;
 	default:

@@ -18,7 +18,9 @@ enum unguarded { UNGUARDED_REPORT, UNGUARDED_STOP };
 
 struct node_policy {
 	int64_t beat_ms;            /* between beats, and between measurements */
-	int64_t silence_ms;         /* of the scheduler, after which to connect anew */
+	int64_t figures_ms;         /* beats tell figures that nothing depends on no oftener */
+	int64_t silence_ms;         /* of the scheduler, after which to connect anew; not less than
+	                               three beats, which it answers */
 	int64_t acknowledge_ms;     /* orders are acknowledged so much later, with what is said of
 	                               them meanwhile */
 	int64_t resend_ms;          /* what is not acknowledged for so long is sent again */
@@ -100,6 +102,7 @@ enum input_kind {
 	INPUT_HEALTH,       /* a slot answered, or did not */
 	INPUT_ACTIVE,       /* how many requests a slot has in flight */
 	INPUT_CHECKPOINT,   /* a task's work up to now is safe */
+	INPUT_PACE,         /* other times between beats and between figures */
 	INPUT_TIME,         /* nothing but time passed */
 	INPUT_KINDS,
 };
@@ -127,7 +130,7 @@ struct work_event {
 	bool healthy;        /* HEALTH */
 	int64_t active;      /* ACTIVE */
 	const char *address; /* READY */
-	const char *message; /* NOT_STARTED: why */
+	const char *message; /* NOT_STARTED: why; EXITED: what there is to say; may be NULL */
 };
 
 struct input {
@@ -143,6 +146,9 @@ struct input {
 		const struct message *message;
 		struct measured measured;
 		struct work_event event;
+		struct {
+			int64_t beat_ms, figures_ms; /* as in struct node_policy */
+		} pace;
 	};
 };
 

@@ -1,7 +1,10 @@
 /* report.c - what a node tells about itself: snapshots, beats, figures */
 #include <string.h>
 
+#include "base/hash.h"
 #include "node/local.h"
+
+#define DEGREES 5 /* by which a temperature moves before that is told at once */
 
 static struct device device_of(const struct gpu_view *gpu)
 {
@@ -203,7 +206,29 @@ static void fill_counters(const struct local_node *node, struct beat *beat, stru
 	}
 }
 
-void report_beat(struct local_node *node, struct message *message, struct arena *arena)
+uint64_t report_facts(const struct local_node *node)
+{
+	const struct measure *measure = &node->measure;
+	uint64_t facts = 0;
+
+	for (int i = 0; i < measure->gpu_count; i++) {
+		const struct gpu_view *gpu = &measure->gpus[i];
+		facts = hash_combine(facts, (uint64_t)gpu->present);
+		facts = hash_combine(facts, (uint64_t)gpu->foreign_mib);
+		facts = hash_combine(facts, (uint64_t)gpu->reading.healthy);
+		facts = hash_combine(facts, (uint64_t)(gpu->reading.temperature_c / DEGREES));
+	}
+	for (size_t i = 0; i < measure->use_count; i++) {
+		const struct use *use = &measure->uses[i];
+		facts = hash_combine(facts, (uint64_t)use->work->kept.reservation_id);
+		facts = hash_combine(facts, (uint64_t)use->gpu);
+		facts = hash_combine(facts, (uint64_t)(use->owned_mib + use->charged_mib));
+	}
+	return facts;
+}
+
+void report_beat(struct local_node *node, struct message *message, bool figures,
+                 struct arena *arena)
 {
 	const struct measure *measure = &node->measure;
 	struct beat *beat = &message->beat;
@@ -212,7 +237,7 @@ void report_beat(struct local_node *node, struct message *message, struct arena 
 
 	*beat = (struct beat){ .sent_ms = node->now_ms };
 	fill_slots(node, beat, arena);
-	if (!node->link.measured_since_beat)
+	if (!figures)
 		return;
 	for (int i = 0; i < measure->gpu_count; i++)
 		if (measure->gpus[i].present)

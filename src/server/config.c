@@ -135,19 +135,20 @@ bool config_refuse(const struct config *config, const char *section, const char 
 	                 *config->file ? ": " : "", section, key, reason);
 }
 
+bool config_is_given(const struct config *config, const char *section, const char *key)
+{
+	const struct setting *setting = setting_find(section, key, strlen(key));
+	INVARIANT(setting);
+	return config->places[setting - settings].given;
+}
+
 void config_without_effect(const struct config *config, struct buffer *text)
 {
-	static const char *const names[][2] = { { "agent", "heartbeat_interval_ms" },
-		                                { "agent", "metrics_interval_ms" },
-		                                { "agent", "container_runtime" },
-		                                { "kubernetes", "kubeconfig_path" },
+	static const char *const names[][2] = { { "kubernetes", "kubeconfig_path" },
 		                                { "kubernetes", "namespace" } };
 	buffer_text(text, "");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const struct setting *setting =
-		    setting_find(names[i][0], names[i][1], strlen(names[i][1]));
-		INVARIANT(setting);
-		if (config->places[setting - settings].given)
+		if (config_is_given(config, names[i][0], names[i][1]))
 			buffer_print(text, "%s%s.%s", text->size > 0 ? ", " : "", names[i][0],
 			             names[i][1]);
 	}

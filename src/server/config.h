@@ -2,6 +2,7 @@
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
 
+#include "api/agents.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -115,6 +116,8 @@ bool config_set(struct config *config, const char *section, const char *key, con
 /* Whether the settings make sense together. Reads the files that secrets are in. */
 bool config_validate(struct config *config, struct error *error);
 
+/* Whether the setting was given, by whatever way. */
+bool config_is_given(const struct config *config, const char *section, const char *key);
 /* A reason that begins with where the setting was given. Returns false. */
 bool config_refuse(const struct config *config, const char *section, const char *key,
                    struct error *error, const char *format, ...)
@@ -132,6 +135,7 @@ void config_without_effect(const struct config *config, struct buffer *text);
 /* What the parts of the scheduler are given. */
 void config_to_record(const struct config *config, struct config_record *record);
 struct session_policy config_to_policy(const struct config *config);
+struct agents_advice config_to_advice(const struct config *config);
 struct limits config_to_limits(const struct config *config);
 /* A path of SQLite or a connection of libpq, in the arena of the config. */
 const char *config_database(struct config *config);

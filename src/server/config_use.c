@@ -70,6 +70,25 @@ struct session_policy config_to_policy(const struct config *config)
 	return policy;
 }
 
+/* A node must be heard of, and its lease renewed, before either is over. */
+static int64_t heartbeat_most_ms(const struct config *config)
+{
+	return min64(config->agent.silent_ms, config->agent.lease_ms) / 2;
+}
+
+struct agents_advice config_to_advice(const struct config *config)
+{
+	/* By the words of the setting; containerd has nothing of its own here. */
+	static const char *const runtimes[] = { "auto", "none", "docker", "podman", "auto" };
+
+	return (struct agents_advice){
+		.heartbeat_ms =
+		    min64(config->agent.heartbeat_interval_ms, heartbeat_most_ms(config)),
+		.metrics_ms = config->agent.metrics_interval_ms,
+		.container_runtime = runtimes[config->agent.container_runtime],
+	};
+}
+
 struct limits config_to_limits(const struct config *config)
 {
 	struct limits limits = limits_default();
@@ -223,6 +242,20 @@ static bool check_database(const struct config *config, struct error *error)
 	return true;
 }
 
+static bool check_heartbeat(const struct config *config, struct error *error)
+{
+	bool silent = config->agent.silent_ms <= config->agent.lease_ms;
+
+	if (!config_is_given(config, "agent", "heartbeat_interval_ms") ||
+	    config->agent.heartbeat_interval_ms <= heartbeat_most_ms(config))
+		return true;
+	return config_refuse(
+	    config, "agent", "heartbeat_interval_ms", error,
+	    "is %lld: it may be at most half of agent.%s, which is %lld",
+	    (long long)config->agent.heartbeat_interval_ms, silent ? "silent_ms" : "lease_ms",
+	    (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
+}
+
 bool config_validate(struct config *config, struct error *error)
 {
 	struct config_record record = config_default();
@@ -242,5 +275,6 @@ bool config_validate(struct config *config, struct error *error)
 	if (*config->metrics.path != '/')
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
-	       check_keys(config, error) && check_database(config, error);
+	       check_keys(config, error) && check_database(config, error) &&
+	       check_heartbeat(config, error);
 }

@@ -10,7 +10,7 @@ static const char *const time_sharings[] = { "off", "attained_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
 	                                "verify-ca", "verify-full", NULL };
-static const char *const runtimes[] = { "none", "docker", "podman", "containerd", NULL };
+static const char *const runtimes[] = { "auto", "none", "docker", "podman", "containerd", NULL };
 static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
@@ -127,9 +127,9 @@ const struct setting settings[] = {
 	INTEGER(metrics, port, 0, PORT_MAX, "9091", false, "0 is any that is free")
 	TEXT_OF(metrics, path, "/metrics", false, "")
 
-	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", false, "Has no effect, and is taken for setups that have it: agents have an option for it, `--beat-ms`")
-	INTEGER(agent, metrics_interval_ms, 100, 600000, "5000", false, "The same")
-	WORD(agent, container_runtime, runtimes, "none", false, "The same: `--container-runtime`")
+	INTEGER(agent, heartbeat_interval_ms, 100, 600000, "1000", true, "How often agents measure and report, where their own `--beat-ms` does not say: at most half of `silent_ms` and of `lease_ms`")
+	INTEGER(agent, metrics_interval_ms, 100, 600000, "1000", true, "How often they tell figures (utilisation, power, what tasks used so far), where `--metrics-ms` does not say. Changes of memory, health and temperature come with the next heartbeat")
+	WORD(agent, container_runtime, runtimes, "auto", true, "What they run images by, where `--container-runtime` does not say: `auto` is whichever of podman and docker is there, `none` refuses tasks with an image, `containerd` is the same as `auto` and taken for setups that have it")
 	INTEGER(agent, silent_ms, 1000, DAY_MS, "10000", false, "A node not heard of for so long is unknown")
 	INTEGER(agent, lease_ms, 1000, DAY_MS, "30000", false, "How long a node may go on with tasks that are to stop without a scheduler")
 	INTEGER(agent, margin_ms, 0, DAY_MS, "10000", false, "For clocks that run unevenly and kills that take their time")

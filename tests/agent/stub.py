@@ -109,11 +109,13 @@ class Driver:
 class Agent:
     """bin/gpu-agent, with a state directory that outlives it."""
 
-    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None, wrapper=()):
-        """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs."""
+    def __init__(self, port, state, name="node-a", gpus="2x80G", arguments=(), nvml=None, wrapper=(),
+                 beat_ms=200):
+        """`nvml`: the file of the stand-in for NVIDIA's library, instead of simulated GPUs.
+        `beat_ms`: how often it reports; None: as it is told."""
         self.port, self.state, self.name, self.gpus = port, state, name, gpus
         self.nvml, self.wrapper = nvml, list(wrapper)
-        self.arguments = list(arguments)
+        self.arguments, self.beat_ms = list(arguments), beat_ms
         self.process = None
         self.start()
 
@@ -139,8 +141,7 @@ class Agent:
                 "root",
                 "--address",
                 "127.0.0.1",
-                "--beat-ms",
-                "200",
+                *(["--beat-ms", str(self.beat_ms)] if self.beat_ms else []),
                 *gpus,
                 *self.arguments,
             ],

@@ -3,10 +3,17 @@ libraries, of which the one for measuring says what a file of the test says."""
 
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
+import tarfile
 
 import pytest
 from stub import KIND, ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+
+from cli import Cli
 
 PROGRAMS = ROOT / "build" / KIND / "src" / "guard" / "test"
 LIBRARY = ROOT / "build" / KIND / "src" / "guard" / "libgpuguard.so"
@@ -271,3 +278,50 @@ def test_a_container_without_its_guard_is_noticed(cluster, measured, image):
     told = cluster.wait(lambda: cluster.job(job)["message"])
     assert f"process {pid} of it" in told and "not under the guard" in told
     measured.forget()
+
+
+STATIC_IMAGE = "localhost/gpu-scheduler-static-test:1"
+
+
+@pytest.fixture
+def static_image(image, tmp_path):
+    """An image of busybox alone, which is linked statically: it has no C library at all."""
+    busybox = shutil.which("busybox")
+    if not busybox or b"/ld-linux" in pathlib.Path(busybox).read_bytes()[:4096]:
+        pytest.skip("needs a busybox that is linked statically")
+    archive = tmp_path / "static.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(busybox, "bin/busybox")
+    subprocess.run(["podman", "import", archive, STATIC_IMAGE], check=True, capture_output=True)
+    yield STATIC_IMAGE
+    subprocess.run(["podman", "rmi", "--force", STATIC_IMAGE], capture_output=True)
+
+
+@pytest.mark.parametrize("policy, state", [("report", "running"), ("stop", "failed")])
+def test_a_container_that_cannot_load_the_guard_is_told_of_and_by_policy_stopped(
+    cluster, measured, static_image, policy, state
+):
+    runtime = str(podman_without_gpus(measured))
+    agent = start(cluster, measured, "--container-runtime", runtime, "--unguarded", policy)
+    job = cluster.submit(None, command=["/bin/busybox", "sleep", "1234"], image=static_image,
+                         gpu_memory_mb=1000)
+    pid = cluster.wait(lambda: pids_of(agent, "sleep\x001234"), 60)[0]
+    measured.process(pid, 700)
+    cluster.wait(lambda: "task_unguarded" in events(cluster, job))
+    seen = cluster.await_state(job, state)
+    measured.forget()
+    assert f"process {pid} of it" in seen["message"] and "image without glibc" in seen["message"]
+    assert "image without glibc" in Cli(cluster.directory, cluster.scheduler.url)("get", job)
+
+
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="there is no musl here")
+def test_a_program_of_another_c_library_says_why_it_is_not_started(cluster, measured, tmp_path):
+    source, program = tmp_path / "hello.c", tmp_path / "hello"
+    source.write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n')
+    subprocess.run(["musl-gcc", "-o", program, source], check=True)
+    start(cluster, measured)
+    job = cluster.submit(None, command=[str(program)], gpu_memory_mb=1000)
+    ended = cluster.await_state(job, "failed", "completed")
+    assert (ended["state"], ended["exit_code"]) == ("failed", 127)
+    assert "not linked with glibc cannot load the guard" in ended["message"]
+    assert "libgpuguard.so" in cluster.logs(job)

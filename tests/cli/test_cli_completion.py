@@ -1,4 +1,4 @@
-"""Completion in bash and zsh, and the manual page."""
+"""Completion in bash, zsh and fish, and the manual page."""
 
 import os
 import shutil
@@ -91,6 +91,32 @@ def test_zsh_completes(cli):
     assert "submit" in result.stdout, result
     assert f"alpha-{os.getpid()}" in result.stdout
     assert "--priority" in result.stdout
+
+
+def in_fish(cli, line):
+    """What fish would offer at the end of the line, without what it says about each."""
+    script = f"""
+        set -x PATH {program().parent} $PATH
+        gpu-cli completion fish | source
+        complete -C '{line}'
+    """
+    result = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True,
+                            timeout=30, env=cli.environment(), cwd=cli.home)
+    assert result.returncode == 0 and not result.stderr, result
+    return [offer.split("\t")[0] for offer in result.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish here")
+def test_fish_completes(cli):
+    (cli.home / "work.sh").touch()
+    assert in_fish(cli, "gpu-cli sub") == ["submit"]
+    assert in_fish(cli, "gpu-cli drain alp") == [f"alpha-{os.getpid()}"]
+    assert in_fish(cli, "gpu-cli submit --pri") == ["--priority"]
+    assert in_fish(cli, "gpu-cli submit --script wo") == ["work.sh"]
+    assert in_fish(cli, "gpu-cli submit --script=wo") == ["--script=work.sh"]
+    assert len(in_fish(cli, "gpu-cli drain ")) == 2
+    assert in_fish(cli, "gpu-cli list --state=pre") == ["--state=preempted"]
+    assert in_fish(cli, "gpu-cli no-such-command ") == []
 
 
 def test_the_scripts_are_well_formed(cli):

@@ -130,6 +130,23 @@ def test_what_waits_says_why_and_when(cli, cluster, full):
     cli("cancel", job)
 
 
+def test_a_gpu_of_some_size_and_a_part_of_that_size_are_told_apart_before_they_are_placed(cli, cluster, full):
+    whole = cli.submit("--gpus", "1", "--gpu-memory", "20G", "--", "true")
+    part = cli.submit("--gpu-memory", "20G", "--", "true")
+    half = cli.submit("--gpus", "0.5", "--", "true")
+    none = cli.submit("--hold", "--", "true")
+    sharing = {job: cluster.job(job)["gpu_sharing"] for job in (whole, part, half, none)}
+    assert sharing == {whole: "whole", part: "memory", half: "fraction", none: "none"}
+    assert "Asks for      1 GPU with at least 20G" in cli("get", whole)
+    assert "Asks for      20G of a GPU" in cli("get", part)
+    assert "Asks for      0.5 of a GPU" in cli("get", half)
+    assert "of at least 20480 MiB is empty" in cli("why", whole)
+    assert "20480 MiB free" in cli("why", part)
+    gpus = {line.split()[0]: line.split() for line in cli("list", "--state", "pending").splitlines()}
+    assert "20G" in gpus[part] and "20G" not in gpus[whole]
+    cli("cancel", whole, part, half, none)
+
+
 def test_the_reason_in_the_queue_does_not_say_again_that_it_waits(cli, cluster):
     first = cli.submit("--hold", "--", "true")
     second = cli.submit("--after", first, "--", "true")

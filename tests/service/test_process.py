@@ -368,3 +368,44 @@ def test_verbosity_can_be_raised_to_each_step_of_each_decision(scheduler):
         time.sleep(0.05)
     tags = {step.split()[0] for step in steps()}
     assert {"[GPU_FIT_CHECK]", "[IDLE_CHECK]", "[RESOURCE_CHECK]", "[GPU_SELECT]"} <= tags
+
+
+class Silent:
+    """Takes connections and what is sent, and never answers."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/hook"
+        self.taken = []
+        threading.Thread(target=self.take, daemon=True).start()
+
+    def take(self):
+        while True:
+            try:
+                self.taken.append(self.listener.accept()[0])
+            except OSError:
+                return
+
+
+def test_a_webhook_that_never_answers_holds_up_the_end_for_a_second(tmp_path):
+    silent = Silent()
+    sections = {"notifications": {"allow_private_addresses": True}}
+    one = Scheduler(tmp_path / "one", sections=sections)
+    tenant = one.post("/api/v1/tenants", {"name": "loud", "notify_webhook": silent.url}).json()["id"]
+    for number in range(3):
+        job = one.post("/api/v1/jobs", {"tenant_id": tenant, "name": "j", "gpu_count": 1,
+                                        "command": ["true"]}).json()["job_id"]
+        assert one.request("DELETE", f"/api/v1/jobs/{job}").status == 200
+    deadline = time.monotonic() + 10
+    while not silent.taken and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert silent.taken
+    began = time.monotonic()
+    one.process.terminate()
+    assert one.process.wait(10) == 0
+    assert time.monotonic() - began < 2
+    one.start()
+    metrics = one.get("/metrics").body.decode()
+    assert "gpu_scheduler_notifications_waiting 3\n" in metrics
+    one.kill()
+    silent.listener.close()

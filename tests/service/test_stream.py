@@ -98,7 +98,7 @@ def test_a_slow_reader_is_told_what_it_missed_and_slows_nobody(scheduler):
     jobs = "\n".join(json.dumps({"tenant_id": tenant, "name": "x" * 200}) for _ in range(20000))
 
     async def listen():
-        slow = await websockets.connect(url_of(scheduler, "?topics=jobs"), max_queue=1)
+        slow = await websockets.connect(url_of(scheduler, "?topics=jobs"), max_queue=1, ping_interval=None)
         await receive(slow, 1)
         for _ in range(3):
             done = await asyncio.to_thread(

@@ -110,6 +110,7 @@ export interface Job {
   gpu_count: number;
   gpu_memory_mb: number | number[];
   gpu_fraction: number | null;
+  gpu_sharing?: "none" | "whole" | "fraction" | "memory";
   cpu_cores: number;
   memory_mb: number;
   command?: string[];

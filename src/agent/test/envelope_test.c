@@ -64,6 +64,20 @@ static void pieces_of_output_are_read_as_they_were_written(void **state)
 	buffer_free(&bytes);
 }
 
+static void settings_are_read_as_they_were_written(void **state)
+{
+	struct buffer bytes = { 0 };
+	struct envelope envelope = { .kind = ENVELOPE_SETTINGS,
+		                     .settings = { 500, 5000, TEXT("podman") } };
+
+	(void)state;
+	struct envelope read = round_trip(&bytes, &envelope);
+	assert_int_equal(read.settings.heartbeat_ms, 500);
+	assert_int_equal(read.settings.metrics_ms, 5000);
+	assert_true(text_is(read.settings.container_runtime, "podman"));
+	buffer_free(&bytes);
+}
+
 static void what_is_cut_off_is_refused(void **state)
 {
 	struct buffer bytes = { 0 };
@@ -95,6 +109,7 @@ int main(void)
 		cmocka_unit_test(messages_are_read_as_they_were_written),
 		cmocka_unit_test(requests_for_output_are_read_as_they_were_written),
 		cmocka_unit_test(pieces_of_output_are_read_as_they_were_written),
+		cmocka_unit_test(settings_are_read_as_they_were_written),
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(fields_that_are_not_known_are_passed_over),
 	};

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "api/clock.h"
 #include "api/courier.h"
 #include "base/memory.h"
 
@@ -34,7 +36,14 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 	seen.tries++;
 	while (strcmp(parcel->webhook, "hanging") == 0 && !seen.is_open)
 		pthread_cond_wait(&seen.opened, &seen.lock);
-	bool ok = strcmp(parcel->webhook, "never") != 0 &&
+	pthread_mutex_unlock(&seen.lock);
+	/* As one that does not answer, to somebody who looks whether to wait on. */
+	while (
+	    strcmp(parcel->webhook, "silent") == 0 &&
+	    (atomic_load(parcel->end_ms) == 0 || clock_steady_ms() < atomic_load(parcel->end_ms)))
+		usleep(1000);
+	pthread_mutex_lock(&seen.lock);
+	bool ok = strcmp(parcel->webhook, "never") != 0 && strcmp(parcel->webhook, "silent") != 0 &&
 	          (strcmp(parcel->webhook, "third") != 0 || parcel->tries == 2);
 	if (ok)
 		seen.delivered[seen.delivered_count++] = parcel->number;
@@ -80,7 +89,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	courier_stop(seen.courier);
+	if (seen.courier)
+		courier_stop(seen.courier);
 	loop_free(seen.loop);
 	pthread_mutex_destroy(&seen.lock);
 	pthread_cond_destroy(&seen.opened);
@@ -154,6 +164,26 @@ static void what_waits_when_it_stops_is_freed(void **state)
 	put("other", 3, NULL);
 }
 
+static void a_receiver_that_is_silent_holds_up_the_end_for_no_longer_than_the_grace(void **state)
+{
+	int tries = 0;
+	(void)state;
+	put("silent", 1, NULL);
+	put("silent", 2, NULL);
+	while (tries == 0) {
+		usleep(1000);
+		pthread_mutex_lock(&seen.lock);
+		tries = seen.tries;
+		pthread_mutex_unlock(&seen.lock);
+	}
+	int64_t began_ms = clock_steady_ms();
+	courier_stop(seen.courier);
+	int64_t took_ms = clock_steady_ms() - began_ms;
+	assert_in_range(took_ms, COURIER_GRACE_MS - 10, COURIER_GRACE_MS + 290);
+	assert_int_equal(seen.tries, 1);
+	seen.courier = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void)
 {
@@ -163,6 +193,7 @@ int main(void)
 		TEST(what_never_arrives_is_given_up),
 		TEST(what_cannot_ever_arrive_is_not_tried_again),
 		TEST(what_waits_when_it_stops_is_freed),
+		TEST(a_receiver_that_is_silent_holds_up_the_end_for_no_longer_than_the_grace),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,7 +152,8 @@ DESK_TEST(a_task_without_its_guard_is_told_once)
 	assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), 1);
 	assert_string_equal(desk_change(desk, CHANGE_UNGUARDED)->message,
 	                    "process 107 of it uses GPU gpu-a and is not under the guard: nothing "
-	                    "keeps it to its limit");
+	                    "keeps it to its limit (is it linked statically, in an image without "
+	                    "glibc, or without LD_PRELOAD?)");
 	measure_after(desk, 1000);
 	assert_null(desk_change(desk, CHANGE_UNGUARDED));
 	assert_int_equal(desk_phase(desk, 7), WORK_RUNNING);

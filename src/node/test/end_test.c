@@ -51,6 +51,21 @@ DESK_TEST(a_second_stop_can_only_bring_the_kill_forward)
 	assert_int_equal(desk_work(desk, 7)->kill_ms, desk->now_ms + 1000);
 }
 
+DESK_TEST(what_there_is_to_say_of_an_end_is_told_unless_it_was_told_to_stop)
+{
+	struct work_event event = { .reservation_id = 7, .exit_code = 127, .message = "a hint" };
+
+	desk_connect(desk);
+	desk_run(desk, 7, 1000);
+	desk_event(desk, INPUT_EXITED, event);
+	assert_string_equal(desk_change(desk, CHANGE_EXITED)->message, "a hint");
+	event.reservation_id = 8;
+	desk_run(desk, 8, 1000);
+	desk_stop(desk, 8, 1000);
+	desk_event(desk, INPUT_EXITED, event);
+	assert_string_not_equal(desk_change(desk, CHANGE_EXITED)->message, "a hint");
+}
+
 DESK_TEST(an_end_is_written_down_before_it_is_told)
 {
 	run_and_use(desk);
@@ -307,6 +322,7 @@ int main(void)
 		    what_does_not_end_in_its_grace_is_frozen_and_killed_until_it_is_gone),
 		cmocka_unit_test(without_grace_it_is_killed_at_once),
 		cmocka_unit_test(a_second_stop_can_only_bring_the_kill_forward),
+		cmocka_unit_test(what_there_is_to_say_of_an_end_is_told_unless_it_was_told_to_stop),
 		cmocka_unit_test(an_end_is_written_down_before_it_is_told),
 		cmocka_unit_test(whatever_a_task_leaves_running_is_killed),
 		cmocka_unit_test(a_release_is_not_told_while_processes_are_left),

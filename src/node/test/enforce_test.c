@@ -84,6 +84,9 @@ DESK_TEST(gpus_that_are_held_and_not_used_are_told_once)
 {
 	run_idle(desk, 0);
 	assert_int_equal(desk_change(desk, CHANGE_IDLE)->took_ms, 4000);
+	assert_string_equal(desk_change(desk, CHANGE_IDLE)->message,
+	                    "it holds GPUs and has not used them for 4 s");
+	assert_int_equal(desk_count(desk, OUTPUT_WARN, 7), 1);
 	desk_renew(desk, 4000);
 	desk_measure(desk);
 	assert_null(desk_change(desk, CHANGE_IDLE));
@@ -93,6 +96,9 @@ DESK_TEST(gpus_that_are_held_and_not_used_are_told_once)
 DESK_TEST(by_policy_idle_gpus_are_taken_back_after_notice)
 {
 	run_idle(desk, 3000);
+	assert_string_equal(desk_change(desk, CHANGE_IDLE)->message,
+	                    "it holds GPUs and has not used them for 4 s; if that goes on, it is "
+	                    "stopped in 3 s");
 	desk_renew(desk, 3000);
 	desk_measure(desk);
 	assert_int_equal(desk_count(desk, OUTPUT_NOTICE, 7), 1);

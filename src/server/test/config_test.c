@@ -289,14 +289,49 @@ static void secrets_can_be_in_files(void **state)
 	config_free(config);
 }
 
-static void what_has_no_effect_is_told(void **state)
+static void agents_are_told_what_is_set_for_them(void **state)
 {
 	struct config *config = read_text("agent:\n  heartbeat_interval_ms: 5000\n"
-	                                  "kubernetes:\n  namespace: gpu\n");
+	                                  "  metrics_interval_ms: 7000\n"
+	                                  "  container_runtime: docker\n");
+	struct agents_advice advice = config_to_advice(config);
+	struct error error;
+	(void)state;
+	assert_true(config_validate(config, &error));
+	assert_int_equal(advice.heartbeat_ms, 5000);
+	assert_int_equal(advice.metrics_ms, 7000);
+	assert_string_equal(advice.container_runtime, "docker");
+	config_free(config);
+}
+
+static void agents_must_be_heard_of_before_they_count_as_silent(void **state)
+{
+	(void)state;
+	expect_refusal("agent:\n  heartbeat_interval_ms: 5001\n",
+	               "test.yaml:2:3: agent.heartbeat_interval_ms is 5001: it may be at most "
+	               "half of agent.silent_ms, which is 10000");
+	expect_refusal("agent:\n  silent_ms: 60000\n  heartbeat_interval_ms: 15001\n",
+	               "test.yaml:3:3: agent.heartbeat_interval_ms is 15001: it may be at most "
+	               "half of agent.lease_ms, which is 30000");
+	struct config *config = read_text("agent:\n  silent_ms: 1000\n");
+	assert_int_equal(config_to_advice(config).heartbeat_ms, 500);
+	config_free(config);
+	expect_refusal(
+	    "agent:\n  heartbeat_interval_ms: 99\n",
+	    "test.yaml:2:26: agent.heartbeat_interval_ms is 99: it may be 100 to 600000");
+	expect_refusal("agent:\n  container_runtime: rkt\n",
+	               "test.yaml:2:22: agent.container_runtime is 'rkt': it may be one of auto, "
+	               "none, docker, podman, containerd");
+}
+
+static void what_has_no_effect_is_told(void **state)
+{
+	struct config *config = read_text("kubernetes:\n  kubeconfig_path: here\n"
+	                                  "  namespace: gpu\n");
 	struct buffer text = { 0 };
 	(void)state;
 	config_without_effect(config, &text);
-	assert_string_equal(text.data, "agent.heartbeat_interval_ms, kubernetes.namespace");
+	assert_string_equal(text.data, "kubernetes.kubeconfig_path, kubernetes.namespace");
 	buffer_free(&text);
 	config_free(config);
 }
@@ -330,6 +365,8 @@ int main(void)
 		cmocka_unit_test(the_environment_goes_before_the_file),
 		cmocka_unit_test(variables_that_are_no_settings_are_refused),
 		cmocka_unit_test(secrets_can_be_in_files),
+		cmocka_unit_test(agents_are_told_what_is_set_for_them),
+		cmocka_unit_test(agents_must_be_heard_of_before_they_count_as_silent),
 		cmocka_unit_test(what_has_no_effect_is_told),
 		cmocka_unit_test(what_needs_a_new_start_is_told),
 	};

@@ -45,8 +45,8 @@ export function asks(job: Job): string {
   if (job.gpu_fraction) return `${tasks}${short(job.gpu_fraction)} GPU`;
   if (Array.isArray(job.gpu_memory_mb))
     return `${tasks}${job.gpu_memory_mb.map(memory).join(" + ")}`;
+  if (job.gpu_sharing === "memory") return `${tasks}${memory(job.gpu_memory_mb)} of a GPU`;
   if (job.gpu_count > 0) return `${tasks}${plural(job.gpu_count, "GPU")}`;
-  if (job.gpu_memory_mb > 0) return `${tasks}${memory(job.gpu_memory_mb)}`;
   return `${tasks}no GPU`;
 }
 

@@ -297,8 +297,10 @@ function Asked({ job }: { job: Job }) {
         <dt>GPUs</dt>
         <dd>
           {asks(job)}
-          {job.gpu_count > 0 && typeof job.gpu_memory_mb === "number" && job.gpu_memory_mb > 0
-            ? `, each with ${memory(job.gpu_memory_mb)}`
+          {job.gpu_sharing === "whole" &&
+          typeof job.gpu_memory_mb === "number" &&
+          job.gpu_memory_mb > 0
+            ? `, each with at least ${memory(job.gpu_memory_mb)}`
             : ""}
         </dd>
         <dt>CPU, memory</dt>
