@@ -262,6 +262,17 @@ export interface Decision {
   explanation?: string[];
 }
 
+export interface Run {
+  task: number;
+  attempt: number | null;
+  node: string | null;
+  gpus: number;
+  began_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  ending: string;
+}
+
 export interface Event {
   seq: number;
   type: string;

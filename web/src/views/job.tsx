@@ -23,7 +23,7 @@ import { Output } from "../parts/output";
 import { useResource } from "../resource";
 import { route, subject } from "../route";
 import { mayChange, now } from "../state";
-import type { Allocation, Decision, Event, Job, Part } from "../types";
+import type { Allocation, Decision, Event, Job, Part, Run } from "../types";
 
 const OVER = ["completed", "failed", "cancelled"];
 
@@ -369,6 +369,32 @@ function History({ job }: { job: Job }) {
   );
 }
 
+/** Each run, where there was more than one of a task. */
+function Runs({ id }: { id: string }) {
+  const list = useResource<{ runs: Run[] }>(`/jobs/${id}/runs`, ["jobs"]);
+  const runs = list.data.value?.runs ?? [];
+  if (!runs.some((run) => (run.attempt ?? 0) > 1)) return null;
+  return (
+    <section class="card" aria-labelledby="runs">
+      <h2 id="runs">Runs</h2>
+      <ol class="lines">
+        {[...runs].reverse().map((run) => (
+          <li key={`${run.task} ${run.began_at}`}>
+            <span class="line-text">
+              task {run.task}
+              {run.node ? ` on ${run.node}` : ""}: {words(run.ending)}
+            </span>
+            <span class="line-end">
+              {clock(run.began_at, now.value)}
+              {run.ended_at ? ` – ${clock(run.ended_at, now.value)}` : ""}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
 function Decided({ id }: { id: string }) {
   const list = useResource<Decision[]>(`/scheduler/decisions?job=${id}&limit=20`, ["jobs"]);
   if (!list.data.value?.length) return null;
@@ -457,6 +483,7 @@ export function JobView({ id }: { id: string }) {
           <Placement job={job} />
           <Use job={job} />
           <Asked job={job} />
+          <Runs id={job.id} />
           <History job={job} />
         </div>
       </div>
