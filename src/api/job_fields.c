@@ -154,6 +154,9 @@ static bool read_gpu_memory(struct job_reader *reader)
 {
 	if (json_scan_kind(reader->scan) == JSON_KIND_ARRAY)
 		return read_uneven(reader);
+	if (json_scan_kind(reader->scan) == JSON_KIND_TEXT)
+		return job_field_fail(reader,
+		                      "must be a number of MiB, not a text: 20 GiB is 20480");
 	return number(reader, 0, 0, MIB_MAX, &reader->gpu_memory_mib);
 }
 

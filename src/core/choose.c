@@ -34,16 +34,28 @@ static int fitting_gpus(const struct sched *sched, struct search *search, const 
 	return count;
 }
 
+/* What is left on a GPU for others like this one. Fractions are of the GPU, so a
+ * larger one with more memory free may have room for fewer of them. */
+static int64_t left_on(const struct search *search, const struct gpu *gpu)
+{
+	const struct request *request = &search->shape->request;
+	int64_t free_mib = fit_gpu_free(search, gpu);
+
+	if (search->even && request->gpu_kind == GPU_FRACTION)
+		return free_mib / max64(fit_mib(request, gpu), 1);
+	return free_mib;
+}
+
 /* Orders GPUs by what they have free: least first, or most first. */
 static void sort_by_free(const struct search *search, struct gpu **gpus, int count, bool most)
 {
 	for (int i = 1; i < count; i++) {
 		struct gpu *gpu = gpus[i];
-		int64_t free_mib = fit_gpu_free(search, gpu);
+		int64_t left = left_on(search, gpu);
 		int j = i;
 		for (; j > 0; j--) {
-			int64_t other = fit_gpu_free(search, gpus[j - 1]);
-			if (most ? other >= free_mib : other <= free_mib)
+			int64_t other = left_on(search, gpus[j - 1]);
+			if (most ? other >= left : other <= left)
 				break;
 			gpus[j] = gpus[j - 1];
 		}
@@ -223,6 +235,21 @@ static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
 	return tasks;
 }
 
+/* The largest part, the two largest, and so on, need so many distinct GPUs for each
+ * task that have as much as the smallest of them. That is exact for one task, and
+ * may be too much for several. */
+static int64_t tasks_of_uneven(const struct request *request, const int64_t *free_mib, int count)
+{
+	int64_t room[GPUS_PER_NODE_MAX], tasks = TASKS_MAX;
+
+	for (int parts = 1; parts <= request->gpu_count; parts++) {
+		for (int i = 0; i < count; i++)
+			room[i] = free_mib[i] / max64(request->uneven_mib[parts - 1], 1);
+		tasks = min64(tasks, tasks_of_distinct(room, count, parts));
+	}
+	return tasks;
+}
+
 /* Whether any whole GPU will do, so that the index has counted them already. */
 static bool is_plain_whole(const struct search *search, const struct node *node)
 {
@@ -238,7 +265,7 @@ static int64_t count_tasks(struct sched *sched, const struct search *given, cons
 {
 	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
 	const struct request *request = &search->shape->request;
-	int64_t room[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
+	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
 	if (place_check_node(sched, search, node, &short_by) != CHECKS)
 		return 0;
@@ -259,13 +286,14 @@ static int64_t count_tasks(struct sched *sched, const struct search *given, cons
 		bool fits = linked && check == CHECKS;
 		if (linked && check == CHECK_PROMISE)
 			search->promise_blocked = true;
-		int64_t need = request->gpu_kind == GPU_UNEVEN ? request->uneven_mib[0]
-		                                               : fit_mib(request, gpu);
+		free_mib[i] = !fits ? 0 : fit_gpu_free(search, gpu);
 		room[i] = !fits ? 0
 		          : request->gpu_kind == GPU_WHOLE
 		              ? 1
-		              : fit_gpu_free(search, gpu) / max64(need, 1);
+		              : free_mib[i] / max64(fit_mib(request, gpu), 1);
 	}
+	if (request->gpu_kind == GPU_UNEVEN)
+		return min64(tasks, tasks_of_uneven(request, free_mib, node->gpu_count));
 	return min64(tasks, tasks_of_distinct(room, node->gpu_count, request->gpu_count));
 }
 

@@ -176,6 +176,25 @@ static struct node *next_roomy_node(struct sched *sched, const struct search *se
 	return best;
 }
 
+/* On the search's node, in this NVLink group (0: in any). What place_count says of
+ * uneven parts may be too much for one group and right for another. */
+static bool place_in_link(struct sched *sched, struct search *search, int64_t tasks, int64_t link)
+{
+	bool uneven = search->shape->request.gpu_kind == GPU_UNEVEN;
+	int64_t last = search->link = link;
+	bool placed = place_tasks(sched, search, tasks);
+
+	for (int i = 0; !placed && link && uneven && i < search->only->gpu_count; i++) {
+		search->link = search->only->gpus[i]->r.nvlink_group;
+		if (search->link && search->link != link && search->link != last &&
+		    !search->limit_blocked)
+			placed = place_tasks(sched, search, tasks);
+		last = search->link;
+	}
+	search->link = 0;
+	return placed;
+}
+
 /* All tasks on one node, or in one NVLink group of it: the one with the least
  * room to spare. What place_count says may be too much (for links between GPUs,
  * say), so others are tried too. */
@@ -193,10 +212,8 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 	    !placed && !search->limit_blocked &&
 	    (node = next_roomy_node(sched, search, tasks, &room, &slot, linked ? &link : NULL))) {
 		search->only = node;
-		search->link = link;
-		placed = place_tasks(sched, search, tasks);
+		placed = place_in_link(sched, search, tasks, link);
 		search->only = only;
-		search->link = 0;
 	}
 	return placed;
 }

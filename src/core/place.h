@@ -59,7 +59,8 @@ int64_t fragment_score(const struct mix *mix, const struct request *request,
 /* Chooses the GPUs of one node for one task; false if it does not fit there. */
 bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
                    struct choice *choice);
-/* How many tasks of the shape the node could take, each with its GPUs. */
+/* How many tasks of the shape the node could take, each with its GPUs: at the most,
+ * where several tasks have uneven parts. */
 int64_t place_count(struct sched *sched, const struct search *search, const struct node *node);
 /* The same for one NVLink group of the node: for the one with the least room to
  * spare beside `tasks` tasks, or else for the one that takes most. */

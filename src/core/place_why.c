@@ -143,12 +143,62 @@ struct hardware {
 	int64_t tasks;       /* all nodes together */
 };
 
-static bool links_fit(struct sched *sched, const struct search *search, struct node_copy *copy)
+static bool requires_link(const struct shape *shape)
+{
+	return shape->closeness == CLOSE_NVLINK && shape->closeness_required;
+}
+
+/* Puts tasks onto an empty node while they fit, as a job that is placed there is. */
+static int64_t settle(struct sched *sched, const struct search *search, const struct node *node)
+{
+	const struct request *request = &search->shape->request;
+	struct node_copy copy;
+	struct choice choice;
+	int64_t placed = 0;
+
+	copy_empty(&copy, node);
+	while (placed < search->shape->tasks && place_on_node(sched, search, &copy.node, &choice)) {
+		for (int i = 0; i < choice.part_count; i++) {
+			choice.parts[i].gpu->books.claimed_mib += choice.parts[i].mib;
+			choice.parts[i].gpu->books.claims++;
+		}
+		copy.node.cpu.claimed += request->cpu_milli;
+		copy.node.host.claimed += request->host_bytes;
+		placed++;
+	}
+	return placed;
+}
+
+/* Uneven parts are not counted but tried, in each NVLink group where one is required. */
+static int64_t count_uneven(struct sched *sched, const struct search *search,
+                            const struct node *node)
+{
+	struct search trial = *search;
+	int64_t best = 0;
+
+	if (!requires_link(search->shape) || search->shape->tasks == 1)
+		return settle(sched, &trial, node);
+	for (int i = 0; i < node->gpu_count; i++) {
+		if (node->gpus[i]->r.nvlink_group == trial.link)
+			continue;
+		trial.link = node->gpus[i]->r.nvlink_group;
+		if (trial.link != 0)
+			best = max64(best, settle(sched, &trial, node));
+	}
+	return best;
+}
+
+/* Tasks that the node takes if nothing else is on it. */
+static int64_t count_tasks(struct sched *sched, const struct search *search, struct node_copy *copy,
+                           const struct node *node)
 {
 	struct choice choice;
 
-	return search->shape->closeness != CLOSE_NVLINK || !search->shape->closeness_required ||
-	       place_on_node(sched, search, &copy->node, &choice);
+	if (search->shape->request.gpu_kind == GPU_UNEVEN)
+		return count_uneven(sched, search, node);
+	if (requires_link(search->shape) && !place_on_node(sched, search, &copy->node, &choice))
+		return 0;
+	return place_count(sched, search, &copy->node);
 }
 
 static void add_gpus(struct sched *sched, const struct search *search, const struct node_copy *copy,
@@ -183,11 +233,10 @@ static void add_node(struct sched *sched, const struct search *search, const str
 	add_gpus(sched, search, &copy, all);
 	if (!bitset_has(&shape->filter->nodes, (size_t)node->slot))
 		return;
-	if (shape->split_gpus == 0 && links_fit(sched, search, &copy))
-		tasks = place_count(sched, search, &copy.node);
+	if (shape->split_gpus == 0)
+		tasks = count_tasks(sched, search, &copy, node);
 	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECKS)
-		for (int i = 0; i < node->gpu_count && shape->split_gpus > 0 && tasks < PARTS_MAX;
-		     i++)
+		for (int i = 0; i < node->gpu_count && tasks < PARTS_MAX; i++)
 			tasks += place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECKS;
 	all->node_tasks = max64(all->node_tasks, tasks);
 	all->rack_tasks[node->rack] += tasks;
@@ -244,13 +293,10 @@ static bool check_task(const struct shape *shape, const struct hardware *all, st
 		    "asks for %" PRId64 " MiB of host memory for a task, the largest node "
 		    "has %" PRId64 " MiB",
 		    (request->host_bytes + MIB_BYTES - 1) / MIB_BYTES, all->host_bytes / MIB_BYTES);
-	return all->tasks > 0 ||
-	       error_set(error, ERROR_IMPOSSIBLE,
-	                 "no node has the GPUs%s, the CPU and the host memory "
-	                 "for a task together",
-	                 shape->closeness == CLOSE_NVLINK && shape->closeness_required
-	                     ? " in one NVLink group"
-	                     : "");
+	return all->tasks > 0 || error_set(error, ERROR_IMPOSSIBLE,
+	                                   "no node has the GPUs%s, the CPU and the host memory "
+	                                   "for a task together",
+	                                   requires_link(shape) ? " in one NVLink group" : "");
 }
 
 /* What all tasks ask for that have to start together. */
@@ -262,7 +308,8 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	bool required = shape->closeness_required && shape->split_gpus == 0;
 
 	if (required && (shape->closeness == CLOSE_NODE || shape->closeness == CLOSE_NVLINK)) {
-		where = "the best node";
+		where =
+		    shape->closeness == CLOSE_NVLINK ? "the best NVLink group" : "the best node";
 		has = all->node_tasks;
 	} else if (required && shape->closeness == CLOSE_RACK && needed > 1) {
 		where = "the best rack";
@@ -276,10 +323,23 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	                                  needed, what, where, has);
 }
 
+static bool hardware_takes(struct sched *sched, const struct search *search, struct error *error)
+{
+	struct hardware all = { 0 };
+	int racks = sched->cluster.rack_count;
+
+	all.rack_tasks = memory_zero((size_t)racks + 1, sizeof(*all.rack_tasks));
+	for (size_t i = 0; i < sched->cluster.node_count; i++)
+		add_node(sched, search, sched->cluster.by_slot[i], &all);
+	bool takes =
+	    check_task(search->shape, &all, error) && check_gang(search->shape, &all, racks, error);
+	free(all.rack_tasks);
+	return takes;
+}
+
 bool place_possible(struct sched *sched, const struct job *job, struct error *error)
 {
 	struct filter *filter = job->filter;
-	struct hardware all = { 0 };
 
 	if (!filter)
 		filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
@@ -296,12 +356,9 @@ bool place_possible(struct sched *sched, const struct job *job, struct error *er
 		                 .view = VIEW_LATER,
 		                 .until_ms = INT64_MAX,
 		                 .ignore_promises = true };
-	all.rack_tasks =
-	    memory_zero((size_t)sched->cluster.rack_count + 1, sizeof(*all.rack_tasks));
-	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		add_node(sched, &search, sched->cluster.by_slot[i], &all);
-	bool possible = check_task(&shape, &all, error) &&
-	                check_gang(&shape, &all, sched->cluster.rack_count, error);
-	free(all.rack_tasks);
-	return possible;
+	if (hardware_takes(sched, &search, error))
+		return true;
+	/* Parts of several GPUs are spread where they do not fit otherwise. */
+	search.even = shape.request.gpu_kind == GPU_UNEVEN && shape.tasks > 1;
+	return search.even && hardware_takes(sched, &search, error);
 }

@@ -38,17 +38,40 @@ static struct found find_parts(const struct sched *sched, const struct node *nod
 	return found;
 }
 
+/* Parts that add up to what the model takes, as even as the GPUs allow and none of
+ * them less than it uses. The node knows them, and does not say. */
+static void divide(const struct model *model, const struct found *found, int64_t *mib)
+{
+	int64_t left = model_part_mib(model, found->count) * found->count;
+	bool done[PARTS_MAX] = { false };
+
+	for (int parts = found->count; parts > 0; parts--) {
+		int next = -1;
+		for (int i = 0; i < found->count; i++)
+			if (!done[i] && (next < 0 || gpu_usable_mib(found->parts[i].gpu) <
+			                                 gpu_usable_mib(found->parts[next].gpu)))
+				next = i;
+		done[next] = true;
+		mib[next] =
+		    max64(min64((left + parts - 1) / parts, gpu_usable_mib(found->parts[next].gpu)),
+		          found->parts[next].measured_mib);
+		left = max64(left - mib[next], 0);
+	}
+}
+
 /* What it may use is what the model says; what it uses is a fact. */
 static void size_parts(const struct model *model, struct found *found)
 {
 	static const struct request shared = { .gpu_kind = GPU_MEMORY, .gpu_count = 1 };
-	int64_t even = model_part_mib(model, found->count);
+	int64_t even = model_part_mib(model, found->count), divided[PARTS_MAX];
+	bool uneven = model->r.uneven && found->count > 1;
 
+	if (uneven)
+		divide(model, found, divided);
 	for (int i = 0; i < found->count; i++) {
 		struct part *part = &found->parts[i];
 		int64_t measured = part->measured_mib;
-		int64_t mib = model->r.uneven && found->count > 1 ? measured : even;
-		*part = fit_part(&shared, part->gpu, min64(mib, MIB_MAX));
+		*part = fit_part(&shared, part->gpu, min64(uneven ? divided[i] : even, MIB_MAX));
 		part->measured_mib = measured;
 	}
 }

@@ -243,6 +243,20 @@ static void refuse_old_term(struct local_node *node, const struct message *messa
 	give_up(node, error.text);
 }
 
+/* Whoever the connection is with is not the active one any more, even where the
+ * one that is was not asked. */
+static void leave_for_newer(struct local_node *node, const struct message *message)
+{
+	struct error error = { 0 };
+
+	error_set(&error, ERROR_CONFLICT,
+	          "a scheduler of term %lld was seen, and this one has term %lld",
+	          (long long)message->term, (long long)node->link.term);
+	node->kept.term = message->term;
+	node_write(node);
+	give_up(node, error.text);
+}
+
 void link_message(struct local_node *node, const struct message *message)
 {
 	struct link *link = &node->link;
@@ -258,12 +272,16 @@ void link_message(struct local_node *node, const struct message *message)
 		refuse_old_term(node, message);
 		return;
 	}
+	if (link->state != LINK_HELLO && message->term > link->term) {
+		leave_for_newer(node, message);
+		return;
+	}
 	if (message->kind == MESSAGE_WELCOME) {
 		link->heard_ms = node->now_ms;
 		welcomed(node, message);
 		return;
 	}
-	if (link->state == LINK_HELLO || message->term != link->term)
+	if (link->state == LINK_HELLO)
 		return;
 	link->heard_ms = node->now_ms;
 	acknowledged(node, message);

@@ -6,6 +6,7 @@
 
 #define EXIT_TIMEOUT 124 /* as timeout(1) says it */
 #define EXIT_KILLED 137
+#define EXIT_NOTICED 143
 #define EXIT_UNSEEN 255
 
 static size_t place_of(const struct local_node *node, int64_t reservation_id)
@@ -262,14 +263,28 @@ static void end(struct local_node *node, struct work *work, const struct work_en
 	work_tell_end(node, work);
 }
 
-/* What ended before the node told it to stop ended by itself. */
-static void own_end(struct work *work, int64_t exited_ms)
+/* Reasons of the node's own to stop a work. Without a lease its keeper may have ended
+ * it before: that is seen from its code. */
+static bool stopped_by_node(const struct work *work, int64_t exit_code)
 {
-	bool stopped = work->kept.reason == END_RUNTIME || work->kept.reason == END_IDLE ||
-	               work->kept.reason == END_OVER || work->kept.reason == END_UNGUARDED;
+	switch ((enum end_reason)work->kept.reason) {
+	case END_RUNTIME:
+	case END_IDLE:
+	case END_OVER:
+	case END_UNGUARDED:
+		return true;
+	case END_LEASE:
+		return exit_code != EXIT_KILLED && exit_code != EXIT_NOTICED;
+	default:
+		return false;
+	}
+}
 
-	if (work->kept.phase != WORK_STOPPING || !stopped || exited_ms == 0 ||
-	    exited_ms >= work->kept.stop_ms)
+/* What ended before the node told it to stop ended by itself. */
+static void own_end(struct work *work, const struct work_end *how)
+{
+	if (work->kept.phase != WORK_STOPPING || !stopped_by_node(work, how->exit_code) ||
+	    how->exited_ms == 0 || how->exited_ms >= work->kept.stop_ms)
 		return;
 	work->kept.reason = END_ITSELF;
 	work->kept.message = "";
@@ -279,7 +294,7 @@ void work_exited(struct local_node *node, struct work *work, const struct work_e
 {
 	if (work->kept.phase == WORK_WAITING || work->kept.phase >= WORK_OVER)
 		return;
-	own_end(work, how->exited_ms);
+	own_end(work, how);
 	end(node, work, how);
 	if (!work->kept.gone)
 		kill_now(node, work);

@@ -5,6 +5,9 @@
 
 /* A gang that really runs with too few tasks for so long after the last fault does so for ever. */
 #define HALF_MS (INT64_C(30) * 60 * 1000)
+/* So long after the last fault schedulers are up and know what is on all nodes, and
+ * what they had not ordered there is over. */
+#define SETTLE_MS (INT64_C(4) * 60 * 1000)
 
 /* What all that runs there uses or may use, and what is left of what ran, which
  * cannot grow; strangers included. */
@@ -115,8 +118,12 @@ static void check_asked(struct chaos *chaos, int at, const struct node_order *or
 		             job && order->job_id ? job->gpu_count : (int)order->part_count);
 }
 
+/* On a node that was declared dead and lives, an order that was on its way may still
+ * be followed: that is the administrator's mistake. */
 static void check_once(struct chaos *chaos, int at, const struct node_order *order)
 {
+	bool mistaken = chaos->nodes[at].mistaken;
+
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];
 		if (!run->alive)
@@ -125,7 +132,7 @@ static void check_once(struct chaos *chaos, int at, const struct node_order *ord
 			chaos_broken(chaos, "once", "reservation %lld starts and runs already",
 			             (long long)run->reservation_id);
 		if (order->kind == ORDER_START && !run->slot && run->job_id == order->job_id &&
-		    run->task == order->task && !run->given_up)
+		    run->task == order->task && !run->given_up && !mistaken)
 			chaos_broken(chaos, "once",
 			             "task %lld of job-%lld starts on node-%d and runs on node-%d",
 			             (long long)run->task, (long long)run->job_id, at, run->node);
@@ -134,7 +141,7 @@ static void check_once(struct chaos *chaos, int at, const struct node_order *ord
 	if (order->kind == ORDER_START && !job)
 		chaos_broken(chaos, "kept", "job-%lld, which is not stored, starts",
 		             (long long)order->job_id);
-	if (job && job->ended_itself)
+	if (job && job->ended_itself && !mistaken)
 		chaos_broken(chaos, "once", "job-%lld ended by itself and is started again",
 		             (long long)order->job_id);
 }
@@ -182,12 +189,24 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id)
 		             run->alive ? "it runs" : "its memory is not back");
 }
 
+void check_refused(struct chaos *chaos, int at, const struct change *change)
+{
+	bool for_room =
+	    strstr(change->message, "has no room") || strstr(change->message, "others on it");
+
+	for (int64_t i = 0; i < change->sample_count; i++)
+		if (change->samples[i].foreign_mib > 0) /* a little of it is not told before */
+			return;
+	if (for_room && chaos->quiet_ms > 0 && chaos->now_ms - chaos->quiet_ms > SETTLE_MS)
+		chaos_broken(chaos, "agreed", "node-%d refuses reservation %lld: %s", at,
+		             (long long)change->reservation_id, change->message);
+}
+
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id)
 {
 	const struct run *run = run_of(chaos, at, reservation_id);
 
 	if (run->exited && !run->told && !run->slot && !run->lease_lost && !run->given_up &&
-	    !(run->lease_stop && chaos->nodes[at].lease_until_ms <= machine_now(chaos, at)) &&
 	    world_find(&chaos->store, RECORD_RESERVATION, reservation_id, 0))
 		chaos_broken(chaos, "kept",
 		             "node-%d forgets the result of reservation %lld, which is not stored",
@@ -286,19 +305,23 @@ static void check_gangs(struct chaos *chaos)
 	}
 }
 
-static void note_leases(struct chaos *chaos)
+void check_lease(struct chaos *chaos, int at)
 {
+	const struct chaos_node *node = &chaos->nodes[at];
+
+	if (node->lease_until_ms > machine_now(chaos, at))
+		return;
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		struct run *run = chaos->runs[i];
-		if (run->lease_stop &&
-		    chaos->nodes[run->node].lease_until_ms <= machine_now(chaos, run->node))
+		if (run->node == at && run->lease_stop && !run->exited)
 			run->lease_lost = true;
 	}
 }
 
 void check_after_step(struct chaos *chaos)
 {
-	note_leases(chaos);
+	for (int i = 0; i < chaos->node_count; i++)
+		check_lease(chaos, i);
 	if (chaos->steps % 64 == 0)
 		run_tidy(chaos);
 	if (chaos->steps % 256 == 0) {

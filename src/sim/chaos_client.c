@@ -201,7 +201,7 @@ static struct chaos_wish *draw_wish(struct chaos *chaos)
 	}
 	draw_gpus(chaos, wish);
 	draw_tasks(chaos, wish);
-	job->closeness_required = job->closeness != CLOSE_NVLINK && chance(random, 50);
+	job->closeness_required = chance(random, 50);
 	draw_depends(chaos, wish);
 	wish->submit.check_possible = true;
 	return wish;

@@ -52,6 +52,8 @@ static void build(struct chaos *chaos, int at)
 			add_gpu(node, at, capacity_mib, random)->nvlink_group =
 			    chance(random, 50) ? 1 : 0;
 	}
+	for (int i = 0; i < node->gpu_count; i++)
+		node->gpus[i].seen_ms = chaos->now_ms;
 	node->clock_ms = between(random, 0, 1000000);
 	chaos_later(chaos, between(random, 1, 3000),
 	            (struct chaos_event){ .kind = HAPPEN_AGENT_UP, .node = at });

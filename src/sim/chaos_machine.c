@@ -84,6 +84,8 @@ static void look_at_message(struct chaos *chaos, int at, const struct output *ou
 		chaos->nodes[at].hello = message->connection;
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_RELEASED)
 		check_released(chaos, at, message->change.reservation_id);
+	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_REFUSED)
+		check_refused(chaos, at, &message->change);
 	arena_free(&arena);
 }
 
@@ -143,6 +145,7 @@ static void do_output(struct chaos *chaos, int at, const struct output *output)
 			chaos_later(chaos, between(&chaos->random, 1, 20), event);
 		break;
 	case OUTPUT_LEASE:
+		check_lease(chaos, at);
 		node->lease_until_ms = output->until_ms;
 		break;
 	case OUTPUT_DISCONNECT:

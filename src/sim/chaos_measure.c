@@ -81,14 +81,22 @@ void measure_machine(struct chaos *chaos, int at, int64_t number)
 {
 	struct chaos_node *node = &chaos->nodes[at];
 	struct gpu_reading gpus[CHAOS_GPUS];
-	struct process_reading *processes =
-	    memory_alloc((chaos->run_count + 2) * CHAOS_GPUS * sizeof(*processes));
 	struct input input = { .kind = INPUT_MEASURED };
 	int count = 0;
 
-	for (int g = 0; g < node->gpu_count; g++)
-		if (node->gpus[g].absent_until_ms <= chaos->now_ms)
+	if (!node->agent || node->hangs)
+		return;
+	for (int g = 0; g < node->gpu_count; g++) {
+		struct chaos_gpu *gpu = &node->gpus[g];
+		if (gpu->absent_until_ms <= chaos->now_ms) {
 			gpus[count++] = read_gpu(chaos, at, g);
+			gpu->seen_ms = chaos->now_ms;
+		} else if (chaos->now_ms - gpu->seen_ms >= chaos->node_policy.absent_ms) {
+			gpu->doubtful = true; /* its memory counts as back */
+		}
+	}
+	struct process_reading *processes =
+	    memory_alloc((chaos->run_count + 2) * CHAOS_GPUS * sizeof(*processes));
 	input.measured = (struct measured){ .number = number,
 		                            .gpus = gpus,
 		                            .gpu_count = count,
@@ -120,7 +128,7 @@ static void wear(struct chaos *chaos, struct chaos_gpu *gpu)
 	case 1:
 		gpu->ill = true;
 		break;
-	case 2: /* not for so long that its memory counts as back */
+	case 2: /* by itself not for so long that its memory counts as back */
 		gpu->absent_until_ms =
 		    chaos->now_ms + between(dice, 100, chaos->node_policy.absent_ms / 2);
 		break;

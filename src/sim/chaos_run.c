@@ -109,6 +109,7 @@ static void die(struct chaos *chaos, struct run *run)
 		return;
 	chaos_note(chaos, "%lld on node-%d ends with %lld", (long long)run->reservation_id,
 	           run->node, (long long)run->exit_code);
+	check_lease(chaos, run->node);
 	run->exited = true;
 	run->exited_ms = machine_now(chaos, run->node);
 	struct chaos_job *job = client_job(chaos, run->job_id);

@@ -67,7 +67,7 @@ struct run {
 	int64_t exit_code, exited_ms, started_ms, max_runtime_ms; /* exited_ms: by its node's clock
 	                                                           */
 	bool lease_stop;
-	bool lease_lost; /* lease_stop: its node's lease was over while the node had it */
+	bool lease_lost; /* lease_stop: its node's lease was over before it ended */
 	int64_t grace_ms;
 	bool traced; /* the node can still say how it ended */
 };
@@ -79,11 +79,12 @@ struct chaos_gpu {
 	int64_t stranger_mib;
 	bool mig_mode; /* a parent: it has no memory to give */
 	bool hot, ill;
-	int64_t absent_until_ms;
+	int64_t absent_until_ms, seen_ms; /* seen: by the last measurement that showed it */
 	/* Until then measurements add so much that is not there, or miss what is. */
 	int64_t wrong_until_ms, wrong_mib;
 	bool hides;
-	bool doubtful; /* was measured wrong: which release memory belongs to is not certain */
+	bool doubtful; /* was measured wrong, or not for long: which release memory belongs to is
+	                  not certain */
 	int64_t nvlink_group;
 };
 
@@ -298,8 +299,13 @@ void check_start(struct chaos *chaos, int at, const struct node_order *order);
 void check_stored(struct chaos *chaos, const struct effects *effects);
 /* A release is told only when nothing of it is left. */
 void check_released(struct chaos *chaos, int at, int64_t reservation_id);
+/* Once nothing fails, no order is refused because something is there that the
+ * scheduler does not know of. */
+void check_refused(struct chaos *chaos, int at, const struct change *change);
 /* A result is forgotten only when it is stored. */
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id);
+/* Notes what runs on a node whose lease is over, before that is renewed or it ends. */
+void check_lease(struct chaos *chaos, int at);
 /* After each step. */
 void check_after_step(struct chaos *chaos);
 /* Whether everyone was served: false with what is missing, in words. */

@@ -7,6 +7,7 @@ with any number where a number is shown and anything where there is an ellipsis.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -141,7 +142,7 @@ def test_commands_that_are_not_run_are_few(capsys):
     assert len(left_out) < len(run)
 
 
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#([^)\s]+))?\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def anchors_of(page):
@@ -153,10 +154,31 @@ def anchors_of(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for path, anchor in LINK.findall(page.read_text()):
-        target = page.parent / path
+        target = page.parent / path if path else page
         assert target.exists(), f"{page.name} links to {path}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors_of(target), f"{page.name} links to {path}#{anchor}"
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="there is no man here")
+@pytest.mark.parametrize("page", ["gpu-cli.1", *(page.name for page in sorted(ROOT.glob("docs/man/*")))])
+def test_pages_of_the_manual_are_set_without_a_warning(page, tmp_path):
+    path = ROOT / "docs" / "man" / page
+    if page == "gpu-cli.1":
+        path = tmp_path / page
+        path.write_bytes(subprocess.run([ROOT / "bin" / "gpu-cli", "help", "--man"], check=True,
+                                        capture_output=True).stdout)
+    done = subprocess.run(["man", "--warnings", "--local-file", "--encoding=UTF-8", path], text=True,
+                          capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
+    assert done.returncode == 0 and done.stderr == ""
+    assert "NAME" in done.stdout and "SYNOPSIS" in done.stdout
+
+
+def test_what_an_agent_is_told_in_the_guide_is_in_its_settings():
+    """installing.md turns lines on in agent.env; they have to be there to be turned on."""
+    settings = (ROOT / "deploy" / "debian" / "agent.env").read_text()
+    for name in ("SCHEDULER", "TOKEN_FILE", "TLS"):
+        assert re.search(rf"^#?GPU_AGENT_{name}=", settings, re.MULTILINE), name
 
 
 def test_the_index_has_every_page():

@@ -1,5 +1,5 @@
 // route.ts - which page is shown, and how: what is behind the # of the address
-import { signal } from "@preact/signals";
+import { type Signal, effect, signal } from "@preact/signals";
 
 export interface Route {
   page: string;
@@ -71,4 +71,31 @@ export function choice<T extends string>(
       route.value = parse(hash);
     },
   };
+}
+
+/** A choice of which only a part of the page is drawn: the address follows it, and is asked when
+ * somebody goes to another one. */
+export function lightChoice<T extends string>(
+  page: string,
+  name: string,
+  usual: T,
+  among?: readonly T[],
+): Signal<T> {
+  const read = (at: Route): T => {
+    const text = at.query.get(name);
+    return text !== null && (!among || among.includes(text as T)) ? (text as T) : usual;
+  };
+  const at = parse(location.hash);
+  const chosen = signal(at.page === page ? read(at) : usual);
+  addEventListener("hashchange", () => {
+    const next = parse(location.hash);
+    if (next.page === page) chosen.value = read(next);
+  });
+  effect(() => {
+    const value = chosen.value;
+    const here = parse(location.hash);
+    if (here.page === page && read(here) !== value)
+      history.replaceState(null, "", withChoice(here, name, value, usual));
+  });
+  return chosen;
 }

@@ -227,6 +227,8 @@ static void values_of_the_wrong_kind_name_their_field(void **state)
 	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":\"4\"}", "gpu_count must be a whole number");
 	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":1.5}", "gpu_count must be a whole number");
 	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":-1}", "gpu_count must be a whole number");
+	refuse(*state, "{\"tenant_id\":1,\"gpu_memory_mb\":\"20G\"}",
+	       "gpu_memory_mb must be a number of MiB, not a text: 20 GiB is 20480");
 	refuse(*state, "{\"tenant_id\":1,\"preemptible\":1}", "preemptible must be true or false");
 	refuse(*state, "{\"tenant_id\":1,\"environment\":{\"A\":1}}",
 	       "environment.A must be a text");

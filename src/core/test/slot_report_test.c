@@ -65,6 +65,24 @@ static void an_unknown_slot_that_matches_a_model_is_adopted_and_serves(void **un
 	harness_free(lab.h);
 }
 
+/* It may grow to that, and its node keeps others off as much. */
+static void an_adopted_slot_of_uneven_parts_counts_with_all_that_its_model_takes(void **unused)
+{
+	struct lab lab = lab_new();
+	struct model_record given = model_of(lab.tenant, "m", 100000);
+	const struct slot_report slot = { 77, "m", "a", true };
+
+	(void)unused;
+	given.uneven = true;
+	put_model(lab.h, given);
+	measured(&lab, 77, "g0", 4000);
+	measured(&lab, 77, "g1", 300);
+	snapshot(&lab, &slot, 1);
+	assert_int_equal(gpu(lab.h, "g0")->books.used_mib, 50000);
+	assert_int_equal(gpu(lab.h, "g1")->books.used_mib, 50000);
+	harness_free(lab.h);
+}
+
 static void an_adopted_slot_that_does_not_fit_closes_its_gpu(void **unused)
 {
 	struct lab lab = lab_new();
@@ -229,6 +247,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_unknown_slot_that_matches_a_model_is_adopted_and_serves),
+		cmocka_unit_test(
+		    an_adopted_slot_of_uneven_parts_counts_with_all_that_its_model_takes),
 		cmocka_unit_test(an_adopted_slot_that_does_not_fit_closes_its_gpu),
 		cmocka_unit_test(
 		    an_unknown_slot_that_matches_nothing_is_stopped_and_counts_until_gone),

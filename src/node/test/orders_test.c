@@ -156,6 +156,26 @@ DESK_TEST(the_highest_term_is_known_after_a_restart)
 	assert_non_null(desk_message(desk, MESSAGE_SNAPSHOT));
 }
 
+DESK_TEST(a_newer_term_on_the_same_connection_ends_the_older_one)
+{
+	struct order_part part;
+	struct node_order order = start_order(7, &part, 10000);
+
+	desk->term = 4;
+	desk_connect(desk);
+	desk_order(desk, &order);
+	desk->term = 5;
+	desk_welcome(desk, 30000);
+	assert_int_equal(desk_place(desk, OUTPUT_WRITE), 0);
+	assert_true(desk_place(desk, OUTPUT_DISCONNECT) > 0);
+	desk->term = 4;
+	desk_measure(desk);
+	assert_int_equal(desk_phase(desk, 7), -1);
+	desk_apply(desk, (struct input){ .kind = INPUT_CONNECTED });
+	desk_welcome(desk, 30000);
+	assert_non_null(desk_message(desk, MESSAGE_REFUSE));
+}
+
 DESK_TEST(a_new_term_is_written_down_before_anything_is_said_under_it)
 {
 	desk->term = 9;
@@ -305,6 +325,7 @@ int main(void)
 		cmocka_unit_test(orders_are_acknowledged_up_to_the_first_that_is_not_decided),
 		cmocka_unit_test(an_older_term_is_refused_and_the_connection_given_up),
 		cmocka_unit_test(the_highest_term_is_known_after_a_restart),
+		cmocka_unit_test(a_newer_term_on_the_same_connection_ends_the_older_one),
 		cmocka_unit_test(a_new_term_is_written_down_before_anything_is_said_under_it),
 		cmocka_unit_test(an_order_for_another_boot_or_connection_is_not_followed),
 		cmocka_unit_test(

@@ -260,6 +260,34 @@ DESK_TEST(a_task_that_stops_without_a_lease_is_stopped_when_it_is_over)
 	assert_int_equal(desk_count(desk, OUTPUT_KILL, 7), 1);
 }
 
+/* The agent hung: it learns of the end and of the lost lease together. */
+static void end_while_the_agent_hangs(struct desk *desk, int64_t exit_code, int64_t exited_ms)
+{
+	desk->now_ms += 60000;
+	desk_event(desk, INPUT_EXITED,
+	           (struct work_event){
+		       .reservation_id = 7, .exit_code = exit_code, .exited_ms = exited_ms });
+	desk_gone(desk, 7);
+	desk_measure(desk);
+	desk_connect(desk);
+}
+
+DESK_TEST(a_result_from_before_the_lease_was_over_is_told)
+{
+	run_with_lease(desk, LEASE_STOP);
+	end_while_the_agent_hangs(desk, 0, desk->now_ms + 1000);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->exit_code, 0);
+	assert_int_equal(desk_change(desk, CHANGE_EXITED)->reason, END_ITSELF);
+}
+
+DESK_TEST(what_its_keeper_ended_after_the_lease_has_no_result)
+{
+	run_with_lease(desk, LEASE_STOP);
+	end_while_the_agent_hangs(desk, 137, desk->now_ms + 40000);
+	assert_null(desk_change(desk, CHANGE_EXITED));
+	assert_false(snapshot_runs(desk_message(desk, MESSAGE_SNAPSHOT), 7));
+}
+
 DESK_TEST(a_task_that_stays_runs_on_without_a_lease)
 {
 	run_with_lease(desk, LEASE_KEEP);
@@ -418,6 +446,8 @@ int main(void)
 		cmocka_unit_test(what_is_found_without_a_record_is_told_and_can_be_stopped),
 		cmocka_unit_test(a_stop_under_way_goes_on_after_a_restart),
 		cmocka_unit_test(a_task_that_stops_without_a_lease_is_stopped_when_it_is_over),
+		cmocka_unit_test(a_result_from_before_the_lease_was_over_is_told),
+		cmocka_unit_test(what_its_keeper_ended_after_the_lease_has_no_result),
 		cmocka_unit_test(a_task_that_stays_runs_on_without_a_lease),
 		cmocka_unit_test(
 		    a_lease_counts_from_when_the_beat_was_sent_not_from_when_the_answer_came),

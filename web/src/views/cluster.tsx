@@ -1,5 +1,5 @@
 // cluster.tsx - the cluster as a picture, with what waits and what happened beside it
-import { effect, signal, useSignal } from "@preact/signals";
+import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type NodeCell, cellOf, figures, loaded, nodes, trend } from "../cluster";
 import { about, clock, duration, memory, percent, plural, words } from "../format";
@@ -8,7 +8,7 @@ import { Ago, Choice, TenantTag, asks } from "../parts/common";
 import { GpuBar } from "../parts/gpu";
 import { useGrowing } from "../parts/growing";
 import { useResource } from "../resource";
-import { type Route, choice, parse, withChoice } from "../route";
+import { lightChoice } from "../route";
 import { events, now, tenants } from "../state";
 import type { Event, Job } from "../types";
 import { Inspector } from "./inspector";
@@ -19,23 +19,11 @@ type Size = "auto" | "detail" | "dense";
 
 const SHOWS = ["memory", "load", "heat"] as const;
 const SIZES = ["auto", "detail", "dense"] as const;
-const show = choice<Show>("cluster", "show", "memory", { among: SHOWS });
-const size = choice<Size>("cluster", "size", "auto", { among: SIZES });
-const filter = choice<string>("cluster", "filter", "", { steps: false });
-const gpuOf = (at: Route) => (at.page === "cluster" ? at.query.get("gpu") : null);
-export const chosen = signal(gpuOf(parse(location.hash)));
-
-addEventListener("hashchange", () => {
-  chosen.value = gpuOf(parse(location.hash));
-});
-
-/** The GPU that is looked at is part of the address, without drawing the page anew. */
-effect(() => {
-  const uuid = chosen.value ?? "";
-  const at = parse(location.hash);
-  if (at.page === "cluster" && (at.query.get("gpu") ?? "") !== uuid)
-    history.replaceState(null, "", withChoice(at, "gpu", uuid, ""));
-});
+const show = lightChoice<Show>("cluster", "show", "memory", SHOWS);
+const size = lightChoice<Size>("cluster", "size", "auto", SIZES);
+const filter = lightChoice<string>("cluster", "filter", "");
+/** The UUID of the GPU that is looked at, or nothing. */
+export const chosen = lightChoice<string>("cluster", "gpu", "");
 
 /** Only the bar that was chosen and the one that is are touched. */
 effect(() => {
@@ -385,7 +373,7 @@ export function ClusterView() {
             cell={cell}
             close={() => {
               const bar = document.querySelector<HTMLElement>(`[data-gpu="${chosen.value}"]`);
-              chosen.value = null;
+              chosen.value = "";
               bar?.focus();
             }}
           />

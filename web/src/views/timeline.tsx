@@ -91,7 +91,9 @@ function draw(canvas: HTMLCanvasElement, scene: Scene, top: number): void {
     paint.fillStyle = line;
     paint.fillRect(x, HEAD, 1, height);
     paint.fillStyle = muted;
-    paint.fillText(clock(at).slice(-8, -3), x + 3, HEAD / 2);
+    const text = clock(at).slice(-8, -3);
+    // One that would be cut by the edge is left out: its line is enough.
+    if (x + 3 + paint.measureText(text).width <= width) paint.fillText(text, x + 3, HEAD / 2);
   }
   const first = Math.floor(top / scene.height);
   const last = Math.min(scene.rows.length, Math.ceil((top + height) / scene.height));
