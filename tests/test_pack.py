@@ -43,9 +43,33 @@ def small(tmp_path):
     return ["--nodes", nodes, "--pods", pods]
 
 
+@pytest.fixture
+def picky(small, tmp_path):
+    """The same, where a third of the pods with up to two GPUs insists on a model of which there
+    are few."""
+    _, nodes, _, pods = small
+    chance = random.Random(2)
+    header, *lines = pods.read_text().splitlines()
+    with (tmp_path / "picky.csv").open("w") as out:
+        out.write(header + ",gpu_spec\n")
+        for line in lines:
+            insists = line.split(",")[3] == "1" and chance.random() < 0.33
+            out.write(line + "," + (chance.choice(["T4", "P100"]) if insists else "") + "\n")
+    return ["--nodes", nodes, "--pods", tmp_path / "picky.csv"]
+
+
 def figures(result):
     assert result.returncode == 0, result.stderr
     return {line["policy"]: line for line in map(json.loads, result.stdout.splitlines())}
+
+
+def test_worth_keeps_models_for_the_pods_that_insist_on_them(gpu_sim, picky):
+    of = figures(
+        gpu_sim("pack", *picky, "--policy", "gradient,fragment,worth", "--seeds", 4, "--json")
+    )
+    assert of["worth"]["allocated_at_100"] > of["fragment"]["allocated_at_100"] + 2
+    assert of["worth"]["allocated_at_100"] > of["gradient"]["allocated_at_100"]
+    assert of["worth"]["allocated_at_130"] > of["gradient"]["allocated_at_130"]
 
 
 def test_worth_allocates_more_than_simple_policies_on_a_small_cluster(gpu_sim, small):

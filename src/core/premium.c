@@ -170,7 +170,7 @@ static int32_t premium_for(const struct premium_model *model)
 {
 	int64_t of = max64(model->free_milli, 1);
 
-	return (int32_t)min64((model->needed_milli * PREMIUM_UNIT + of / 2) / of, PREMIUM_UNIT);
+	return (int32_t)min64((model->needed_milli * PREMIUM_UNIT + of / 2) / of, PREMIUM_MAX);
 }
 
 static void set_premium(struct premium *premium, size_t model, int32_t to)
