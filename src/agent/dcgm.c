@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/dcgm_engine.h"
 #include "agent/exposition.h"
 #include "agent/file.h"
 #include "agent/nvml.h"
@@ -28,6 +29,7 @@
 struct dcgm_source {
 	struct gpu_source source; /* first: one pointer is the other */
 	struct gpu_source *inner;
+	struct dcgm_engine *engine; /* NULL: the exporter is asked */
 	char host[HOST_MAX], port[16], path[HOST_MAX];
 	pthread_t thread;
 	pthread_mutex_t mutex;
@@ -168,15 +170,22 @@ static bool fetch(const struct dcgm_source *dcgm, struct buffer *page)
 	return good;
 }
 
-static void tell_change(const struct dcgm_source *dcgm, bool good)
+static bool get_page(struct dcgm_source *dcgm, struct buffer *page, struct error *error)
 {
-	char where[HOST_MAX + 32];
+	if (dcgm->engine)
+		return dcgm_engine_page(dcgm->engine, page, error);
+	return fetch(dcgm, page) ||
+	       error_set(error, ERROR_UNAVAILABLE, "DCGM's exporter at %s:%s does not answer",
+	                 dcgm->host, dcgm->port);
+}
 
-	snprintf(where, sizeof(where), "%s:%s", dcgm->host, dcgm->port);
+static void tell_change(const struct dcgm_source *dcgm, bool good, const struct error *error)
+{
 	if (good)
-		log_at(LOG_INFO, "DCGM's exporter answers", LOG_TEXT("address", where));
+		log_at(LOG_INFO, "DCGM answers",
+		       LOG_TEXT("asked", dcgm->engine ? "host engine" : "exporter"));
 	else
-		log_at(LOG_WARNING, "DCGM's exporter does not answer", LOG_TEXT("address", where));
+		log_at(LOG_WARNING, "DCGM does not answer", LOG_TEXT("reason", error->text));
 }
 
 static void *ask(void *context)
@@ -188,10 +197,11 @@ static void *ask(void *context)
 	pthread_mutex_lock(&dcgm->mutex);
 	while (!dcgm->stopping) {
 		pthread_mutex_unlock(&dcgm->mutex);
-		bool good = fetch(dcgm, &page);
+		struct error error = { 0 };
+		bool good = get_page(dcgm, &page, &error);
 		pthread_mutex_lock(&dcgm->mutex);
 		if (first || good != dcgm->answered)
-			tell_change(dcgm, good);
+			tell_change(dcgm, good, &error);
 		first = false;
 		dcgm->answered = good;
 		if (good) {
@@ -241,6 +251,8 @@ static void dcgm_close(struct gpu_source *source)
 	pthread_cond_signal(&dcgm->stopped);
 	pthread_mutex_unlock(&dcgm->mutex);
 	pthread_join(dcgm->thread, NULL);
+	if (dcgm->engine)
+		dcgm_engine_close(dcgm->engine);
 	gpu_source_close(dcgm->inner);
 	pthread_cond_destroy(&dcgm->stopped);
 	pthread_mutex_destroy(&dcgm->mutex);
@@ -264,7 +276,8 @@ static bool read_url(struct dcgm_source *dcgm, const char *url, struct error *er
 	return true;
 }
 
-struct gpu_source *dcgm_open(struct gpu_source *inner, const char *url, struct error *error)
+struct gpu_source *dcgm_open(struct gpu_source *inner, const struct dcgm_settings *settings,
+                             struct error *error)
 {
 	static const struct gpu_source_kind kind = { "nvml with dcgm", dcgm_read, dcgm_devices,
 		                                     dcgm_close };
@@ -272,7 +285,9 @@ struct gpu_source *dcgm_open(struct gpu_source *inner, const char *url, struct e
 
 	dcgm->source.kind = &kind;
 	dcgm->inner = inner;
-	if (!read_url(dcgm, url, error)) {
+	if (settings->engine)
+		dcgm->engine = dcgm_engine_open(settings->engine, settings->library, error);
+	if (settings->engine ? !dcgm->engine : !read_url(dcgm, settings->exporter, error)) {
 		gpu_source_close(inner);
 		free(dcgm);
 		return NULL;

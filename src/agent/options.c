@@ -79,8 +79,12 @@ static const struct option table[] = {
 	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
 	TEXT_OPTION("nvml", "FILE", options.nvml_library,
 	            "NVIDIA's library, where it is elsewhere"),
-	TEXT_OPTION("dcgm-exporter", "URL", options.dcgm_exporter,
+	TEXT_OPTION("dcgm-exporter", "URL", options.dcgm.exporter,
 	            "its metrics, for health and profiling: http://localhost:9400/metrics"),
+	TEXT_OPTION("dcgm", "HOST[:PORT]", options.dcgm.engine,
+	            "or its host engine, by NVIDIA's library: localhost"),
+	TEXT_OPTION("dcgm-library", "FILE", options.dcgm.library,
+	            "that library; libdcgm.so.4 or libdcgm.so.3"),
 	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
 	            "of Kubernetes' device plugin, for time slices"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
@@ -390,6 +394,10 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (told->unguarded)
 		agent->policy.unguarded =
 		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
+	if (options->dcgm.exporter && options->dcgm.engine)
+		return error_set(
+		    error, ERROR_INVALID,
+		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
 	if (!set_guard(options, told->guard, error))
 		return false;
 	if (!agent->run.address)
@@ -456,6 +464,7 @@ struct gpu_source *options_source(const struct options *options, struct error *e
 {
 	struct gpu_source *source = open_source(options, error);
 
-	return source && options->dcgm_exporter ? dcgm_open(source, options->dcgm_exporter, error)
-	                                        : source;
+	return source && (options->dcgm.exporter || options->dcgm.engine)
+	           ? dcgm_open(source, &options->dcgm, error)
+	           : source;
 }

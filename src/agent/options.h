@@ -3,6 +3,7 @@
 #define AGENT_OPTIONS_H
 
 #include "agent/agent.h"
+#include "agent/dcgm.h"
 
 #define OPTIONS_SCHEDULERS_MAX 8
 
@@ -10,7 +11,7 @@ struct options {
 	struct agent_settings agent;
 	const char *schedulers[OPTIONS_SCHEDULERS_MAX + 1];
 	const char *fake_gpus, *nvml_library;
-	const char *dcgm_exporter;        /* URL of its metrics; NULL: there is none */
+	struct dcgm_settings dcgm;        /* all NULL: there is none */
 	const char *device_plugin_config; /* of the device plugin, where time slices are shared out
 	                                   */
 	bool no_gpus;

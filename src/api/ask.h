@@ -21,6 +21,10 @@ struct ask {
 	struct arena arena;
 	struct command command; /* its time is filled in by the desk */
 	bool has_command;
+	/* The next of several submissions of which all are taken or none: the first is handed
+	 * in, each is answered. One that is not taken only because another was refused has an
+	 * error without a code. */
+	struct ask *together;
 	const struct kept *keeps; /* written in the same transaction as the command's effects */
 	size_t keep_count;
 	/* While the store cannot commit: waits for it, however long. Others are answered

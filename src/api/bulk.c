@@ -1,13 +1,16 @@
 /* bulk.c - many jobs in one request: an array, or one JSON object per line */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/ids.h"
 #include "api/jobs.h"
 #include "api/service_state.h"
+#include "base/hash.h"
 
-/* Asks that are under way at once: enough for large transactions, and few enough that a
- * request with a million jobs takes little memory. */
-enum { WINDOW = 4096, JOBS_MAX = 1000000 };
+/* WINDOW: asks that are under way at once: enough for large transactions, and few enough that
+ * a request with a million jobs takes little memory. TOGETHER_MAX: jobs, elements of arrays
+ * included, that are one transaction, during which nobody else is served. */
+enum { WINDOW = 4096, JOBS_MAX = 1000000, TOGETHER_MAX = 100000 };
 
 /* What became of one job. */
 struct outcome {
@@ -25,23 +28,22 @@ struct bulk_ask {
 	struct bulk_ask *next;
 };
 
-/* Jobs are read as asks become free, in their order. With `all` everything is read once
- * before, and what is handed in is held until all of it was taken; then it is released, or,
- * where something was refused, cancelled. */
+/* Jobs are read as asks become free, in their order. With `all` everything is read before
+ * anything is handed in, and then all of it together. */
 struct bulk {
 	struct call *call;
 	bool is_lines, is_all;
+	struct text key;       /* of the request; data NULL: none */
+	int64_t key_hash;      /* of its body, where there is a key */
 	struct json_scan scan; /* in the array */
 	struct text rest;      /* of the lines */
 	bool at_end;
 	struct arena arena; /* of texts while a job is read */
 	struct outcome *outcomes;
 	size_t count, capacity, refused;
-	bool *wants_hold; /* with `all`: the job itself said so */
-	size_t hold_capacity;
 	struct bulk_ask *free;
 	size_t made, in_flight;
-	size_t settling; /* with `all`: the next one to be released or cancelled */
+	struct arena together; /* with `all`: of what the commands point to */
 };
 
 static bool is_ndjson(struct text type)
@@ -133,13 +135,29 @@ static bool next_job(struct bulk *bulk, struct text *line)
 	return more;
 }
 
+/* Reads the job that was begun last. Its key is that of the request and its place there, so
+ * that a request which was done in part is completed when it comes again. */
 static bool read_job(struct bulk *bulk, struct arena *arena, struct text line,
                      struct submit_command *submit, struct error *error)
 {
 	struct job_reading reading = job_reading_of(bulk->call, arena);
+	char key[JOB_KEY_BYTES_MAX + 24];
 	arena_reset(&bulk->arena);
+	if (bulk->key.data) {
+		int size = snprintf(key, sizeof(key), "%.*s#%zu", (int)bulk->key.size,
+		                    bulk->key.data, bulk->count - 1);
+		reading.key = (struct text){ key, (size_t)size };
+		reading.key_hash = bulk->key_hash;
+	}
 	return bulk->is_lines ? read_line(bulk, &reading, line, submit, error)
 	                      : read_element(bulk, &reading, submit, error);
+}
+
+/* Never 0. */
+static int64_t hash_of(struct text body)
+{
+	int64_t hash = (int64_t)hash_bytes(body.data, body.size);
+	return hash != 0 ? hash : 1;
 }
 
 static void begin_reading(struct bulk *bulk)
@@ -184,17 +202,17 @@ static void bulk_free(struct bulk *bulk)
 		free(ask);
 	}
 	arena_free(&bulk->arena);
+	arena_free(&bulk->together);
 	free(bulk->outcomes);
-	free(bulk->wants_hold);
 	free(bulk);
 }
 
 /* Where nothing was done at all, the status of the first refusal; otherwise 207 says that
  * each job has its own. */
-static int status_for(const struct bulk *bulk)
+static int status_for(const struct bulk *bulk, size_t repeated)
 {
 	if (bulk->refused == 0)
-		return 201;
+		return repeated > 0 && repeated == bulk->count ? 200 : 201;
 	if (!bulk->is_all && bulk->refused < bulk->count)
 		return 207;
 	for (size_t i = 0; i < bulk->count; i++)
@@ -207,16 +225,17 @@ static void answer(struct bulk *bulk)
 {
 	struct call *call = bulk->call;
 	struct json_writer *json = call_object(call);
-	size_t submitted = 0;
+	size_t submitted = 0, repeated = 0;
 	json_open_array(json, "jobs");
 	for (size_t i = 0; i < bulk->count; i++) {
 		put_outcome(json, &bulk->outcomes[i]);
 		submitted += bulk->outcomes[i].id > 0;
+		repeated += bulk->outcomes[i].repeated;
 	}
 	json_close(json);
 	json_put_integer(json, "submitted", (int64_t)submitted);
 	json_put_integer(json, "failed", (int64_t)(bulk->count - submitted));
-	int status = status_for(bulk);
+	int status = status_for(bulk, repeated);
 	if (bulk->refused > 0 && submitted == 0) {
 		json_put_string(json, "error",
 		                bulk->is_all
@@ -232,7 +251,6 @@ static void answer(struct bulk *bulk)
 /* Handing in. */
 
 static void fill(struct bulk *bulk);
-static void settle(struct bulk *bulk);
 
 static struct bulk_ask *take_ask(struct bulk *bulk)
 {
@@ -241,7 +259,7 @@ static struct bulk_ask *take_ask(struct bulk *bulk)
 		bulk->free = ask->next;
 		return ask;
 	}
-	if (bulk->made == WINDOW)
+	if (bulk->made == WINDOW && !bulk->is_all)
 		return NULL;
 	bulk->made++;
 	ask = NEW(struct bulk_ask);
@@ -264,10 +282,7 @@ static void go_on(struct bulk *bulk)
 		if (bulk->in_flight <= WINDOW / 2)
 			fill(bulk);
 	} else if (bulk->in_flight == 0) {
-		if (bulk->is_all)
-			settle(bulk);
-		else
-			answer(bulk);
+		answer(bulk);
 	}
 }
 
@@ -280,7 +295,7 @@ static void submitted(struct ask *done)
 		outcome->id = done->reply_id;
 		outcome->count = done->reply_count;
 		outcome->repeated = done->repeated;
-	} else {
+	} else if (done->error.code != ERROR_NONE) {
 		refuse(bulk, ask->place, &done->error);
 	}
 	give_back(ask);
@@ -288,31 +303,28 @@ static void submitted(struct ask *done)
 	go_on(bulk);
 }
 
-static void remember_hold(struct bulk *bulk, size_t place, struct submit_command *submit)
-{
-	array_reserve(bulk->wants_hold, bulk->hold_capacity, place + 1);
-	bulk->wants_hold[place] = submit->hold;
-	submit->hold = true;
-}
-
-static void hand_in(struct bulk *bulk, struct bulk_ask *ask, struct text line)
+/* Reads the next job into the ask. One that is refused has its outcome, and the ask is given
+ * back. */
+static bool prepare(struct bulk *bulk, struct bulk_ask *ask, struct arena *arena, struct text line)
 {
 	struct error error = { 0 };
-	struct submit_command *submit = &ask->ask.command.submit;
 	ask->place = bulk->count;
 	next_outcome(bulk);
 	ask->ask.command.kind = COMMAND_SUBMIT;
-	if (!read_job(bulk, &ask->ask.arena, line, submit, &error)) {
-		refuse(bulk, ask->place, &error);
-		give_back(ask);
-		return;
+	if (bulk->count > JOBS_MAX) {
+		bulk->at_end = true;
+		error_set(&error, ERROR_INVALID,
+		          "a request has at most %d jobs: this one and those behind it were not "
+		          "looked at",
+		          JOBS_MAX);
+	} else if (read_job(bulk, arena, line, &ask->ask.command.submit, &error)) {
+		ask->ask.has_command = true;
+		ask->ask.done = submitted;
+		return true;
 	}
-	if (bulk->is_all)
-		remember_hold(bulk, ask->place, submit);
-	ask->ask.has_command = true;
-	ask->ask.done = submitted;
-	bulk->in_flight++;
-	desk_ask(bulk->call->service->desk, &ask->ask);
+	refuse(bulk, ask->place, &error);
+	give_back(ask);
+	return false;
 }
 
 static void fill(struct bulk *bulk)
@@ -323,81 +335,76 @@ static void fill(struct bulk *bulk)
 		struct bulk_ask *ask = take_ask(bulk);
 		if (!ask)
 			return;
-		if (bulk->count >= JOBS_MAX || !next_job(bulk, &line)) {
-			bulk->at_end = true;
+		if (!next_job(bulk, &line)) {
 			give_back(ask);
 			break;
 		}
-		hand_in(bulk, ask, line);
+		if (!prepare(bulk, ask, &ask->ask.arena, line))
+			continue;
+		bulk->in_flight++;
+		desk_ask(bulk->call->service->desk, &ask->ask);
 	}
 	if (bulk->in_flight == 0)
 		go_on(bulk);
 }
 
-/* With `all`: what was handed in is released, or cancelled. */
+/* With `all`. */
 
-static void settled(struct ask *done)
+/* Jobs that it makes, as far as that is known before it is judged. */
+static int64_t jobs_of(const struct submit_command *submit)
 {
-	struct bulk_ask *ask = (struct bulk_ask *)done;
-	struct bulk *bulk = ask->bulk;
-	give_back(ask);
-	bulk->in_flight--;
-	settle(bulk);
+	return submit->array_to > 0 ? max64(submit->array_to - submit->array_from + 1, 1) : 1;
 }
 
-static bool needs_settling(const struct bulk *bulk, size_t place)
+/* Hands in all of them, the first for the others. */
+static void hand_in(struct bulk *bulk, struct bulk_ask *first)
 {
-	const struct outcome *outcome = &bulk->outcomes[place];
-	if (outcome->id == 0 || outcome->repeated)
-		return false;
-	return bulk->refused > 0 || !bulk->wants_hold[place];
-}
-
-static void settle(struct bulk *bulk)
-{
-	for (; bulk->settling < bulk->count; bulk->settling++) {
-		if (!needs_settling(bulk, bulk->settling))
-			continue;
-		struct outcome *outcome = &bulk->outcomes[bulk->settling];
-		for (int64_t i = 0; i < max64(outcome->count, 1); i++) {
-			/* An array may be larger than the window. */
-			struct bulk_ask *ask = take_ask(bulk);
-			if (!ask) {
-				bulk->made--;
-				ask = take_ask(bulk);
-			}
-			ask->ask.command.kind =
-			    bulk->refused > 0 ? COMMAND_CANCEL : COMMAND_RELEASE;
-			ask->ask.command.id = outcome->id + i;
-			ask->ask.has_command = true;
-			ask->ask.done = settled;
-			bulk->in_flight++;
-			desk_ask(bulk->call->service->desk, &ask->ask);
-		}
+	for (struct bulk_ask *ask = first; ask; ask = ask->next) {
+		ask->ask.together = ask->next ? &ask->next->ask : NULL;
+		bulk->in_flight++;
 	}
-	if (bulk->in_flight > 0)
-		return;
-	for (size_t i = 0; i < bulk->count && bulk->refused > 0; i++)
-		if (!bulk->outcomes[i].repeated)
-			bulk->outcomes[i].id = 0;
-	answer(bulk);
+	desk_ask(bulk->call->service->desk, &first->ask);
 }
 
-/* With `all`: everything must make sense before anything is handed in. */
-static bool check_all(struct bulk *bulk)
+static void free_asks(struct bulk_ask *ask)
+{
+	while (ask) {
+		struct bulk_ask *next = ask->next;
+		give_back(ask);
+		ask = next;
+	}
+}
+
+/* Everything must make sense before anything is handed in. */
+static void submit_all(struct bulk *bulk)
 {
 	struct text line = { NULL, 0 };
-	struct submit_command submit;
-	struct arena arena = { 0 };
-	while (bulk->count < JOBS_MAX && next_job(bulk, &line)) {
-		struct error error = { 0 };
-		next_outcome(bulk);
-		if (!read_job(bulk, &arena, line, &submit, &error))
-			refuse(bulk, bulk->count - 1, &error);
-		arena_reset(&arena);
+	struct bulk_ask *first = NULL, **end = &first;
+	int64_t jobs = 0;
+	while (jobs <= TOGETHER_MAX && next_job(bulk, &line)) {
+		struct bulk_ask *ask = take_ask(bulk);
+		if (!prepare(bulk, ask, &bulk->together, line)) {
+			jobs++;
+			continue;
+		}
+		jobs += jobs_of(&ask->ask.command.submit);
+		ask->next = NULL;
+		*end = ask;
+		end = &ask->next;
 	}
-	arena_free(&arena);
-	return bulk->refused == 0;
+	if (jobs <= TOGETHER_MAX && bulk->refused == 0 && first) {
+		hand_in(bulk, first);
+		return;
+	}
+	free_asks(first);
+	if (jobs <= TOGETHER_MAX) {
+		answer(bulk);
+		return;
+	}
+	struct call *call = bulk->call;
+	bulk_free(bulk);
+	call_refuse(call, 413, "too_large",
+	            "mode=all takes at most %d jobs at once: send them in parts", TOGETHER_MAX);
 }
 
 static bool read_mode(struct call *call, bool *is_all)
@@ -413,22 +420,26 @@ static bool read_mode(struct call *call, bool *is_all)
 
 void jobs_submit_bulk(struct call *call)
 {
-	struct text type = headers_get(&call->exchange->headers, "content-type");
+	struct text type = headers_get(&call->exchange->headers, "content-type"), key;
+	struct error error = { 0 };
 	bool is_all;
 	if (!read_mode(call, &is_all))
 		return;
+	if (!jobs_read_key(call, &key, &error)) {
+		call_fail(call, &error);
+		return;
+	}
 	struct bulk *bulk = NEW(struct bulk);
 	bulk->call = call;
 	bulk->is_all = is_all;
 	bulk->is_lines = type.data && is_ndjson(type) && !is_array(call->exchange->body);
+	if (key.size > 0) {
+		bulk->key = key;
+		bulk->key_hash = hash_of(call->exchange->body);
+	}
 	begin_reading(bulk);
-	if (is_all && !check_all(bulk)) {
-		answer(bulk);
-		return;
-	}
-	if (is_all) {
-		bulk->count = 0;
-		begin_reading(bulk);
-	}
-	fill(bulk);
+	if (is_all)
+		submit_all(bulk);
+	else
+		fill(bulk);
 }

@@ -276,7 +276,7 @@ static bool is_of_job(enum record_kind kind)
 
 void catalogue_load(struct catalogue *catalogue, enum record_kind kind, const void *record)
 {
-	if (kind == RECORD_DECISION)
+	if (record_is_history(kind))
 		return;
 	if (is_of_job(kind))
 		job_put(catalogue, kind, record);

@@ -126,6 +126,8 @@ void decision_view_write(struct json_writer *json, const struct decision_record 
 	json_put_integer(json, "tasks", decision->tasks);
 	json_put_integer(json, "candidates", decision->candidates);
 	json_put_integer(json, "score", decision->score);
+	if (decision->premium_milli > 0)
+		json_put_decimal(json, "premium", decision->premium_milli, 3);
 	json_put_moment(json, "until", decision->until_ms);
 	if (decision->wait_gpu_ms > 0 || decision->lost_gpu_ms > 0) {
 		json_put_decimal(json, "wait_gpu_seconds", decision->wait_gpu_ms / 1000, 3);

@@ -122,8 +122,10 @@ static bool conclude(struct job_reader *reader)
 
 	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader))
 		return false;
-	if (reader->with->key.data && !*job->idempotency_key)
+	if (reader->with->key.data && !*job->idempotency_key) {
 		job->idempotency_key = job_field_own(reader, reader->with->key);
+		job->request_hash = reader->with->key_hash;
+	}
 	if (!*job->name)
 		job->name = "job";
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,

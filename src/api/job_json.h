@@ -16,6 +16,7 @@ struct job_reading {
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
 	int64_t node_gpus;   /* of the largest node; 0: unknown. A larger gang is split */
 	struct text key;     /* an idempotency key from the headers; data NULL: none */
+	int64_t key_hash;    /* of the request that it came with; 0: it does not matter */
 	bool check_possible; /* where the job does not say */
 };
 

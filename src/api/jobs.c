@@ -6,6 +6,7 @@
 #include "api/job_view.h"
 #include "api/service_state.h"
 #include "store/archive.h"
+#include "wire/utf8.h"
 
 enum { EVENTS_MAX = 1000 };
 
@@ -67,12 +68,26 @@ struct job_reading job_reading_of(struct call *call, struct arena *arena)
 	};
 }
 
+bool jobs_read_key(struct call *call, struct text *key, struct error *error)
+{
+	*key = headers_get(&call->exchange->headers, "idempotency-key");
+	if (key->size > JOB_KEY_BYTES_MAX)
+		return error_set(error, ERROR_INVALID,
+		                 "the header Idempotency-Key is longer than %d bytes",
+		                 JOB_KEY_BYTES_MAX);
+	if (key->size > 0 && (!utf8_is_valid(*key) || text_has_control(*key)))
+		return error_set(error, ERROR_INVALID,
+		                 "the header Idempotency-Key is not a line of UTF-8");
+	return true;
+}
+
 static bool read_submission(struct call *call, struct error *error)
 {
 	struct job_reading reading = job_reading_of(call, &call->ask.arena);
 	struct json_scan scan = json_scan_of(call->exchange->body, &call->ask.arena, error);
 
-	reading.key = headers_get(&call->exchange->headers, "idempotency-key");
+	if (!jobs_read_key(call, &reading.key, error))
+		return false;
 	call->ask.command.kind = COMMAND_SUBMIT;
 	if (call->exchange->body.size == 0)
 		return error_set(error, ERROR_INVALID,

@@ -7,9 +7,10 @@
 #include "api/service_state.h"
 #include "api/tenant_calls.h"
 #include "api/times.h"
-#include "store/archive.h"
+#include "store/usage.h"
 
 #define HOUR_MS INT64_C(3600000)
+#define HOUR_S INT64_C(3600)
 #define DAY_MS (24 * HOUR_MS)
 #define MONTH_MS (30 * DAY_MS)
 
@@ -63,26 +64,22 @@ static struct report *read_report(struct call *call)
 static bool read_usage(struct ask *ask, struct store *store, struct error *error)
 {
 	struct report *report = call_of(ask)->state;
-	return archive_usage(store, report->from_ms, report->until_ms, report->now_ms, &ask->arena,
-	                     &report->usage, &report->count, error);
+	return usage_read(store, report->tenant_id, report->from_ms, report->until_ms,
+	                  report->now_ms, &ask->arena, &report->usage, &report->count, error);
 }
 
-/* A tenant's line: what it used, and at its price what that comes to. */
+/* A tenant's line. */
 struct line {
 	const struct usage *usage;
 	const struct tenant_record *tenant; /* NULL: deleted since */
-	int64_t cost;                       /* millionths */
 };
 
 static struct line line_of(const struct catalogue *catalogue, const struct usage *usage)
 {
-	struct line line = { .usage = usage,
-		             .tenant =
-		                 catalogue_get(catalogue, RECORD_TENANT, usage->tenant_id, 0) };
-	if (line.tenant)
-		line.cost =
-		    muldiv_down(usage->gpu_ms, line.tenant->cost_per_gpu_hour, WHOLE_GPU * HOUR_MS);
-	return line;
+	return (struct line){
+		.usage = usage,
+		.tenant = catalogue_get(catalogue, RECORD_TENANT, usage->tenant_id, 0),
+	};
 }
 
 static void put_line(struct json_writer *json, const char *key, const struct line *line)
@@ -95,12 +92,13 @@ static void put_line(struct json_writer *json, const char *key, const struct lin
 	json_put_integer(json, "completed_jobs", usage->completed);
 	json_put_integer(json, "failed_jobs", usage->failed);
 	json_put_integer(json, "cancelled_jobs", usage->cancelled);
+	json_put_integer(json, "runs", usage->runs);
 	json_put_decimal(json, "gpu_hours", usage->gpu_ms / HOUR_MS, 3);
-	json_put_decimal(json, "gpu_memory_mb_hours", usage->gpu_memory_ms / HOUR_MS, 0);
-	json_put_decimal(json, "cpu_core_hours", usage->cpu_ms / HOUR_MS, 3);
+	json_put_decimal(json, "gpu_memory_mb_hours", usage->gpu_memory_s / HOUR_S, 0);
+	json_put_decimal(json, "cpu_core_hours", usage->cpu_s / HOUR_S, 3);
 	json_put_decimal(json, "cost_per_gpu_hour",
 	                 line->tenant ? line->tenant->cost_per_gpu_hour : 0, 6);
-	json_put_decimal(json, "cost", line->cost, 6);
+	json_put_decimal(json, "cost", usage->cost, 6);
 	json_close(json);
 }
 
@@ -132,11 +130,11 @@ static void put_csv_line(struct buffer *text, const struct line *line)
 	buffer_print(text, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, usage->jobs,
 	             usage->completed, usage->failed, usage->cancelled);
 	put_csv_decimal(text, usage->gpu_ms / HOUR_MS, 1000, 3);
-	buffer_print(text, ",%" PRId64, usage->gpu_memory_ms / HOUR_MS);
-	put_csv_decimal(text, usage->cpu_ms / HOUR_MS, 1000, 3);
+	buffer_print(text, ",%" PRId64, usage->gpu_memory_s / HOUR_S);
+	put_csv_decimal(text, usage->cpu_s / HOUR_S, 1000, 3);
 	put_csv_decimal(text, line->tenant ? line->tenant->cost_per_gpu_hour : 0, 1000000, 6);
-	put_csv_decimal(text, line->cost, 1000000, 6);
-	buffer_text(text, "\r\n");
+	put_csv_decimal(text, usage->cost, 1000000, 6);
+	buffer_print(text, ",%" PRId64 "\r\n", usage->runs);
 }
 
 static bool is_wanted(const struct call *call, const struct report *report, int64_t tenant_id)
@@ -151,7 +149,7 @@ static void answer_csv(struct call *call, const struct report *report)
 	buffer_clear(&call->body);
 	buffer_text(&call->body,
 	            "tenant_id,tenant,jobs,completed_jobs,failed_jobs,cancelled_jobs,gpu_hours,"
-	            "gpu_memory_mb_hours,cpu_core_hours,cost_per_gpu_hour,cost\r\n");
+	            "gpu_memory_mb_hours,cpu_core_hours,cost_per_gpu_hour,cost,runs\r\n");
 	catalogue_lock(catalogue);
 	for (int64_t i = 0; i < report->count; i++) {
 		if (!is_wanted(call, report, report->usage[i].tenant_id))
@@ -192,7 +190,7 @@ static void answer_billing(struct ask *ask)
 		if (!is_wanted(call, report, report->usage[i].tenant_id))
 			continue;
 		struct line line = line_of(catalogue, &report->usage[i]);
-		cost += line.cost;
+		cost += report->usage[i].cost;
 		put_line(json, NULL, &line);
 	}
 	catalogue_unlock(catalogue);

@@ -9,8 +9,6 @@
 #include "error.h"
 #include "memory.h"
 
-enum { VARINT_BYTES_MAX = 10 };
-
 void buffer_bytes(struct buffer *buffer, const void *data, size_t size)
 {
 	if (size == 0)
@@ -45,7 +43,7 @@ void buffer_print(struct buffer *buffer, const char *format, ...)
 	buffer->size += (size_t)length;
 }
 
-void buffer_varint(struct buffer *buffer, uint64_t value)
+void buffer_long_varint(struct buffer *buffer, uint64_t value)
 {
 	array_reserve(buffer->data, buffer->capacity, buffer->size + VARINT_BYTES_MAX);
 	while (value >= 0x80) {
@@ -53,11 +51,6 @@ void buffer_varint(struct buffer *buffer, uint64_t value)
 		value >>= 7;
 	}
 	buffer->data[buffer->size++] = (char)value;
-}
-
-void buffer_signed(struct buffer *buffer, int64_t value)
-{
-	buffer_varint(buffer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 void buffer_clear(struct buffer *buffer)

@@ -17,8 +17,19 @@ void buffer_text(struct buffer *buffer, const char *text);
 void buffer_print(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Unsigned LEB128, and zigzag LEB128 for signed numbers. */
-void buffer_varint(struct buffer *buffer, uint64_t value);
-void buffer_signed(struct buffer *buffer, int64_t value);
+enum { VARINT_BYTES_MAX = 10 };
+void buffer_long_varint(struct buffer *buffer, uint64_t value);
+static inline void buffer_varint(struct buffer *buffer, uint64_t value)
+{
+	if (value < 0x80 && buffer->size < buffer->capacity)
+		buffer->data[buffer->size++] = (char)value;
+	else
+		buffer_long_varint(buffer, value);
+}
+static inline void buffer_signed(struct buffer *buffer, int64_t value)
+{
+	buffer_varint(buffer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+}
 /* Empties it and keeps the memory; frees the memory. */
 void buffer_clear(struct buffer *buffer);
 void buffer_free(struct buffer *buffer);

@@ -25,7 +25,9 @@ char *memory_text(const char *text);
  * `*capacity`. The new tail is not zeroed. */
 void array_reserve_bytes(void *array, size_t *capacity, size_t need, size_t element);
 #define array_reserve(array, capacity, need)                                                       \
-	array_reserve_bytes(&(array), &(capacity), (need), sizeof(*(array)))
+	((need) <= (capacity)                                                                      \
+	     ? (void)0                                                                             \
+	     : array_reserve_bytes(&(array), &(capacity), (need), sizeof(*(array))))
 
 /* An arena gives out memory that is freed all at once. Blocks are kept by
  * arena_reset, so a steady state allocates nothing. */

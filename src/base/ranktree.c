@@ -360,6 +360,30 @@ static void put_entry(struct rank_node *node, int at, struct rank_entry entry)
 	node->count++;
 }
 
+/* The same for what is put in, which often belongs behind all that is there. */
+static struct rank_node *descend_to_insert(const struct ranktree *tree, uint128 key,
+                                           struct path *path)
+{
+	struct rank_node *node = tree->root;
+	path->steps = 0;
+	while (path->steps < tree->height) {
+		struct inner *inner = as_inner(node);
+		int last = node->count - 1;
+		node = take_step(path, inner,
+		                 inner->key[last - 1] < key ? last : find_child(inner, key));
+	}
+	prefetch_leaf(node);
+	return node;
+}
+
+static int find_place(const struct rank_node *node, uint128 key)
+{
+	const struct leaf *leaf = as_leaf(node);
+	if (node->count > 0 && entry_key(&leaf->entry[node->count - 1]) < key)
+		return node->count;
+	return find_entry(leaf, key);
+}
+
 bool ranktree_insert(struct ranktree *tree, int64_t major, int64_t minor, void *value)
 {
 	struct rank_entry entry = { .major = major, .minor = minor, .value = value };
@@ -368,8 +392,8 @@ bool ranktree_insert(struct ranktree *tree, int64_t major, int64_t minor, void *
 
 	if (!tree->root)
 		tree->root = take_node(tree, true);
-	struct rank_node *node = descend(tree, key, &path);
-	int at = find_entry(as_leaf(node), key);
+	struct rank_node *node = descend_to_insert(tree, key, &path);
+	int at = find_place(node, key);
 	if (at < node->count && entry_key(&as_leaf(node)->entry[at]) == key)
 		return false;
 

@@ -26,7 +26,9 @@ static int show(struct session *session, const char *id)
 	if (!listing_print_document(session, job, "id")) {
 		json_t *events = ask_about(session, id, "events", "events");
 		json_t *why = ask_about(session, id, "why", "why");
-		job_page_print(session, job, events, why);
+		json_t *runs = ask_about(session, id, "runs", "runs");
+		job_page_print(session, job, events, why, runs);
+		json_decref(runs);
 		json_decref(events);
 		json_decref(why);
 	}

@@ -243,8 +243,52 @@ static void print_wait(const struct session *session, const json_t *job, struct 
 	line_of(session, "Position", text);
 }
 
+/* Whether a task ran twice. */
+static bool has_earlier_runs(const json_t *runs)
+{
+	size_t place;
+	json_t *run;
+	json_array_foreach(runs, place, run)
+	{
+		if (field_integer(run, "attempt") > 1)
+			return true;
+	}
+	return false;
+}
+
+/* Each run, where there was more than one of a task. */
+static void print_runs(const struct session *session, const json_t *runs)
+{
+	struct buffer text = { 0 };
+	const char *label = "Runs";
+	size_t place;
+	json_t *run;
+	if (!has_earlier_runs(runs))
+		return;
+	json_array_foreach(runs, place, run)
+	{
+		quantity_print_moment(&text, field_moment(run, "began_at"));
+		buffer_print(&text, "  task %lld", (long long)field_integer(run, "task"));
+		if (field_has(run, "attempt"))
+			buffer_print(&text, ", run %lld", (long long)field_integer(run, "attempt"));
+		if (*field_text(run, "node"))
+			buffer_print(&text, " on %s", field_text(run, "node"));
+		if (field_has(run, "ended_at")) {
+			buffer_text(&text, ", ");
+			quantity_print_duration(&text, field_moment(run, "ended_at") -
+			                                   field_moment(run, "began_at"));
+		}
+		buffer_text(&text, ": ");
+		for (const char *word = field_text(run, "ending"); *word; word++)
+			buffer_bytes(&text, *word == '_' ? " " : word, 1);
+		line_of(session, label, &text);
+		label = "";
+	}
+	buffer_free(&text);
+}
+
 void job_page_print(struct session *session, const json_t *job, const json_t *events,
-                    const json_t *why)
+                    const json_t *why, const json_t *runs)
 {
 	struct buffer text = { 0 };
 	const char *reason = json_string_value(json_array_get(why, 0));
@@ -267,6 +311,7 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	print_placement(session, job);
 	print_gpu_memory(session, job, &text);
 	print_use(session, job, &text);
+	print_runs(session, runs);
 	print_timeline(session, job, events);
 	buffer_free(&text);
 }

@@ -4,8 +4,9 @@
 
 #include "cli/session.h"
 
-/* Prints it. `events` is its history and `why` the sentences about it; either may be NULL. */
+/* Prints it. `events` is its history, `why` the sentences about it and `runs` when and where
+ * its tasks ran; each may be NULL. */
 void job_page_print(struct session *session, const json_t *job, const json_t *events,
-                    const json_t *why);
+                    const json_t *why, const json_t *runs);
 
 #endif

@@ -38,11 +38,18 @@ static void boards_begin(struct boards *boards, size_t nodes)
 	*boards = (struct boards){ memory_zero(count, sizeof(*boards->of)), count, nodes };
 }
 
-static void board_begin(struct board *board, int64_t shape, uint64_t mix, size_t nodes)
+/* Whether its scores are by what is known now. */
+static bool is_current(const struct sched *sched, const struct board *board)
+{
+	return board->mix == sched->mix.version && board->premium == sched->premium.version;
+}
+
+static void board_begin(const struct sched *sched, struct board *board, int64_t shape, size_t nodes)
 {
 	board_free(board);
 	board->shape = shape;
-	board->mix = mix;
+	board->mix = sched->mix.version;
+	board->premium = sched->premium.version;
 	tournament_reset(&board->scores, nodes);
 	bitset_grow(&board->fitting, nodes);
 	bitset_grow(&board->promised, nodes);
@@ -134,14 +141,13 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 {
 	struct boards *boards = &sched->boards;
 	const struct shape *shape = search->shape;
-	uint64_t mix = sched->mix.version;
 
 	INVARIANT(board_serves(search));
 	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
 		boards_begin(boards, sched->cluster.node_count);
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
-	if (board->shape != shape->number || board->mix != mix)
-		board_begin(board, shape->number, mix, boards->nodes);
+	if (board->shape != shape->number || !is_current(sched, board))
+		board_begin(sched, board, shape->number, boards->nodes);
 	struct scorer scorer = {
 		.sched = sched,
 		.search = search,
@@ -256,6 +262,6 @@ void boards_check(struct sched *sched)
 	if (!sched->indexed || boards->nodes != sched->cluster.node_count)
 		return;
 	for (size_t i = 0; i < boards->count; i++)
-		if (boards->of[i].shape > 0 && boards->of[i].mix == sched->mix.version)
+		if (boards->of[i].shape > 0 && is_current(sched, &boards->of[i]))
 			check_board(sched, &boards->of[i]);
 }

@@ -18,7 +18,7 @@
 #define BOARD_FOLLOWS 2048
 struct board {
 	int64_t shape; /* its number; 0: not in use */
-	uint64_t mix;  /* the version that the scores are by */
+	uint64_t mix, premium; /* the versions that the scores are by */
 	uint64_t seen; /* changes of the index; 0: not even the first */
 	struct tournament scores;
 	struct bitset fitting;  /* those with a score */

@@ -143,7 +143,8 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 		bool seen = false;
 		for (int j = 0; j < i && !seen; j++)
 			seen = fit_gpu_free(search, fits[j]) == fit_gpu_free(search, fits[i]) &&
-			       gpu_usable_mib(fits[j]) == gpu_usable_mib(fits[i]);
+			       gpu_usable_mib(fits[j]) == gpu_usable_mib(fits[i]) &&
+			       fits[j]->model == fits[i]->model;
 		if (seen)
 			continue;
 		trial.parts[0] = fit_part(request, fits[i], fit_mib(request, fits[i]));

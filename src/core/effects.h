@@ -120,7 +120,7 @@ struct effects {
 	int64_t reply_id; /* what SUBMIT, PUT_TENANT and PUT_MODEL gave out: the id, or the first of
 	                   * an array
 	                   */
-	int64_t reply_count; /* jobs that SUBMIT made */
+	int64_t reply_count; /* jobs that SUBMIT made, or the same request before */
 	bool repeated;       /* SUBMIT: the idempotency key was known, nothing was done */
 };
 

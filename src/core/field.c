@@ -10,21 +10,6 @@ static const void *value_of(const struct record_field *field, const void *object
 	return (const char *)object + field->offset;
 }
 
-int64_t field_number(const struct record_field *field, const void *object)
-{
-	const void *value = value_of(field, object);
-	switch (field->kind) {
-	case FIELD_INT64:
-		return *(const int64_t *)value;
-	case FIELD_INT32:
-		return *(const int32_t *)value;
-	case FIELD_FLAG:
-		return *(const bool *)value;
-	default:
-		panic("field %s is not a number", field->name);
-	}
-}
-
 static const char *field_text(const struct record_field *field, const void *object)
 {
 	const char *text = *(const char *const *)value_of(field, object);

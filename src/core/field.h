@@ -96,7 +96,20 @@ struct record_type {
 const char *word_of(const struct words *words, int64_t value);
 
 /* What a FIELD_INT64, FIELD_INT32 or FIELD_FLAG of `object` holds. */
-int64_t field_number(const struct record_field *field, const void *object);
+static inline int64_t field_number(const struct record_field *field, const void *object)
+{
+	const void *value = (const char *)object + field->offset;
+	switch (field->kind) {
+	case FIELD_INT64:
+		return *(const int64_t *)value;
+	case FIELD_INT32:
+		return *(const int32_t *)value;
+	case FIELD_FLAG:
+		return *(const bool *)value;
+	default:
+		panic("field %s is not a number", field->name);
+	}
+}
 
 /* All of these read a text that is NULL as an empty one; what they make has none. */
 

@@ -34,6 +34,10 @@ struct reservation {
 	bool entered, recorded; /* in the books; in the store */
 	bool leaving; /* leaves the books with this very command: nobody looks until then */
 	int64_t cpu_milli, host_bytes, since_ms;
+	int64_t counted_ms, started_ms, run_id; /* as in reservation_record */
+	enum run_ending ending;                 /* known before it ends, or RUN_GOES_ON */
+	bool measured;                          /* its node said what the run used: */
+	int64_t exit_code, peak_mib, energy_mj;
 	int64_t due_ms;    /* PHASE_RELEASING: when it is late; INT64_MAX */
 	int32_t due_place; /* in the heap of those */
 	int part_count;

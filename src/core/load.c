@@ -168,6 +168,13 @@ bool job_load_task(struct sched *sched, const struct task_record *record, struct
 	return true;
 }
 
+/* Where that was not written down yet, it counts for as long as it is in its phase. */
+static int64_t counted_since(const struct reservation_record *record)
+{
+	bool counts = record->phase != PHASE_RELEASING;
+	return record->counted_ms == 0 && counts ? max64(record->since_ms, 1) : record->counted_ms;
+}
+
 struct reservation *reservation_from(struct sched *sched, const struct reservation_record *record)
 {
 	struct node *node = map_get(&sched->cluster.node_by_id, record->node_id);
@@ -187,6 +194,10 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 		.cpu_milli = record->cpu_milli,
 		.host_bytes = record->host_bytes,
 		.since_ms = record->since_ms,
+		.counted_ms = counted_since(record),
+		.started_ms = record->started_ms,
+		.ending = (enum run_ending)record->ending,
+		.run_id = record->run_id,
 		.due_ms = INT64_MAX,
 		.due_place = -1,
 		.part_count = (int)record->parts.count,

@@ -391,6 +391,21 @@ static void count_seen(struct mix *mix, const struct mix_kind *arrived)
 	mix->r.seen = rows_of(mix->seen, count + 1);
 }
 
+static void say_insisted(struct mix *mix)
+{
+	mix->r.insisted = insist_text(&mix->insist);
+	mix->r.insisted_milli = insist_rows(&mix->insist);
+}
+
+static void count_models(struct mix *mix, const char *models, int64_t milli)
+{
+	mix->r.asked_milli += milli;
+	if (*models == '\0')
+		return;
+	insist_add(&mix->insist, models, milli);
+	say_insisted(mix);
+}
+
 /* By a hash, since jobs may be submitted in a pattern that repeats. */
 static bool is_sample(const struct mix *mix, int64_t number)
 {
@@ -398,7 +413,7 @@ static bool is_sample(const struct mix *mix, int64_t number)
 }
 
 void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_count,
-               int64_t cpu_milli, int64_t tasks)
+               int64_t cpu_milli, int64_t tasks, const char *models)
 {
 	INVARIANT(gpu_count >= 0 && gpu_count <= GPUS_PER_NODE_MAX && tasks >= 0);
 	if (mix->r.fixed || tasks == 0 || !is_sample(mix, number))
@@ -410,6 +425,7 @@ void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_c
 		.times = min64(tasks, TASKS_MAX),
 	};
 	count_seen(mix, &arrived);
+	count_models(mix, models, arrived.times * arrived.gpu_count * arrived.gpu_milli);
 	mix->r.arrivals += arrived.times;
 	mix->dirty = true;
 	if (mix->r.arrivals >= mix->r.derived_at + max64(DERIVE_MIN, mix->r.derived_at / 4))
@@ -418,6 +434,9 @@ void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_c
 		forget_half(mix);
 		mix->r.arrivals /= 2;
 		mix->r.derived_at /= 2;
+		mix->r.asked_milli /= 2;
+		insist_halve(&mix->insist);
+		say_insisted(mix);
 	}
 }
 
@@ -492,18 +511,27 @@ bool mix_load(struct mix *mix, const struct mix_record *record, struct error *er
 	if (record->fixed && record->classes.count == 0)
 		return error_set(error, ERROR_CORRUPT,
 		                 "the mix is fixed and has no kinds of tasks");
+	if (record->asked_milli < 0 || record->asked_milli > AMOUNT_MAX)
+		return error_set(error, ERROR_CORRUPT,
+		                 "the tasks of the mix asked for %" PRId64 " thousandths of GPUs",
+		                 record->asked_milli);
+	if (!insist_load(&mix->insist, record->insisted, record->insisted_milli,
+	                 record->asked_milli, error))
+		return false;
+	say_insisted(mix);
 	set_seen(mix, record->seen.at, (size_t)record->seen.count);
 	set_classes(mix, record->classes.at, (size_t)record->classes.count);
 	mix->r.fixed = record->fixed;
 	mix->r.arrivals = record->arrivals;
 	mix->r.derived_at = record->derived_at;
+	mix->r.asked_milli = record->asked_milli;
 	weigh(mix);
 	return true;
 }
 
 void mix_init(struct mix *mix)
 {
-	*mix = (struct mix){ .r.id = 1 };
+	*mix = (struct mix){ .r.id = 1, .r.insisted = "" };
 	weigh(mix);
 }
 
@@ -511,5 +539,6 @@ void mix_free(struct mix *mix)
 {
 	free(mix->seen);
 	free(mix->classes);
+	insist_free(&mix->insist);
 	*mix = (struct mix){ 0 };
 }

@@ -2,6 +2,7 @@
 #ifndef CORE_MIX_H
 #define CORE_MIX_H
 
+#include "core/insist.h"
 #include "core/record.h"
 #include "core/worth.h"
 
@@ -43,8 +44,9 @@ struct mix_weights {
 };
 
 struct mix {
-	struct mix_record r; /* its rows are the next two */
+	struct mix_record r; /* its rows and texts are the next three */
 	struct mix_kind *seen, *classes;
+	struct insist insist;
 	size_t seen_capacity, class_capacity;
 	struct mix_weights weights; /* of the frequent classes, by how often they arrive */
 	struct worth worth;         /* of all classes; ask mix_worth */
@@ -58,14 +60,15 @@ struct mix {
 void mix_init(struct mix *mix);
 void mix_free(struct mix *mix);
 
-/* A job arrived whose `tasks` tasks are of this kind. `number` is its id. Every
+/* A job arrived whose `tasks` tasks are of this kind, on GPUs of the models (separated
+ * by '|') if that is not empty. `number` is its id. Every
  * job counts until 1024 tasks were seen, after that about one in sixteen, chosen
  * by the number, so that most submissions leave the record as it is. When a
  * quarter more was seen than last time the classes are derived anew: the kinds,
  * most frequent first. Fragmentation is by those that make up 95% of what
  * arrived. A fixed mix does not learn. */
 void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_count,
-               int64_t cpu_milli, int64_t tasks);
+               int64_t cpu_milli, int64_t tasks, const char *models);
 /* Classes given from outside: rows of MIX_WIDTH. An empty list learns again,
  * from what was seen before. False, and nothing changed, if they make no sense. */
 bool mix_fix(struct mix *mix, struct rows rows, struct error *error);

@@ -146,6 +146,7 @@ void pass_commit(struct sched *sched, const struct search *search, struct decisi
 	decision->job_id = job->r.id;
 	decision->tenant_id = job->r.tenant_id;
 	decision->score = search->score;
+	decision->premium_milli = search->premium * INT64_C(1000) / PREMIUM_UNIT;
 	decision->candidates = search->candidates;
 	if (job->counts.claims > 0)
 		decision->until_ms =

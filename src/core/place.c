@@ -6,6 +6,16 @@
 #include "core/job.h"
 #include "core/state.h"
 
+static int32_t highest_premium(const struct sched *sched, const struct choice *choice)
+{
+	int32_t highest = 0;
+
+	for (int i = 0; i < choice->part_count; i++)
+		highest =
+		    (int32_t)max64(highest, premium_of(&sched->premium, choice->parts[i].gpu));
+	return highest;
+}
+
 /* Places one task. As a claim, it may also go where it fits at once. */
 static struct reservation *place_task(struct sched *sched, struct search *search, int task)
 {
@@ -22,6 +32,7 @@ static struct reservation *place_task(struct sched *sched, struct search *search
 	if (!found)
 		return NULL;
 	search->score = choice.score;
+	search->premium = highest_premium(sched, &choice);
 	struct reservation *reservation = plan_reserve(sched, search->job, task, choice.node, phase,
 	                                               choice.parts, choice.part_count, NULL);
 	if (!reservation)

@@ -38,6 +38,7 @@ struct search {
 	bool too_long;        /* the same, in one of the views that pass_place tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
+	int32_t premium;      /* of the last task's GPUs: the highest, see premium.h */
 };
 
 /* A policy scores a choice; the search keeps the lowest, by name among equals. */

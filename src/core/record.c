@@ -20,6 +20,9 @@ const struct words runtime_words = WORDS("vllm", "ollama", "llama.cpp", "custom"
 const struct words slot_policy_words = WORDS("spread", "pack");
 const struct words slot_state_words = WORDS("waiting", "placed", "loading", "ready", "stopping");
 const struct words task_notice_words = WORDS("over", "idle", "unguarded");
+const struct words run_ending_words =
+    WORDS("goes_on", "completed", "failed", "preempted", "requeued", "node_lost", "cancelled",
+          "refused", "withdrawn", "unloaded");
 const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 /* The members of each struct in their order, keys first. */
@@ -27,7 +30,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 #define META_FIELDS(F, T)                                                                          \
 	F(T, id) F(T, now_ms) F(T, term) F(T, last_tenant_id) F(T, last_node_id) F(T, last_gpu_id) \
 	F(T, last_job_id) F(T, last_reservation_id) F(T, last_decision_id) F(T, last_model_id)     \
-	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms)
+	F(T, last_start) F(T, last_event) F(T, timed_ms) F(T, promise_after_ms) F(T, last_run_id)
 
 #define CONFIG_FIELDS(F, T)                                                                        \
 	F(T, id) F(T, policy, .words = &policy_words) F(T, enable_preemption) F(T, enable_gangs)   \
@@ -68,7 +71,7 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
 	F(T, estimate_ms)                                                                          \
 	F(T, depends, .width = 2) F(T, array_id) F(T, array_index) F(T, array_limit)               \
-	F(T, idempotency_key) F(T, submitted_ms)
+	F(T, idempotency_key) F(T, submitted_ms) F(T, request_hash)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
@@ -98,7 +101,16 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 #define RESERVATION_FIELDS(F, T)                                                                   \
 	F(T, id) F(T, job_id) F(T, task) F(T, model_id) F(T, node_id) F(T, phase, .words = &phase_words)          \
 	F(T, late) F(T, requeue) F(T, cpu_milli) F(T, host_bytes) F(T, since_ms)                   \
-	F(T, parts, .width = PART_WIDTH)
+	F(T, parts, .width = PART_WIDTH) F(T, counted_ms) F(T, started_ms)                         \
+	F(T, ending, .words = &run_ending_words) F(T, run_id)
+
+#define RUN_FIELDS(F, T)                                                                           \
+	F(T, id) F(T, tenant_id) F(T, job_id) F(T, task) F(T, model_id) F(T, reservation_id)       \
+	F(T, node_id) F(T, share) F(T, memory_mib) F(T, cpu_milli) F(T, began_ms) F(T, started_ms) \
+	F(T, ended_ms) F(T, ending, .words = &run_ending_words) F(T, exit_code) F(T, peak_mib)     \
+	F(T, energy_mj)
+
+#define PRICE_FIELDS(F, T) F(T, tenant_id) F(T, since_ms) F(T, cost_per_gpu_hour)
 
 #define PROMISE_FIELDS(F, T)                                                                       \
 	F(T, job_id) F(T, start_ms) F(T, made_ms) F(T, instead) F(T, wait_gpu_ms)                  \
@@ -111,11 +123,12 @@ const struct words request_end_words = WORDS("succeeded", "failed", "gone");
 
 #define MIX_FIELDS(F, T)                                                                           \
 	F(T, id) F(T, fixed) F(T, arrivals) F(T, derived_at) F(T, seen, .width = MIX_WIDTH)        \
-	F(T, classes, .width = MIX_WIDTH)
+	F(T, classes, .width = MIX_WIDTH) F(T, asked_milli) F(T, insisted)                         \
+	F(T, insisted_milli, .width = 1)
 
 #define DECISION_FIELDS(F, T)                                                                      \
 	F(T, id) F(T, time_ms) F(T, kind, .words = &decision_words) F(T, job_id) F(T, tenant_id)   \
-	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, candidates) F(T, until_ms)                   \
+	F(T, tasks) F(T, for_job_id) F(T, model_id) F(T, slot_id) F(T, for_model_id) F(T, score) F(T, premium_milli) F(T, candidates) F(T, until_ms)                   \
 	F(T, wait_gpu_ms) F(T, lost_gpu_ms) F(T, gpus, .width = LINE_WIDTH)                        \
 	F(T, victims, .width = VICTIM_WIDTH) F(T, refusals, .width = REFUSAL_WIDTH)          \
 	F(T, evicted, .width = EVICTED_WIDTH) F(T, message)
@@ -139,6 +152,8 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_MIX] = RECORD_TYPE("mix", 1, struct mix_record, MIX_FIELDS),
 	[RECORD_BACKOFF] = RECORD_TYPE("backoff", 1, struct backoff_record, BACKOFF_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
+	[RECORD_RUN] = RECORD_TYPE("run", 1, struct run_record, RUN_FIELDS),
+	[RECORD_PRICE] = RECORD_TYPE("price", 2, struct price_record, PRICE_FIELDS),
 };
 
 const struct record_type *record_type(enum record_kind kind)

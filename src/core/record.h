@@ -27,7 +27,9 @@ enum record_kind {
 	RECORD_LESSON,
 	RECORD_MIX,
 	RECORD_BACKOFF,
-	RECORD_DECISION,
+	RECORD_DECISION, /* from here on: kept for readers, never loaded */
+	RECORD_RUN,
+	RECORD_PRICE,
 	RECORD_KINDS,
 };
 
@@ -42,6 +44,7 @@ struct meta_record {
 	int64_t last_event;       /* numbers events */
 	int64_t timed_ms;         /* what time alone changes about jobs is done up to here */
 	int64_t promise_after_ms; /* expected starts are not looked at again before */
+	int64_t last_run_id;
 };
 
 /* Settings. One row, id 1. */
@@ -144,6 +147,8 @@ struct job_record {
 	                                             */
 	const char *idempotency_key;
 	int64_t submitted_ms;
+	int64_t request_hash; /* of the request that the key came with; 0: any request may repeat it
+	                       */
 };
 
 struct job_state_record {
@@ -239,6 +244,46 @@ struct reservation_record {
 	int64_t cpu_milli, host_bytes;
 	int64_t since_ms;  /* in this phase */
 	struct rows parts; /* enum part_column */
+	/* What will be in its run. */
+	int64_t counted_ms, started_ms; /* counts for its tenant, lives since; 0: not (yet) */
+	int32_t ending;                 /* enum run_ending */
+	int64_t run_id;                 /* it counts no more, and this is its run; 0: none */
+};
+
+/* How a run came to its end. */
+enum run_ending {
+	RUN_GOES_ON,
+	RUN_COMPLETED,
+	RUN_FAILED,
+	RUN_PREEMPTED,
+	RUN_REQUEUED, /* stopped to be run again: by a person, or with the rest of its gang */
+	RUN_NODE_LOST,
+	RUN_CANCELLED,
+	RUN_REFUSED,   /* its node did not start it */
+	RUN_WITHDRAWN, /* a claim that was given up */
+	RUN_UNLOADED,  /* a slot that was stopped */
+};
+
+/* From when to when a reservation counted for its tenant: what is billed. That is
+ * from its claim or grant on until it is told to stop or is over. Numbered in the
+ * order in which they ended. */
+struct run_record {
+	int64_t id;
+	int64_t tenant_id, job_id, task, model_id; /* a task's, or (job_id 0) a slot's */
+	int64_t reservation_id, node_id;
+	int64_t share;      /* thousandths of GPUs, over all parts */
+	int64_t memory_mib; /* of those parts that are not whole GPUs */
+	int64_t cpu_milli;
+	int64_t began_ms, started_ms, ended_ms; /* started_ms: on its node; 0: never was */
+	int32_t ending;                         /* enum run_ending */
+	/* Measured by the node; 0 until it has said. */
+	int64_t exit_code, peak_mib, energy_mj;
+};
+
+/* What a GPU-hour costs a tenant from then on. */
+struct price_record {
+	int64_t tenant_id, since_ms;
+	int64_t cost_per_gpu_hour; /* millionths of the currency */
 };
 
 /* An expected start. `parts` are the GPUs that it counts on. */
@@ -268,6 +313,9 @@ struct mix_record {
 	int64_t arrivals, derived_at; /* tasks seen; how many when `classes` was derived */
 	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
 	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
+	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
+	const char *insisted;       /* sets of models that jobs insist on, by line; see insist.h */
+	struct rows insisted_milli; /* of asked_milli, by set */
 };
 #define MIX_WIDTH 4
 
@@ -321,13 +369,15 @@ struct decision_record {
 	int64_t id, time_ms;
 	int32_t kind; /* enum decision_kind */
 	int64_t job_id, tenant_id;
-	int64_t tasks;                    /* how many tasks it is about */
-	int64_t for_job_id;               /* DECISION_EVICTED, UNLOAD: for whom */
-	int64_t model_id, slot_id;        /* about a slot: job_id is 0 */
-	int64_t for_model_id;             /* DECISION_EVICTED, UNLOAD: for whom */
-	int64_t score;                    /* of the policy, for the last task; lower is better */
-	int64_t candidates;               /* nodes that fit, for the last task */
-	int64_t until_ms;                 /* promised start, or when a claim lapses; 0: none */
+	int64_t tasks;             /* how many tasks it is about */
+	int64_t for_job_id;        /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t model_id, slot_id; /* about a slot: job_id is 0 */
+	int64_t for_model_id;      /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t score;             /* of the policy, for the last task; lower is better */
+	int64_t premium_milli;     /* part of the score: how much more free GPUs of their model are
+	                              worth to those who insist on it, in thousandths */
+	int64_t candidates;        /* nodes that fit, for the last task */
+	int64_t until_ms;          /* promised start, or when a claim lapses; 0: none */
 	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
 	struct rows gpus;                 /* enum gpu_line */
 	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
@@ -350,11 +400,18 @@ enum evicted_column {
 /* The names of the values of the enums above and in types.h. */
 extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
     lease_loss_words, job_state_words, task_state_words, phase_words, decision_words, runtime_words,
-    slot_policy_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words;
+    slot_policy_words, slot_state_words, request_end_words, task_notice_words, time_sharing_words,
+    run_ending_words;
 
 /* The descriptions, by kind. */
 extern const struct record_type record_types[RECORD_KINDS];
 const struct record_type *record_type(enum record_kind kind);
+
+/* Whether readers alone want it: what happened. The core does not load it. */
+static inline bool record_is_history(enum record_kind kind)
+{
+	return kind >= RECORD_DECISION;
+}
 
 /* The key of a record: its first field, and the second where there are two (else 0). */
 struct record_key {

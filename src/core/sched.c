@@ -91,6 +91,7 @@ void sched_free(struct sched *sched)
 	racks_free(&sched->racks);
 	predict_free(&sched->predictor);
 	mix_free(&sched->mix);
+	premium_free(&sched->premium);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
 	backoff_free(&sched->backoffs);
@@ -167,6 +168,7 @@ void sched_prepare(struct sched *sched)
 		index_build(&sched->index, &sched->cluster, &sched->config);
 		sched->indexed = true;
 	}
+	premium_refresh(sched);
 }
 
 static void late_releases(struct sched *sched)
@@ -270,12 +272,21 @@ static void time_passed(struct sched *sched)
 	due_slots(sched);
 }
 
+static void put_price(struct sched *sched, const struct tenant *tenant)
+{
+	effects_put(sched->effects, RECORD_PRICE,
+	            &(struct price_record){ .tenant_id = tenant->r.id,
+	                                    .since_ms = sched_now(sched),
+	                                    .cost_per_gpu_hour = tenant->r.cost_per_gpu_hour });
+}
+
 static bool put_tenant(struct sched *sched, const struct tenant_record *given, struct error *error)
 {
 	struct tenant_record record = *given;
 	struct tenant *tenant = record.id ? tenants_find(&sched->tenants, record.id) : NULL;
 
 	struct tenant_record before = record;
+	bool is_new = !tenant;
 
 	if (record.id && !tenant)
 		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known",
@@ -295,6 +306,8 @@ static bool put_tenant(struct sched *sched, const struct tenant_record *given, s
 	sched->meta.last_tenant_id = max64(sched->meta.last_tenant_id, record.id);
 	sched->effects->reply_id = record.id;
 	sched_dirty_tenant(sched, tenant);
+	if (is_new || before.cost_per_gpu_hour != tenant->r.cost_per_gpu_hour)
+		put_price(sched, tenant);
 	sched_event(sched, (struct event){ .kind = EVENT_TENANT_CHANGED, .tenant_id = record.id });
 	return true;
 }
@@ -616,6 +629,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 	case RECORD_BACKOFF:
 		return backoff_load(sched, record, error);
 	case RECORD_DECISION:
+	case RECORD_RUN:
+	case RECORD_PRICE:
 		return true;
 	default:
 		return error_set(error, ERROR_CORRUPT, "unknown kind of record %d", (int)kind);
@@ -656,6 +671,7 @@ void sched_check(const struct sched *sched)
 	evict_check(sched);
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
+	premium_check(sched);
 	boards_check((struct sched *)sched);
 	racks_check((struct sched *)sched);
 }

@@ -19,6 +19,18 @@ void sched_free(struct sched *sched);
 bool sched_apply(struct sched *sched, const struct command *command, struct effects *effects,
                  struct error *error);
 
+/* Whether all of these would be taken in, in this order, if they were submitted at that
+ * time and nothing else happened before; each is told what became of it. Changes nothing.
+ * Some that make fewer jobs wait than they have may be refused for want of room. */
+struct submit_trial {
+	const struct submit_command *submit;
+	struct error *error; /* filled where it is not taken */
+	bool taken;
+	int64_t adds; /* jobs that it would make; 0: none, or it repeats one that is known */
+};
+bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t count,
+                     int64_t now_ms);
+
 /* Loading: begin with a new scheduler, give it every record once, in the order
  * of enum record_kind, then end. What follows is what would have followed if
  * the scheduler that wrote the records had gone on. False with a reason if the

@@ -209,6 +209,7 @@ static struct finding look(struct sched *sched, struct search *search)
 
 bool place_find(struct sched *sched, struct search *search, struct choice *choice)
 {
+	premium_refresh(sched);
 	struct finding finding = look(sched, search);
 
 	search->candidates = finding.fitted;
@@ -220,6 +221,7 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 bool place_fits(struct sched *sched, struct search *search)
 {
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	premium_refresh(sched);
 	return (board_serves(search) && board_has_fit(sched, search)) ||
 	       look(sched, search).best != NULL;
 }

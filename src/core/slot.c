@@ -260,6 +260,8 @@ void slot_vanished(struct sched *sched, struct slot *slot)
 		slot_settle(sched, slot);
 		route_evacuate(sched, slot, "its slot is gone");
 	}
+	if (slot->reservation->run_id == 0)
+		slot->reservation->ending = RUN_NODE_LOST;
 	leave(sched, slot);
 }
 
@@ -328,6 +330,7 @@ bool slot_exited(struct sched *sched, struct slot *slot, const char *message, bo
 		const char *reason = message && *message ? message : "its server ended";
 		model_failed(sched, slot->model, reason);
 		decide_failure(sched, slot, reason);
+		slot->reservation->ending = RUN_FAILED;
 		retire(sched, slot, "its slot ended");
 	}
 	return !released || slot_released(sched, slot, error);
@@ -379,6 +382,7 @@ static void time_out(struct sched *sched, struct slot *slot)
 	             (long long)(slot->model->r.load_timeout_ms / 1000));
 	model_failed(sched, slot->model, message.data);
 	decide_failure(sched, slot, message.data);
+	slot->reservation->ending = RUN_FAILED;
 	slot_stop(sched, slot, false);
 	buffer_free(&message);
 }

@@ -13,6 +13,7 @@
 #include "core/pass.h"
 #include "core/plan.h"
 #include "core/predict.h"
+#include "core/premium.h"
 #include "core/promise.h"
 #include "core/racks.h"
 #include "core/replica.h"
@@ -57,6 +58,7 @@ struct sched {
 	struct shapes shapes;
 	struct predictor predictor;
 	struct mix mix;
+	struct premium premium;
 	struct plan plan;
 	struct pass pass;
 	struct room room;

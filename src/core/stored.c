@@ -43,7 +43,7 @@ static bool check_meta(const struct sched *sched, const struct meta_record *meta
 		meta->term,          meta->last_tenant_id, meta->last_node_id,
 		meta->last_gpu_id,   meta->last_job_id,    meta->last_reservation_id,
 		meta->last_model_id, meta->last_start,     meta->last_decision_id,
-		meta->last_event
+		meta->last_event,    meta->last_run_id
 	};
 
 	if (meta->id != 1 || sched->written_meta.id != 0)

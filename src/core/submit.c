@@ -8,6 +8,7 @@
 #include "core/state.h"
 
 #define TEXT_MAX 256
+#define KEY_MAX 288 /* what people send, and a place in the request behind it */
 #define PAYLOAD_MAX (1 << 20)
 #define ARRAY_MAX 10000
 #define DEPENDS_MAX 256
@@ -236,13 +237,28 @@ static bool check_allowed(struct sched *sched, const struct job_record *record,
 }
 
 /* The job that was submitted under this key, if there is one. */
-static struct job *known(const struct sched *sched, const struct job_record *record,
-                         struct buffer *key)
+static struct job *known(const struct sched *sched, const struct job_record *record)
 {
+	struct buffer key = { 0 };
+
 	if (!*record->idempotency_key)
 		return NULL;
-	buffer_print(key, "%lld/%s", (long long)record->tenant_id, record->idempotency_key);
-	return text_map_get(&sched->keys, key->data);
+	buffer_print(&key, "%lld/%s", (long long)record->tenant_id, record->idempotency_key);
+	struct job *job = text_map_get(&sched->keys, key.data);
+	buffer_free(&key);
+	return job;
+}
+
+static bool check_repeated(const struct job *job, const struct job_record *record,
+                           struct error *error)
+{
+	if (job->r.request_hash == 0 || record->request_hash == 0 ||
+	    job->r.request_hash == record->request_hash)
+		return true;
+	return error_set(error, ERROR_CONFLICT,
+	                 "the idempotency key came with another request before, which made "
+	                 "job-%lld: use a new key",
+	                 (long long)job->r.id);
 }
 
 static void learn_mix(struct sched *sched, const struct job *job)
@@ -253,7 +269,8 @@ static void learn_mix(struct sched *sched, const struct job *job)
 	int64_t milli = count > 0 ? min64(one.of[AMOUNT_GPU] / count, WHOLE_GPU) : 0;
 
 	mix_learn(&sched->mix, job->r.id, job->r.split_gpus > 0 ? WHOLE_GPU : milli, count,
-	          job->request.cpu_milli, job->r.split_gpus > 0 ? 1 : job->r.tasks);
+	          job->request.cpu_milli, job->r.split_gpus > 0 ? 1 : job->r.tasks,
+	          job->r.gpu_models);
 }
 
 static struct job *take_in(struct sched *sched, struct job_record *record, bool hold)
@@ -299,35 +316,83 @@ static int64_t count_of(const struct submit_command *submit)
 	return submit->array_to > 0 ? submit->array_to - submit->array_from + 1 : 1;
 }
 
-bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error)
+/* Completes the record and judges it. True: it is taken in, or it repeats `*before`. */
+static bool judge(struct sched *sched, const struct submit_command *submit,
+                  struct job_record *record, struct job **before, struct error *error)
 {
-	struct job_record record = complete(sched, &submit->job);
-	const struct tenant *tenant = tenants_find(&sched->tenants, record.tenant_id);
-	struct buffer key = { 0 };
-	bool done = false;
+	*record = complete(sched, &submit->job);
+	const struct tenant *tenant = tenants_find(&sched->tenants, record->tenant_id);
 
-	if (!check_text(record.idempotency_key, TEXT_MAX, "idempotency_key", error))
+	*before = NULL;
+	if (!check_text(record->idempotency_key, KEY_MAX, "idempotency_key", error))
 		return false;
 	if (!tenant)
 		return error_set(error, ERROR_NOT_FOUND, "tenant-%lld is not known",
-		                 (long long)record.tenant_id);
-	struct job *job = known(sched, &record, &key);
-	if (job) {
-		sched->effects->reply_id = job->r.id;
+		                 (long long)record->tenant_id);
+	*before = known(sched, record);
+	if (*before)
+		return check_repeated(*before, record, error);
+	return job_check(record, error) && check_now(sched, record, error) &&
+	       check_array(submit, error) && check_depends(sched, record, error) &&
+	       check_allowed(sched, record, tenant, submit->check_possible, error) &&
+	       check_room(sched, tenant, count_of(submit), error);
+}
+
+bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error)
+{
+	struct job_record record;
+	struct job *before;
+
+	if (!judge(sched, submit, &record, &before, error))
+		return false;
+	if (before) {
+		sched->effects->reply_id = before->r.id;
 		sched->effects->repeated = true;
-		done = true;
-	} else if (job_check(&record, error) && check_now(sched, &record, error) &&
-	           check_array(submit, error) && check_depends(sched, &record, error) &&
-	           check_allowed(sched, &record, tenant, submit->check_possible, error) &&
-	           check_room(sched, tenant, count_of(submit), error)) {
-		sched->effects->reply_id = sched->meta.last_job_id + 1;
-		sched->effects->reply_count = count_of(submit);
-		if (submit->array_to > 0)
-			take_in_array(sched, submit, &record);
-		else
-			job_settle(sched, take_in(sched, &record, submit->hold));
-		done = true;
+		/* Only the same request is known to have asked for as many. */
+		if (record.request_hash != 0 && before->r.request_hash == record.request_hash)
+			sched->effects->reply_count = count_of(submit);
+		return true;
 	}
-	buffer_free(&key);
-	return done;
+	sched->effects->reply_id = sched->meta.last_job_id + 1;
+	sched->effects->reply_count = count_of(submit);
+	if (submit->array_to > 0)
+		take_in_array(sched, submit, &record);
+	else
+		job_settle(sched, take_in(sched, &record, submit->hold));
+	return true;
+}
+
+/* Counts it as waiting, or not any more. */
+static void count_waiting(struct sched *sched, const struct submit_trial *trial, int64_t sign)
+{
+	struct tenant *tenant = tenants_find(&sched->tenants, trial->submit->job.tenant_id);
+
+	sched->waiting += sign * trial->adds;
+	tenant->waiting_jobs += sign * trial->adds;
+}
+
+bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t count, int64_t now_ms)
+{
+	int64_t before_ms = sched->meta.now_ms;
+	bool all = true;
+
+	sched->meta.now_ms = max64(before_ms, now_ms);
+	for (size_t i = 0; i < count; i++) {
+		struct submit_trial *trial = &trials[i];
+		struct job_record record;
+		struct job *before;
+		error_clear(trial->error);
+		trial->adds = 0;
+		trial->taken = judge(sched, trial->submit, &record, &before, trial->error);
+		all = all && trial->taken;
+		if (!trial->taken || before)
+			continue;
+		trial->adds = count_of(trial->submit);
+		count_waiting(sched, trial, 1);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (trials[i].adds > 0)
+			count_waiting(sched, &trials[i], -1);
+	sched->meta.now_ms = before_ms;
+	return all;
 }

@@ -100,8 +100,11 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 }
 
 /* Tells the node to stop it; it counts until the memory is back. */
-static void stop(struct sched *sched, struct reservation *reservation, bool requeue)
+static void stop(struct sched *sched, struct reservation *reservation, bool requeue,
+                 enum run_ending ending)
 {
+	if (reservation->run_id == 0)
+		reservation->ending = ending;
 	if (reservation->phase != PHASE_RELEASING) {
 		ledger_phase(sched, reservation, PHASE_RELEASING, false);
 		reservation->since_ms = sched_now(sched);
@@ -137,7 +140,7 @@ void job_claimed(struct sched *sched, struct reservation *claim)
 
 void job_evicted(struct sched *sched, struct reservation *reservation)
 {
-	stop(sched, reservation, true);
+	stop(sched, reservation, true, RUN_PREEMPTED);
 }
 
 void job_drop_claims(struct sched *sched, struct job *job)
@@ -172,7 +175,7 @@ void job_stop(struct sched *sched, struct job *job)
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING)
-			stop(sched, reservation, true);
+			stop(sched, reservation, true, RUN_REQUEUED);
 	}
 	forget_run(sched, job);
 }
@@ -234,6 +237,14 @@ static void count_end(struct sched *sched, struct job *job)
 		              lesson_changed, sched);
 }
 
+/* Of what runs when its job is over. */
+static enum run_ending ending_of(enum job_state state)
+{
+	if (state == JOB_COMPLETED)
+		return RUN_COMPLETED;
+	return state == JOB_FAILED ? RUN_FAILED : RUN_CANCELLED;
+}
+
 /* Ends this job alone: those that wait for it are to be told. */
 static void finish(struct sched *sched, struct job *job, enum job_state state, const char *message)
 {
@@ -244,7 +255,7 @@ static void finish(struct sched *sched, struct job *job, enum job_state state, c
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING) {
-			stop(sched, reservation, false);
+			stop(sched, reservation, false, ending_of(state));
 		} else if (reservation && reservation->requeue) {
 			reservation->requeue = false;
 			sched_dirty_reservation(sched, reservation);
@@ -418,7 +429,7 @@ static void restart_split(struct sched *sched, struct job *job)
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && !(reservation->phase == PHASE_RELEASING && reservation->requeue))
-			stop(sched, reservation, true);
+			stop(sched, reservation, true, RUN_REQUEUED);
 		else if (!reservation && job->tasks[i].state == TASK_ENDED)
 			set_state(sched, job, i, TASK_PENDING);
 	}
@@ -442,6 +453,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 	job->s.not_before_ms = sched_now(sched) + (sched->config.refuse_backoff_ms << doublings);
 	set_message(sched, job, message);
 	set_state(sched, job, reservation->task, TASK_PENDING);
+	reservation->ending = RUN_REFUSED;
 	reservation_gone(sched, reservation);
 	restart_split(sched, job);
 	job_settle(sched, job);
@@ -483,6 +495,17 @@ static void add_use(struct sched *sched, struct job *job, int place, const struc
 	sched_dirty_task(sched, job, place);
 }
 
+/* The same of this run alone. */
+static void note_use(struct sched *sched, struct reservation *reservation,
+                     const struct task_end *end)
+{
+	reservation->measured = true;
+	reservation->exit_code = end->exit_code;
+	reservation->peak_mib = counted(end->use->peak_mib);
+	reservation->energy_mj = counted(end->use->energy_mj);
+	sched_dirty_reservation(sched, reservation);
+}
+
 static void fail(struct sched *sched, struct job *job, int place, const struct task_end *end)
 {
 	struct buffer message = { 0 };
@@ -503,6 +526,7 @@ static void ended(struct sched *sched, struct reservation *reservation, const st
 
 	ledger_phase(sched, reservation, PHASE_RELEASING, false);
 	reservation->since_ms = sched_now(sched);
+	reservation->ending = end->exit_code == 0 ? RUN_COMPLETED : RUN_FAILED;
 	reservation->requeue = false;
 	sched_dirty_reservation(sched, reservation);
 	reservation_watch(sched, reservation);
@@ -530,6 +554,7 @@ bool task_exited(struct sched *sched, struct reservation *reservation, const str
 		return error_set(error, ERROR_CONFLICT, "reservation %lld was never started",
 		                 (long long)reservation->id);
 	add_use(sched, job, reservation->task, end->use);
+	note_use(sched, reservation, end);
 	reservation->leaving = end->released;
 	if (reservation->phase != PHASE_RELEASING)
 		ended(sched, reservation, end);
@@ -611,6 +636,8 @@ void task_vanished(struct sched *sched, struct reservation *reservation)
 		job_settle(sched, job);
 		return;
 	}
+	if (reservation->run_id == 0)
+		reservation->ending = RUN_NODE_LOST;
 	reservation_gone(sched, reservation);
 	task_back(sched, job, place, requeue);
 }

@@ -194,6 +194,16 @@ static void print_until(const struct decision_record *decision, struct buffer *b
 	buffer_text(buffer, "\n");
 }
 
+/* What the score has to do with the model of the GPUs. */
+static void print_premium(const struct decision_record *decision, struct buffer *buffer)
+{
+	if (decision->premium_milli > 0)
+		buffer_print(buffer,
+		             "in the score, free GPUs of this model are worth %" PRId64 ".%" PRId64
+		             "%% more, for the jobs that insist on it\n",
+		             decision->premium_milli / 10, decision->premium_milli % 10);
+}
+
 void why_print_decision(struct sched *sched, const struct decision_record *decision, int64_t viewer,
                         struct buffer *buffer)
 {
@@ -205,6 +215,7 @@ void why_print_decision(struct sched *sched, const struct decision_record *decis
 		             " fitted; the best had a score of %" PRId64 " (lower is better)\n",
 		             decision->score);
 	}
+	print_premium(decision, buffer);
 	print_victims(sched, decision, viewer, buffer);
 	print_evicted(sched, decision, viewer, buffer);
 	print_comparison(decision, buffer);

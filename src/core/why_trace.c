@@ -100,6 +100,7 @@ static void trace_select(struct sched *sched, const struct search *search, struc
 	struct choice choice;
 	int64_t candidates = 0;
 
+	premium_refresh(sched);
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		if (!place_on_node(sched, search, sched->cluster.by_slot[i], &choice))
 			continue;

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "core/premium.h"
 #include "core/types.h"
 
 struct mix_kind;
@@ -31,9 +32,11 @@ void worth_learn(struct worth *worth, const struct mix_kind *kinds, size_t count
 struct worth_sum {
 	int64_t value, cpu_milli, cpu_variance;
 };
-static inline void worth_sum_add(struct worth_sum *sum, const struct worth *worth, int32_t milli)
+/* Adds what is left of one GPU, which is worth `premium` of PREMIUM_UNIT more. */
+static inline void worth_sum_add(struct worth_sum *sum, const struct worth *worth, int32_t milli,
+                                 int32_t premium)
 {
-	sum->value += worth->value[milli];
+	sum->value += worth->value[milli] + (int64_t)worth->value[milli] * premium / PREMIUM_UNIT;
 	sum->cpu_milli += worth->cpu_milli[milli];
 	sum->cpu_variance += worth->cpu_variance[milli];
 }

@@ -146,11 +146,68 @@ void reservation_rows(const struct reservation *reservation, int64_t *rows)
 	}
 }
 
+static enum run_ending ending_of(const struct reservation *reservation)
+{
+	if (reservation->ending != RUN_GOES_ON)
+		return reservation->ending;
+	if (reservation->slot)
+		return RUN_UNLOADED;
+	return reservation->phase == PHASE_CLAIM ? RUN_WITHDRAWN : RUN_REQUEUED;
+}
+
+static void write_run(struct sched *sched, const struct reservation *reservation)
+{
+	struct amounts amounts = reservation_amounts(reservation);
+	bool released = reservation->phase == PHASE_RELEASING;
+
+	effects_put(
+	    sched->effects, RECORD_RUN,
+	    &(struct run_record){ .id = reservation->run_id,
+	                          .tenant_id = reservation_tenant(reservation)->r.id,
+	                          .job_id = reservation->job ? reservation->job->r.id : 0,
+	                          .task = reservation->task,
+	                          .model_id = reservation->slot ? reservation->slot->r.model_id : 0,
+	                          .reservation_id = reservation->id,
+	                          .node_id = reservation->node->r.id,
+	                          .share = amounts.of[AMOUNT_GPU],
+	                          .memory_mib = amounts.of[AMOUNT_GPU_MEMORY],
+	                          .cpu_milli = amounts.of[AMOUNT_CPU],
+	                          .began_ms = reservation->counted_ms,
+	                          .started_ms = reservation->started_ms,
+	                          .ended_ms = released ? reservation->since_ms : sched_now(sched),
+	                          .ending = (int32_t)reservation->ending,
+	                          .exit_code = reservation->exit_code,
+	                          .peak_mib = reservation->peak_mib,
+	                          .energy_mj = reservation->energy_mj });
+}
+
+/* A reservation counts for its tenant as of the end of a command, when tenants are
+ * settled, too: so the runs of a tenant add up to what its meters say. What its
+ * node measured may come when it counts no more: the run is then written again. */
+static void meter_run(struct sched *sched, struct reservation *reservation)
+{
+	bool counts = !reservation->gone && reservation->phase != PHASE_RELEASING;
+	bool is_over = !counts && reservation->run_id == 0 && reservation->counted_ms > 0;
+
+	if (counts && reservation->counted_ms == 0)
+		reservation->counted_ms = max64(sched_now(sched), 1);
+	if (reservation->phase == PHASE_LIVE && reservation->started_ms == 0)
+		reservation->started_ms = max64(reservation->since_ms, 1);
+	if (is_over) {
+		reservation->ending = ending_of(reservation);
+		reservation->run_id = ++sched->meta.last_run_id;
+	}
+	if (is_over || (reservation->measured && reservation->run_id != 0))
+		write_run(sched, reservation);
+	reservation->measured = false;
+}
+
 static void write_reservation(struct sched *sched, struct reservation *reservation)
 {
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
 	reservation->dirty = false;
+	meter_run(sched, reservation);
 	if (reservation->gone) {
 		if (reservation->recorded)
 			effects_delete(sched->effects, RECORD_RESERVATION, reservation->id, 0);
@@ -172,7 +229,11 @@ static void write_reservation(struct sched *sched, struct reservation *reservati
 			.cpu_milli = reservation->cpu_milli,
 			.host_bytes = reservation->host_bytes,
 			.since_ms = reservation->since_ms,
-			.parts = { rows, reservation->part_count } });
+			.parts = { rows, reservation->part_count },
+			.counted_ms = reservation->counted_ms,
+			.started_ms = reservation->started_ms,
+			.ending = (int32_t)reservation->ending,
+			.run_id = reservation->run_id });
 }
 
 static void write_task(struct sched *sched, struct job *job, int place)

@@ -65,7 +65,8 @@ struct config {
 	struct {
 		const char *data_dir;
 		bool journal;
-		int64_t journal_file_mb, journal_files, decisions_days, events_days, jobs_days;
+		int64_t journal_file_mb, journal_files, decisions_days, events_days, jobs_days,
+		    runs_days;
 		const char *secret_keys;
 	} store;
 	struct {

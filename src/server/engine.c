@@ -24,6 +24,7 @@ enum {
 	GATHER_MS = 40,     /* that what nobody waits for is stored later, where nothing else is */
 	FACTS_MS = 20,      /* that it is acted on later */
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
+	HURRY_AFTER = 64,   /* asks that the writer gets before it is told to write them */
 };
 
 enum engine_state { ENGINE_WAITING, ENGINE_LEADING, ENGINE_ENDED };
@@ -49,7 +50,8 @@ struct engine {
 
 	struct sched *sched;
 	struct effects effects;
-	bool changed;                       /* something that a pass may act on */
+	bool hurries; /* somebody waits for what was added, and the writer does not know yet */
+	bool changed; /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
@@ -94,9 +96,14 @@ static bool is_fact(enum command_kind kind)
 
 static void refuse(struct engine *engine, struct ask *ask, enum error_code code, const char *text)
 {
-	ask->ok = false;
-	error_set(&ask->error, code, "%s", text);
-	delivery_ask(engine->delivery, ask);
+	while (ask) {
+		/* Once delivered, it is no longer ours to look at. */
+		struct ask *next = ask->together;
+		ask->ok = false;
+		error_set(&ask->error, code, "%s", text);
+		delivery_ask(engine->delivery, ask);
+		ask = next;
+	}
 }
 
 static void take_ask(struct desk *desk, struct ask *ask)
@@ -216,17 +223,24 @@ static void add(struct engine *engine, const struct command *command, struct ask
 	bool hurries = !can_wait(engine, command, ask);
 	atomic_fetch_add(&engine->added, 1);
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
-	if (hurries)
+	engine->hurries = engine->hurries || hurries;
+}
+
+/* Somebody may wait for what was added. */
+static void hurry(struct engine *engine)
+{
+	if (engine->hurries)
 		writer_hurry(engine->writer);
+	engine->hurries = false;
 }
 
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
-static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
-                  struct error *error)
+static bool apply_at(struct engine *engine, struct command *command, const struct ask *ask,
+                     int64_t now_ms, struct error *error)
 {
 	bool more = false;
 
-	command->now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	command->now_ms = now_ms;
 	effects_clear(&engine->effects);
 	if (!sched_apply(engine->sched, command, &engine->effects, error))
 		return false;
@@ -242,6 +256,12 @@ static bool apply(struct engine *engine, struct command *command, const struct a
 	return true;
 }
 
+static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
+                  struct error *error)
+{
+	return apply_at(engine, command, ask, clock_us(CLOCK_REALTIME) / 1000, error);
+}
+
 /* Applies a command that nobody waits for. */
 static void apply_own(struct engine *engine, struct command command)
 {
@@ -252,6 +272,7 @@ static void apply_own(struct engine *engine, struct command command)
 	}
 	if (engine->effects.count > 0)
 		add(engine, &command, NULL);
+	hurry(engine);
 }
 
 static void keep_things(struct engine *engine, const struct ask *ask)
@@ -270,8 +291,48 @@ static void answer_unchanged(struct engine *engine, struct ask *ask)
 		add(engine, NULL, ask);
 }
 
+/* Whether the core would take all of them now. */
+static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
+{
+	struct submit_trial *trials = NULL;
+	size_t count = 0, capacity = 0;
+	for (struct ask *ask = first; ask; ask = ask->together) {
+		array_reserve(trials, capacity, count + 1);
+		trials[count++] =
+		    (struct submit_trial){ .submit = &ask->command.submit, .error = &ask->error };
+	}
+	bool all = sched_takes_all(engine->sched, trials, count, now_ms);
+	free(trials);
+	return all;
+}
+
+/* Nothing comes between what is asked and what is done, so what the core said it would take
+ * it takes; and all of it is one transaction. */
+static void serve_together(struct engine *engine, struct ask *ask)
+{
+	int64_t now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	bool all = takes_all(engine, ask, now_ms);
+	struct ask *next;
+	writer_join(engine->writer);
+	for (; ask; ask = next) {
+		next = ask->together;
+		ask->ok = all;
+		if (!all)
+			answer_unchanged(engine, ask);
+		else if (apply_at(engine, &ask->command, ask, now_ms, &ask->error))
+			add(engine, &ask->command, ask);
+		else
+			panic("a job that was to be taken is refused: %s", ask->error.text);
+	}
+	writer_part(engine->writer);
+}
+
 static void serve(struct engine *engine, struct ask *ask)
 {
+	if (ask->together) {
+		serve_together(engine, ask);
+		return;
+	}
 	if (ask->look) {
 		ask->ok = ask->look(ask, engine->sched, &ask->error);
 		answer_unchanged(engine, ask);
@@ -389,6 +450,8 @@ static void work(struct engine *engine)
 			if (!wait_for_room(engine))
 				return;
 			serve(engine, ask);
+			if (!next || done % HURRY_AFTER == HURRY_AFTER - 1)
+				hurry(engine);
 			ask = next;
 		}
 		/* When someone asks, ticks have been slow for no longer. */

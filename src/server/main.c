@@ -1,4 +1,5 @@
 /* main.c - gpu-scheduler */
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -30,10 +31,19 @@ static int run(const struct options *options, struct config *config)
 	return status;
 }
 
+/* Jobs are allocated by one thread and what is told of them by another, in small pieces. An
+ * arena for each thread would ask the system for every page, one by one. */
+static void set_up_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_TOP_PAD, 1 << 20);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
 	struct error error;
+	set_up_memory();
 	/* Databases, journals and backups are for their owner alone. */
 	umask(077);
 	if (!options_read(&options, argc, argv, &error)) {

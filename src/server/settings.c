@@ -147,6 +147,7 @@ const struct setting settings[] = {
 	INTEGER(store, decisions_days, 0, 100000, "30", false, "Days that decisions are kept; 0 is for ever")
 	INTEGER(store, events_days, 0, 100000, "30", false, "Days that events are kept; 0 is for ever")
 	INTEGER(store, jobs_days, 0, 100000, "0", false, "Days that finished jobs are kept; 0 is for ever")
+	INTEGER(store, runs_days, 0, 100000, "0", false, "Days that runs, which reports and bills are made from, are kept; 0 is for ever")
 	SECRET(store, secret_keys, true, "What `secret_environment` is sealed with: `NAME:KEY` pairs, the key 32 bytes in base64; the first one seals, all open")
 
 	TEXT_OF(notifications, webhook, "", true, "The operators' address that notices are posted to; empty is none")

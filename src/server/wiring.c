@@ -52,7 +52,8 @@ static void make_engine(struct wiring *wiring, struct config *config)
 		.redis = *config->redis.host ? &wiring->redis : NULL,
 		.retention = { .decisions_ms = config->store.decisions_days * DAY_MS,
 		               .events_ms = config->store.events_days * DAY_MS,
-		               .jobs_ms = config->store.jobs_days * DAY_MS },
+		               .jobs_ms = config->store.jobs_days * DAY_MS,
+		               .runs_ms = config->store.runs_days * DAY_MS },
 		.pass_interval_ms = config->scheduler.scheduling_interval_ms,
 	};
 }

@@ -30,6 +30,7 @@ struct whatif {
 	struct effects effects;
 	struct ranktree happenings; /* by time, then number */
 	int64_t now_ms, last;
+	int64_t told_ms;    /* of the horizon, that `tick` knows of */
 	int64_t job_id;     /* that is asked about; 0: none */
 	struct map waiting; /* jobs that waited at the beginning and have not started */
 	int64_t waited_ms;
@@ -295,6 +296,17 @@ static bool is_answered(const struct whatif *whatif)
 	return whatif->waiting.count == 0 && (whatif->job_id == 0 || whatif->result->start_ms >= 0);
 }
 
+/* Tells who watches that so much of the horizon has passed. */
+static void tell(struct whatif *whatif, int64_t passed_ms)
+{
+	const struct whatif_options *options = whatif->options;
+	int64_t more_ms = min64(passed_ms, options->horizon_ms) - whatif->told_ms;
+
+	if (options->tick && more_ms > 0)
+		options->tick(options->context, more_ms);
+	whatif->told_ms += max64(more_ms, 0);
+}
+
 static void let_time_pass(struct whatif *whatif)
 {
 	int64_t until_ms = whatif->now_ms + whatif->options->horizon_ms;
@@ -314,6 +326,7 @@ static void let_time_pass(struct whatif *whatif)
 			free(entry.value);
 		}
 		decide(whatif);
+		tell(whatif, whatif->now_ms - whatif->result->now_ms);
 		if (is_answered(whatif))
 			return;
 	}
@@ -387,6 +400,7 @@ bool whatif_run(const struct whatif_options *options, const struct whatif_nodes 
 		if (options->job)
 			submit(&whatif, options->job);
 		let_time_pass(&whatif);
+		tell(&whatif, options->horizon_ms);
 		answer(&whatif);
 	}
 	end(&whatif);

@@ -31,6 +31,10 @@ struct whatif_options {
 	int64_t unknown_ms; /* what a job takes of which nobody knows */
 	int64_t horizon_ms; /* how far to look */
 	const struct whatif_job *job; /* NULL: none is submitted */
+	/* Told how much more of the horizon has passed, in ms: all of it by the end. NULL:
+	 * nobody wants to know. */
+	void (*tick)(void *context, int64_t ms);
+	void *context;
 };
 
 struct whatif_result {

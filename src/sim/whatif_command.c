@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/progress.h"
 #include "sim/whatif.h"
 
 enum { EXIT_USAGE = 2 };
@@ -196,12 +197,31 @@ static void print_json(const struct whatif_command *command, const struct whatif
 	json_decref(all);
 }
 
+static void tick(void *context, int64_t ms)
+{
+	progress_add(context, ms);
+}
+
+static bool run(const struct whatif_command *command, struct whatif_result *plain,
+                struct whatif_result *more, struct error *error)
+{
+	struct whatif_options options = command->options;
+	struct progress progress =
+	    progress_begin("whatif", options.horizon_ms * (command->add ? 2 : 1));
+
+	options.tick = tick;
+	options.context = &progress;
+	bool fine = whatif_run(&options, NULL, plain, error) &&
+	            (!command->add || whatif_run(&options, &command->nodes, more, error));
+	progress_end(&progress);
+	return fine;
+}
+
 static bool answer(const struct whatif_command *command, struct error *error)
 {
 	struct whatif_result plain, more = { 0 };
 
-	if (!whatif_run(&command->options, NULL, &plain, error) ||
-	    (command->add && !whatif_run(&command->options, &command->nodes, &more, error)))
+	if (!run(command, &plain, &more, error))
 		return false;
 	if (command->json) {
 		print_json(command, &plain, &more);

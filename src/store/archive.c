@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "store/archive_local.h"
 #include "store/backend.h"
 #include "store/cell.h"
 
@@ -222,8 +222,7 @@ static bool read_state(const char *text, int *state, struct error *error)
 	                 text ? text : "NULL");
 }
 
-/* What a query answered where a number is due. */
-static bool read_number(const char *text, int64_t *number, struct error *error)
+bool archive_number(const char *text, int64_t *number, struct error *error)
 {
 	return (text && number_read(text, strlen(text), number)) ||
 	       error_set(error, ERROR_CORRUPT, "a number is stored as '%s'", text ? text : "NULL");
@@ -234,7 +233,7 @@ static bool take_count(void *context, const char *const *values, struct error *e
 	int64_t *counts = context;
 	int state;
 	return read_state(values[0], &state, error) &&
-	       read_number(values[1], &counts[state], error);
+	       archive_number(values[1], &counts[state], error);
 }
 
 static bool count_jobs(struct store *store, const struct archive_filter *filter, int64_t *counts,
@@ -251,19 +250,13 @@ static bool count_jobs(struct store *store, const struct archive_filter *filter,
 	return done;
 }
 
-/* Where counts by tenant and state go. */
-struct tallying {
-	archive_tally each;
-	void *context;
-};
-
-static bool take_tally(void *context, const char *const *values, struct error *error)
+bool archive_take_tally(void *context, const char *const *values, struct error *error)
 {
 	const struct tallying *tallying = context;
 	int64_t tenant_id = 0, count = 0;
 	int state;
-	return read_number(values[0], &tenant_id, error) && read_state(values[1], &state, error) &&
-	       read_number(values[2], &count, error) &&
+	return archive_number(values[0], &tenant_id, error) &&
+	       read_state(values[1], &state, error) && archive_number(values[2], &count, error) &&
 	       tallying->each(tallying->context, tenant_id, (enum job_state)state, count, error);
 }
 
@@ -302,6 +295,50 @@ static bool read_decisions(struct store *store, const struct decision_filter *fi
 	return done;
 }
 
+static struct run_record run_so_far(const struct reservation_record *reservation)
+{
+	struct run_record run = {
+		.job_id = reservation->job_id,
+		.task = reservation->task,
+		.reservation_id = reservation->id,
+		.node_id = reservation->node_id,
+		.cpu_milli = reservation->cpu_milli,
+		.began_ms =
+		    reservation->counted_ms > 0 ? reservation->counted_ms : reservation->since_ms,
+		.started_ms = reservation->started_ms,
+	};
+	for (int64_t i = 0; i < reservation->parts.count; i++) {
+		const int64_t *part = reservation->parts.at + i * PART_WIDTH;
+		run.share += part[PART_SHARE];
+		run.memory_mib += part[PART_WHOLE] ? 0 : part[PART_MIB];
+	}
+	return run;
+}
+
+static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
+                      struct run_record **runs, int64_t *count, struct error *error)
+{
+	char rest[96];
+	struct collection collection;
+	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY id DESC LIMIT %d",
+	         (long long)job_id, ARCHIVE_RUNS);
+	struct collection going;
+	bool done = scan(store, RECORD_RUN, rest, arena, &collection, error);
+	struct run_record *over = gather(&collection, count);
+	snprintf(rest, sizeof(rest),
+	         "WHERE job_id = %lld AND phase <> 'releasing' ORDER BY id DESC",
+	         (long long)job_id);
+	done = done && scan(store, RECORD_RESERVATION, rest, arena, &going, error);
+	int64_t going_count = 0;
+	const struct reservation_record *held = done ? gather(&going, &going_count) : NULL;
+	*runs = arena_alloc(arena, (size_t)(going_count + *count + 1) * sizeof(**runs));
+	for (int64_t i = 0; i < going_count; i++)
+		(*runs)[i] = run_so_far(&held[i]);
+	memcpy(*runs + going_count, over, (size_t)*count * sizeof(*over));
+	*count += going_count;
+	return done;
+}
+
 static bool read_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                         struct event **events, int64_t *count, struct error *error)
 {
@@ -323,117 +360,13 @@ static bool read_events(struct store *store, const struct event_filter *filter, 
 	return done;
 }
 
-/* From the first to before the last. */
-struct period {
-	int64_t from_ms, until_ms;
-};
-
-/* Usage by tenant that is being collected, in the arena. */
-struct reckoning {
-	struct arena *arena;
-	struct usage **at;
-	size_t count, capacity;
-	struct map tenants;
-};
-
-static struct usage *usage_of(struct reckoning *reckoning, int64_t tenant_id)
-{
-	struct usage *usage = map_get(&reckoning->tenants, tenant_id);
-	if (usage)
-		return usage;
-	usage = arena_alloc(reckoning->arena, sizeof(*usage));
-	*usage = (struct usage){ .tenant_id = tenant_id };
-	map_put(&reckoning->tenants, tenant_id, usage);
-	array_reserve(reckoning->at, reckoning->capacity, reckoning->count + 1);
-	reckoning->at[reckoning->count++] = usage;
-	return usage;
-}
-
-static bool take_runs(void *context, const char *const *values, struct error *error)
-{
-	int64_t tenant_id = 0;
-	if (!read_number(values[0], &tenant_id, error))
-		return false;
-	struct usage *usage = usage_of(context, tenant_id);
-	return read_number(values[1], &usage->jobs, error) &&
-	       read_number(values[2], &usage->gpu_ms, error) &&
-	       read_number(values[3], &usage->gpu_memory_ms, error) &&
-	       read_number(values[4], &usage->cpu_ms, error);
-}
-
-static bool take_ends(void *context, int64_t tenant_id, enum job_state state, int64_t count,
-                      struct error *error)
-{
-	struct usage *usage = usage_of(context, tenant_id);
-	(void)error;
-	if (state == JOB_COMPLETED)
-		usage->completed = count;
-	else if (state == JOB_FAILED)
-		usage->failed = count;
-	else if (state == JOB_CANCELLED)
-		usage->cancelled = count;
-	return true;
-}
-
-/* Tasks that wait again after a run have the times of that run and are left out. The
- * GPUs of a job that is split over nodes are counted with its first task. */
-static void put_runs(struct buffer *sql, struct period period)
-{
-	long long from = period.from_ms, until = period.until_ms;
-	buffer_print(sql,
-	             "SELECT tenant_id, count(DISTINCT id), sum(ms * gpu), sum(ms * memory), "
-	             "sum(ms * cpu_milli) FROM (SELECT jobs.tenant_id, jobs.id, jobs.cpu_milli, "
-	             "CASE WHEN split_gpus > 0 AND place > 0 THEN 0 "
-	             "WHEN split_gpus > 0 THEN 1000 * split_gpus "
-	             "WHEN gpu_kind = 'whole' THEN 1000 * gpu_count "
-	             "WHEN gpu_kind = 'fraction' THEN fraction * gpu_count ELSE 0 END AS gpu, "
-	             "CASE WHEN gpu_kind = 'memory' THEN memory_mib * gpu_count ELSE 0 END "
-	             "AS memory, "
-	             "CASE WHEN tasks.state <> 'ended' OR ended_ms > %lld THEN %lld "
-	             "ELSE ended_ms END - "
-	             "CASE WHEN tasks.started_ms < %lld THEN %lld ELSE tasks.started_ms END AS ms "
-	             "FROM tasks JOIN jobs ON jobs.id = tasks.job_id "
-	             "WHERE tasks.state IN ('running', 'stopping', 'ended') "
-	             "AND tasks.started_ms > 0 AND tasks.started_ms < %lld "
-	             "AND (tasks.state <> 'ended' OR ended_ms > %lld)) AS runs GROUP BY tenant_id",
-	             until, until, from, from, until, from);
-}
-
-static bool read_usage(struct store *store, struct period period, struct arena *arena,
-                       struct usage **usage, int64_t *count, struct error *error)
-{
-	struct backend *backend = store_backend(store);
-	struct reckoning reckoning = { .arena = arena };
-	struct tallying ends = { take_ends, &reckoning };
-	struct buffer sql = { 0 };
-
-	put_runs(&sql, period);
-	bool done = backend->query(backend, sql.data, take_runs, &reckoning, error);
-	buffer_clear(&sql);
-	buffer_print(&sql,
-	             "SELECT tenant_id, state, count(*) FROM jobs WHERE completed_ms >= %lld "
-	             "AND completed_ms < %lld AND completed_ms > 0 GROUP BY tenant_id, state",
-	             (long long)period.from_ms, (long long)period.until_ms);
-	done = done && backend->query(backend, sql.data, take_tally, &ends, error);
-	*count = (int64_t)reckoning.count;
-	*usage = arena_alloc(arena, (reckoning.count + 1) * sizeof(**usage));
-	for (size_t i = 0; i < reckoning.count; i++)
-		(*usage)[i] = *reckoning.at[i];
-	map_free(&reckoning.tenants);
-	free(reckoning.at);
-	buffer_free(&sql);
-	return done;
-}
-
-/* Connects again where that is needed. */
-static bool is_ready(struct store *store, struct error *error)
+bool archive_is_ready(struct store *store, struct error *error)
 {
 	struct backend *backend = store_backend(store);
 	return backend->is_connected(backend) || store_read_only(store, error) == STORE_DONE;
 }
 
-/* A connection that failed is not used again. */
-static bool finish(struct store *store, bool done, const struct error *error)
+bool archive_finish(struct store *store, bool done, const struct error *error)
 {
 	struct backend *backend = store_backend(store);
 	if (!done && error->code != ERROR_NOT_FOUND)
@@ -444,64 +377,67 @@ static bool finish(struct store *store, bool done, const struct error *error)
 bool archive_find(struct store *store, int64_t id, struct arena *arena, struct archived_job *job,
                   struct task_record **tasks, int64_t *task_count, struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, find(store, id, arena, job, tasks, task_count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, find(store, id, arena, job, tasks, task_count, error), error);
 }
 
 bool archive_list(struct store *store, const struct archive_filter *filter, struct arena *arena,
                   struct archived_job **jobs, int64_t *count, struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, list(store, filter, arena, jobs, count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, list(store, filter, arena, jobs, count, error), error);
 }
 
 bool archive_search(struct store *store, const struct archive_filter *filter,
                     struct archive_search *search, struct arena *arena, struct archived_job **jobs,
                     int64_t *count, struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, search_jobs(store, filter, search, arena, jobs, count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, search_jobs(store, filter, search, arena, jobs, count, error),
+	                      error);
 }
 
 bool archive_count(struct store *store, const struct archive_filter *filter,
                    int64_t counts[JOB_CANCELLED + 1], struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, count_jobs(store, filter, counts, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, count_jobs(store, filter, counts, error), error);
 }
 
 bool archive_count_each(struct store *store, archive_tally each, void *context, struct error *error)
 {
 	struct tallying tallying = { each, context };
 	struct backend *backend = store_backend(store);
-	return is_ready(store, error) &&
-	       finish(store,
-	              backend->query(backend,
-	                             "SELECT tenant_id, state, count(*) FROM jobs WHERE archived "
-	                             "GROUP BY tenant_id, state",
-	                             take_tally, &tallying, error),
-	              error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(
+		   store,
+		   backend->query(backend,
+	                          "SELECT tenant_id, state, count(*) FROM jobs WHERE archived "
+	                          "GROUP BY tenant_id, state",
+	                          archive_take_tally, &tallying, error),
+		   error);
 }
 
 bool archive_decisions(struct store *store, const struct decision_filter *filter,
                        struct arena *arena, struct decision_record **decisions, int64_t *count,
                        struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, read_decisions(store, filter, arena, decisions, count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, read_decisions(store, filter, arena, decisions, count, error),
+	                      error);
 }
 
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                     struct event **events, int64_t *count, struct error *error)
 {
-	return is_ready(store, error) &&
-	       finish(store, read_events(store, filter, arena, events, count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, read_events(store, filter, arena, events, count, error),
+	                      error);
 }
 
-bool archive_usage(struct store *store, int64_t from_ms, int64_t until_ms, int64_t now_ms,
-                   struct arena *arena, struct usage **usage, int64_t *count, struct error *error)
+bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,
+                  struct run_record **runs, int64_t *count, struct error *error)
 {
-	struct period period = { from_ms, until_ms < now_ms ? until_ms : now_ms };
-	return is_ready(store, error) &&
-	       finish(store, read_usage(store, period, arena, usage, count, error), error);
+	return archive_is_ready(store, error) &&
+	       archive_finish(store, read_runs(store, job_id, arena, runs, count, error), error);
 }

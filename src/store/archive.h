@@ -78,19 +78,10 @@ struct event_filter {
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                     struct event **events, int64_t *count, struct error *error);
 
-/* What a tenant's jobs used from `from_ms` to `until_ms`, as far as the tables say: each
- * task's last run. A run that was preempted is not there any more; the totals in
- * tenant_record, which count every run, are not by period. */
-struct usage {
-	int64_t tenant_id;
-	int64_t jobs;                         /* that ran in the period */
-	int64_t completed, failed, cancelled; /* that ended in it */
-	int64_t gpu_ms;        /* thousandths of GPUs x ms: of whole ones and fractions */
-	int64_t gpu_memory_ms; /* MiB x ms: of parts by memory */
-	int64_t cpu_ms;        /* thousandths of cores x ms */
-};
-/* An array by tenant, those without any left out. `now_ms` ends what still runs. */
-bool archive_usage(struct store *store, int64_t from_ms, int64_t until_ms, int64_t now_ms,
-                   struct arena *arena, struct usage **usage, int64_t *count, struct error *error);
+/* The runs of a job's tasks: those that go on (tenant and id are not told), then those that
+ * are over, the last to end first; the last ones where there are more than ARCHIVE_RUNS. */
+#define ARCHIVE_RUNS 1000
+bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,
+                  struct run_record **runs, int64_t *count, struct error *error);
 
 #endif

@@ -106,9 +106,8 @@ void batch_put(struct batch *batch, enum record_kind kind, const void *record, b
 	const struct table *table = batch->schema->kinds[kind].table;
 	struct batch_table *rows = table_in(batch, table);
 	struct record_key key = record_key(kind, record);
-	/* A log has every key once. */
-	struct batch_row *row =
-	    table->is_log ? row_append(batch, rows, key) : row_of(batch, rows, key);
+	bool is_once = table->is_log && !table->is_revised;
+	struct batch_row *row = is_once ? row_append(batch, rows, key) : row_of(batch, rows, key);
 	row->records[batch->schema->kinds[kind].of] = record_copy(&batch->arena, kind, record);
 	row->deleted = false;
 	row->archived = archived;
@@ -176,12 +175,12 @@ static void batch_keep_command(struct batch *batch, const struct command *comman
 	/* The size comes first, so the bytes are moved up when it is known. */
 	command_encode(buffer, command);
 	size_t size = buffer->size - before;
-	struct buffer head = { 0 };
-	buffer_varint(&head, size);
-	buffer_bytes(buffer, head.data, head.size);
-	memmove(buffer->data + before + head.size, buffer->data + before, size);
-	memcpy(buffer->data + before, head.data, head.size);
-	buffer_free(&head);
+	buffer_varint(buffer, size);
+	char head[VARINT_BYTES_MAX];
+	size_t head_size = buffer->size - before - size;
+	memcpy(head, buffer->data + before + size, head_size);
+	memmove(buffer->data + before + head_size, buffer->data + before, size);
+	memcpy(buffer->data + before, head, head_size);
 	batch->command_count++;
 }
 

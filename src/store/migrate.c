@@ -24,6 +24,37 @@ static const char *const indexes[] = {
 	"CREATE INDEX IF NOT EXISTS jobs_completed ON jobs (completed_ms) WHERE archived",
 	"CREATE INDEX IF NOT EXISTS decisions_job ON decisions (job_id, id)",
 	"CREATE INDEX IF NOT EXISTS events_job ON events (job_id, number)",
+	"CREATE INDEX IF NOT EXISTS runs_ended ON runs (ended_ms)",
+	"CREATE INDEX IF NOT EXISTS runs_job ON runs (job_id, id)",
+};
+
+/* Where there are no runs and no prices yet, as far as the tables know: the last run of
+ * each task (up to the end of its job where it was stopped with that), whose parts by memory
+ * have no share any more, and what tenants pay now. */
+static const char *const carried[] = {
+	"INSERT INTO runs (id, tenant_id, job_id, task, share, memory_mib, cpu_milli, began_ms, "
+	"started_ms, ended_ms, ending, exit_code, peak_mib, energy_mj) "
+	"SELECT row_number() OVER (ORDER BY over_ms, job_id, place), tenant_id, job_id, place, "
+	"share, memory, cpu_milli, started_ms, started_ms, over_ms, "
+	"CASE WHEN over_ms > ended_ms THEN state WHEN exit_code = 0 THEN 'completed' "
+	"ELSE 'failed' END, exit_code, peak_mib, energy_mj FROM "
+	"(SELECT jobs.tenant_id AS tenant_id, job_id, place, "
+	"CASE WHEN split_gpus > 0 AND place > 0 THEN 0 WHEN split_gpus > 0 THEN 1000 * split_gpus "
+	"WHEN gpu_kind = 'whole' THEN 1000 * gpu_count "
+	"WHEN gpu_kind = 'fraction' THEN fraction * gpu_count ELSE 0 END AS share, "
+	"CASE WHEN gpu_kind = 'memory' THEN memory_mib * gpu_count ELSE 0 END AS memory, "
+	"jobs.cpu_milli AS cpu_milli, tasks.started_ms AS started_ms, ended_ms, "
+	"CASE WHEN ended_ms < tasks.started_ms THEN completed_ms ELSE ended_ms END AS over_ms, "
+	"jobs.state AS state, tasks.exit_code AS exit_code, peak_mib, energy_mj "
+	"FROM tasks JOIN jobs ON jobs.id = tasks.job_id "
+	"WHERE tasks.state = 'ended' AND tasks.started_ms > 0) AS known "
+	"WHERE over_ms >= started_ms AND NOT EXISTS (SELECT 1 FROM meta WHERE last_run_id > 0)",
+	"UPDATE meta SET last_run_id = (SELECT coalesce(max(id), 0) FROM runs) WHERE last_run_id = "
+	"0",
+	"INSERT INTO prices SELECT id, 0, cost_per_gpu_hour FROM tenants WHERE NOT EXISTS "
+	"(SELECT 1 FROM prices WHERE tenant_id = tenants.id)",
+	"INSERT INTO prices SELECT DISTINCT tenant_id, 0, 0 FROM runs WHERE reservation_id = 0 "
+	"AND NOT EXISTS (SELECT 1 FROM prices WHERE prices.tenant_id = runs.tenant_id)",
 };
 
 bool migrate_bootstrap(struct backend *backend, struct error *error)
@@ -148,6 +179,8 @@ bool migrate_run(struct backend *backend, struct error *error)
 		return false;
 	for (size_t i = 0; i < sizeof(indexes) / sizeof(indexes[0]); i++)
 		buffer_print(&sql, "%s;", indexes[i]);
+	for (size_t i = 0; i < sizeof(carried) / sizeof(carried[0]); i++)
+		buffer_print(&sql, "%s;", carried[i]);
 	buffer_print(&sql,
 	             "INSERT INTO schema_version VALUES (1, %d) "
 	             "ON CONFLICT (id) DO UPDATE SET version = excluded.version",

@@ -1,13 +1,14 @@
-/* retention.c - how long decisions, events and finished jobs are kept */
+/* retention.c - how long decisions, events, finished jobs and runs are kept */
 #include "store/retention.h"
 
 /* Logs are in the order of time, so the oldest have the smallest numbers. */
-static void delete_log(struct buffer *sql, const char *table, const char *key, int64_t before_ms)
+static void delete_log(struct buffer *sql, const char *table, const char *key, const char *time,
+                       int64_t before_ms)
 {
 	buffer_print(sql,
 	             "DELETE FROM %s WHERE %s IN (SELECT %s FROM %s ORDER BY %s LIMIT %d) "
-	             "AND time_ms < %lld;",
-	             table, key, key, table, key, RETENTION_ROWS, (long long)before_ms);
+	             "AND %s < %lld;",
+	             table, key, key, table, key, RETENTION_ROWS, time, (long long)before_ms);
 }
 
 static void delete_jobs(struct buffer *sql, int64_t before_ms)
@@ -25,11 +26,13 @@ static void delete_jobs(struct buffer *sql, int64_t before_ms)
 void retention_sql(const struct retention *retention, int64_t now_ms, struct buffer *sql)
 {
 	if (retention->decisions_ms > 0)
-		delete_log(sql, "decisions", "id", now_ms - retention->decisions_ms);
+		delete_log(sql, "decisions", "id", "time_ms", now_ms - retention->decisions_ms);
 	if (retention->events_ms > 0)
-		delete_log(sql, "events", "number", now_ms - retention->events_ms);
+		delete_log(sql, "events", "number", "time_ms", now_ms - retention->events_ms);
 	if (retention->jobs_ms > 0)
 		delete_jobs(sql, now_ms - retention->jobs_ms);
+	if (retention->runs_ms > 0)
+		delete_log(sql, "runs", "id", "ended_ms", now_ms - retention->runs_ms);
 }
 
 void retention_advance_sql(struct buffer *sql)

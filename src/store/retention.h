@@ -1,13 +1,13 @@
-/* retention.h - how long decisions, events and finished jobs are kept */
+/* retention.h - how long decisions, events, finished jobs and runs are kept */
 #ifndef STORE_RETENTION_H
 #define STORE_RETENTION_H
 
 #include "base/buffer.h"
 
-/* Milliseconds; 0: for ever. A job's time counts from its end; it is also kept
- * as long as the core has it in memory. */
+/* Milliseconds; 0: for ever. A job's and a run's time counts from its end; a job
+ * is also kept as long as the core has it in memory. */
 struct retention {
-	int64_t decisions_ms, events_ms, jobs_ms;
+	int64_t decisions_ms, events_ms, jobs_ms, runs_ms;
 };
 
 /* How many rows of a kind one round deletes, so that no transaction is long. */

@@ -80,7 +80,8 @@ void schema_init(struct schema *schema)
 		char name[sizeof(schema->tables[0].name)];
 		name_table(name, sizeof(name), kind);
 		struct table *table = table_named(schema, name);
-		table->is_log = kind == RECORD_DECISION;
+		table->is_log = record_is_history(kind);
+		table->is_revised = kind == RECORD_RUN || kind == RECORD_PRICE;
 		schema->kinds[kind].table = table;
 		schema->kinds[kind].of = table_extend(table, record_type(kind));
 	}

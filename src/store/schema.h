@@ -28,7 +28,8 @@ struct table {
 	int type_count;
 	struct column columns[TABLE_COLUMNS_MAX];
 	int column_count, keys;
-	bool is_log; /* decisions and events: only ever added to, and not loaded */
+	bool is_log;     /* history: not loaded */
+	bool is_revised; /* a log whose rows may be written again, under their keys */
 };
 
 /* Something of the service's own, which the core does not know: API tokens, the

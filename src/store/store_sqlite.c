@@ -12,10 +12,18 @@
 #include "store/cell.h"
 #include "store/sql.h"
 
+/* What a column of an insert is bound to, where that may stay for the next row: a number, a
+ * word by its number, or a text or rows that are empty. Most rows are alike in most columns. */
+struct bound {
+	enum { BOUND_OTHERWISE, BOUND_NUMBER, BOUND_EMPTY } to;
+	int64_t number;
+};
+
 /* The statements of one table. */
 struct statements {
 	sqlite3_stmt *insert, *replace, *archive, *delete;
 	sqlite3_stmt *update[TABLE_TYPES_MAX];
+	struct bound bound[TABLE_COLUMNS_MAX]; /* of `insert` */
 };
 
 /* `lock` is an open file beside the database that only one scheduler can have
@@ -173,6 +181,7 @@ static bool prepare_table(struct sqlite_backend *self, const struct table *table
                           struct statements *statements, struct error *error)
 {
 	struct buffer sql = { 0 };
+	memset(statements->bound, 0, sizeof(statements->bound));
 	sql_insert_row(&sql, table, false);
 	bool done = prepare_buffer(self, &sql, &statements->insert, error);
 	if (done) {
@@ -322,6 +331,35 @@ static int bind_field(struct sqlite_backend *self, sqlite3_stmt *statement, int 
 	                         stays ? SQLITE_STATIC : SQLITE_TRANSIENT);
 }
 
+static struct bound bound_by(const struct record_field *field, const void *record)
+{
+	const void *at = (const char *)record + field->offset;
+	if (field->kind == FIELD_TEXT) {
+		const char *text = *(const char *const *)at;
+		return (struct bound){ text && *text ? BOUND_OTHERWISE : BOUND_EMPTY, 0 };
+	}
+	if (field->kind == FIELD_ROWS) {
+		const struct rows *rows = at;
+		return (struct bound){ rows->count > 0 ? BOUND_OTHERWISE : BOUND_EMPTY, 0 };
+	}
+	return (struct bound){ BOUND_NUMBER, field_number(field, record) };
+}
+
+/* Binds one field, unless it is bound to the same already. */
+static int bind_anew(struct sqlite_backend *self, sqlite3_stmt *statement, int place,
+                     const struct record_field *field, const void *record, struct bound *bound)
+{
+	struct bound wanted = bound_by(field, record);
+	if (wanted.to != BOUND_OTHERWISE && wanted.to == bound->to &&
+	    wanted.number == bound->number)
+		return SQLITE_OK;
+	bound->to = BOUND_OTHERWISE;
+	int code = bind_field(self, statement, place, field, record);
+	if (code == SQLITE_OK)
+		*bound = wanted;
+	return code;
+}
+
 /* Runs it, makes it ready for the next row; SQLITE_OK or what went wrong. */
 static int run(sqlite3_stmt *statement)
 {
@@ -331,12 +369,16 @@ static int run(sqlite3_stmt *statement)
 }
 
 static int write_whole(struct sqlite_backend *self, const struct table *table,
-                       sqlite3_stmt *statement, const struct batch_row *row)
+                       struct statements *statements, const struct batch_row *row, bool is_new)
 {
+	sqlite3_stmt *statement = is_new ? statements->insert : statements->replace;
 	int code = SQLITE_OK;
 	for (int i = 0; i < table->column_count && code == SQLITE_OK; i++) {
-		const struct column *column = &table->columns[i];
-		code = bind_field(self, statement, i + 1, column->field, row->records[column->of]);
+		const struct record_field *field = table->columns[i].field;
+		const void *record = row->records[table->columns[i].of];
+		code = is_new
+		           ? bind_anew(self, statement, i + 1, field, record, &statements->bound[i])
+		           : bind_field(self, statement, i + 1, field, record);
 	}
 	if (code == SQLITE_OK && !table->is_log)
 		code = sqlite3_bind_int64(statement, table->column_count + 1, row->archived);
@@ -373,13 +415,12 @@ static int write_key(const struct table *table, sqlite3_stmt *statement,
 static int write_row(struct sqlite_backend *self, int place, const struct batch_row *row)
 {
 	const struct table *table = &self->base.schema->tables[place];
-	const struct statements *statements = &self->statements[place];
+	struct statements *statements = &self->statements[place];
 	bool is_new = row->key.first > self->highest[place];
 	if (row->deleted)
 		return write_key(table, statements->delete, row);
 	if (batch_row_is_whole(table, row))
-		return write_whole(self, table, is_new ? statements->insert : statements->replace,
-		                   row);
+		return write_whole(self, table, statements, row, is_new);
 	int code = SQLITE_OK;
 	for (int of = 0; of < table->type_count && code == SQLITE_OK; of++) {
 		if (!row->records[of])

@@ -19,6 +19,7 @@ struct writer {
 	pthread_cond_t added, room;
 	struct batch *filling, *writing, *kept;
 	bool stopping, hurried; /* hurried: somebody waits for what is in `filling` */
+	bool joined;            /* what is in `filling` is not complete */
 	struct writer_health health;
 	int64_t failing_since_ms;
 	/* The thread's own. */
@@ -102,9 +103,27 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 void writer_hurry(struct writer *writer)
 {
 	pthread_mutex_lock(&writer->mutex);
-	if (!writer->hurried)
-		pthread_cond_signal(&writer->added);
-	writer->hurried = true;
+	/* What was taken already needs no hurry, and what comes next may not either. */
+	if (!is_empty(writer->filling)) {
+		if (!writer->hurried)
+			pthread_cond_signal(&writer->added);
+		writer->hurried = true;
+	}
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void writer_join(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	writer->joined = true;
+	pthread_mutex_unlock(&writer->mutex);
+}
+
+void writer_part(struct writer *writer)
+{
+	pthread_mutex_lock(&writer->mutex);
+	writer->joined = false;
+	pthread_cond_signal(&writer->added);
 	pthread_mutex_unlock(&writer->mutex);
 }
 
@@ -156,6 +175,8 @@ static bool take_batch(struct writer *writer)
 	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
 	gather(writer);
+	while (writer->joined)
+		pthread_cond_wait(&writer->added, &writer->mutex);
 	bool ends = writer->stopping && is_empty(writer->filling);
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
@@ -167,7 +188,8 @@ static bool take_batch(struct writer *writer)
 
 static bool has_retention(const struct retention *retention)
 {
-	return retention->decisions_ms || retention->events_ms || retention->jobs_ms;
+	return retention->decisions_ms || retention->events_ms || retention->jobs_ms ||
+	       retention->runs_ms;
 }
 
 /* Adds what is too old to the batch, now and then. False if there is nothing to write. */

@@ -58,6 +58,9 @@ void writer_add(struct writer *writer, const struct command *command, const stru
                 void *cookie);
 /* Somebody waits for what was added: it is written as soon as can be. */
 void writer_hurry(struct writer *writer);
+/* What is added between the two is written in one transaction, whatever the limits are. */
+void writer_join(struct writer *writer);
+void writer_part(struct writer *writer);
 /* Keeps a text, or forgets it where the value is NULL, in the transaction of what
  * is added next by writer_add, and not before that; batch_keep says more. */
 void writer_keep(struct writer *writer, const char *kind, const char *key, const char *value);

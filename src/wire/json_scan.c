@@ -34,7 +34,7 @@ bool json_scan_fail(struct json_scan *scan, const char *sentence)
 
 static void skip_spaces(struct json_scan *scan)
 {
-	while (scan->at < scan->end &&
+	while (scan->at < scan->end && *scan->at <= ' ' &&
 	       (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\t' || *scan->at == '\r'))
 		scan->at++;
 }
@@ -45,36 +45,18 @@ static char next_byte(const struct json_scan *scan)
 	return scan->at < scan->end ? *scan->at : '\0';
 }
 
+/* What a value is that begins with this byte; others are JSON_KIND_NONE. */
+static const unsigned char value_kinds[256] = {
+	['{'] = JSON_KIND_OBJECT, ['['] = JSON_KIND_ARRAY,          ['"'] = JSON_KIND_TEXT,
+	['t'] = JSON_KIND_FLAG,   ['f'] = JSON_KIND_FLAG,           ['n'] = JSON_KIND_NULL,
+	['-'] = JSON_KIND_NUMBER, ['0' ... '9'] = JSON_KIND_NUMBER,
+};
+_Static_assert(JSON_KIND_NONE == 0, "what is not in the table begins no value");
+
 enum json_kind json_scan_kind(struct json_scan *scan)
 {
 	skip_spaces(scan);
-	switch (next_byte(scan)) {
-	case '{':
-		return JSON_KIND_OBJECT;
-	case '[':
-		return JSON_KIND_ARRAY;
-	case '"':
-		return JSON_KIND_TEXT;
-	case 't':
-	case 'f':
-		return JSON_KIND_FLAG;
-	case 'n':
-		return JSON_KIND_NULL;
-	case '-':
-	case '0':
-	case '1':
-	case '2':
-	case '3':
-	case '4':
-	case '5':
-	case '6':
-	case '7':
-	case '8':
-	case '9':
-		return JSON_KIND_NUMBER;
-	default:
-		return JSON_KIND_NONE;
-	}
+	return (enum json_kind)value_kinds[(unsigned char)next_byte(scan)];
 }
 
 bool json_scan_open(struct json_scan *scan, enum json_kind kind)
@@ -278,7 +260,8 @@ bool json_scan_text(struct json_scan *scan, struct text *value)
 {
 	if (scan->failed)
 		return false;
-	if (json_scan_kind(scan) != JSON_KIND_TEXT)
+	skip_spaces(scan);
+	if (next_byte(scan) != '"')
 		return json_scan_fail(scan, "a text in double quotes is expected");
 	const char *start = ++scan->at, *at = start, *end = scan->end;
 	bool is_plain = true;

@@ -116,6 +116,18 @@ def test_a_job_starts_after_another(cli, cluster):
     cluster.await_state(second, "completed")
 
 
+def test_a_job_that_ran_twice_shows_its_runs(cli, cluster):
+    job = cli.submit("--gpu-memory", "1G", "--", "sleep", "60")
+    cluster.await_state(job, "running")
+    assert "Runs" not in cli("get", job)
+    cli("requeue", job)
+    cluster.wait(lambda: "run 2 on" in cli("get", job))
+    page = cli("get", job)
+    assert re.search(r"^Runs +\S+.* task 0, run 1 on (alpha|beta)\S*?, \S+: requeued$", page, re.M)
+    assert re.search(r"^ +\S+.* task 0, run 2 on (alpha|beta)\S*?: goes on$", page, re.M)
+    cli("cancel", job)
+
+
 def test_what_waits_says_why_and_when(cli, cluster, full):
     job = cli.submit("--name", "waiting", "--gpus", "2", "--", "true")
     cluster.await_state(job, "pending")

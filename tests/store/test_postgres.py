@@ -63,7 +63,8 @@ def drive(programs, database, direct, steps, seed=1):
     return int(found[1])
 
 
-@pytest.mark.parametrize("program", ["store_store_test", "store_keep_test", "store_writer_test"])
+@pytest.mark.parametrize("program", ["store_store_test", "store_keep_test", "store_writer_test",
+                                     "store_usage_test"])
 def test_the_tests_of_the_store_pass_on_postgresql(programs, server, tmp_path, program):
     environment = os.environ | {"STORE_TEST_POSTGRES": server.database, "TMPDIR": str(tmp_path)}
     answer = subprocess.run(

@@ -209,10 +209,10 @@ static void rare_needs_of_cpu_are_rounded_up_to_the_next(void **state)
 static void fragmentation_is_by_the_most_frequent_kinds_up_to_95_in_100(void **state)
 {
 	struct mix *mix = *state;
-	mix_learn(mix, 1, 1000, 1, 4000, 60);
-	mix_learn(mix, 2, 250, 1, 1000, 4);
-	mix_learn(mix, 3, 0, 0, 1000, 1);
-	mix_learn(mix, 4, 500, 1, 1000, 35);
+	mix_learn(mix, 1, 1000, 1, 4000, 60, "");
+	mix_learn(mix, 2, 250, 1, 1000, 4, "");
+	mix_learn(mix, 3, 0, 0, 1000, 1, "");
+	mix_learn(mix, 4, 500, 1, 1000, 35, "");
 	assert_int_equal(mix->r.seen.count, 4);
 	assert_int_equal(mix->r.derived_at, 100);
 	assert_int_equal(mix->r.classes.count, 4);
@@ -227,12 +227,12 @@ static void fragmentation_is_by_the_most_frequent_kinds_up_to_95_in_100(void **s
 static void classes_are_derived_when_a_quarter_more_was_seen(void **state)
 {
 	struct mix *mix = *state;
-	mix_learn(mix, 1, 1000, 1, 4000, 100);
+	mix_learn(mix, 1, 1000, 1, 4000, 100, "");
 	uint64_t version = mix->version;
-	mix_learn(mix, 2, 500, 1, 4000, 24);
+	mix_learn(mix, 2, 500, 1, 4000, 24, "");
 	assert_int_equal(mix->r.derived_at, 100);
 	assert_int_equal(mix->version, version);
-	mix_learn(mix, 3, 500, 1, 4000, 1);
+	mix_learn(mix, 3, 500, 1, 4000, 1, "");
 	assert_int_equal(mix->r.derived_at, 125);
 	assert_true(mix->version != version);
 }
@@ -241,11 +241,11 @@ static void after_the_first_tasks_one_job_in_sixteen_changes_the_record(void **s
 {
 	struct mix *mix = *state;
 	int changes = 0;
-	mix_learn(mix, 1, 1000, 1, 4000, 1024);
+	mix_learn(mix, 1, 1000, 1, 4000, 1024, "");
 	for (int64_t number = 1; number <= 16000; number++) {
 		mix->dirty = false;
 		int64_t arrivals = mix->r.arrivals;
-		mix_learn(mix, number, 1000, 1, 4000, 1);
+		mix_learn(mix, number, 1000, 1, 4000, 1, "");
 		assert_int_equal(mix->dirty, mix->r.arrivals != arrivals);
 		changes += mix->dirty;
 	}
@@ -257,8 +257,8 @@ static void no_more_kinds_are_kept_than_fit_and_frequent_ones_stay(void **state)
 	struct mix *mix = *state;
 	int64_t frequent = 0;
 	for (int64_t i = 0; i < 20000; i++) {
-		mix_learn(mix, i, 1000, 1, 1, 1);
-		mix_learn(mix, i, 500, 1, i, 1);
+		mix_learn(mix, i, 1000, 1, 1, 1, "");
+		mix_learn(mix, i, 500, 1, i, 1, "");
 		assert_true(mix->r.seen.count <= MIX_SEEN);
 	}
 	for (int64_t i = 0; i < mix->r.seen.count; i++)
@@ -271,9 +271,9 @@ static void a_mix_follows_a_change_of_what_arrives(void **state)
 {
 	struct mix *mix = *state;
 	for (int64_t i = 0; i < 10000; i++)
-		mix_learn(mix, i, 1000, 8, 1000, 1000);
+		mix_learn(mix, i, 1000, 8, 1000, 1000, "");
 	for (int64_t i = 0; i < 10000; i++)
-		mix_learn(mix, i, 500, 1, 1000, 1000);
+		mix_learn(mix, i, 500, 1, 1000, 1000, "");
 	assert_int_equal(mix->classes[0].gpu_milli, 500);
 	assert_int_equal(mix->r.classes.count, 1);
 }
@@ -282,10 +282,10 @@ static void a_fixed_mix_does_not_learn_until_it_is_freed(void **state)
 {
 	struct mix *mix = *state;
 	const struct mix_kind kinds[] = { { 500, 1, 0, 1 } };
-	mix_learn(mix, 1, 1000, 4, 1000, 20);
+	mix_learn(mix, 1, 1000, 4, 1000, 20, "");
 	fix(mix, kinds, 1);
 	mix->dirty = false;
-	mix_learn(mix, 2, 250, 1, 1000, 1000);
+	mix_learn(mix, 2, 250, 1, 1000, 1000, "");
 	assert_false(mix->dirty);
 	assert_true(mix->r.fixed);
 	assert_int_equal(mix->classes[0].gpu_milli, 500);
@@ -296,6 +296,29 @@ static void a_fixed_mix_does_not_learn_until_it_is_freed(void **state)
 	assert_int_equal(mix->classes[0].gpu_count, 4);
 }
 
+static void what_jobs_insist_on_is_a_part_of_what_was_asked_for(void **state)
+{
+	struct mix *mix = *state;
+	mix_learn(mix, 1, 500, 2, 0, 3, "A100");
+	mix_learn(mix, 2, 1000, 1, 0, 5, "");
+	mix_learn(mix, 3, 0, 0, 0, 5, "A100");
+	assert_int_equal(mix->r.asked_milli, 8000);
+	assert_string_equal(mix->r.insisted, "A100");
+	assert_int_equal(mix->r.insisted_milli.count, 1);
+	assert_int_equal(mix->r.insisted_milli.at[0], 3000);
+}
+
+static void what_jobs_insist_on_is_forgotten_with_the_rest(void **state)
+{
+	struct mix *mix = *state;
+	mix_learn(mix, 1, 1000, 1, 0, 100, "A100");
+	const int64_t insisted = mix->r.insisted_milli.at[0];
+	for (int64_t i = 0; i < 3000; i++)
+		mix_learn(mix, i, 1000, 1, 0, 1000, "");
+	assert_true(mix->r.insisted_milli.count == 0 || mix->r.insisted_milli.at[0] < insisted);
+	assert_true(mix->r.asked_milli < INT64_C(66000) * 1000);
+}
+
 static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state)
 {
 	struct mix *mix = *state, loaded;
@@ -304,6 +327,7 @@ static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state
 	struct arena arena = { 0 };
 	for (int64_t number = 1; number < 600; number++) {
 		struct mix_kind kind = any_kind(&seed);
+		const char *models = number % 3 == 0 ? "A100|H100" : number % 5 == 0 ? "L4" : "";
 		if (number % 50 == 0 || number < 30) {
 			mix_init(&loaded);
 			assert_true(
@@ -315,9 +339,9 @@ static void a_loaded_mix_goes_on_like_the_one_that_wrote_the_record(void **state
 				                 mix_fragmentation(mix, 9000, milli, gpu_count));
 			}
 			mix_learn(&loaded, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli,
-			          3);
+			          3, models);
 		}
-		mix_learn(mix, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli, 3);
+		mix_learn(mix, number, kind.gpu_milli, kind.gpu_count, kind.cpu_milli, 3, models);
 		if (number % 50 == 0 || number < 30) {
 			assert_true(record_equal(RECORD_MIX, &loaded.r, &mix->r));
 			mix_free(&loaded);
@@ -359,6 +383,8 @@ static void records_that_contradict_themselves_are_refused(void **state)
 		{ .id = 1, .seen = rows },
 		{ .id = 1, .classes = rows },
 		{ .id = 1, .seen = { .at = rows.at, .count = MIX_SEEN + 1 } },
+		{ .id = 1, .asked_milli = -1 },
+		{ .id = 1, .asked_milli = 9, .insisted = "A100" },
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct error error = { 0 };
@@ -386,6 +412,8 @@ int main(void)
 		TEST(no_more_kinds_are_kept_than_fit_and_frequent_ones_stay),
 		TEST(a_mix_follows_a_change_of_what_arrives),
 		TEST(a_fixed_mix_does_not_learn_until_it_is_freed),
+		TEST(what_jobs_insist_on_is_a_part_of_what_was_asked_for),
+		TEST(what_jobs_insist_on_is_forgotten_with_the_rest),
 		TEST(a_loaded_mix_goes_on_like_the_one_that_wrote_the_record),
 		TEST(kinds_that_make_no_sense_are_refused_and_change_nothing),
 		TEST(records_that_contradict_themselves_are_refused),

@@ -90,7 +90,7 @@ void keeper_apply(struct keeper *keeper, const struct effects *effects)
 {
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct effect *effect = &effects->at[i];
-		if (effect->kind == EFFECT_PUT && effect->record_kind != RECORD_DECISION)
+		if (effect->kind == EFFECT_PUT && !record_is_history(effect->record_kind))
 			put(keeper, effect->record_kind, effect->record);
 		else if (effect->kind == EFFECT_DELETE || effect->kind == EFFECT_ARCHIVE)
 			drop(keeper, effect->record_kind, effect->key);

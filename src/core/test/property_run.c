@@ -10,6 +10,7 @@
 
 /* How often something is done, by the number of commands so far. */
 #define CLOSELY 100000 /* commands after each of which all is recounted */
+#define BILLS 31       /* commands from one look at what is billed to the next */
 #define TWIN 20000     /* commands that a second core is given from the start */
 
 void run_init(struct run *run, int verbose)
@@ -27,6 +28,7 @@ void run_free(struct run *run)
 		buffer_free(&run->past[i]);
 	sched_free(run->sched);
 	keeper_free(&run->keeper);
+	bills_free(&run->bills);
 	router_free(&run->router);
 	free(run->rights.at);
 	effects_free(&run->effects);
@@ -302,6 +304,7 @@ static void keep(struct run *run, const struct command *command)
 	check_evictions(&run->keeper, &run->router, command, &run->effects, now_ms);
 	new_rights(&run->rights, &run->keeper, &run->effects);
 	keeper_apply(&run->keeper, &run->effects);
+	bills_add(&run->bills, &run->effects);
 	router_follow(&run->router, &run->keeper, command, &run->effects, now_ms);
 	note_volatile(run, command);
 	check_new_rights(&run->rights, &run->keeper, last_id);
@@ -314,6 +317,8 @@ static void keep(struct run *run, const struct command *command)
 		return;
 	check_jobs(&run->keeper, pass);
 	check_slots(&run->keeper);
+	if (run->number % BILLS == 0)
+		bills_check(&run->bills, &run->keeper, run->sched);
 	router_compare(&run->router, &run->keeper, run->sched);
 	sched_check(run->sched);
 	if (pass) {

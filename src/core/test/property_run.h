@@ -4,6 +4,7 @@
 
 #include "core/command.h"
 #include "core/sched.h"
+#include "core/test/property_bills.h"
 #include "core/test/property_checks.h"
 #include "core/test/property_keeper.h"
 
@@ -26,6 +27,7 @@ struct bustle {
 struct run {
 	struct sched *sched;
 	struct keeper keeper;
+	struct bills bills;
 	struct router router;
 	bool volatile_state; /* requests came or went since all routers started anew */
 	struct id_set rights;

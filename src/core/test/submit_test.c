@@ -289,6 +289,30 @@ static void a_key_is_known_until_its_job_is_forgotten(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_key_that_came_with_another_request_is_refused(void **unused)
+{
+	struct lab lab = lab_new();
+	struct job_record job = whole(lab.tenant, 1);
+
+	(void)unused;
+	job.idempotency_key = "monday#0";
+	job.request_hash = 7;
+	must(lab.h, submit_array(lab.h, job, 1, 3, false));
+	int64_t first = lab.h->effects.reply_id;
+	job.request_hash = 8;
+	must_not(lab.h, submit_array(lab.h, job, 1, 3, false), ERROR_CONFLICT,
+	         "came with another request before, which made job-1");
+	job.request_hash = 7;
+	must(lab.h, submit_array(lab.h, job, 1, 3, false));
+	assert_true(lab.h->effects.repeated);
+	assert_int_equal(lab.h->effects.reply_id, first);
+	assert_int_equal(lab.h->effects.reply_count, 3);
+	job.request_hash = 0;
+	must(lab.h, submit_array(lab.h, job, 1, 3, false));
+	assert_true(lab.h->effects.repeated);
+	harness_free(lab.h);
+}
+
 static void a_repeated_submission_is_known_even_if_it_would_be_refused_by_now(void **unused)
 {
 	struct lab lab = lab_new();
@@ -484,6 +508,65 @@ static void a_tenant_that_is_deleted_takes_its_id_with_it(void **unused)
 	harness_free(lab.h);
 }
 
+/* Many at once. */
+
+static bool takes_two(struct lab *lab, struct job_record first, struct job_record second,
+                      struct error errors[2])
+{
+	struct submit_command submits[] = { { .job = first }, { .job = second } };
+	struct submit_trial trials[] = { { .submit = &submits[0], .error = &errors[0] },
+		                         { .submit = &submits[1], .error = &errors[1] } };
+	bool all = sched_takes_all(lab->h->sched, trials, 2, 0);
+
+	assert_int_equal(all, trials[0].taken && trials[1].taken);
+	return all;
+}
+
+static void several_are_taken_only_if_there_is_room_for_all(void **unused)
+{
+	struct lab lab = lab_new();
+	struct error errors[2];
+	struct tenant_record narrow = tenant_named("narrow");
+
+	(void)unused;
+	narrow.queue_max = 1;
+	int64_t tenant = put_tenant(lab.h, narrow);
+	assert_true(takes_two(&lab, whole(lab.tenant, 1), whole(tenant, 1), errors));
+	assert_false(takes_two(&lab, whole(tenant, 1), whole(tenant, 1), errors));
+	assert_int_equal(errors[0].code, ERROR_NONE);
+	assert_int_equal(errors[1].code, ERROR_FULL);
+	must(lab.h, try_submit(lab.h, whole(tenant, 1)));
+	harness_free(lab.h);
+}
+
+static void each_of_several_is_told_why_it_is_refused(void **unused)
+{
+	struct lab lab = lab_new();
+	struct error errors[2];
+
+	(void)unused;
+	assert_false(takes_two(&lab, whole(lab.tenant, 0), whole(77, 1), errors));
+	assert_int_equal(errors[0].code, ERROR_INVALID);
+	assert_int_equal(errors[1].code, ERROR_NOT_FOUND);
+	harness_free(lab.h);
+}
+
+static void what_is_known_takes_no_room_again(void **unused)
+{
+	struct lab lab = lab_new();
+	struct error errors[2];
+	struct tenant_record narrow = tenant_named("narrow");
+
+	(void)unused;
+	narrow.queue_max = 2;
+	int64_t tenant = put_tenant(lab.h, narrow);
+	struct job_record job = whole(tenant, 1);
+	job.idempotency_key = "monday";
+	must(lab.h, try_submit(lab.h, job));
+	assert_true(takes_two(&lab, job, whole(tenant, 1), errors));
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -499,6 +582,10 @@ int main(void)
 		cmocka_unit_test(a_key_is_known_to_its_tenant_alone),
 		cmocka_unit_test(a_key_of_an_array_answers_with_its_first_job),
 		cmocka_unit_test(a_key_is_known_until_its_job_is_forgotten),
+		cmocka_unit_test(a_key_that_came_with_another_request_is_refused),
+		cmocka_unit_test(several_are_taken_only_if_there_is_room_for_all),
+		cmocka_unit_test(each_of_several_is_told_why_it_is_refused),
+		cmocka_unit_test(what_is_known_takes_no_room_again),
 		cmocka_unit_test(a_repeated_submission_is_known_even_if_it_would_be_refused_by_now),
 		cmocka_unit_test(a_full_queue_takes_no_more),
 		cmocka_unit_test(jobs_that_run_do_not_fill_the_queue),

@@ -21,7 +21,7 @@ static int used(const struct worth *worth, int milli)
 static struct worth_sum gpu_of(const struct worth *worth, int32_t milli)
 {
 	struct worth_sum sum = { 0 };
-	worth_sum_add(&sum, worth, milli);
+	worth_sum_add(&sum, worth, milli, 0);
 	return sum;
 }
 
@@ -102,7 +102,7 @@ static void the_largest_numbers_do_not_overflow(void **state)
 	LEARN(&worth, kinds);
 	struct worth_sum sum = { 0 };
 	for (int i = 0; i < GPUS_PER_NODE_MAX; i++)
-		worth_sum_add(&sum, &worth, 1000);
+		worth_sum_add(&sum, &worth, 1000, 0);
 	assert_in_range(worth_sum_with(&sum, INT64_C(1) << 40), 0, sum.value);
 	assert_in_range(worth_sum_with(&sum, 0), 0, sum.value);
 }
@@ -132,9 +132,9 @@ static void a_mix_learns_the_worth_of_its_classes_when_they_change(void **state)
 	struct mix mix;
 	(void)state;
 	mix_init(&mix);
-	mix_learn(&mix, 1, 810, 1, 4000, 100);
+	mix_learn(&mix, 1, 810, 1, 4000, 100, "");
 	assert_int_equal(used(mix_worth(&mix), 190), 0);
-	mix_learn(&mix, 2, 190, 1, 4000, 400);
+	mix_learn(&mix, 2, 190, 1, 4000, 400, "");
 	assert_in_range(used(mix_worth(&mix), 190), 150, 190);
 	mix_free(&mix);
 }

@@ -148,7 +148,7 @@ static void ask_tenant(struct bench *bench)
 	desk_ask(bench->desk, ask);
 }
 
-static void ask_job(struct bench *bench, int64_t tenant_id)
+static struct ask *new_job(struct bench *bench, int64_t tenant_id)
 {
 	struct ask *ask = next_ask(bench);
 	ask->has_command = true;
@@ -159,7 +159,31 @@ static void ask_job(struct bench *bench, int64_t tenant_id)
 		                                              .gpu_models = "",
 		                                              .node_labels = "",
 		                                              .idempotency_key = "" } } };
-	desk_ask(bench->desk, ask);
+	return ask;
+}
+
+static void ask_job(struct bench *bench, int64_t tenant_id)
+{
+	desk_ask(bench->desk, new_job(bench, tenant_id));
+}
+
+/* So many together, the last of them for this tenant. */
+static void ask_together(struct bench *bench, int count, int64_t last_tenant_id)
+{
+	struct ask *first = new_job(bench, 1), *before = first;
+	for (int i = 1; i < count; i++) {
+		struct ask *ask = new_job(bench, i == count - 1 ? last_tenant_id : 1);
+		before->together = ask;
+		before = ask;
+	}
+	desk_ask(bench->desk, first);
+}
+
+static void ask_some_together(struct bench *bench)
+{
+	bench->ask_count = 0;
+	ask_together(bench, 10, 77);
+	ask_together(bench, 20, 1);
 }
 
 static bool look_why(struct ask *ask, struct sched *sched, struct error *error)
@@ -229,10 +253,29 @@ static void what_was_answered_is_there_after_a_restart(void **state)
 	assert_int_equal(bench->events, bench->last_id);
 }
 
+static void of_several_together_all_are_taken_or_none(void **state)
+{
+	struct bench *bench = *state;
+	run(bench, ask_tenant_alone);
+	run(bench, ask_some_together);
+	for (int i = 0; i < 10; i++) {
+		assert_false(bench->asks[i].ok);
+		assert_int_equal(bench->asks[i].error.code, i == 9 ? ERROR_NOT_FOUND : ERROR_NONE);
+	}
+	for (int i = 10; i < 30; i++) {
+		assert_true(bench->asks[i].ok);
+		assert_int_equal(bench->asks[i].reply_id, i - 9);
+	}
+	run(bench, count_jobs);
+	assert_int_equal(bench->events, 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_answered_is_there_after_a_restart, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(of_several_together_all_are_taken_or_none, set_up,
 		                                tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

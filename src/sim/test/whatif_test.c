@@ -1,4 +1,6 @@
 /* whatif_test.c - what is asked, and answers from a small scheduler that is stored */
+#include <fcntl.h>
+#include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,6 +198,67 @@ static void what_could_never_run_is_refused_with_the_reason(void **state)
 	assert_string_equal(result.refusal, "there is no tenant nobody");
 }
 
+static void add_ms(void *context, int64_t ms)
+{
+	int64_t *passed_ms = context;
+
+	assert_true(ms > 0);
+	*passed_ms += ms;
+}
+
+static void who_watches_is_told_of_the_whole_horizon(void **state)
+{
+	const struct lab *lab = *state;
+	int64_t passed_ms = 0;
+	struct whatif_options options = { .state = lab->path,
+		                          .unknown_ms = HOUR_MS,
+		                          .horizon_ms = 24 * HOUR_MS,
+		                          .tick = add_ms,
+		                          .context = &passed_ms };
+	struct whatif_result result;
+	struct error error = { 0 };
+
+	assert_true(whatif_run(&options, NULL, &result, &error));
+	assert_int_equal(passed_ms, options.horizon_ms);
+}
+
+/* What the command prints to a terminal as standard error, as text. */
+static void print_to_terminal(const struct lab *lab, char *text, size_t size)
+{
+	char *arguments[] = { "whatif", "--state", (char *)lab->path, "--json", NULL };
+	int terminal, side, quiet = open("/dev/null", O_WRONLY);
+	int kept_out = dup(STDOUT_FILENO), kept_error = dup(STDERR_FILENO);
+
+	assert_int_equal(openpty(&terminal, &side, NULL, NULL, NULL), 0);
+	fflush(stdout);
+	dup2(quiet, STDOUT_FILENO);
+	dup2(side, STDERR_FILENO);
+	int status = whatif_main(4, arguments);
+	fflush(stdout);
+	dup2(kept_out, STDOUT_FILENO);
+	dup2(kept_error, STDERR_FILENO);
+	close(side); /* so that reading ends with what was written */
+	size_t used = 0;
+	ssize_t got;
+	while (used < size - 1 && (got = read(terminal, text + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	text[used] = '\0';
+	close(quiet);
+	close(kept_out);
+	close(kept_error);
+	close(terminal);
+	assert_int_equal(status, 0);
+}
+
+static void on_a_terminal_a_bar_shows_how_far_it_is_and_goes_away(void **state)
+{
+	char text[4096];
+
+	print_to_terminal(*state, text, sizeof(text));
+	assert_non_null(strstr(text, "whatif [########################################] 100%"));
+	assert_non_null(strstr(text, "\r\033[K"));
+}
+
 static void asking_changes_nothing(void **state)
 {
 	struct whatif_result first = ask(*state, "gpus=1", NULL),
@@ -266,6 +329,10 @@ int main(void)
 		                                lab_end),
 		cmocka_unit_test_setup_teardown(what_could_never_run_is_refused_with_the_reason,
 		                                lab_begin, lab_end),
+		cmocka_unit_test_setup_teardown(who_watches_is_told_of_the_whole_horizon, lab_begin,
+		                                lab_end),
+		cmocka_unit_test_setup_teardown(
+		    on_a_terminal_a_bar_shows_how_far_it_is_and_goes_away, lab_begin, lab_end),
 		cmocka_unit_test_setup_teardown(asking_changes_nothing, lab_begin, lab_end),
 		cmocka_unit_test(nodes_are_written_as_their_number_gpus_model_and_memory),
 		cmocka_unit_test(jobs_are_written_as_pairs_or_as_json),

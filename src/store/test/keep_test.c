@@ -16,6 +16,7 @@
 #include "store/check.h"
 #include "store/retention.h"
 #include "store/test/drive.h"
+#include "store/usage.h"
 
 /* A database with the work of so many commands, a mirror of it, and its core. */
 struct world {
@@ -500,8 +501,8 @@ static void usage_of_a_period_is_what_its_parts_add_up_to(void **state)
 	} periods[] = { { 0, now_ms }, { 0, middle_ms }, { middle_ms, INT64_MAX } };
 	struct store *reader = drive_read(&world.scratch);
 	for (int i = 0; i < 3; i++) {
-		if (!archive_usage(reader, periods[i].from_ms, periods[i].until_ms, now_ms, &arena,
-		                   &usage, &count, &error))
+		if (!usage_read(reader, 0, periods[i].from_ms, periods[i].until_ms, now_ms, &arena,
+		                &usage, &count, &error))
 			fail_msg("%s", error.text);
 		for (int64_t j = 0; j < count; j++)
 			sums[i] += usage[j].gpu_ms;
@@ -510,7 +511,7 @@ static void usage_of_a_period_is_what_its_parts_add_up_to(void **state)
 	assert_int_equal(sums[0], sums[1] + sums[2]);
 	int64_t ended = 0;
 	for (int64_t j = 0;
-	     archive_usage(reader, 0, now_ms + 1, now_ms + 1, &arena, &usage, &count, &error) &&
+	     usage_read(reader, 0, 0, now_ms + 1, now_ms + 1, &arena, &usage, &count, &error) &&
 	     j < count;
 	     j++)
 		ended += usage[j].completed + usage[j].failed + usage[j].cancelled;
@@ -530,19 +531,20 @@ static void what_is_too_old_is_deleted_and_nothing_else(void **state)
 	world_begin(&world, 3000);
 	int64_t now_ms = world.workload.now_ms;
 	struct batch *batch = batch_new(store_schema(world.store));
-	struct retention retention = { .decisions_ms = 10000,
-		                       .events_ms = 20000,
-		                       .jobs_ms = 15000 };
+	struct retention retention = {
+		.decisions_ms = 10000, .events_ms = 20000, .jobs_ms = 15000, .runs_ms = 25000
+	};
 	int64_t live =
 	    scratch_number(&world.scratch, "SELECT count(*) FROM jobs WHERE NOT archived");
 	retention_sql(&retention, now_ms, &batch->sql);
 	assert_int_equal(store_commit(world.store, batch, &error), STORE_DONE);
 	char sql[160];
 	const char *const old[] = { "decisions WHERE time_ms < %lld", "events WHERE time_ms < %lld",
-		                    "jobs WHERE archived AND completed_ms < %lld" };
-	const int64_t ages[] = { 10000, 20000, 15000 };
-	const char *const tables[] = { "decisions", "events", "jobs WHERE archived" };
-	for (int i = 0; i < 3; i++) {
+		                    "jobs WHERE archived AND completed_ms < %lld",
+		                    "runs WHERE ended_ms < %lld" };
+	const int64_t ages[] = { 10000, 20000, 15000, 25000 };
+	const char *const tables[] = { "decisions", "events", "jobs WHERE archived", "runs" };
+	for (int i = 0; i < 4; i++) {
 		char condition[96];
 		snprintf(condition, sizeof(condition), old[i], (long long)(now_ms - ages[i]));
 		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", condition);

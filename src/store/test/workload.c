@@ -7,6 +7,8 @@
 
 enum { TENANTS = 3, NODES = 4, GPUS = 4 };
 
+static const char *const tenant_names[TENANTS] = { "lab", "team b", "o'hara" };
+
 void workload_init(struct workload *workload, struct sched *sched, uint64_t seed)
 {
 	*workload = (struct workload){ .sched = sched, .seed = seed, .now_ms = 1000000 };
@@ -45,6 +47,16 @@ static struct command tenant_command(const char *name)
 		                             .max_preemptions = UNLIMITED,
 		                             .queue_max = UNLIMITED,
 		                             .budget_per_month = UNLIMITED } };
+}
+
+/* A tenant has another price from now on. */
+static struct command price_command(struct workload *workload)
+{
+	int place = pick(workload, TENANTS);
+	struct command command = tenant_command(tenant_names[place]);
+	command.tenant.id = 1 + place;
+	command.tenant.cost_per_gpu_hour = (int64_t)pick(workload, 5) * 1500000;
+	return command;
 }
 
 static struct command report_command(struct workload *workload, int node)
@@ -195,7 +207,6 @@ static struct command nodes_do(struct workload *workload)
 
 static struct command set_up(struct workload *workload)
 {
-	static const char *const names[] = { "lab", "team b", "o'hara" };
 	struct config_record config = config_default();
 	config.retention_ms = 5000;
 	config.default_priority = 100;
@@ -204,7 +215,7 @@ static struct command set_up(struct workload *workload)
 	if (workload->steps == 1)
 		return (struct command){ .kind = COMMAND_CONFIGURE, .configure = config };
 	if (workload->steps < 2 + TENANTS)
-		return tenant_command(names[workload->steps - 2]);
+		return tenant_command(tenant_names[workload->steps - 2]);
 	return report_command(workload, (int)workload->steps - 2 - TENANTS);
 }
 
@@ -214,6 +225,11 @@ static struct command choose(struct workload *workload)
 		return set_up(workload);
 	if (pick(workload, 64) == 0)
 		return model_command(workload);
+	if (pick(workload, 64) == 0)
+		return price_command(workload);
+	if (pick(workload, 32) == 0)
+		return (struct command){ .kind = COMMAND_REQUEUE,
+			                 .id = 1 + pick(workload, (int)workload->last_job_id + 1) };
 	switch (pick(workload, 12)) {
 	case 0:
 	case 1:

@@ -193,6 +193,27 @@ static void a_batch_that_is_full_is_not_gathered_for(void **state)
 	scratch_end(&bed.scratch);
 }
 
+static void what_is_joined_is_one_transaction_however_large(void **state)
+{
+	struct bed bed;
+	(void)state;
+	bed_begin(&bed, 10);
+	writer_join(bed.writer);
+	for (int i = 0; i < 200; i++) {
+		bed_add(&bed);
+		writer_hurry(bed.writer);
+		if (i % 50 == 0)
+			wait_a_little();
+	}
+	assert_int_equal(replies_of(&bed.heard), 0);
+	writer_part(bed.writer);
+	while (replies_of(&bed.heard) < 200)
+		wait_a_little();
+	assert_int_equal(bed.heard.batches, 1);
+	bed_stop(&bed);
+	scratch_end(&bed.scratch);
+}
+
 /* Keeps everyone else from writing to the file. */
 static sqlite3 *block(const struct scratch *scratch)
 {
@@ -318,6 +339,7 @@ int main(void)
 		cmocka_unit_test(replies_leave_in_order_when_their_batch_is_durable),
 		cmocka_unit_test(what_nobody_waits_for_is_gathered),
 		cmocka_unit_test(a_batch_that_is_full_is_not_gathered_for),
+		cmocka_unit_test(what_is_joined_is_one_transaction_however_large),
 		cmocka_unit_test(
 		    a_store_that_fails_acknowledges_nothing_and_goes_on_when_it_is_back),
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),

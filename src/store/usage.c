@@ -1,0 +1,232 @@
+/* usage.c - what tenants used in a period and what it cost, from their runs */
+#include "store/usage.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/number.h"
+#include "store/archive_local.h"
+#include "store/backend.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+/* Sums of GPU time are taken in two parts, so that no database's integers overflow. */
+#define SUM_PART INT64_C(1000000)
+
+/* Of one tenant or (0) of all, from the first to before the last. */
+struct period {
+	int64_t tenant_id, from_ms, until_ms;
+};
+
+/* Usage by tenant that is being collected, in the arena. */
+struct reckoning {
+	struct arena *arena;
+	struct usage **at;
+	size_t count, capacity;
+	struct map tenants;
+};
+
+static struct usage *usage_of(struct reckoning *reckoning, int64_t tenant_id)
+{
+	struct usage *usage = map_get(&reckoning->tenants, tenant_id);
+	if (usage)
+		return usage;
+	usage = arena_alloc(reckoning->arena, sizeof(*usage));
+	*usage = (struct usage){ .tenant_id = tenant_id };
+	map_put(&reckoning->tenants, tenant_id, usage);
+	array_reserve(reckoning->at, reckoning->capacity, reckoning->count + 1);
+	reckoning->at[reckoning->count++] = usage;
+	return usage;
+}
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static bool take_runs(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0;
+	if (!archive_number(values[0], &tenant_id, error))
+		return false;
+	struct usage *usage = usage_of(context, tenant_id);
+	return archive_number(values[1], &usage->jobs, error) &&
+	       archive_number(values[2], &usage->runs, error) &&
+	       archive_number(values[3], &usage->gpu_memory_s, error) &&
+	       archive_number(values[4], &usage->cpu_s, error);
+}
+
+/* What was used at one price. The cost is rounded down, as the tenant's meter does. */
+static bool take_price(void *context, const char *const *values, struct error *error)
+{
+	int64_t tenant_id = 0, price = 0, parts = 0, rest = 0;
+	if (!archive_number(values[0], &tenant_id, error) ||
+	    !archive_number(values[1], &price, error) ||
+	    !archive_number(values[2], &parts, error) || !archive_number(values[3], &rest, error))
+		return false;
+	struct usage *usage = usage_of(context, tenant_id);
+	int64_t gpu_ms = add_saturated(muldiv_down(parts, SUM_PART, 1), rest);
+	usage->gpu_ms = add_saturated(usage->gpu_ms, gpu_ms);
+	usage->cost = add_saturated(usage->cost, muldiv_down(gpu_ms, price, WHOLE_GPU * HOUR_MS));
+	return true;
+}
+
+static bool take_ends(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                      struct error *error)
+{
+	struct usage *usage = usage_of(context, tenant_id);
+	(void)error;
+	if (state == JOB_COMPLETED)
+		usage->completed = count;
+	else if (state == JOB_FAILED)
+		usage->failed = count;
+	else if (state == JOB_CANCELLED)
+		usage->cancelled = count;
+	return true;
+}
+
+/* What a reservation counts for, from its parts: see reservation_amounts() in the core. */
+static const char *const shares[] = {
+	[DIALECT_SQLITE] = "(SELECT coalesce(sum(json_extract(part.value, '$[2]')), 0) "
+			   "FROM json_each(parts) AS part)",
+	[DIALECT_POSTGRES] = "(SELECT coalesce(sum((part->>2)::bigint), 0)::bigint "
+			     "FROM jsonb_array_elements(parts::jsonb) AS part)",
+};
+static const char *const memories[] = {
+	[DIALECT_SQLITE] = "(SELECT coalesce(sum(json_extract(part.value, '$[1]')), 0) "
+			   "FROM json_each(parts) AS part "
+			   "WHERE json_extract(part.value, '$[4]') = 0)",
+	[DIALECT_POSTGRES] = "(SELECT coalesce(sum((part->>1)::bigint), 0)::bigint "
+			     "FROM jsonb_array_elements(parts::jsonb) AS part "
+			     "WHERE (part->>4)::bigint = 0)",
+};
+
+static void put_tenant(struct buffer *sql, const char *column, int64_t tenant_id)
+{
+	if (tenant_id)
+		buffer_print(sql, " AND %s = %lld", column, (long long)tenant_id);
+}
+
+/* WITH used AS (...): every run in the period, cut to it, and those that go on. */
+static void put_used(struct buffer *sql, enum dialect dialect, const struct period *period)
+{
+	long long from = period->from_ms, until = period->until_ms;
+	const char *counted = "CASE WHEN counted_ms > 0 THEN counted_ms ELSE since_ms END";
+	buffer_print(sql,
+	             "WITH used AS (SELECT tenant_id, job_id, share, memory_mib, cpu_milli, "
+	             "CASE WHEN began_ms < %lld THEN %lld ELSE began_ms END AS first_ms, "
+	             "CASE WHEN ended_ms > %lld THEN %lld ELSE ended_ms END AS last_ms "
+	             "FROM runs WHERE ended_ms > %lld AND began_ms < %lld",
+	             from, from, until, until, from, until);
+	put_tenant(sql, "tenant_id", period->tenant_id);
+	buffer_print(
+	    sql,
+	    " UNION ALL SELECT tenant_id, job_id, share, memory_mib, cpu_milli, "
+	    "CASE WHEN counted < %lld THEN %lld ELSE counted END, %lld FROM "
+	    "(SELECT coalesce(jobs.tenant_id, models.tenant_id) AS tenant_id, job_id, "
+	    "%s AS share, %s AS memory_mib, reservations.cpu_milli AS cpu_milli, %s AS counted "
+	    "FROM reservations LEFT JOIN jobs ON jobs.id = job_id "
+	    "LEFT JOIN models ON models.id = model_id WHERE phase <> 'releasing') AS held "
+	    "WHERE counted < %lld",
+	    from, from, until, shares[dialect], memories[dialect], counted, until);
+	put_tenant(sql, "tenant_id", period->tenant_id);
+	buffer_text(sql, ")");
+}
+
+static bool read_amounts(struct backend *backend, const struct period *period,
+                         struct reckoning *reckoning, struct error *error)
+{
+	struct buffer sql = { 0 };
+	put_used(&sql, backend->dialect, period);
+	buffer_text(&sql, " SELECT tenant_id, "
+	                  "count(DISTINCT CASE WHEN job_id > 0 THEN job_id END), count(*), "
+	                  "sum((last_ms - first_ms) * memory_mib / 1000), "
+	                  "sum((last_ms - first_ms) * cpu_milli / 1000) "
+	                  "FROM used GROUP BY tenant_id");
+	bool done = backend->query(backend, sql.data, take_runs, reckoning, error);
+	buffer_free(&sql);
+	return done;
+}
+
+/* Each run is cut once more where the price of its tenant changed. */
+static bool read_prices(struct backend *backend, const struct period *period,
+                        struct reckoning *reckoning, struct error *error)
+{
+	struct buffer sql = { 0 };
+	put_used(&sql, backend->dialect, period);
+	buffer_print(&sql,
+	             ", spans AS (SELECT tenant_id, cost_per_gpu_hour AS price, since_ms, "
+	             "lead(since_ms, 1, %lld) OVER (PARTITION BY tenant_id ORDER BY since_ms) "
+	             "AS until_ms FROM prices), "
+	             "priced AS (SELECT used.tenant_id AS tenant_id, price, share * "
+	             "(CASE WHEN last_ms > until_ms THEN until_ms ELSE last_ms END - "
+	             "CASE WHEN first_ms < since_ms THEN since_ms ELSE first_ms END) AS gpu_ms "
+	             "FROM used JOIN spans ON spans.tenant_id = used.tenant_id "
+	             "AND until_ms > first_ms AND since_ms < last_ms) "
+	             "SELECT tenant_id, price, sum(gpu_ms / %lld), sum(gpu_ms %% %lld) "
+	             "FROM priced GROUP BY tenant_id, price",
+	             (long long)INT64_MAX, (long long)SUM_PART, (long long)SUM_PART);
+	bool done = backend->query(backend, sql.data, take_price, reckoning, error);
+	buffer_free(&sql);
+	return done;
+}
+
+static bool read_ends(struct backend *backend, const struct period *period,
+                      struct reckoning *reckoning, struct error *error)
+{
+	struct tallying ends = { take_ends, reckoning };
+	struct buffer sql = { 0 };
+	buffer_print(&sql,
+	             "SELECT tenant_id, state, count(*) FROM jobs WHERE completed_ms >= %lld "
+	             "AND completed_ms < %lld AND completed_ms > 0",
+	             (long long)period->from_ms, (long long)period->until_ms);
+	put_tenant(&sql, "tenant_id", period->tenant_id);
+	buffer_text(&sql, " GROUP BY tenant_id, state");
+	bool done = backend->query(backend, sql.data, archive_take_tally, &ends, error);
+	buffer_free(&sql);
+	return done;
+}
+
+/* All of it as of one moment. */
+static bool read_all(struct backend *backend, const struct period *period,
+                     struct reckoning *reckoning, struct error *error)
+{
+	struct error ignored;
+	const char *begin = backend->dialect == DIALECT_SQLITE
+	                        ? "BEGIN"
+	                        : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+	if (!backend->execute(backend, begin, error))
+		return false;
+	bool done = read_amounts(backend, period, reckoning, error) &&
+	            read_prices(backend, period, reckoning, error) &&
+	            read_ends(backend, period, reckoning, error);
+	return backend->execute(backend, "COMMIT", done ? error : &ignored) && done;
+}
+
+static int compare_tenants(const void *a, const void *b)
+{
+	const struct usage *x = a, *y = b;
+	return (x->tenant_id > y->tenant_id) - (x->tenant_id < y->tenant_id);
+}
+
+bool usage_read(struct store *store, int64_t tenant_id, int64_t from_ms, int64_t until_ms,
+                int64_t now_ms, struct arena *arena, struct usage **usage, int64_t *count,
+                struct error *error)
+{
+	struct period period = { tenant_id, from_ms, min64(until_ms, now_ms) };
+	struct reckoning reckoning = { .arena = arena };
+
+	bool done = archive_is_ready(store, error) &&
+	            archive_finish(
+			store, read_all(store_backend(store), &period, &reckoning, error), error);
+	*count = (int64_t)reckoning.count;
+	*usage = arena_alloc(arena, (reckoning.count + 1) * sizeof(**usage));
+	for (size_t i = 0; i < reckoning.count; i++)
+		(*usage)[i] = *reckoning.at[i];
+	if (reckoning.count > 1)
+		qsort(*usage, reckoning.count, sizeof(**usage), compare_tenants);
+	map_free(&reckoning.tenants);
+	free(reckoning.at);
+	return done;
+}

@@ -1,0 +1,28 @@
+/* usage.h - what tenants used in a period and what it cost, from their runs */
+#ifndef STORE_USAGE_H
+#define STORE_USAGE_H
+
+#include "store/store.h"
+
+/* Every run counts with its part inside the period, at the price that the tenant had
+ * then; those that go on count up to now. Of jobs and models of the tenant itself, not of
+ * those below it. Over all time that is what the tenant's meters say, but for what was
+ * deleted by age and for fractions of a millionth that are cut off. */
+struct usage {
+	int64_t tenant_id;
+	int64_t jobs;                         /* that had a run in the period */
+	int64_t completed, failed, cancelled; /* that ended in it */
+	int64_t runs;                         /* in it, of tasks and slots */
+	int64_t gpu_ms;                       /* thousandths of GPUs x ms */
+	int64_t cost;                         /* millionths of the currency */
+	int64_t gpu_memory_s;                 /* MiB x s: of parts of GPUs */
+	int64_t cpu_s;                        /* thousandths of cores x s */
+};
+
+/* An array by tenant, in the order of their ids, those without any left out. Read through
+ * a store that does not lead. `tenant_id` 0: all. `now_ms` ends what still runs. */
+bool usage_read(struct store *store, int64_t tenant_id, int64_t from_ms, int64_t until_ms,
+                int64_t now_ms, struct arena *arena, struct usage **usage, int64_t *count,
+                struct error *error);
+
+#endif

@@ -1,0 +1,115 @@
+"""Reports over a period: every run counts, whatever ended it, at the price of its time."""
+
+import csv
+import io
+import time
+
+import pytest
+
+import crowd
+from scheduler import Scheduler
+
+ALWAYS = "from=2020-01-01"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def service(request, tmp_path):
+    """Finished jobs leave memory at once."""
+    sections = {"scheduler": {"keep_finished_ms": 1}}
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres_server")
+        server.clear()
+        sections["database"] = {"host": str(server.folder), "user": "postgres", "database": "postgres"}
+    one = Scheduler(tmp_path / "scheduler", sections=sections)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def nodes(service, monkeypatch):
+    """One node with four GPUs, which frees memory within a second."""
+    monkeypatch.setattr(crowd, "RELEASE_SECONDS", 0)
+    running = crowd.Crowd(service.grpc, 1, gpus=4)
+    yield running
+    running.close()
+
+
+def await_that(what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def await_state(service, job, *states):
+    await_that(lambda: service.get(f"/api/v1/jobs/{job}").json()["state"] in states)
+
+
+def runs_of(service, job):
+    return service.get(f"/api/v1/jobs/{job}/runs").json()["runs"]
+
+
+def bill(service, tenant, query=ALWAYS):
+    return service.get(f"/api/v1/tenants/{tenant}/usage?{query}").json()["usage"]
+
+
+def test_a_bill_over_all_time_is_what_the_tenant_ever_cost(service, nodes):
+    # 3600 an hour: a second of a GPU costs 1, and milliseconds are seen.
+    tenant = service.post("/api/v1/tenants", {"name": "lab", "cost_per_gpu_hour": 3600}).json()["id"]
+
+    def submit(**fields):
+        made = service.post("/api/v1/jobs", {"tenant_id": tenant, "name": "x", "command": ["x"]} | fields)
+        assert made.status == 201, made
+        return made.json()["job_id"]
+
+    long = submit(gpu_count=2, priority=100, preemptible=True)
+    await_state(service, long, "running")
+    assert service.post(f"/api/v1/jobs/{long}/requeue").status == 200
+    await_that(lambda: len(runs_of(service, long)) == 2 and
+               service.get(f"/api/v1/jobs/{long}").json()["state"] == "running")
+    gang = submit(gpu_count=2, tasks=2, priority=900)
+    await_state(service, gang, "running")
+    assert [run["ending"] for run in runs_of(service, long)] == ["requeued", "preempted"]
+    middle = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
+    assert service.put(f"/api/v1/tenants/{tenant}", {"cost_per_gpu_hour": 7200}).status == 200
+    assert service.delete(f"/api/v1/jobs/{gang}").status == 200
+    await_state(service, long, "running")
+    parts = submit(gpu_fraction=0.25, array="0-2", priority=900)
+    memory = submit(gpu_memory_mb=20000, priority=900)
+    await_state(service, memory, "running")
+    time.sleep(1.2)
+    array = [f"job-{int(parts[4:]) + index}" for index in range(3)]
+    for job in (long, memory, *array):
+        service.delete(f"/api/v1/jobs/{job}")
+    await_that(lambda: service.get("/api/v1/jobs?state=cancelled").json()["total"] == 6)
+    service.stop()
+    service.start()
+    usage, shown = bill(service, tenant), service.get(f"/api/v1/tenants/{tenant}").json()
+    assert usage["cost"] > 5
+    assert usage["cost"] == pytest.approx(shown["total_cost"], abs=0.01)
+    assert usage["gpu_hours"] == pytest.approx(shown["total_gpu_hours"], abs=0.0011)
+    assert usage["jobs"] == 6 and usage["runs"] == 3 + 2 + 3 + 1
+    before, after = bill(service, tenant, f"{ALWAYS}&to={middle}"), bill(service, tenant, f"from={middle}")
+    assert before["cost"] > 0 and after["cost"] > 0
+    assert before["cost"] + after["cost"] == pytest.approx(usage["cost"], abs=0.001)
+    billed = service.get(f"/api/v1/reports/billing?{ALWAYS}").json()
+    assert billed["total_cost"] == usage["cost"] == billed["tenants"][0]["cost"]
+    table = service.get(f"/api/v1/reports/billing?{ALWAYS}&format=csv").body.decode()
+    (row,) = csv.DictReader(io.StringIO(table))
+    assert float(row["cost"]) == usage["cost"] and int(row["runs"]) == usage["runs"]
+
+
+def test_a_run_that_goes_on_is_told_and_billed_up_to_now(service, nodes):
+    tenant = service.post("/api/v1/tenants", {"name": "lab", "cost_per_gpu_hour": 3600}).json()["id"]
+    job = service.post("/api/v1/jobs", {"tenant_id": tenant, "name": "x", "command": ["x"],
+                                        "gpu_count": 1}).json()["job_id"]
+    await_state(service, job, "running")
+    (run,) = runs_of(service, job)
+    assert (run["ending"], run["attempt"], run["node"], run["gpus"]) == ("goes_on", 1, "node-01", 1)
+    assert run["began_at"] <= run["started_at"] and run["ended_at"] is None
+    first = bill(service, tenant)["cost"]
+    time.sleep(0.5)
+    assert bill(service, tenant)["cost"] >= first + 0.4
+    service.delete(f"/api/v1/jobs/{job}")
+    assert [run["ending"] for run in runs_of(service, job)] == ["cancelled"]
+    assert service.get("/api/v1/jobs/job-999/runs").status == 404
