@@ -1,5 +1,5 @@
 /* courier.c - threads that deliver notifications, again and again until they arrive */
-#define _GNU_SOURCE /* pthread_clockjoin_np */
+#define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "api/courier.h"
 
 #include <pthread.h>
@@ -242,13 +242,14 @@ int64_t courier_waiting(struct courier *courier)
 /* Whether all threads have ended in time; those that have not are on their own. */
 static bool join(struct courier *courier)
 {
-	int64_t until_ms = atomic_load(&courier->end_ms) + OVERTIME_MS;
+	int64_t left_ms = atomic_load(&courier->end_ms) + OVERTIME_MS - clock_steady_ms();
+	int64_t until_ms = clock_unix_ms() + max64(left_ms, 0);
 	struct timespec until = { .tv_sec = (time_t)(until_ms / 1000),
 		                  .tv_nsec = until_ms % 1000 * 1000000 };
 	bool all = true;
 
 	for (int i = 0; i < THREADS; i++) {
-		if (pthread_clockjoin_np(courier->threads[i], NULL, CLOCK_MONOTONIC, &until) == 0)
+		if (pthread_timedjoin_np(courier->threads[i], NULL, &until) == 0)
 			continue;
 		pthread_detach(courier->threads[i]);
 		all = false;
