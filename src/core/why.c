@@ -307,7 +307,19 @@ static void print_blocking(const struct sched *sched, const struct job *job, con
 	}
 }
 
-static void print_room(const struct sched *sched, const struct job *job, const struct why *why,
+/* What is missing is not that others go, but nodes. */
+static void print_impossible(struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	struct error error;
+
+	if (sched->cluster.node_count > 0 && !place_possible(sched, job, &error))
+		buffer_print(buffer,
+		             "it cannot start on the nodes that there are, even if they were "
+		             "empty: %s\n",
+		             error.text);
+}
+
+static void print_room(struct sched *sched, const struct job *job, const struct why *why,
                        int64_t viewer, struct buffer *buffer)
 {
 	const struct shape *shape = job->class->shape;
@@ -331,6 +343,8 @@ static void print_room(const struct sched *sched, const struct job *job, const s
 		text_time(buffer, why->expected_start_ms);
 		buffer_text(buffer,
 		            ", if running jobs end as expected and nobody goes before it\n");
+	} else {
+		print_impossible(sched, job, buffer);
 	}
 }
 
@@ -384,7 +398,9 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 
 static void print_queue(const struct job *job, const struct why *why, struct buffer *buffer)
 {
-	if (job->class) {
+	if (job->class && why->position == 0) {
+		buffer_text(buffer, "no waiting job goes before it\n");
+	} else if (job->class) {
 		text_count(buffer, why->tenant_position, "waiting job");
 		buffer_print(buffer, " of its tenant and %" PRId64 " of all go before it\n",
 		             why->position);

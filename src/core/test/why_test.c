@@ -77,7 +77,21 @@ static void the_fifth_is_told_that_600_mib_are_free(void **unused)
 	assert_says(text, "job-5 waits: no GPU has 8000 MiB free for it\n");
 	assert_says(text, "1 GPU: too little memory (the nearest is 7400 MiB short: "
 	                  "600 MiB free on GPU-1 of node n1)\n");
-	assert_says(text, "0 waiting jobs of its tenant and 0 of all go before it\n");
+	assert_says(text, "no waiting job goes before it\n");
+	assert_null(strstr(text, "even if they were empty"));
+	harness_free(full.h);
+}
+
+static void what_no_node_could_take_is_told_so(void **unused)
+{
+	struct full full = four_of_five();
+
+	(void)unused;
+	int64_t two = submit(full.h, whole(full.lab, 2));
+	assert_says(
+	    told(full.h, full.lab, two),
+	    "it cannot start on the nodes that there are, even if they were empty: asks for 2 "
+	    "GPUs on one node, the best node has 1 that are large enough\n");
 	harness_free(full.h);
 }
 
@@ -502,6 +516,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_fifth_is_told_that_600_mib_are_free),
+		cmocka_unit_test(what_no_node_could_take_is_told_so),
 		cmocka_unit_test(a_whole_gpu_is_told_what_is_occupied),
 		cmocka_unit_test(a_reason_is_the_check_that_refused),
 		cmocka_unit_test(a_gang_is_told_how_much_of_it_would_fit),
