@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/field.h"
@@ -225,24 +226,23 @@ static void add_figures(struct session *session, json_t *job)
 		                    json_real(field_number(job, "peak_gpu_memory_mb") / limit));
 }
 
-/* Jobs that ran and ended in the period, the newest first. */
-static json_t *finished_jobs(struct session *session, const struct period *period, int64_t limit,
-                             struct error *error)
+/* Adds those of the newest `limit` jobs of that state that ran and ended in the period. */
+static bool add_finished(struct session *session, const struct period *period, const char *state,
+                         int64_t limit, json_t *jobs, struct error *error)
 {
 	struct buffer query = { 0 };
 	size_t place;
 	json_t *job;
-	buffer_text(&query, "");
+	buffer_print(&query, "state=%s", state);
 	if (session->tenant) {
-		buffer_text(&query, "tenant_id=");
+		buffer_text(&query, "&tenant_id=");
 		client_escape(&query, session->tenant);
 	}
 	json_t *all =
 	    session_list(session, "/api/v1/jobs", query.data, "jobs", (size_t)limit, error);
 	buffer_free(&query);
 	if (!all)
-		return NULL;
-	json_t *jobs = json_array();
+		return false;
 	json_array_foreach(all, place, job)
 	{
 		int64_t end = field_moment(job, "completed_at");
@@ -253,7 +253,43 @@ static json_t *finished_jobs(struct session *session, const struct period *perio
 		json_array_append(jobs, job);
 	}
 	json_decref(all);
-	return jobs;
+	return true;
+}
+
+static int by_end(const void *left, const void *right)
+{
+	int64_t a = field_moment(*(json_t *const *)left, "completed_at"),
+		b = field_moment(*(json_t *const *)right, "completed_at");
+	return (a < b) - (a > b);
+}
+
+/* The first `limit` jobs by their end, the latest first. */
+static json_t *latest(const json_t *jobs, size_t limit)
+{
+	size_t count = json_array_size(jobs);
+	json_t **order = memory_zero(count + 1, sizeof(json_t *)), *first = json_array();
+	for (size_t i = 0; i < count; i++)
+		order[i] = json_array_get(jobs, i);
+	qsort(order, count, sizeof(json_t *), by_end);
+	for (size_t i = 0; i < count && i < limit; i++)
+		json_array_append(first, order[i]);
+	free(order);
+	return first;
+}
+
+/* Jobs that ran and ended in the period, the latest first. */
+static json_t *finished_jobs(struct session *session, const struct period *period, int64_t limit,
+                             struct error *error)
+{
+	static const char *const states[] = { "completed", "failed", "cancelled" };
+	json_t *jobs = json_array(), *first = NULL;
+	bool ok = true;
+	for (size_t i = 0; ok && i < sizeof(states) / sizeof(states[0]); i++)
+		ok = add_finished(session, period, states[i], limit, jobs, error);
+	if (ok)
+		first = latest(jobs, (size_t)limit);
+	json_decref(jobs);
+	return first;
 }
 
 /* Of each tenant's GPU-hours, the part that went into jobs that succeeded. */
@@ -357,7 +393,8 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it booked, where that was measured.\n",
+	    "what it booked, where that was measured. JOBS are those that had GPUs or CPUs in\n"
+	    "this time; those that ended without are only in the columns behind it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",

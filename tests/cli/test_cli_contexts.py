@@ -128,3 +128,13 @@ def test_a_report_counts_hours_and_cost(cli, cluster):
     assert "USEFUL" in cli("report") and "GPU-HOURS" in cli("report", "--by", "job")
     assert cli.run("report", "--since", "soon").returncode == 2
     assert cli.run("report", "--from", "yesterday").returncode == 2
+
+
+def test_a_report_by_job_is_limited_to_jobs_that_ended(cli, cluster):
+    ended = [cli.submit("--", "true"), cli.submit("--", "false")]
+    for job in ended:
+        cluster.await_state(job, "completed", "failed")
+    waiting = [cli.submit("--hold", "--", "true") for _ in range(3)]
+    rows = json.loads(cli("report", "--by", "job", "--limit", "2", "-o", "json"))
+    assert sorted(row["id"] for row in rows) == sorted(ended)
+    cli("cancel", *waiting)
