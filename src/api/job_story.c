@@ -112,17 +112,11 @@ void jobs_why(struct call *call)
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */
 static bool read_events(struct ask *ask, struct store *store, struct error *error)
 {
-	struct call *call = call_of(ask);
-	struct story *story = call->state;
-	struct archived_job job;
+	struct story *story = call_of(ask)->state;
 
 	if (!story->in_memory &&
-	    !archive_find(store, story->id, &ask->arena, &job, NULL, NULL, error))
+	    !archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error))
 		return false;
-	if (!story->in_memory && call->identity.tenant_id != 0 &&
-	    job.job.tenant_id != call->identity.tenant_id)
-		return error_set(error, ERROR_NOT_FOUND, "job-%lld is not known",
-		                 (long long)story->id);
 	return archive_events(store,
 	                      &(struct event_filter){ .job_id = story->id,
 	                                              .since = story->since,
@@ -134,11 +128,15 @@ static void answer_events(struct ask *ask)
 {
 	struct call *call = call_of(ask);
 	const struct story *story = call->state;
-	if (!ask->ok) {
-		if (ask->error.code == ERROR_NOT_FOUND)
-			call_unknown(call, "job", call_segment(call, 3));
-		else
-			call_fail(call, &ask->error);
+	bool unknown = !ask->ok && ask->error.code == ERROR_NOT_FOUND;
+	if (!ask->ok && !unknown) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	if (unknown ||
+	    (!story->in_memory && !roster_may_see(&call->service->roster, &call->identity,
+	                                          story->archived.job.tenant_id))) {
+		call_unknown(call, "job", call_segment(call, 3));
 		return;
 	}
 	struct catalogue *catalogue = service_catalogue(call->service);

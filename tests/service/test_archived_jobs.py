@@ -101,6 +101,11 @@ def test_a_tenant_lists_archived_jobs_of_those_below_it_too(signed_in):
     assert listed(f"limit=3&after={own[1]}") == (own[2:5], 8)
     assert listed("name=o") == ([], 0)
     assert listed("name=b&sort=submitted_at") == (ids["below"], 4)
+    for part in ("", "/events", "/why", "/runs"):
+        for name, status in (("above", 200), ("below", 200), ("other", 404)):
+            answer = signed_in.get(f"/api/v1/jobs/{ids[name][0]}{part}",
+                                   headers={"Authorization": f"Bearer {token}"})
+            assert answer.status == status, (part, name, answer)
 
 
 def test_an_archived_job_is_found_and_cannot_be_changed(service):
