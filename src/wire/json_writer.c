@@ -275,12 +275,8 @@ void json_put_time(struct json_writer *json, const char *key, int64_t unix_us)
 	*at++ = ':';
 	at = digits_to(at, of_day / 1000000 % 60, 2);
 	int64_t fraction = of_day % 1000000;
-	if (fraction > 0) {
-		*at++ = '.';
-		at = digits_to(at, fraction, 6);
-		while (at[-1] == '0')
-			at--;
-	}
+	*at++ = '.';
+	at = fraction % 1000 ? digits_to(at, fraction, 6) : digits_to(at, fraction / 1000, 3);
 	*at++ = 'Z';
 	*at++ = '"';
 	buffer_bytes(json->buffer, text, (size_t)(at - text));

@@ -39,7 +39,8 @@ void json_put_decimal(struct json_writer *json, const char *key, int64_t value, 
 void json_put_real(struct json_writer *json, const char *key, double value);
 void json_put_flag(struct json_writer *json, const char *key, bool value);
 void json_put_null(struct json_writer *json, const char *key);
-/* Microseconds since 1970 as "2026-01-31T12:00:00.25Z"; years 1970 to 9999. */
+/* Microseconds since 1970 as "2026-01-31T12:00:00.250Z"; years 1970 to 9999. Where all are whole
+ * milliseconds, the order of the texts is that of the times. */
 void json_put_time(struct json_writer *json, const char *key, int64_t unix_us);
 /* Text that is JSON already. */
 void json_put_raw(struct json_writer *json, const char *key, struct text value);
