@@ -31,7 +31,7 @@ def test_a_job_is_read_back_as_it_was_sent(service):
     sent = {"name": "whole", "priority": 700, "gpu_count": 2, "gpu_memory_mb": 1000, "cpu_cores": 1.5,
             "memory_mb": 512, "command": ["a", "b c"], "args": ["\u00e4\n"], "image": "i",
             "environment": {"A": "1"}, "labels": {"team": "x"}, "preemptible": False,
-            "max_runtime_minutes": 90, "estimated_runtime_minutes": 45.5, "deadline": "2030-01-01T00:00:00Z", "checkpoint_enabled": True,
+            "max_runtime_minutes": 90, "estimated_runtime_minutes": 45.5, "deadline": "2030-01-01T00:00:00.000Z", "checkpoint_enabled": True,
             "checkpoint_path": "/c", "on_lease_loss": "stop", "gpu_model": "H100",
             "idempotency_key": "k"}
     job = service.get("/api/v1/jobs/" + submit(service, tenant, **sent)).json()
