@@ -17,9 +17,9 @@
  * best one is kept. */
 #define BOARD_FOLLOWS 2048
 struct board {
-	int64_t shape; /* its number; 0: not in use */
+	int64_t shape;         /* its number; 0: not in use */
 	uint64_t mix, premium; /* the versions that the scores are by */
-	uint64_t seen; /* changes of the index; 0: not even the first */
+	uint64_t seen;         /* changes of the index; 0: not even the first */
 	struct tournament scores;
 	struct bitset fitting;  /* those with a score */
 	struct bitset promised; /* those left out for a promise */
