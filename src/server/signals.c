@@ -8,18 +8,13 @@
 #include "base/memory.h"
 
 struct signals {
+	struct post post; /* first: one pointer is the other */
 	struct loop *loop;
 	void (*each)(void *context, int number);
 	void *context;
 	pthread_t thread;
+	atomic_uint arrived; /* a bit for each number on its way to the loop's thread */
 	atomic_bool stopping;
-};
-
-/* One that came, on its way to the loop's thread. */
-struct arrival {
-	struct post post; /* first: one pointer is the other */
-	struct signals *signals;
-	int number;
 };
 
 static void fill(sigset_t *set)
@@ -41,24 +36,24 @@ void signals_block(void)
 
 static void arrive(struct post *post)
 {
-	struct arrival *arrival = (struct arrival *)post;
-	arrival->signals->each(arrival->signals->context, arrival->number);
-	free(arrival);
+	struct signals *signals = (struct signals *)post;
+	unsigned arrived = atomic_exchange(&signals->arrived, 0);
+	for (int number = 1; arrived >> number; number++)
+		if (arrived >> number & 1)
+			signals->each(signals->context, number);
 }
 
+/* One that comes again before it was told is told once. What the loop does not get to any
+ * more is forgotten with it. */
 static void *wait_for_signals(void *context)
 {
 	struct signals *signals = context;
 	sigset_t set;
 	int number;
 	fill(&set);
-	while (sigwait(&set, &number) == 0 && !atomic_load(&signals->stopping)) {
-		struct arrival *arrival = NEW(struct arrival);
-		arrival->post.run = arrive;
-		arrival->signals = signals;
-		arrival->number = number;
-		loop_post(signals->loop, &arrival->post);
-	}
+	while (sigwait(&set, &number) == 0 && !atomic_load(&signals->stopping))
+		if (atomic_fetch_or(&signals->arrived, 1U << number) == 0)
+			loop_post(signals->loop, &signals->post);
 	return NULL;
 }
 
@@ -66,6 +61,7 @@ struct signals *signals_start(struct loop *loop, void (*each)(void *context, int
                               void *context)
 {
 	struct signals *signals = NEW(struct signals);
+	signals->post.run = arrive;
 	signals->loop = loop;
 	signals->each = each;
 	signals->context = context;
