@@ -28,14 +28,6 @@ static bool read_runs(struct ask *ask, struct store *store, struct error *error)
 	                    error);
 }
 
-static void put_moment_or_null(struct json_writer *json, const char *key, int64_t time_ms)
-{
-	if (time_ms > 0)
-		json_put_moment(json, key, time_ms);
-	else
-		json_put_null(json, key);
-}
-
 /* How many of the runs up to this one its task has started. */
 static int64_t attempt_of(const struct history *history, int64_t place)
 {
@@ -60,8 +52,8 @@ static void put_run(struct json_writer *json, const struct catalogue *catalogue,
 	json_put_string(json, "node", node ? node->name : NULL);
 	json_put_decimal(json, "gpus", run->share, 3);
 	json_put_moment(json, "began_at", run->began_ms);
-	put_moment_or_null(json, "started_at", run->started_ms);
-	put_moment_or_null(json, "ended_at", run->ended_ms);
+	json_put_moment(json, "started_at", run->started_ms);
+	json_put_moment(json, "ended_at", run->ended_ms);
 	json_put_string(json, "ending", word_of(&run_ending_words, run->ending));
 	if (run->ending == RUN_COMPLETED || run->ending == RUN_FAILED)
 		json_put_integer(json, "exit_code", run->exit_code);

@@ -1,13 +1,13 @@
 /* suggest.c - what somebody may have meant by a word that is not known */
 #include "cli/suggest.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "base/spelling.h"
 #include "cli/cli.h"
 
-enum { LETTERS_MAX = 31, PREFIX_LEAST = 3 };
+enum { PREFIX_LEAST = 3 };
 
 /* A word of another program, and ours for it. */
 struct habit {
@@ -82,30 +82,6 @@ static const struct habit options[] = {
 	{ "--start", "--since" },
 };
 
-int suggest_distance(const char *word, const char *other)
-{
-	size_t rows = strlen(word), columns = strlen(other);
-	int cost[LETTERS_MAX + 1][LETTERS_MAX + 1];
-
-	if (rows > LETTERS_MAX || columns > LETTERS_MAX)
-		return INT_MAX;
-	for (size_t i = 0; i <= rows; i++)
-		cost[i][0] = (int)i;
-	for (size_t j = 0; j <= columns; j++)
-		cost[0][j] = (int)j;
-	for (size_t i = 1; i <= rows; i++)
-		for (size_t j = 1; j <= columns; j++) {
-			int changed = cost[i - 1][j - 1] + (word[i - 1] != other[j - 1]);
-			int one = cost[i - 1][j] < cost[i][j - 1] ? cost[i - 1][j] : cost[i][j - 1];
-			int least = one + 1 < changed ? one + 1 : changed;
-			if (i > 1 && j > 1 && word[i - 1] == other[j - 2] &&
-			    word[i - 2] == other[j - 1] && cost[i - 2][j - 2] + 1 < least)
-				least = cost[i - 2][j - 2] + 1;
-			cost[i][j] = least;
-		}
-	return cost[rows][columns];
-}
-
 /* The nearest name so far. A name that begins with the word is as near as a slip of one
  * letter; otherwise about one letter in three may be wrong. */
 struct nearest {
@@ -116,7 +92,7 @@ struct nearest {
 static void consider(struct nearest *nearest, const char *name)
 {
 	size_t dashes = strspn(nearest->word, "-"), length = strlen(nearest->word + dashes);
-	int distance = suggest_distance(nearest->word, name);
+	int distance = spelling_distance(nearest->word, name);
 	int most = length < 3 ? 0 : length < 6 ? 1 : (int)min64((int64_t)length / 3, 3);
 
 	if (length >= PREFIX_LEAST && strncmp(nearest->word, name, strlen(nearest->word)) == 0)

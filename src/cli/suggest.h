@@ -4,10 +4,6 @@
 
 #include "cli/options.h"
 
-/* How many letters have to be added, left out, changed or swapped with their neighbour to
- * make one word of the other. Of words over 31 letters: more than any other. */
-int suggest_distance(const char *word, const char *other);
-
 /* The name of a command that is close to the word, or that does what a command of another
  * scheduler does; NULL: none comes to mind. */
 const char *suggest_command(const char *word);

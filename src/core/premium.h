@@ -9,8 +9,9 @@
  * much of the free GPUs of the model that part will need is how scarce it is: 0 to 2,
  * more counts as 2. Who may use several models is taken to go where it is least scarce.
  * A free GPU is worth more by that: twice as much where those who insist on its model
- * will need all there are, three times where they would need twice that. In PREMIUM_UNIT, which are
- * few, so that scores that are kept stay right for a while. */
+ * will need all there are, three times where they would need twice that. In steps of
+ * one PREMIUM_UNITth, which are few, so that scores that are kept stay right for a
+ * while. */
 #define PREMIUM_UNIT 8
 #define PREMIUM_MAX (2 * PREMIUM_UNIT)
 

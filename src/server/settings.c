@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spelling.h"
+
 static const char *const policies[] = { "fragment", "pack", "spread", "worth", NULL };
 static const char *const time_sharings[] = { "off", "attained_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
@@ -214,38 +216,16 @@ bool setting_has_section(const char *section, size_t length)
 	return false;
 }
 
-/* How many letters have to be added, removed or changed; names are short. */
-static size_t distance(const char *a, const char *b)
-{
-	enum { NAME_MAX_BYTES = 64 };
-	size_t row[NAME_MAX_BYTES + 1], size = strlen(b);
-	if (strlen(a) > NAME_MAX_BYTES || size > NAME_MAX_BYTES)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= size; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t corner = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= size; j++) {
-			size_t change = corner + (a[i - 1] != b[j - 1]);
-			corner = row[j];
-			size_t least = row[j - 1] < row[j] ? row[j - 1] : row[j];
-			row[j] = least + 1 < change ? least + 1 : change;
-		}
-	}
-	return row[size];
-}
-
 /* No farther than a third of the name. */
 static const char *nearest(const char *section, const char *name)
 {
 	const char *best = NULL;
-	size_t least = strlen(name) / 3 + 2;
+	int least = (int)(strlen(name) / 3) + 2;
 	for (size_t i = 0; i < setting_count; i++) {
 		if (section && strcmp(settings[i].section, section) != 0)
 			continue;
 		const char *candidate = section ? settings[i].key : settings[i].section;
-		size_t away = distance(name, candidate);
+		int away = spelling_distance(name, candidate);
 		if (away < least) {
 			least = away;
 			best = candidate;

@@ -319,10 +319,9 @@ static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
                       struct run_record **runs, int64_t *count, struct error *error)
 {
 	char rest[96];
-	struct collection collection;
+	struct collection collection, going;
 	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY id DESC LIMIT %d",
 	         (long long)job_id, ARCHIVE_RUNS);
-	struct collection going;
 	bool done = scan(store, RECORD_RUN, rest, arena, &collection, error);
 	struct run_record *over = gather(&collection, count);
 	snprintf(rest, sizeof(rest),

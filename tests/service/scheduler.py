@@ -201,3 +201,9 @@ class Scheduler:
 
     def delete(self, path, **options):
         return self.request("DELETE", path, **options)
+
+
+def make_tenant(service, name, **more):
+    made = service.post("/api/v1/tenants", {"name": name} | more)
+    assert made.status == 201, made
+    return made.json()["id"]

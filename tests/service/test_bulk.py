@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from scheduler import Scheduler
+from scheduler import Scheduler, make_tenant
 
 JOBS = 5000
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -17,12 +17,6 @@ LINES = {"Content-Type": "application/x-ndjson"}
 @pytest.fixture(scope="module")
 def service(shared_scheduler):
     return shared_scheduler
-
-
-def make_tenant(service, name, **more):
-    made = service.post("/api/v1/tenants", {"name": name} | more)
-    assert made.status == 201, made
-    return made.json()["id"]
 
 
 def send(service, jobs, key, mode="each", **headers):

@@ -7,17 +7,12 @@ import json
 import re
 
 import pytest
+from scheduler import make_tenant
 
 
 @pytest.fixture(scope="module")
 def service(shared_scheduler):
     return shared_scheduler
-
-
-def make_tenant(service, name, **more):
-    made = service.post("/api/v1/tenants", {"name": name} | more)
-    assert made.status == 201, made
-    return made.json()["id"]
 
 
 def submit(service, tenant, **job):

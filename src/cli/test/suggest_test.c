@@ -10,17 +10,6 @@
 
 #include "cli/suggest.h"
 
-static void a_letter_more_less_other_or_swapped_is_one_away(void **state)
-{
-	(void)state;
-	assert_int_equal(suggest_distance("submit", "submit"), 0);
-	assert_int_equal(suggest_distance("submt", "submit"), 1);
-	assert_int_equal(suggest_distance("submmit", "submit"), 1);
-	assert_int_equal(suggest_distance("submot", "submit"), 1);
-	assert_int_equal(suggest_distance("sumbit", "submit"), 1);
-	assert_int_equal(suggest_distance("", "submit"), 6);
-}
-
 static void the_nearest_command_is_suggested(void **state)
 {
 	(void)state;
@@ -64,7 +53,6 @@ static void an_option_is_suggested_only_where_there_is_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_letter_more_less_other_or_swapped_is_one_away),
 		cmocka_unit_test(the_nearest_command_is_suggested),
 		cmocka_unit_test(a_command_of_another_scheduler_is_answered_with_ours),
 		cmocka_unit_test(a_word_that_is_like_none_is_left_alone),
