@@ -243,24 +243,42 @@ static void keep(struct keeper *keeper)
 	write_down_end(keeper);
 }
 
-/* Whatever the first process left behind ends with it. */
-static void clear(struct keeper *keeper)
+static void empty_group(struct keeper *keeper, const struct cgroup *group)
 {
 	int pause_ms = 1;
 
-	while (cgroup_is_populated(&keeper->spec.group)) {
-		cgroup_kill(&keeper->spec.group);
+	while (cgroup_is_populated(group)) {
+		cgroup_kill(group);
 		wait_for_events(keeper, clock_ms() + pause_ms);
 		drain_all(keeper);
 		reap(keeper);
 		pause_ms = pause_ms < 200 ? pause_ms * 2 : pause_ms;
 	}
 	drain_all(keeper);
+}
+
+/* Not in the work's own group: the agent kills what is in there until the keeper has left. */
+static void clean_up(struct keeper *keeper)
+{
+	struct cgroup beside;
+
+	if (!keeper->spec.clean_up[0] || !cgroup_make_beside(&keeper->spec.group, &beside))
+		return;
+	keeper_child_clean_up(&keeper->spec, &beside, HOOK_MS);
+	empty_group(keeper, &beside);
+	cgroup_remove(&beside);
+	cgroup_free(&beside);
+}
+
+/* Whatever the first process left behind ends with it. */
+static void clear(struct keeper *keeper)
+{
 	const struct spec *spec = &keeper->spec;
-	if (spec->clean_up)
-		keeper_child_hook(spec, spec->clean_up, true, keeper->out[1], HOOK_MS);
+
+	empty_group(keeper, &spec->group);
+	clean_up(keeper);
 	if (spec->epilog)
-		keeper_child_hook(spec, spec->epilog, false, keeper->out[1], HOOK_MS);
+		keeper_child_hook(spec, spec->epilog, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	cgroup_remove(&keeper->spec.group);
 	tell(keeper->status, "gone");
@@ -272,8 +290,7 @@ static bool run_prolog(struct keeper *keeper)
 
 	if (!keeper->spec.prolog)
 		return true;
-	code =
-	    keeper_child_hook(&keeper->spec, keeper->spec.prolog, false, keeper->out[1], HOOK_MS);
+	code = keeper_child_hook(&keeper->spec, keeper->spec.prolog, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	if (code != 0)
 		tell(keeper->report, "refused the prolog %s ended with %d", keeper->spec.prolog,

@@ -28,7 +28,7 @@ struct option {
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse, *unguarded, *guard;
+	const char *schedulers, *overuse, *unguarded, *guard, *privileges;
 	int64_t verbosity;
 	bool help, version;
 };
@@ -90,6 +90,8 @@ static const struct option table[] = {
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
 	            "runs tasks that name none, where the agent is root; nobody"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
+	TEXT_OPTION("task-privileges", "bounded|keep", told.privileges,
+	            "of tasks without an image: keep lets setuid programs work; bounded"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
 	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
 	TEXT_OPTION("guard", "shared|always|never|FILE", told.guard,
@@ -365,6 +367,15 @@ static bool check_name(const char *name, struct error *error)
 	return true;
 }
 
+static bool set_privileges(struct run_settings *run, const char *told, struct error *error)
+{
+	if (told && strcmp(told, "keep") != 0 && strcmp(told, "bounded") != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "--task-privileges is '%s'; it is bounded or keep", told);
+	run->keep_privileges = told && strcmp(told, "keep") == 0;
+	return true;
+}
+
 static bool finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
@@ -398,7 +409,8 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		return error_set(
 		    error, ERROR_INVALID,
 		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
-	if (!set_guard(options, told->guard, error))
+	if (!set_guard(options, told->guard, error) ||
+	    !set_privileges(&agent->run, told->privileges, error))
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);

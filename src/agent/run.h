@@ -18,6 +18,7 @@ struct run_settings {
 	const char *address;      /* that others reach it by */
 	const char *default_user; /* for tasks that name none, where the agent is root */
 	bool allow_root;          /* tasks may run as root */
+	bool keep_privileges;     /* of tasks without an image: see spec.h */
 	const char *prolog, *epilog;
 	const char *guard; /* libgpuguard.so; NULL: there is none */
 	enum guarding guarding;
