@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,7 +46,7 @@ struct agent {
 	struct arena messages;
 	struct buffer processes, guards; /* of the last measurement */
 	int handles;                     /* that libuv has not closed */
-	int name;                        /* a socket that has the name of the node */
+	char *label;                     /* as in struct run_settings */
 };
 
 static void apply(struct agent *agent, struct input input)
@@ -337,24 +335,6 @@ static bool load(void *context, int64_t key, const void *data, size_t size, stru
 	return node_load(context, key, data, size, error);
 }
 
-/* Two agents must not run one node, wherever each keeps its state. The name of a socket can be
- * had once, and goes with its process. */
-static bool take_name(struct agent *agent, struct error *error)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *name = agent->settings.identity.name;
-	size_t most = sizeof(address.sun_path) - 1;
-	size_t size = (size_t)snprintf(address.sun_path + 1, most, "gpu-agent/%s", name);
-	socklen_t length =
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size < most ? size : most));
-
-	agent->name = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (agent->name < 0 || bind(agent->name, (const struct sockaddr *)&address, length) == 0 ||
-	    errno != EADDRINUSE)
-		return true; /* it is only a precaution */
-	return error_set(error, ERROR_CONFLICT, "another gpu-agent runs node %s here", name);
-}
-
 static bool recall(struct agent *agent, struct error *error)
 {
 	struct agent_settings *settings = &agent->settings;
@@ -370,6 +350,9 @@ static bool recall(struct agent *agent, struct error *error)
 	agent->state = state_open(settings->state_directory, error);
 	if (!agent->state)
 		return false;
+	const char *instance = state_instance(agent->state);
+	agent->label = file_path("%s%s%s", identity.name, *instance ? "-" : "", instance);
+	settings->run.label = agent->label;
 	agent->node = node_new(&identity, &settings->policy);
 	return state_each(agent->state, load, agent->node, error);
 }
@@ -474,18 +457,17 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 
 	agent->loop = loop;
 	agent->settings = *settings;
-	if (!take_name(agent, error) || !recall(agent, error) || !make_link(agent, error)) {
+	if (!recall(agent, error) || !make_link(agent, error)) {
 		if (agent->node)
 			node_delete(agent->node);
 		if (agent->state)
 			state_close(agent->state);
-		if (agent->name >= 0)
-			close(agent->name);
+		free(agent->label);
 		gpu_source_close(source);
 		free(agent);
 		return NULL;
 	}
-	cgroups_open(&agent->cgroups, settings->identity.name, settings->cgroup_parent);
+	cgroups_open(&agent->cgroups, agent->label, settings->cgroup_parent);
 	make_parts(agent, source);
 	make_handles(agent);
 	restart(agent);
@@ -507,8 +489,7 @@ static void handle_closed(uv_handle_t *handle)
 	buffer_free(&agent->guards);
 	state_close(agent->state);
 	cgroups_close(&agent->cgroups);
-	if (agent->name >= 0)
-		close(agent->name);
+	free(agent->label);
 	free(agent);
 }
 

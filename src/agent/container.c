@@ -289,7 +289,7 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 		return false;
 	bool is_podman = strstr(runtime, "podman") != NULL;
 	char *name =
-	    file_path("gpu-scheduler-%s-%lld", settings->node, (long long)order->reservation_id);
+	    file_path("gpu-scheduler-%s-%lld", settings->label, (long long)order->reservation_id);
 
 	add(&words, runtime);
 	if (is_podman)

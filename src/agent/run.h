@@ -14,8 +14,9 @@ enum guarding {
 
 /* How this node runs things; set by its administrator. Texts may be NULL. */
 struct run_settings {
-	const char *node;         /* its name */
-	const char *address;      /* that others reach it by */
+	const char *node;    /* its name */
+	const char *label;   /* its name among all agents of the machine, for cgroups and such */
+	const char *address; /* that others reach it by */
 	const char *default_user; /* for tasks that name none, where the agent is root */
 	bool allow_root;          /* tasks may run as root */
 	bool keep_privileges;     /* of tasks without an image: see spec.h */

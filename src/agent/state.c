@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -27,6 +28,8 @@ struct head {
 };
 #define ERASED UINT32_MAX
 
+#define INSTANCE_SIZE 16
+
 struct value {
 	size_t size;
 	char data[];
@@ -34,6 +37,7 @@ struct value {
 
 struct state {
 	char *directory;
+	char instance[INSTANCE_SIZE];
 	int lock, journal, lease;
 	struct map values;
 	struct buffer waiting; /* to be appended */
@@ -145,6 +149,48 @@ static bool make_directories(const struct state *state, struct error *error)
 	return made;
 }
 
+/* What is in the file, without the newline. False where there is none. */
+static bool read_instance(struct state *state, const char *path)
+{
+	struct buffer text = { 0 };
+	bool there = file_read(path, INSTANCE_SIZE, &text);
+
+	if (there)
+		snprintf(state->instance, sizeof(state->instance), "%.*s",
+		         (int)strcspn(text.data, "\n"), text.data);
+	buffer_free(&text);
+	return there;
+}
+
+static bool make_instance(struct state *state, const char *path)
+{
+	char *new_path = file_path("%s.new", path);
+	uint32_t number = 0;
+	int fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	/* Its works, if it has any, are in cgroups that do not have it in their names. */
+	if (state->written > 0)
+		state->instance[0] = '\0';
+	else if (getrandom(&number, sizeof(number), 0) == sizeof(number))
+		snprintf(state->instance, sizeof(state->instance), "%08" PRIx32, number);
+	bool made = fd >= 0 && dprintf(fd, "%s\n", state->instance) > 0 && fsync(fd) == 0 &&
+	            rename(new_path, path) == 0 && sync_directory(state->directory);
+	if (fd >= 0)
+		close(fd);
+	free(new_path);
+	return made;
+}
+
+static bool name_instance(struct state *state, struct error *error)
+{
+	char *path = file_path("%s/instance", state->directory);
+	bool named = read_instance(state, path) || make_instance(state, path);
+
+	free(path);
+	return named || error_set(error, ERROR_UNAVAILABLE, "cannot write in %s: %s",
+	                          state->directory, strerror(errno));
+}
+
 struct state *state_open(const char *directory, struct error *error)
 {
 	struct state *state = NEW(struct state);
@@ -166,7 +212,7 @@ struct state *state_open(const char *directory, struct error *error)
 			opened = error_set(error, ERROR_UNAVAILABLE, "cannot write in %s: %s",
 			                   state->directory, strerror(errno));
 	}
-	if (opened && read_journal(state, error))
+	if (opened && read_journal(state, error) && name_instance(state, error))
 		return state;
 	state_close(state);
 	return NULL;
@@ -304,4 +350,9 @@ int64_t state_lease(const struct state *state)
 const char *state_directory(const struct state *state)
 {
 	return state->directory;
+}
+
+const char *state_instance(const struct state *state)
+{
+	return state->instance;
 }

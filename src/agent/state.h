@@ -15,6 +15,7 @@
  *
  *     journal     what is kept           works/ID    what keepers write down
  *     lock        held by the agent      output/     what tasks write
+ *     instance    what this directory is called among all on the machine
  *     lease       until when tasks that stop on lease loss may live (int64_t, milliseconds) */
 struct state;
 
@@ -39,5 +40,9 @@ bool state_set_lease(struct state *state, int64_t until_ms);
 int64_t state_lease(const struct state *state); /* 0: not known */
 
 const char *state_directory(const struct state *state);
+/* Tells this directory from those of other agents on the machine, which may run nodes of the same
+ * name for other schedulers: a few letters, or none for a directory of a version that had no such
+ * name, whose works have cgroups without it. Made at the first start, the same from then on. */
+const char *state_instance(const struct state *state);
 
 #endif

@@ -173,7 +173,8 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 def clean_up(names):
     """Ends what tests left running, by the cgroups of their agents, and removes those."""
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
-        if tree.name not in names:
+        # Named after the node and the state directory.
+        if not any(tree.name in (name, f"{name}-{tree.name[-8:]}") for name in names):
             continue
         groups = groups_below(tree)
         for group in groups:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import alive
-from stub import Agent
+from stub import Agent, Driver
 
 
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
@@ -231,12 +231,55 @@ def test_a_second_agent_on_the_same_state_refuses(driver, agent):
     assert "another gpu-agent" in second.stderr
 
 
-def test_a_second_agent_of_the_same_node_refuses_wherever_its_state_is(driver, agent, tmp_path):
-    words = [str(word) for word in agent.process.args]
-    words[words.index("--state") + 1] = str(tmp_path / "elsewhere")
-    second = subprocess.run(words, capture_output=True, text=True)
-    assert second.returncode == 1
-    assert f"another gpu-agent runs node {agent.name} here" in second.stderr
+def test_agents_of_one_name_with_other_states_run_beside_each_other(driver, agent, make_agent):
+    """Such as two ./run on other ports: both are named after the machine."""
+    second_driver = Driver()
+    try:
+        second = make_agent(agent.name, port=second_driver.port, state=f"{agent.state}-2")
+        for one, its_driver in ((agent, driver), (second, second_driver)):
+            its_driver.snapshot(one.name)
+            its_driver.start(one.name, 1, ["sleep", "1000"], gpus=[[one.uuid(), 1024]])
+            its_driver.change("started", 1)
+        since = len(second_driver.seen)
+        second.kill()
+        second.start()
+        assert second_driver.snapshot(second.name, since)["running"] == [1]
+        second_driver.tell(do="stop", node=second.name, reservation=1, grace_ms=100)
+        second_driver.change("released", 1)
+        assert not any(m.get("change") == "exited" for m in driver.seen)
+        driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=100)
+        driver.change("released", 1)
+    finally:
+        second_driver.stop()
+
+
+def test_no_task_can_keep_its_agent_from_starting_again(driver, make_agent):
+    agent = make_agent(arguments=["--allow-root=0", "--user", "nobody"])
+    driver.snapshot(agent.name)
+    hold = f"""#!/usr/bin/env python3
+import fcntl, os, socket, time
+held = socket.socket(socket.AF_UNIX)
+held.bind("\\0gpu-agent/{agent.name}")
+for name in ("lock", "journal", "instance", "works/1"):
+    try:
+        fcntl.flock(os.open(f"{agent.state}/{{name}}", os.O_RDONLY), fcntl.LOCK_EX)
+        print("holds", name)
+    except OSError:
+        pass
+print("ready", flush=True)
+time.sleep(1000)
+"""
+    driver.start(agent.name, 1, [], payload={"script": hold})
+    driver.change("started", 1)
+    deadline = time.monotonic() + 20
+    while "ready" not in (said := driver.output(agent.name, 1)):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.05)
+    assert "holds" not in said
+    since = len(driver.seen)
+    agent.kill()
+    agent.start()
+    assert driver.snapshot(agent.name, since)["running"] == [1]
 
 
 @pytest.mark.skipif(
