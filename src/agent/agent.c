@@ -15,6 +15,7 @@
 #include "agent/measurement.h"
 #include "agent/slots.h"
 #include "agent/state.h"
+#include "agent/vault.h"
 #include "agent/works.h"
 #include "base/log.h"
 
@@ -31,6 +32,7 @@ struct agent {
 	struct host host;
 	struct cgroups cgroups;
 	struct state *state;
+	struct secret_keys *keys;
 	struct local_node *node;
 	struct outputs outputs;
 	struct works *works;
@@ -66,7 +68,8 @@ static void keep(struct agent *agent)
 		const struct output *output = &agent->outputs.at[i];
 		written = written || output->kind == OUTPUT_WRITE;
 		if (output->kind == OUTPUT_WRITE)
-			state_put(agent->state, output->key, output->data, output->size);
+			state_put(agent->state, output->key, output->data, output->size,
+			          vault_has_secrets(output->data, output->size));
 		else if (output->kind == OUTPUT_ERASE)
 			state_erase(agent->state, output->key);
 		else if (output->kind == OUTPUT_LEASE &&
@@ -179,7 +182,13 @@ static void look(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
 
+	struct error error = { 0 };
+
 	works_look(agent->works);
+	if (!state_wipe(agent->state, &error) && agent->looks % (HOUSEKEEPING_MS / LOOK_MS) == 0)
+		log_at(LOG_WARNING,
+		       "secrets of tasks that have ended are still in the journal, sealed",
+		       LOG_TEXT("reason", error.text));
 	if (agent->looks++ % (HOUSEKEEPING_MS / LOOK_MS) == 0)
 		works_trim_outputs(agent->works, agent->settings.output_total_bytes,
 		                   agent->settings.output_age_s);
@@ -210,9 +219,11 @@ static void disconnected(void *context, const char *reason)
 static void take_message(struct agent *agent, struct text bytes)
 {
 	struct error error = { 0 };
-	const struct message *message =
+	struct message *message =
 	    message_decode(&agent->messages, (const uint8_t *)bytes.data, bytes.size, &error);
 
+	if (message && message->kind == MESSAGE_ORDER)
+		vault_seal(agent->keys, &agent->messages, &message->order);
 	if (message)
 		apply(agent, (struct input){ .kind = INPUT_MESSAGE, .message = message });
 	else
@@ -350,6 +361,10 @@ static bool recall(struct agent *agent, struct error *error)
 	agent->state = state_open(settings->state_directory, error);
 	if (!agent->state)
 		return false;
+	agent->keys = vault_keys(state_directory(agent->state), error);
+	if (!agent->keys)
+		return false;
+	settings->run.keys = agent->keys;
 	const char *instance = state_instance(agent->state);
 	agent->label = file_path("%s%s%s", identity.name, *instance ? "-" : "", instance);
 	settings->run.label = agent->label;
@@ -462,6 +477,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 			node_delete(agent->node);
 		if (agent->state)
 			state_close(agent->state);
+		secret_keys_free(agent->keys);
 		free(agent->label);
 		gpu_source_close(source);
 		free(agent);
@@ -487,8 +503,10 @@ static void handle_closed(uv_handle_t *handle)
 	arena_free(&agent->messages);
 	buffer_free(&agent->processes);
 	buffer_free(&agent->guards);
+	state_wipe(agent->state, NULL);
 	state_close(agent->state);
 	cgroups_close(&agent->cgroups);
+	secret_keys_free(agent->keys);
 	free(agent->label);
 	free(agent);
 }

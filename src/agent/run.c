@@ -11,6 +11,7 @@
 #include "agent/guarding.h"
 #include "agent/slot_command.h"
 #include "agent/user.h"
+#include "agent/vault.h"
 #include "base/number.h"
 #include "wire/json_reader.h"
 
@@ -25,6 +26,7 @@ struct reading {
 	const struct run_settings *settings;
 	const struct node_order *order;
 	const json_t *payload;
+	json_t *secrets;                /* variables that nobody else may see */
 	struct environment environment; /* the task's */
 	struct run_plan *plan;
 	const char *home;
@@ -46,9 +48,8 @@ static json_t *read_payload(const char *payload, struct error *error)
 	return json_read(text_of(payload), &limits, error);
 }
 
-static void set_variables(struct reading *reading, const char *name)
+static void set_variables(struct reading *reading, json_t *variables)
 {
-	json_t *variables = json_object_get(reading->payload, name);
 	const char *key;
 	json_t *value;
 
@@ -259,14 +260,18 @@ static bool begin(struct reading *reading, struct error *error)
 	plan->spec.keeps_privileges = settings->keep_privileges;
 	plan->spec.output = settings->output;
 	plan->spec.errors_apart = settings->errors_apart;
+	reading->secrets =
+	    vault_open(settings->keys, reading->order->reservation_id, reading->payload, error);
+	if (!reading->secrets)
+		return false;
 	environment_set(environment, "PATH", DEFAULT_PATH);
 	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment,
 	                &reading->home, error))
 		return false;
 	plan->spec.hook_environment = hook_environment(reading);
 	plan->spec.clean_up_environment = own_environment(reading);
-	set_variables(reading, "environment");
-	set_variables(reading, "secret_environment");
+	set_variables(reading, json_object_get(reading->payload, "environment"));
+	set_variables(reading, reading->secrets);
 	set_gpus(reading, environment);
 	set_identity(reading, environment);
 	set_gang(reading);
@@ -290,7 +295,11 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
 	json_t *payload = read_payload(order->payload, error);
-	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	struct reading reading = { .arena = arena,
+		                   .settings = settings,
+		                   .order = order,
+		                   .payload = payload,
+		                   .plan = plan };
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
@@ -299,7 +308,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 		struct container_order container = {
 			.image = text_in(&reading, "image"),
 			.directory = text_in(&reading, "working_directory"),
-			.secrets = json_object_get(payload, "secret_environment"),
+			.secrets = reading.secrets,
 		};
 		set_command(&reading);
 		plan->checkpoint_path = text_in(&reading, "checkpoint_path");
@@ -314,6 +323,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			good = container_plan(arena, settings, order, &container, plan, error);
 	}
 	free(reading.environment.at);
+	vault_forget(reading.secrets);
 	json_decref(payload);
 	return good;
 }
@@ -323,7 +333,11 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
 	json_t *payload = read_payload(order->payload, error);
-	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	struct reading reading = { .arena = arena,
+		                   .settings = settings,
+		                   .order = order,
+		                   .payload = payload,
+		                   .plan = plan };
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
@@ -335,6 +349,7 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 		finish(&reading);
 	}
 	free(reading.environment.at);
+	vault_forget(reading.secrets);
 	json_decref(payload);
 	return good;
 }

@@ -178,3 +178,11 @@ bool spec_decode(struct arena *arena, const char *data, size_t size, struct spec
 			    read_list(arena, fields[i].name, data, size);
 	return left == 0 && spec->status_path && spec->output_directory;
 }
+
+void spec_wipe(struct spec *spec)
+{
+	for (char **variable = spec->environment; variable && *variable; variable++) {
+		explicit_bzero(*variable, strlen(*variable));
+		*variable = NULL;
+	}
+}

@@ -44,4 +44,7 @@ void spec_encode(struct buffer *buffer, const struct spec *spec);
  * are in the arena too. */
 bool spec_decode(struct arena *arena, const char *data, size_t size, struct spec *spec);
 
+/* Wipes the environment of the task, which may have secrets in it; the list is empty then. */
+void spec_wipe(struct spec *spec);
+
 #endif

@@ -31,6 +31,7 @@ struct head {
 #define INSTANCE_SIZE 16
 
 struct value {
+	bool secret;
 	size_t size;
 	char data[];
 };
@@ -43,6 +44,7 @@ struct state {
 	struct buffer waiting; /* to be appended */
 	size_t written;        /* to the journal */
 	size_t live;           /* of that, what still counts */
+	bool has_old_secrets;  /* in what does not */
 };
 
 static uint32_t check_of(const struct head *head, const void *data, size_t size)
@@ -56,24 +58,28 @@ static void forget(struct state *state, int64_t key)
 {
 	struct value *value = map_remove(&state->values, key);
 
-	if (value)
-		state->live -= sizeof(struct head) + value->size;
+	if (!value)
+		return;
+	state->live -= sizeof(struct head) + value->size;
+	state->has_old_secrets = state->has_old_secrets || value->secret;
+	explicit_bzero(value->data, value->size);
 	free(value);
 }
 
-static void remember(struct state *state, int64_t key, const void *data, size_t size)
+static void remember(struct state *state, int64_t key, const void *data, size_t size, bool secret)
 {
 	struct value *value = memory_alloc(sizeof(*value) + size);
 
 	forget(state, key);
 	value->size = size;
+	value->secret = secret;
 	if (size > 0)
 		memcpy(value->data, data, size);
 	map_put(&state->values, key, value);
 	state->live += sizeof(struct head) + size;
 }
 
-/* Takes what is whole, and cuts off the rest. */
+/* Takes what is whole, and cuts off the rest. Which of it is secret is not known any more. */
 static bool read_journal(struct state *state, struct error *error)
 {
 	struct buffer bytes = { 0 };
@@ -93,7 +99,7 @@ static bool read_journal(struct state *state, struct error *error)
 		if (head.size == ERASED)
 			forget(state, head.key);
 		else
-			remember(state, head.key, data, size);
+			remember(state, head.key, data, size, true);
 		at += sizeof(head) + size;
 	}
 	state->written = at;
@@ -257,10 +263,10 @@ static void append(struct buffer *to, int64_t key, const void *data, size_t size
 	buffer_bytes(to, data, size);
 }
 
-void state_put(struct state *state, int64_t key, const void *data, size_t size)
+void state_put(struct state *state, int64_t key, const void *data, size_t size, bool secret)
 {
 	append(&state->waiting, key, data, size, false);
-	remember(state, key, data, size);
+	remember(state, key, data, size, secret);
 }
 
 void state_erase(struct state *state, int64_t key)
@@ -285,6 +291,20 @@ static bool write_all(int fd, const char *data, size_t size)
 	return true;
 }
 
+/* The blocks of a file that has no name any more. */
+static void overwrite(int fd, size_t size)
+{
+	static const char zeros[65536];
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_APPEND);
+	for (size_t at = 0; at < size; at += sizeof(zeros)) {
+		size_t piece = size - at < sizeof(zeros) ? size - at : sizeof(zeros);
+		if (pwrite(fd, zeros, piece, (off_t)at) != (ssize_t)piece)
+			return;
+	}
+	fdatasync(fd);
+}
+
 static bool rewrite(struct state *state)
 {
 	struct buffer all = { 0 };
@@ -300,9 +320,12 @@ static bool rewrite(struct state *state)
 	bool done = fd >= 0 && write_all(fd, all.data, all.size) && fsync(fd) == 0 &&
 	            rename(new_path, path) == 0 && sync_directory(state->directory);
 	if (done) {
+		if (state->has_old_secrets)
+			overwrite(state->journal, state->written);
 		close(state->journal);
 		state->journal = fd;
 		state->written = all.size;
+		state->has_old_secrets = false;
 		buffer_clear(&state->waiting);
 	} else if (fd >= 0) {
 		close(fd);
@@ -332,6 +355,14 @@ bool state_sync(struct state *state, struct error *error)
 		state->written += size;
 	buffer_clear(&state->waiting);
 	return true;
+}
+
+bool state_wipe(struct state *state, struct error *error)
+{
+	if (!state->has_old_secrets || rewrite(state))
+		return true;
+	return error_set(error, ERROR_UNAVAILABLE, "cannot write the journal in %s: %s",
+	                 state->directory, strerror(errno));
 }
 
 bool state_set_lease(struct state *state, int64_t until_ms)

@@ -55,7 +55,7 @@ static struct table read_all(const char *path)
 
 static void put(struct state *state, int64_t key, const char *value)
 {
-	state_put(state, key, value, strlen(value));
+	state_put(state, key, value, strlen(value), false);
 	assert_true(state_sync(state, NULL));
 }
 
@@ -133,7 +133,7 @@ static void a_journal_of_old_values_is_written_anew(void **context)
 	memset(large, 'x', sizeof(large));
 	put(state, 9, "nine");
 	for (int i = 0; i < 12; i++) {
-		state_put(state, 1, large, sizeof(large));
+		state_put(state, 1, large, sizeof(large), false);
 		assert_true(state_sync(state, NULL));
 	}
 	state_erase(state, 1);
