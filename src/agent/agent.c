@@ -484,6 +484,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 		return NULL;
 	}
 	cgroups_open(&agent->cgroups, agent->label, settings->cgroup_parent);
+	cgroups_limit_pids(&agent->cgroups, settings->pids_total);
 	make_parts(agent, source);
 	make_handles(agent);
 	restart(agent);

@@ -79,8 +79,8 @@ static bool needs_tree(const struct cgroup *group, const struct cgroup_limits *l
 		return limits->cpu_milli > 0;
 	case TREE_MEMORY:
 		return limits->memory_bytes > 0;
-	case TREE_PIDS:
-		return limits->pids > 0;
+	case TREE_PIDS: /* all works together are limited, too */
+		return true;
 	case TREE_DEVICES:
 		return limits->limit_devices;
 	default:
@@ -145,7 +145,7 @@ static bool limit(const struct cgroups *cgroups, const struct cgroup *group,
 	if (group->path[TREE_MEMORY])
 		write_number(group->path[TREE_MEMORY], "memory.limit_in_bytes",
 		             limits->memory_bytes);
-	if (group->path[TREE_PIDS])
+	if (group->path[TREE_PIDS] && limits->pids > 0)
 		write_number(group->path[TREE_PIDS], "pids.max", limits->pids);
 	if (!limits->limit_devices)
 		return true;

@@ -36,6 +36,9 @@ struct cgroups {
 /* Finds out what there is and makes places for groups of this name. Never fails: what
  * cannot be had is left out. `parent`: where in the trees, NULL to choose. */
 void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent);
+/* Limits the processes of all works together, those of other agents on this machine included; 0:
+ * not limited. False where the system does not offer that. */
+bool cgroups_limit_pids(const struct cgroups *cgroups, int64_t pids);
 void cgroups_close(struct cgroups *cgroups);
 /* A sentence about what is used and what is missing. */
 void cgroups_describe(const struct cgroups *cgroups, struct buffer *buffer);

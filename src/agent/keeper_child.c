@@ -20,6 +20,8 @@
 #include "agent/file.h"
 #include "agent/privileges.h"
 
+#define OOM_FILE "/proc/self/oom_score_adj"
+
 /* What went wrong on the way to exec, through a pipe that exec closes. */
 struct child_report {
 	int32_t step, reason;
@@ -75,6 +77,9 @@ static bool set_limits(const struct spec *spec)
 	struct rlimit no_core = { 0, 0 };
 	struct rlimit files = { (rlim_t)spec->open_files, (rlim_t)spec->open_files };
 
+	/* An agent may be the last that is to be killed when memory runs out; a task is not. */
+	if (file_number(OOM_FILE, 0) < 0)
+		file_write(OOM_FILE, "0");
 	if (setrlimit(RLIMIT_CORE, &no_core) != 0)
 		return false;
 	return spec->open_files <= 0 || setrlimit(RLIMIT_NOFILE, &files) == 0;

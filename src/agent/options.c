@@ -13,8 +13,10 @@
 #include "agent/labels.h"
 #include "agent/time_slices.h"
 #include "base/log.h"
+#include "base/number.h"
 
 #define MIB (INT64_C(1) << 20)
+#define PIDS_MOST 32768 /* of a task, unless it is said */
 
 enum option_kind { OPTION_TEXT, OPTION_FLAG, OPTION_NUMBER };
 
@@ -107,7 +109,10 @@ static const struct option table[] = {
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
 	            "where in the trees; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
-	              "processes of a task at most; 0: not limited"),
+	              "processes and threads of a task at most; an eighth of what the kernel can "
+	              "have, up to 32768; 0: not limited"),
+	NUMBER_OPTION("pids-total", "N", options.agent.pids_total, 0, 1 << 22, 1,
+	              "of all tasks together; three quarters of that; 0: not limited"),
 	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
 	              "of a process of a task; 0: as the agent"),
 	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
@@ -246,7 +251,7 @@ static void set_defaults(struct place *place)
 	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
-	agent->run.pids = 65536;
+	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
 	agent->output_total_bytes = 10240 * MIB;
 	agent->output_age_s = INT64_C(14) * 86400;
@@ -367,6 +372,17 @@ static bool check_name(const char *name, struct error *error)
 	return true;
 }
 
+/* So that no task, and no set of tasks, can take every process of the machine. */
+static void set_pids(struct agent_settings *agent)
+{
+	int64_t capacity = host_process_capacity();
+
+	if (agent->run.pids < 0)
+		agent->run.pids = min64(max64(capacity / 8, 1), PIDS_MOST);
+	if (agent->pids_total < 0)
+		agent->pids_total = max64(capacity / 4 * 3, 1);
+}
+
 static bool set_privileges(struct run_settings *run, const char *told, struct error *error)
 {
 	if (told && strcmp(told, "keep") != 0 && strcmp(told, "bounded") != 0)
@@ -382,6 +398,7 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	struct host host;
 
 	host_read(&host);
+	set_pids(agent);
 	agent->own_beat = agent->policy.beat_ms > 0;
 	agent->own_figures = agent->policy.figures_ms > 0;
 	if (!agent->own_beat)

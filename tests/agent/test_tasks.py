@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import alive
-from stub import Agent, Driver
+from stub import Agent, Driver, remove_group
 
 
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
@@ -176,6 +176,52 @@ def test_the_number_of_processes_is_limited(driver, make_agent):
     driver.start(agent.name, 1, [], payload={"script": script})
     driver.change("exited", 1)
     assert "fork" in driver.output(agent.name, 1)
+
+
+def pids_group(name):
+    """The directory of a cgroup whose processes are counted, in either kind of tree."""
+    for tree in ("pids", "unified", "."):
+        path = pathlib.Path("/sys/fs/cgroup", tree, name)
+        if (path / "pids.max").exists():
+            return path
+    pytest.skip("no cgroup here limits processes")
+
+
+def test_no_task_may_take_every_process_of_the_machine(driver, agent):
+    driver.start(agent.name, 1, ["sleep", "1000"])
+    driver.change("started", 1)
+    label = f"{agent.name}-{(agent.state / 'instance').read_text().strip()}"
+    group = pids_group(f"gpu-scheduler/{label}/work-1")
+    kernel = [int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("pid_max", "threads-max")]
+    assert int((group / "pids.max").read_text()) == min(min(kernel) // 8, 32768)
+    total = int((group.parent.parent / "pids.max").read_text())
+    assert total == min(kernel) // 4 * 3
+
+
+def test_all_tasks_together_have_a_limit_of_processes(driver, make_agent):
+    parent = f"gpu-test-{os.getpid()}"
+    agent = make_agent(arguments=["--pids", "40", "--pids-total", "50", "--cgroup-parent", parent])
+    driver.snapshot(agent.name)
+    try:
+        script = "for i in $(seq 35); do sleep 1000 & done 2>&1; echo all; wait"
+        driver.start(agent.name, 1, [], payload={"script": script})
+        driver.change("started", 1)
+        deadline = time.monotonic() + 20
+        while driver.output(agent.name, 1) != "all\n":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.start(agent.name, 2, [], payload={"script": script})
+        # The shell ends at the first that it cannot have.
+        driver.change("exited", 2)
+        assert "fork" in driver.output(agent.name, 2)
+        driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=100)
+        driver.change("released", 1)
+    finally:
+        agent.kill()
+        for tree in pathlib.Path("/sys/fs/cgroup").glob(f"*/{parent}"):
+            for group in sorted(tree.rglob("*/"), key=lambda path: -len(path.parts)):
+                remove_group(group)
+            remove_group(tree)
 
 
 def test_prolog_and_epilog_run_around_a_task(driver, make_agent, tmp_path):
