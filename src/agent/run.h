@@ -36,14 +36,13 @@ struct run_settings {
 /* What the payload of a task says, as far as this node reads it. */
 struct run_plan {
 	struct spec spec;
-	int64_t fake_memory_mib;     /* of each GPU; -1: does not say */
-	int64_t fake_utilisation;    /* thousandths; -1: does not say */
-	const char *checkpoint_path; /* changes when the task's work is safe; NULL: none */
-	int64_t notice_signal;       /* beside SIGTERM; 0: none */
-	const char *health_path;     /* slots: where it answers when it is ready */
-	int64_t port;                /* slots: that it listens on */
-	bool container;              /* tasks: runs in one */
-	bool guarded;                /* is to be under the guard */
+	int64_t fake_memory_mib;  /* of each GPU; -1: does not say */
+	int64_t fake_utilisation; /* thousandths; -1: does not say */
+	int64_t notice_signal;    /* beside SIGTERM; 0: none */
+	const char *health_path;  /* slots: where it answers when it is ready */
+	int64_t port;             /* slots: that it listens on */
+	bool container;           /* tasks: runs in one */
+	bool guarded;             /* is to be under the guard */
 };
 
 /* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the

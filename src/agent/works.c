@@ -495,9 +495,12 @@ void works_erase(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
+	char *mark = keeper_mark_path(path);
 
 	unlink(path);
+	unlink(mark);
 	free(path);
+	free(mark);
 	guarding_end(&works->settings.run, reservation_id);
 	if (process)
 		works_remove(works, process);
