@@ -20,6 +20,7 @@ struct run_settings {
 	const char *address; /* that others reach it by */
 	const char *default_user;       /* for tasks that name none, where the agent is root */
 	bool allow_root;                /* tasks may run as root */
+	bool trusts_users;              /* tasks may name their user, where the agent is root */
 	bool keep_privileges;           /* of tasks without an image: see spec.h */
 	const struct secret_keys *keys; /* that secrets of tasks are sealed with here */
 	const char *prolog, *epilog;

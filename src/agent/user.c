@@ -44,6 +44,13 @@ static bool become(const struct run_settings *settings, const char *name,
 		                 "the agent does not run as root and cannot become the user %s",
 		                 name);
 	}
+	if (name != settings->default_user && !settings->trusts_users &&
+	    (!settings->default_user || strcmp(name, settings->default_user) != 0))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "node %s runs no task as %s, because its scheduler lets everyone "
+		                 "in without sign-in: set auth.enable there, or start the agent "
+		                 "with --trust-open-scheduler",
+		                 settings->node, name);
 	if (!entry)
 		return error_set(error, ERROR_NOT_FOUND, "there is no user %s on node %s",
 		                 name ? name : "of the agent", settings->node);

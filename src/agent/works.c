@@ -109,6 +109,11 @@ void works_use_container_runtime(struct works *works, const char *runtime)
 	works->settings.run.container_runtime = runtime;
 }
 
+void works_trust_users(struct works *works, bool trusted)
+{
+	works->settings.run.trusts_users = trusted;
+}
+
 void works_free(struct works *works)
 {
 	while (works->count > 0)

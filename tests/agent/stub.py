@@ -140,6 +140,7 @@ class Agent:
                 "--allow-root",
                 "--user",
                 "root",
+                "--trust-open-scheduler",
                 "--address",
                 "127.0.0.1",
                 *(["--beat-ms", str(self.beat_ms)] if self.beat_ms else []),
