@@ -159,6 +159,10 @@ class Agent:
         self.process.terminate()
         assert self.process.wait(10) == 0
 
+    def label(self):
+        """What its cgroups are named after: the node, and the state directory."""
+        return f"{self.name}-{pathlib.Path(self.state, 'instance').read_text().strip()}"
+
     def uuid(self, index=0):
         return f"GPU-fake-{self.name}-{index}"
 

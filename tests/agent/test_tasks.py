@@ -194,8 +194,7 @@ def pids_group(name):
 def test_no_task_may_take_every_process_of_the_machine(driver, agent):
     driver.start(agent.name, 1, ["sleep", "1000"])
     driver.change("started", 1)
-    label = f"{agent.name}-{(agent.state / 'instance').read_text().strip()}"
-    group = pids_group(f"gpu-scheduler/{label}/work-1")
+    group = pids_group(f"gpu-scheduler/{agent.label()}/work-1")
     kernel = [int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("pid_max", "threads-max")]
     assert int((group / "pids.max").read_text()) == min(min(kernel) // 8, 32768)
     total = int((group.parent.parent / "pids.max").read_text())
