@@ -1,7 +1,7 @@
 /* http_answer_fuzz.c - whatever comes, in whatever pieces, is taken or refused, and the same */
 #include <stdint.h>
 
-#include "cli/http_answer.h"
+#include "cli/client/http_answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

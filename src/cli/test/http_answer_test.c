@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/http_answer.h"
+#include "cli/client/http_answer.h"
 
 /* Takes the answer in pieces of so many bytes; false: refused. */
 static bool take(struct http_answer *answer, const char *text, size_t piece)
