@@ -1,15 +1,17 @@
-/* client.c - asks the service */
+/* client.c - requests to the service */
 #include "cli/client/client.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { ANSWER_BYTES = 256 << 20, READ_BYTES = 64 << 10 };
+#include "base/memory.h"
+
+enum { ANSWER_BYTES = 256 << 20 };
 
 void client_close(struct client *client)
 {
-	connection_close(client->connection);
-	client->connection = NULL;
+	fetcher_free(client->fetcher);
+	client->fetcher = NULL;
 }
 
 void client_escape(struct buffer *to, const char *text)
@@ -25,106 +27,85 @@ void client_escape(struct buffer *to, const char *text)
 	buffer_text(to, "");
 }
 
-void client_write_head(const struct client *client, const struct client_request *request,
-                       const char *extra, struct buffer *to)
+void client_call_begin(struct client_call *call, const struct client *client,
+                       const struct client_request *request)
 {
-	buffer_print(to, "%s %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: gpu-cli/%s\r\n",
-	             request->method, client->address.prefix, request->path,
-	             client->address.authority, GPU_SCHEDULER_VERSION);
-	if (client->token)
-		buffer_print(to, "Authorization: Bearer %s\r\n", client->token);
-	if (request->idempotency_key)
-		buffer_print(to, "Idempotency-Key: %s\r\n", request->idempotency_key);
+	const struct address *address = &client->address;
+	const char *scheme = address->secure ? "https" : "http";
+	size_t count = 0;
+
+	*call = (struct client_call){ 0 };
+	buffer_print(&call->url, "%s://%s%s%s", scheme, address->authority, address->prefix,
+	             request->path);
+	buffer_print(&call->server, "the service at %s://%s", scheme, address->authority);
+	if (client->token) {
+		buffer_print(&call->authorization, "Authorization: Bearer %s", client->token);
+		call->headers[count++] = call->authorization.data;
+	}
+	if (request->idempotency_key) {
+		buffer_print(&call->key, "Idempotency-Key: %s", request->idempotency_key);
+		call->headers[count++] = call->key.data;
+	}
 	if (request->body)
-		buffer_print(to, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-		             strlen(request->body));
-	else if (strcmp(request->method, "GET") != 0)
-		buffer_text(to, "Content-Length: 0\r\n");
-	buffer_print(to, "%s\r\n", extra);
+		call->headers[count++] = "Content-Type: application/json";
+	call->request = (struct fetch_request){
+		.method = request->method,
+		.url = call->url.data,
+		.server = call->server.data,
+		.headers = call->headers,
+		.body = request->body,
+		.body_size = request->body ? strlen(request->body) : 0,
+		.user_agent = "gpu-cli/" GPU_SCHEDULER_VERSION,
+		.ca_file = client->ca_file,
+		.connect_ms = client->connect_ms,
+	};
 }
 
-static bool send_request(struct connection *connection, const struct client *client,
-                         const struct client_request *request, struct error *error)
+void client_call_end(struct client_call *call)
 {
-	struct buffer bytes = { 0 };
-	client_write_head(client, request, "", &bytes);
-	if (request->body)
-		buffer_text(&bytes, request->body);
-	bool sent = connection_write(connection, bytes.data, bytes.size, client->most_ms, error);
-	/* There is a token in it. */
-	explicit_bzero(bytes.data, bytes.size);
-	buffer_free(&bytes);
-	return sent;
+	if (call->authorization.data)
+		explicit_bzero(call->authorization.data, call->authorization.size);
+	buffer_free(&call->url);
+	buffer_free(&call->server);
+	buffer_free(&call->authorization);
+	buffer_free(&call->key);
 }
 
-struct connection *client_start(const struct client *client, const struct client_request *request,
-                                struct error *error)
+/* Hands out the body of the output, and keeps that of a refusal. */
+static void take_part(void *context, const char *data, size_t size)
 {
-	struct connection *connection =
-	    connection_open(&client->address, client->ca_file, client->connect_ms, error);
-	if (connection && !send_request(connection, client, request, error)) {
-		connection_close(connection);
-		connection = NULL;
-	}
-	return connection;
+	struct client_stream *stream = context;
+
+	if (stream->answer.status == 200)
+		stream->part(stream->context, data, size);
+	else
+		buffer_bytes(&stream->answer.body, data, size);
 }
 
-static int64_t now_ms(void)
+bool client_stream_open(struct client_stream *stream, const struct client *client, const char *path,
+                        struct error *error)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	struct client_request request = { .method = "GET", .path = path };
+
+	stream->call = NEW(struct client_call);
+	client_call_begin(stream->call, client, &request);
+	stream->call->request.part = take_part;
+	stream->call->request.context = stream;
+	stream->fetch = fetch_open(&stream->call->request, &stream->answer, error);
+	if (!stream->fetch)
+		client_stream_close(stream);
+	return stream->fetch != NULL;
 }
 
-/* Reads until the answer is there. A signal does not end the wait. */
-static bool receive(struct connection *connection, struct http_answer *answer, int64_t most_ms,
-                    struct error *error)
+void client_stream_close(struct client_stream *stream)
 {
-	static char data[READ_BYTES];
-	int64_t deadline_ms = now_ms() + most_ms;
-	while (!answer->complete) {
-		int64_t left_ms = deadline_ms - now_ms();
-		if (left_ms <= 0)
-			return error_set(error, ERROR_UNAVAILABLE,
-			                 "the service did not answer within %lld s",
-			                 (long long)(most_ms / 1000));
-		long got = connection_read(connection, data, sizeof(data), left_ms, error);
-		if (got == CONNECTION_FAILED)
-			return false;
-		if (got == CONNECTION_ENDED)
-			return http_answer_end(answer, error);
-		if (got > 0 && !http_answer_take(answer, data, (size_t)got, error))
-			return false;
-	}
-	return true;
-}
-
-/* Asks on the connection that is left from before, if there is one, and otherwise, or where
- * that was closed meanwhile, on a new one. */
-static bool exchange(struct client *client, const struct client_request *request,
-                     struct http_answer *answer, struct error *error)
-{
-	int64_t most_ms = request->most_ms > 0 ? request->most_ms : client->most_ms;
-	bool was_open = client->connection != NULL;
-	for (;;) {
-		http_answer_begin(answer);
-		answer->most_bytes = ANSWER_BYTES;
-		if (!client->connection)
-			client->connection = connection_open(&client->address, client->ca_file,
-			                                     client->connect_ms, error);
-		if (!client->connection)
-			return false;
-		bool good = send_request(client->connection, client, request, error) &&
-		            receive(client->connection, answer, most_ms, error);
-		bool again = !good && was_open && !answer->has_headers;
-		if (!good || !answer->keeps_alive)
-			client_close(client);
-		if (!again)
-			return good;
-		http_answer_free(answer);
-		error_clear(error);
-		was_open = false;
-	}
+	fetch_close(stream->fetch);
+	stream->fetch = NULL;
+	fetch_answer_free(&stream->answer);
+	if (stream->call)
+		client_call_end(stream->call);
+	free(stream->call);
+	stream->call = NULL;
 }
 
 static enum error_code code_of(int status)
@@ -148,7 +129,7 @@ static enum error_code code_of(int status)
 	}
 }
 
-void client_refusal(const struct http_answer *answer, const struct client *client,
+void client_refusal(const struct fetch_answer *answer, const struct client *client,
                     struct error *error)
 {
 	json_t *document =
@@ -160,6 +141,10 @@ void client_refusal(const struct http_answer *answer, const struct client *clien
 		error_set(error, ERROR_UNAVAILABLE,
 		          "there is no gpu-scheduler at %s%s (it answers with 404)",
 		          client->address.authority, client->address.prefix);
+	else if (answer->status >= 300 && answer->status < 400)
+		error_set(error, ERROR_UNAVAILABLE,
+		          "there is no gpu-scheduler at %s%s: it redirects elsewhere (%d)",
+		          client->address.authority, client->address.prefix, answer->status);
 	else
 		error_set(error, code_of(answer->status), "the service answers with %d",
 		          answer->status);
@@ -172,26 +157,38 @@ void client_refusal(const struct http_answer *answer, const struct client *clien
 	json_decref(document);
 }
 
-json_t *client_ask(struct client *client, const struct client_request *request, struct error *error)
+/* The document in an answer. NULL: it is a refusal, or not JSON. */
+static json_t *read_document(const struct client *client, const struct fetch_answer *answer,
+                             struct error *error)
 {
-	struct http_answer answer = { 0 };
-	json_t *document = NULL;
-	if (!exchange(client, request, &answer, error)) {
-		http_answer_free(&answer);
+	if (answer->status >= 300 || answer->status < 200) {
+		client_refusal(answer, client, error);
 		return NULL;
 	}
-	if (answer.status >= 400 || answer.status < 200) {
-		client_refusal(&answer, client, error);
-	} else if (answer.body.size == 0) {
-		document = json_object();
-	} else {
-		json_error_t reason;
-		document = json_loadb(answer.body.data, answer.body.size, 0, &reason);
-		if (!document)
-			error_set(error, ERROR_UNAVAILABLE,
-			          "there is no gpu-scheduler at %s%s: its answer is not JSON",
-			          client->address.authority, client->address.prefix);
-	}
-	http_answer_free(&answer);
+	if (answer->body.size == 0)
+		return json_object();
+	json_t *document = json_loadb(answer->body.data, answer->body.size, 0, NULL);
+	if (!document)
+		error_set(error, ERROR_UNAVAILABLE,
+		          "there is no gpu-scheduler at %s%s: its answer is not JSON",
+		          client->address.authority, client->address.prefix);
+	return document;
+}
+
+json_t *client_ask(struct client *client, const struct client_request *request, struct error *error)
+{
+	struct fetch_answer answer = { 0 };
+	struct client_call call;
+	json_t *document = NULL;
+
+	if (!client->fetcher)
+		client->fetcher = fetcher_new();
+	client_call_begin(&call, client, request);
+	call.request.total_ms = request->most_ms > 0 ? request->most_ms : client->most_ms;
+	call.request.answer_bytes = ANSWER_BYTES;
+	if (fetcher_ask(client->fetcher, &call.request, &answer, error))
+		document = read_document(client, &answer, error);
+	client_call_end(&call);
+	fetch_answer_free(&answer);
 	return document;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include <openssl/evp.h>
@@ -11,10 +12,10 @@
 
 #include "base/memory.h"
 
-enum { HANDSHAKE_MS = 10000, EVENT_BYTES = 16 << 20 };
+enum { HANDSHAKE_MS = 10000, HEAD_BYTES = 64 << 10, EVENT_BYTES = 16 << 20 };
 
 struct stream {
-	struct connection *connection;
+	struct fetch_tunnel *tunnel;
 	wslay_event_context_ptr socket;
 	struct buffer left; /* what came behind the handshake; `taken` of it were read */
 	size_t taken;
@@ -26,7 +27,6 @@ static ssize_t on_receive(wslay_event_context_ptr socket, uint8_t *data, size_t 
                           void *context)
 {
 	struct stream *stream = context;
-	struct error unused;
 	(void)flags;
 	if (stream->taken < stream->left.size) {
 		size_t rest = stream->left.size - stream->taken;
@@ -35,10 +35,10 @@ static ssize_t on_receive(wslay_event_context_ptr socket, uint8_t *data, size_t 
 		stream->taken += part;
 		return (ssize_t)part;
 	}
-	long got = connection_read(stream->connection, data, size, 0, &unused);
+	long got = fetch_tunnel_receive(stream->tunnel, data, size, 0);
 	if (got > 0)
 		return got;
-	stream->over = got != CONNECTION_WAITS;
+	stream->over = got != FETCH_TUNNEL_WAITS;
 	wslay_event_set_error(socket,
 	                      stream->over ? WSLAY_ERR_CALLBACK_FAILURE : WSLAY_ERR_WOULDBLOCK);
 	return -1;
@@ -48,9 +48,8 @@ static ssize_t on_send(wslay_event_context_ptr socket, const uint8_t *data, size
                        void *context)
 {
 	struct stream *stream = context;
-	struct error unused;
 	(void)flags;
-	if (connection_write(stream->connection, data, size, HANDSHAKE_MS, &unused))
+	if (fetch_tunnel_send(stream->tunnel, data, size, HANDSHAKE_MS))
 		return (ssize_t)size;
 	wslay_event_set_error(socket, WSLAY_ERR_CALLBACK_FAILURE);
 	return -1;
@@ -86,50 +85,91 @@ static void accept_of(const char *key, char accept[64])
 	buffer_free(&text);
 }
 
+/* Appends the request to become a WebSocket. */
+static void write_handshake(struct buffer *to, const struct client *client, const char *topics,
+                            const char *key)
+{
+	buffer_print(to, "GET %s/api/v1/stream?topics=", client->address.prefix);
+	client_escape(to, topics);
+	buffer_print(to,
+	             " HTTP/1.1\r\nHost: %s\r\nUser-Agent: gpu-cli/" GPU_SCHEDULER_VERSION
+	             "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+	             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
+	             client->address.authority, key);
+	if (client->token)
+		buffer_print(to, "Authorization: Bearer %s\r\n", client->token);
+	buffer_text(to, "\r\n");
+}
+
 static bool send_handshake(struct stream *stream, const struct client *client, const char *topics,
                            const char *key, struct error *error)
 {
-	struct buffer path = { 0 }, extra = { 0 }, bytes = { 0 };
-	buffer_text(&path, "/api/v1/stream?topics=");
-	client_escape(&path, topics);
-	buffer_print(&extra,
-	             "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-	             "Sec-WebSocket-Key: %s\r\n",
-	             key);
-	client_write_head(client, &(struct client_request){ .method = "GET", .path = path.data },
-	                  extra.data, &bytes);
-	bool sent =
-	    connection_write(stream->connection, bytes.data, bytes.size, HANDSHAKE_MS, error);
+	struct buffer bytes = { 0 };
+	write_handshake(&bytes, client, topics, key);
+	bool sent = fetch_tunnel_send(stream->tunnel, bytes.data, bytes.size, HANDSHAKE_MS);
 	explicit_bzero(bytes.data, bytes.size);
-	buffer_free(&path);
-	buffer_free(&extra);
 	buffer_free(&bytes);
-	return sent;
+	return sent || error_set(error, ERROR_UNAVAILABLE, "the service closed the connection");
 }
 
-static bool read_handshake(struct stream *stream, const struct client *client, const char *key,
-                           struct error *error)
+/* Receives up to the end of the headers, which is where `left` begins. */
+static bool read_head(struct stream *stream, struct buffer *head, struct error *error)
 {
-	struct http_answer answer = { 0 };
-	char data[4096], accept[64];
-	bool good = true;
-	http_answer_begin(&answer);
-	while (good && !answer.complete) {
-		long got =
-		    connection_read(stream->connection, data, sizeof(data), HANDSHAKE_MS, error);
-		good = got > 0 && http_answer_take(&answer, data, (size_t)got, error);
+	char data[4096];
+	for (;;) {
+		long got = fetch_tunnel_receive(stream->tunnel, data, sizeof(data), HANDSHAKE_MS);
+		if (got <= 0 || head->size > HEAD_BYTES)
+			return error_set(error, ERROR_UNAVAILABLE,
+			                 "the service does not answer as a WebSocket");
+		buffer_bytes(head, data, (size_t)got);
+		buffer_text(head, "");
+		const char *end = strstr(head->data, "\r\n\r\n");
+		if (!end)
+			continue;
+		size_t size = (size_t)(end - head->data) + 4;
+		buffer_bytes(&stream->left, head->data + size, head->size - size);
+		head->data[size] = '\0';
+		return true;
 	}
-	if (good && !answer.upgraded) {
-		client_refusal(&answer, client, error);
-		good = false;
-	}
+}
+
+bool stream_is_accepted(const char *head, const char *key)
+{
+	static const char name[] = "sec-websocket-accept:";
+	char accept[64];
 	accept_of(key, accept);
-	if (good && (answer.accept.size == 0 || strcmp(answer.accept.data, accept) != 0))
-		good = error_set(error, ERROR_UNAVAILABLE, "the service speaks no WebSocket");
-	if (good)
-		buffer_bytes(&stream->left, answer.left.data, answer.left.size);
-	http_answer_free(&answer);
+	if (strncmp(head, "HTTP/1.1 101 ", 13) != 0)
+		return false;
+	for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
+		if (strncasecmp(line + 2, name, sizeof(name) - 1) != 0)
+			continue;
+		const char *value = line + 2 + sizeof(name) - 1;
+		value += strspn(value, " \t");
+		size_t size = strcspn(value, " \t\r\n");
+		return size == strlen(accept) && strncmp(value, accept, size) == 0;
+	}
+	return false;
+}
+
+static bool read_handshake(struct stream *stream, const char *key, struct error *error)
+{
+	struct buffer head = { 0 };
+	bool good = read_head(stream, &head, error);
+	if (good && (!head.data || !stream_is_accepted(head.data, key)))
+		good = error_set(error, ERROR_UNAVAILABLE,
+		                 "the service does not answer as a WebSocket");
+	buffer_free(&head);
 	return good;
+}
+
+static struct fetch_tunnel *open_tunnel(const struct client *client, struct error *error)
+{
+	struct client_call call;
+	client_call_begin(&call, client, &(struct client_request){ .method = "GET", .path = "/" });
+	call.request.connect_ms = HANDSHAKE_MS;
+	struct fetch_tunnel *tunnel = fetch_tunnel(&call.request, error);
+	client_call_end(&call);
+	return tunnel;
 }
 
 struct stream *stream_open(const struct client *client, const char *topics, struct error *error)
@@ -145,12 +185,11 @@ struct stream *stream_open(const struct client *client, const char *topics, stru
 	char key[32];
 
 	stream->events = json_array();
-	stream->connection =
-	    connection_open(&client->address, client->ca_file, HANDSHAKE_MS, error);
+	stream->tunnel = open_tunnel(client, error);
 	RAND_bytes(random, sizeof(random));
 	EVP_EncodeBlock((unsigned char *)key, random, sizeof(random));
-	if (stream->connection && send_handshake(stream, client, topics, key, error) &&
-	    read_handshake(stream, client, key, error) &&
+	if (stream->tunnel && send_handshake(stream, client, topics, key, error) &&
+	    read_handshake(stream, key, error) &&
 	    wslay_event_context_client_init(&stream->socket, &callbacks, stream) == 0) {
 		wslay_event_config_set_max_recv_msg_length(stream->socket, EVENT_BYTES);
 		return stream;
@@ -165,7 +204,7 @@ void stream_close(struct stream *stream)
 		return;
 	if (stream->socket)
 		wslay_event_context_free(stream->socket);
-	connection_close(stream->connection);
+	fetch_tunnel_close(stream->tunnel);
 	buffer_free(&stream->left);
 	json_decref(stream->events);
 	free(stream);
@@ -191,5 +230,5 @@ bool stream_next(struct stream *stream, json_t **event)
 
 int stream_descriptor(const struct stream *stream)
 {
-	return connection_descriptor(stream->connection);
+	return fetch_tunnel_descriptor(stream->tunnel);
 }

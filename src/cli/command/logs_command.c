@@ -17,11 +17,10 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-enum { TAIL_LINE_BYTES = 1024, READ_BYTES = 64 << 10, ANSWER_MS = 60000 };
+enum { TAIL_LINE_BYTES = 1024, ANSWER_MS = 60000 };
 
 /* What comes is printed, or, for the last lines, kept. */
 struct reader {
-	struct http_answer answer;
 	struct buffer kept;
 	bool keeps;
 };
@@ -29,29 +28,24 @@ struct reader {
 static void take(void *context, const char *data, size_t size)
 {
 	struct reader *reader = context;
-	if (reader->answer.status != 200)
-		buffer_bytes(&reader->answer.body, data, size);
-	else if (reader->keeps)
+	if (reader->keeps)
 		buffer_bytes(&reader->kept, data, size);
 	else
 		fwrite(data, 1, size, stdout);
 }
 
-static bool read_all(struct connection *connection, struct reader *reader, struct error *error)
+/* Reads to the end. Output that comes slowly is fine, output that does not come is not. */
+static bool read_all(struct client_stream *stream, struct error *error)
 {
-	static char data[READ_BYTES];
-	while (!reader->answer.complete && !ferror(stdout)) {
-		long got = connection_read(connection, data, sizeof(data), ANSWER_MS, error);
-		if (got == CONNECTION_WAITS)
-			return error_set(error, ERROR_UNAVAILABLE, "the output does not come");
-		if (got == CONNECTION_FAILED)
-			return false;
-		if (got == CONNECTION_ENDED)
-			return http_answer_end(&reader->answer, error);
-		if (!http_answer_take(&reader->answer, data, (size_t)got, error))
-			return false;
+	enum fetch_state state;
+	while ((state = fetch_advance(stream->fetch, error)) == FETCH_RUNS && !ferror(stdout)) {
+		int64_t since_ms = quantity_now();
+		fetch_wait(stream->fetch, ANSWER_MS);
+		if (quantity_now() - since_ms >= ANSWER_MS)
+			return error_set(error, ERROR_UNAVAILABLE, "no output for %d s",
+			                 ANSWER_MS / 1000);
 	}
-	return true;
+	return state != FETCH_FAILED;
 }
 
 static void print_last_lines(const struct buffer *text, int64_t lines)
@@ -72,23 +66,18 @@ static int show(struct session *session, const char *path, int64_t lines)
 {
 	struct error error = { 0 };
 	struct reader reader = { .keeps = lines > 0 };
-	struct connection *connection = client_start(
-	    &session->client, &(struct client_request){ .method = "GET", .path = path }, &error);
-	if (!connection)
+	struct client_stream stream = { .part = take, .context = &reader };
+	if (!client_stream_open(&stream, &session->client, path, &error))
 		return session_fail(session, &error);
-	http_answer_begin(&reader.answer);
-	reader.answer.part = take;
-	reader.answer.context = &reader;
-	bool good = read_all(connection, &reader, &error);
-	if (good && reader.answer.status != 200) {
-		client_refusal(&reader.answer, &session->client, &error);
+	bool good = read_all(&stream, &error);
+	if (good && stream.answer.status != 200) {
+		client_refusal(&stream.answer, &session->client, &error);
 		good = false;
 	}
 	if (good && lines > 0)
 		print_last_lines(&reader.kept, lines);
 	buffer_free(&reader.kept);
-	http_answer_free(&reader.answer);
-	connection_close(connection);
+	client_stream_close(&stream);
 	return good ? CLI_FINE : session_fail(session, &error);
 }
 

@@ -25,8 +25,7 @@ enum {
 /* The output of one task as it comes. */
 struct tail {
 	int64_t task;
-	struct connection *connection; /* NULL: it is not being read */
-	struct http_answer answer;
+	struct client_stream stream; /* open while it is being read */
 	int64_t run_ms; /* when the run that is read, or was, began; 0: none, or to be read again */
 	int64_t offset_run_ms, offset; /* bytes of which run were shown already */
 	int64_t not_before_ms;
@@ -70,10 +69,6 @@ bool job_is_over(const char *state)
 static void show(void *context, const char *data, size_t size)
 {
 	struct tail *tail = context;
-	if (tail->answer.status != 200) {
-		buffer_bytes(&tail->answer.body, data, size);
-		return;
-	}
 	tail->offset += (int64_t)size;
 	if (!tail->labelled) {
 		fwrite(data, 1, size, stdout);
@@ -91,13 +86,6 @@ static void show(void *context, const char *data, size_t size)
 	}
 }
 
-static void stop_tail(struct tail *tail)
-{
-	connection_close(tail->connection);
-	tail->connection = NULL;
-	http_answer_free(&tail->answer);
-}
-
 static void start_tail(struct watching *watching, struct tail *tail, int64_t run_ms)
 {
 	struct session *session = watching->session;
@@ -109,53 +97,39 @@ static void start_tail(struct watching *watching, struct tail *tail, int64_t run
 	buffer_text(&path, session_path(session, "/api/v1/jobs/%s/logs", watching->watch->job));
 	buffer_print(&path, "?follow=1&task=%lld&offset=%lld", (long long)tail->task,
 	             (long long)tail->offset);
-	tail->connection =
-	    client_start(&session->client,
-	                 &(struct client_request){ .method = "GET", .path = path.data }, &unused);
-	buffer_free(&path);
-	if (!tail->connection) {
+	tail->stream = (struct client_stream){ .part = show, .context = tail };
+	if (client_stream_open(&tail->stream, &session->client, path.data, &unused))
+		tail->run_ms = run_ms;
+	else
 		tail->not_before_ms = quantity_now() + LOOK_MS;
-		return;
-	}
-	http_answer_begin(&tail->answer);
-	tail->answer.part = show;
-	tail->answer.context = tail;
-	tail->run_ms = run_ms;
+	buffer_free(&path);
 }
 
 /* The answer of a tail is over: output that could not be had is tried again, for a while. */
 static void end_tail(struct watching *watching, struct tail *tail, bool broken)
 {
-	bool refused = tail->answer.status != 200;
+	bool refused = tail->stream.answer.status != 200;
 	if ((refused || broken) && tail->tries++ < TRIES) {
 		tail->run_ms = 0;
 		tail->not_before_ms = quantity_now() + SOON_MS;
 	} else if (refused) {
 		struct error error = { 0 };
-		client_refusal(&tail->answer, &watching->session->client, &error);
+		client_refusal(&tail->stream.answer, &watching->session->client, &error);
 		fprintf(stderr, "the output of %s cannot be had: %s\n", watching->watch->job,
 		        error.text);
 	}
-	stop_tail(tail);
+	client_stream_close(&tail->stream);
 	watching->look_ms = 0;
 }
 
 /* Takes what has come for a tail. */
 static void read_tail(struct watching *watching, struct tail *tail)
 {
-	char data[16384];
 	struct error unused = { 0 };
-	long got;
-	while ((got = connection_read(tail->connection, data, sizeof(data), 0, &unused)) > 0) {
-		bool good = http_answer_take(&tail->answer, data, (size_t)got, &unused);
-		if (!good || tail->answer.complete) {
-			end_tail(watching, tail, !good);
-			break;
-		}
-	}
+	enum fetch_state state = fetch_advance(tail->stream.fetch, &unused);
 	fflush(stdout);
-	if (tail->connection && got != CONNECTION_WAITS)
-		end_tail(watching, tail, !http_answer_end(&tail->answer, &unused));
+	if (state != FETCH_RUNS)
+		end_tail(watching, tail, state == FETCH_FAILED);
 }
 
 static struct tail *tail_of(struct watching *watching, int64_t task)
@@ -184,7 +158,7 @@ static void start_tails(struct watching *watching)
 		if (run_ms <= 0 || (only >= 0 && number != only))
 			continue;
 		struct tail *tail = tail_of(watching, number);
-		if (!tail || tail->connection || tail->run_ms >= run_ms ||
+		if (!tail || tail->stream.fetch || tail->run_ms >= run_ms ||
 		    tail->not_before_ms > quantity_now())
 			continue;
 		tail->labelled = only < 0 && field_integer(watching->job, "tasks") > 1;
@@ -197,7 +171,7 @@ static bool has_tails(const struct watching *watching)
 {
 	for (size_t i = 0; i < watching->tail_count; i++) {
 		const struct tail *tail = &watching->tails[i];
-		if (tail->connection || (tail->run_ms == 0 && tail->tries < TRIES))
+		if (tail->stream.fetch || (tail->run_ms == 0 && tail->tries < TRIES))
 			return true;
 	}
 	return false;
@@ -279,17 +253,18 @@ static void wait_for_more(struct watching *watching)
 	struct pollfd polls[TAILS_MAX + 1];
 	nfds_t count = 0;
 	for (size_t i = 0; i < watching->tail_count; i++)
-		if (watching->tails[i].connection)
-			polls[count++] = (struct pollfd){ .fd = connection_descriptor(
-							      watching->tails[i].connection),
-				                          .events = POLLIN };
+		if (watching->tails[i].stream.fetch)
+			polls[count++] = (struct pollfd){
+				.fd = fetch_descriptor(watching->tails[i].stream.fetch),
+				.events = POLLIN,
+			};
 	if (watching->stream)
 		polls[count++] =
 		    (struct pollfd){ .fd = stream_descriptor(watching->stream), .events = POLLIN };
 	int64_t left = max64(watching->look_ms - quantity_now(), 0);
 	poll(polls, count, (int)min64(left, SOON_MS));
 	for (size_t i = 0; i < watching->tail_count; i++)
-		if (watching->tails[i].connection)
+		if (watching->tails[i].stream.fetch)
 			read_tail(watching, &watching->tails[i]);
 	read_events(watching);
 }
@@ -366,7 +341,7 @@ int job_watch(struct session *session, const struct job_watch *watch)
 	watching.stream = stream_open(&session->client, "jobs", &unused);
 	int status = stay(&watching);
 	for (size_t i = 0; i < watching.tail_count; i++)
-		stop_tail(&watching.tails[i]);
+		client_stream_close(&watching.tails[i].stream);
 	stream_close(watching.stream);
 	json_decref(watching.job);
 	free(watching.tails);
