@@ -6,12 +6,17 @@
 #ifndef FETCH_FETCH_H
 #define FETCH_FETCH_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 
 struct sockaddr;
+
+/* A moment of the monotonic clock, in milliseconds, after which requests are given up; 0: there
+ * is none. Another thread may set it at any time. */
+typedef _Atomic int64_t fetch_end_ms;
 
 /* A request. Texts belong to the caller. */
 struct fetch_request {
@@ -22,12 +27,13 @@ struct fetch_request {
 	const char *body;           /* NULL: none */
 	size_t body_size;
 	const char *user_agent;
-	const char *ca_file; /* trusted certificates; NULL: the system's */
-	int64_t connect_ms;  /* time limit to connect */
-	int64_t total_ms;    /* time limit of the whole request; 0: none */
-	size_t answer_bytes; /* largest body; 0: any */
-	bool is_direct;      /* uses no proxy */
-	/* Refuses addresses before a connection is made to them; NULL: all are allowed. */
+	const char *ca_file;        /* trusted certificates; NULL: the system's */
+	int64_t connect_ms;         /* time limit to connect */
+	int64_t total_ms;           /* time limit of the whole request; 0: none */
+	size_t answer_bytes;        /* largest body; 0: any */
+	bool is_direct;             /* uses no proxy */
+	const fetch_end_ms *end_ms; /* NULL: never */
+	/* Refuses private addresses (ERROR_FORBIDDEN) before a connection is made; NULL: none. */
 	bool (*allows)(void *context, const struct sockaddr *address);
 	/* Takes the body as it comes; NULL: it is kept in the answer. */
 	void (*part)(void *context, const char *data, size_t size);
@@ -41,6 +47,9 @@ struct fetch_answer {
 };
 
 void fetch_answer_free(struct fetch_answer *answer);
+
+/* Whether an address belongs to this machine, to a private network, or to no network at all. */
+bool fetch_is_private(const struct sockaddr *address);
 
 /* Keeps connections open between requests. Used by one thread at a time. */
 struct fetcher;

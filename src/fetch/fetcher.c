@@ -5,7 +5,8 @@
 #include "fetch/fetch_internal.h"
 
 struct fetcher {
-	CURL *handle; /* keeps the connection of the last request */
+	CURL *handle;
+	CURLM *multi; /* keeps connections */
 };
 
 struct fetcher *fetcher_new(void)
@@ -13,6 +14,7 @@ struct fetcher *fetcher_new(void)
 	struct fetcher *fetcher = NEW(struct fetcher);
 
 	fetcher->handle = transfer_handle();
+	fetcher->multi = curl_multi_init();
 	return fetcher;
 }
 
@@ -21,6 +23,7 @@ void fetcher_free(struct fetcher *fetcher)
 	if (!fetcher)
 		return;
 	curl_easy_cleanup(fetcher->handle);
+	curl_multi_cleanup(fetcher->multi);
 	free(fetcher);
 }
 
@@ -29,14 +32,12 @@ bool fetcher_ask(struct fetcher *fetcher, const struct fetch_request *request,
 {
 	struct transfer transfer = { 0 };
 
-	if (!fetcher->handle)
+	if (!fetcher->handle || !fetcher->multi)
 		return error_set(error, ERROR_UNAVAILABLE, "out of memory");
-	bool good = transfer_begin(&transfer, fetcher->handle, request, answer, error);
-	if (good) {
-		CURLcode code = curl_easy_perform(fetcher->handle);
+	bool good = transfer_begin(&transfer, fetcher->handle, request, answer, error) &&
+	            transfer_run(&transfer, fetcher->multi, error);
+	if (good)
 		transfer_take_status(&transfer);
-		good = code == CURLE_OK || transfer_fail(&transfer, code, error);
-	}
 	transfer_end(&transfer);
 	return good;
 }

@@ -8,37 +8,14 @@
 struct fetch_stream {
 	struct transfer transfer;
 	CURLM *multi;
-	int running;
 };
-
-/* The result of the request, if it has ended. */
-static bool has_ended(struct fetch_stream *stream, CURLcode *code)
-{
-	int left;
-	const CURLMsg *message = curl_multi_info_read(stream->multi, &left);
-
-	if (!message || message->msg != CURLMSG_DONE)
-		return false;
-	*code = message->data.result;
-	return true;
-}
 
 enum fetch_state fetch_advance(struct fetch_stream *stream, struct error *error)
 {
-	CURLcode code;
-	CURLMcode result = curl_multi_perform(stream->multi, &stream->running);
+	enum fetch_state state = transfer_advance(&stream->transfer, stream->multi, error);
 
-	if (result != CURLM_OK) {
-		error_set(error, ERROR_UNAVAILABLE, "%s", curl_multi_strerror(result));
-		return FETCH_FAILED;
-	}
 	transfer_take_status(&stream->transfer);
-	if (!has_ended(stream, &code))
-		return FETCH_RUNS;
-	if (code == CURLE_OK)
-		return FETCH_COMPLETE;
-	transfer_fail(&stream->transfer, code, error);
-	return FETCH_FAILED;
+	return state;
 }
 
 void fetch_wait(struct fetch_stream *stream, int64_t most_ms)

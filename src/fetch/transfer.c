@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fetch/fetch_internal.h"
 
-enum { KEEPALIVE_S = 30 };
+enum { KEEPALIVE_S = 30, LOOK_MS = 50 };
 
 static void initialize(void)
 {
@@ -162,6 +163,69 @@ bool transfer_begin(struct transfer *transfer, CURL *handle, const struct fetch_
 	return true;
 }
 
+int64_t transfer_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_given_up(const struct fetch_request *request)
+{
+	int64_t end_ms = request->end_ms ? atomic_load(request->end_ms) : 0;
+
+	return end_ms > 0 && transfer_now_ms() >= end_ms;
+}
+
+/* The result of the transfer, if it has ended. */
+static bool has_ended(CURLM *multi, CURLcode *code)
+{
+	int left;
+	const CURLMsg *message = curl_multi_info_read(multi, &left);
+
+	if (!message || message->msg != CURLMSG_DONE)
+		return false;
+	*code = message->data.result;
+	return true;
+}
+
+enum fetch_state transfer_advance(struct transfer *transfer, CURLM *multi, struct error *error)
+{
+	CURLcode code;
+	int running;
+	CURLMcode result = curl_multi_perform(multi, &running);
+
+	if (result != CURLM_OK) {
+		error_set(error, ERROR_UNAVAILABLE, "%s", curl_multi_strerror(result));
+		return FETCH_FAILED;
+	}
+	if (!has_ended(multi, &code))
+		return FETCH_RUNS;
+	if (code == CURLE_OK)
+		return FETCH_COMPLETE;
+	transfer_fail(transfer, code, error);
+	return FETCH_FAILED;
+}
+
+bool transfer_run(struct transfer *transfer, CURLM *multi, struct error *error)
+{
+	int wait_ms = transfer->request->end_ms ? LOOK_MS : 1000;
+	enum fetch_state state;
+
+	curl_multi_add_handle(multi, transfer->handle);
+	while ((state = transfer_advance(transfer, multi, error)) == FETCH_RUNS) {
+		if (is_given_up(transfer->request)) {
+			error_set(error, ERROR_UNAVAILABLE, "the program is stopping");
+			state = FETCH_FAILED;
+			break;
+		}
+		curl_multi_poll(multi, NULL, 0, wait_ms, NULL);
+	}
+	curl_multi_remove_handle(multi, transfer->handle);
+	return state == FETCH_COMPLETE;
+}
+
 void transfer_end(struct transfer *transfer)
 {
 	curl_slist_free_all(transfer->headers);
@@ -217,7 +281,9 @@ bool transfer_fail(const struct transfer *transfer, CURLcode code, struct error 
 		                 "the answer is larger than %zu MiB: request less at a time",
 		                 request->answer_bytes >> 20);
 	if (transfer->is_refused)
-		return cannot_reach(transfer, "its address is not allowed", error);
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "%.100s has a private address, where this request may not go",
+		                 request->server);
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
 		return fail_late(transfer, error);

@@ -1,7 +1,6 @@
 /* tunnel.c - a bare connection to a server, through proxy and TLS */
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/memory.h"
 #include "base/number.h"
@@ -12,19 +11,11 @@ struct fetch_tunnel {
 	int descriptor;
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Whether the socket became ready before the deadline; a signal ends the wait as well. */
 static bool wait_for(const struct fetch_tunnel *tunnel, short events, int64_t deadline_ms)
 {
 	struct pollfd poll_for = { .fd = tunnel->descriptor, .events = events };
-	int64_t left_ms = max64(deadline_ms - now_ms(), 0);
+	int64_t left_ms = max64(deadline_ms - transfer_now_ms(), 0);
 
 	return poll(&poll_for, 1, (int)min64(left_ms, 3600000)) > 0;
 }
@@ -60,14 +51,15 @@ struct fetch_tunnel *fetch_tunnel(const struct fetch_request *request, struct er
 
 bool fetch_tunnel_send(struct fetch_tunnel *tunnel, const void *data, size_t size, int64_t most_ms)
 {
-	int64_t deadline_ms = now_ms() + most_ms;
+	int64_t deadline_ms = transfer_now_ms() + most_ms;
 	const char *at = data;
 
 	while (size > 0) {
 		size_t sent = 0;
 		CURLcode code = curl_easy_send(tunnel->transfer.handle, at, size, &sent);
 		if (code == CURLE_AGAIN) {
-			if (!wait_for(tunnel, POLLOUT, deadline_ms) && now_ms() >= deadline_ms)
+			if (!wait_for(tunnel, POLLOUT, deadline_ms) &&
+			    transfer_now_ms() >= deadline_ms)
 				return false;
 		} else if (code != CURLE_OK) {
 			return false;
@@ -90,7 +82,7 @@ static long receive(struct fetch_tunnel *tunnel, void *data, size_t size)
 
 long fetch_tunnel_receive(struct fetch_tunnel *tunnel, void *data, size_t size, int64_t most_ms)
 {
-	int64_t deadline_ms = now_ms() + most_ms;
+	int64_t deadline_ms = transfer_now_ms() + most_ms;
 	long got = receive(tunnel, data, size);
 
 	if (got == FETCH_TUNNEL_WAITS && most_ms > 0 && wait_for(tunnel, POLLIN, deadline_ms))
