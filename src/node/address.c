@@ -1,49 +1,34 @@
 /* address.c - the addresses of slots: which host a node may send requests to */
 #include "node/address.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-enum { HOST_MAX = 253, IP_BYTES = 16, PORT_LAST = 65535 };
+#include "base/buffer.h"
+#include "base/ip.h"
 
-/* An IPv4 address is kept as the IPv6 address that it is mapped to, so that both forms of
- * one address are equal. */
-struct ip {
-	unsigned char at[IP_BYTES];
-};
+enum { HOST_MAX = 253, PORT_LAST = 65535 };
 
-static bool read_ip(const char *text, struct ip *ip)
+static bool is_loopback(const char *host)
 {
-	static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct ip ip;
 
-	memcpy(ip->at, mapped, sizeof(mapped));
-	return inet_pton(AF_INET, text, ip->at + sizeof(mapped)) == 1 ||
-	       inet_pton(AF_INET6, text, ip->at) == 1;
+	return ip_read(host, &ip) && ip_is_loopback(&ip);
 }
 
-static bool has_prefix(const struct ip *ip, const struct ip *network, int bits)
+static int lower(char c)
 {
-	int whole = bits / 8, rest = bits % 8;
-
-	if (memcmp(ip->at, network->at, (size_t)whole) != 0)
-		return false;
-	return rest == 0 || (ip->at[whole] ^ network->at[whole]) >> (8 - rest) == 0;
+	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-static bool is_loopback(const char *text)
+/* Names of hosts are the same in either case. */
+static bool same_name(const char *a, const char *b)
 {
-	struct ip ip, network;
-
-	if (!read_ip(text, &ip))
-		return false;
-	read_ip("127.0.0.0", &network);
-	if (has_prefix(&ip, &network, 96 + 8))
-		return true;
-	read_ip("::1", &network);
-	return has_prefix(&ip, &network, 128);
+	while (*a && lower(*a) == lower(*b)) {
+		a++;
+		b++;
+	}
+	return !*a && !*b;
 }
 
 static bool is_host_name(const char *host)
@@ -61,38 +46,18 @@ static bool same_host(const char *a, const char *b)
 {
 	struct ip x, y;
 
-	if (read_ip(a, &x))
-		return read_ip(b, &y) && memcmp(&x, &y, sizeof(x)) == 0;
-	return strcasecmp(a, b) == 0;
-}
-
-/* A network such as 10.1.0.0/16; `bits` counts from the start of the mapped form. */
-static bool read_network(const char *rule, struct ip *network, int *bits)
-{
-	char address[INET6_ADDRSTRLEN];
-	const char *slash = strchr(rule, '/');
-	char *end = NULL;
-
-	if (!slash || (size_t)(slash - rule) >= sizeof(address) || !slash[1])
-		return false;
-	memcpy(address, rule, (size_t)(slash - rule));
-	address[slash - rule] = '\0';
-	long given = strtol(slash + 1, &end, 10);
-	long most = strchr(address, ':') ? 128 : 32;
-	if (*end || given < 0 || given > most || !read_ip(address, network))
-		return false;
-	*bits = (int)given + (most == 32 ? 96 : 0);
-	return true;
+	if (ip_read(a, &x))
+		return ip_read(b, &y) && ip_equal(&x, &y);
+	return same_name(a, b);
 }
 
 bool address_check_rule(const char *rule, struct error *error)
 {
-	struct ip network;
-	int bits;
+	struct ip_network network;
 
-	if (strchr(rule, '/') ? read_network(rule, &network, &bits)
-	                      : read_ip(rule, &network) ||
-	                            is_host_name(strncmp(rule, "*.", 2) == 0 ? rule + 2 : rule))
+	if (strchr(rule, '/') ? ip_network_read(rule, &network)
+	                      : is_host_name(strncmp(rule, "*.", 2) == 0 ? rule + 2 : rule) ||
+	                            ip_read(rule, &network.start))
 		return true;
 	return error_set(error, ERROR_INVALID,
 	                 "'%.100s' is not a host name, *.DOMAIN, an IP address or a network such "
@@ -102,14 +67,14 @@ bool address_check_rule(const char *rule, struct error *error)
 
 static bool is_allowed_by(const char *rule, const char *host)
 {
-	struct ip ip, network;
-	int bits;
+	struct ip_network network;
+	struct ip ip;
 
-	if (read_network(rule, &network, &bits))
-		return read_ip(host, &ip) && has_prefix(&ip, &network, bits);
+	if (ip_network_read(rule, &network))
+		return ip_read(host, &ip) && ip_network_has(&network, &ip);
 	if (strncmp(rule, "*.", 2) == 0) {
 		size_t domain = strlen(rule + 1), size = strlen(host);
-		return size > domain && strcasecmp(host + size - domain, rule + 1) == 0;
+		return size > domain && same_name(host + size - domain, rule + 1);
 	}
 	return same_host(rule, host);
 }
@@ -121,8 +86,8 @@ bool address_is_own(const struct address_source *source, const char *host)
 	if (!rules || same_host(host, source->node) ||
 	    (*source->peer && same_host(host, source->peer)))
 		return true;
-	if (is_loopback(source->peer) && (is_loopback(host) || strcasecmp(host, "localhost") == 0 ||
-	                                  (rules->local && strcasecmp(host, rules->local) == 0)))
+	if (is_loopback(source->peer) && (is_loopback(host) || same_name(host, "localhost") ||
+	                                  (rules->local && same_name(host, rules->local))))
 		return true;
 	for (size_t i = 0; i < rules->allowed_count; i++)
 		if (is_allowed_by(rules->allowed[i], host))
@@ -169,7 +134,7 @@ static bool parse(const char *address, struct parsed *parsed)
 	const char *rest = host + size + bracketed;
 	if (*rest != ':' || !read_port(rest + 1, &parsed->port))
 		return false;
-	return bracketed ? strchr(parsed->host, ':') && read_ip(parsed->host, &ip)
+	return bracketed ? strchr(parsed->host, ':') && ip_read(parsed->host, &ip)
 	                 : is_host_name(parsed->host);
 }
 
@@ -177,7 +142,7 @@ const char *address_settle(const struct address_source *source, const char *anno
                            struct arena *arena, bool *replaced, struct error *error)
 {
 	struct parsed parsed;
-	char text[HOST_MAX + 32];
+	struct buffer text = { 0 };
 
 	*replaced = false;
 	if (!announced || !parse(announced, &parsed)) {
@@ -190,7 +155,7 @@ const char *address_settle(const struct address_source *source, const char *anno
 	const char *host = parsed.host;
 	if (!address_is_own(source, host)) {
 		struct ip ip;
-		if (!read_ip(source->peer, &ip)) {
+		if (!ip_read(source->peer, &ip)) {
 			error_set(error, ERROR_FORBIDDEN,
 			          "node %.90s announces the address '%.100s' for a slot, which is "
 			          "not its own",
@@ -201,7 +166,9 @@ const char *address_settle(const struct address_source *source, const char *anno
 		*replaced = true;
 	}
 	bool brackets = strchr(host, ':') != NULL;
-	snprintf(text, sizeof(text), "%s://%s%s%s:%ld", parsed.scheme, brackets ? "[" : "", host,
-	         brackets ? "]" : "", parsed.port);
-	return arena_string(arena, text);
+	buffer_print(&text, "%s://%s%s%s:%ld", parsed.scheme, brackets ? "[" : "", host,
+	             brackets ? "]" : "", parsed.port);
+	const char *settled = arena_string(arena, text.data);
+	buffer_free(&text);
+	return settled;
 }
