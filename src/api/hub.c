@@ -96,6 +96,8 @@ static bool is_for(const struct listener *listener, const struct event *event)
 	const struct roster *roster = &listener->hub->service->roster;
 	if (!(listener->topics & 1U << event_topic(event->kind)))
 		return false;
+	if (event->kind == EVENT_NODE_MISREPORTED)
+		return roster_sees_all(&listener->identity);
 	/* Nodes are everyone's; what is somebody's is for those who may see it. */
 	if (event->tenant_id == 0)
 		return (event->job_id == 0 && event->model_id == 0) ||

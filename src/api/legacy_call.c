@@ -111,6 +111,8 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 		                            "succeeded", "stopped", NULL };
 	struct legacy_work *work = legacy_find(legacy, metrics->job_id);
 
+	if (!work)
+		legacy_not_here(legacy, metrics->job_id);
 	if (!work || work->state == WORK_QUEUED)
 		return;
 	if (strcmp(metrics->state, "running") == 0 && work->state == WORK_SENT) {

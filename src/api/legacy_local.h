@@ -62,6 +62,8 @@ void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const
 void legacy_order(struct legacy *legacy, const struct node_order *order);
 /* Hands out what waits, as far as somebody takes it. */
 void legacy_hand_out(struct legacy *legacy);
+/* The agent reports on a job that it does not have: noted where another node has it. */
+void legacy_not_here(struct legacy *legacy, const char *job);
 /* Works that run there by the books, from before this scheduler started. */
 void legacy_adopt(struct legacy *legacy);
 

@@ -77,10 +77,18 @@ static void on_event(void *context, const struct event *event)
 	struct service *service = context;
 	if (event->kind == EVENT_TENANT_CHANGED)
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
+	if (event->kind == EVENT_NODE_MISREPORTED)
+		agents_misreported(service->agents, event);
 	meters_event(&service->meters, event, service_catalogue(service));
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
+}
+
+static void on_misreport(void *context, const char *node, const char *sentence)
+{
+	struct service *service = context;
+	misreports_note(service->misreports, node, sentence);
 }
 
 /* Requests. */
@@ -322,6 +330,8 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 					       .advice = settings->advice,
 					       .task_payload = order_task_payload,
 					       .model_payload = order_model_payload,
+					       .slot_addresses = settings->slot_addresses,
+					       .misreport = on_misreport,
 					       .context = service,
 					   });
 	service->http =
@@ -330,6 +340,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->metrics =
 	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
 	service->audit = audit_new(0);
+	service->misreports = misreports_new(desk, service->audit);
 	service->tokens = tokens_new(desk, gate, service->audit);
 	service->leases = leases_new(desk, &service->roster);
 	service->services = grpc_services_new(&(struct grpc_services_settings){
@@ -414,8 +425,9 @@ void service_free(struct service *service)
 	grpc_services_free(service->services);
 	leases_free(service->leases);
 	tokens_free(service->tokens);
-	audit_free(service->audit);
 	agents_free(service->agents);
+	misreports_free(service->misreports);
+	audit_free(service->audit);
 	gate_free(service->gate);
 	router_free(service->router);
 	traffic_free(service->traffic);

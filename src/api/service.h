@@ -13,6 +13,7 @@ struct service_settings {
 	struct gate_settings gate;
 	struct session_policy sessions;
 	struct agents_advice advice;
+	const char *const *slot_addresses;     /* see agents_settings */
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
 	bool check_possible;                   /* refuse what could never run, unasked */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */

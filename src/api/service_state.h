@@ -8,6 +8,7 @@
 #include "api/hub.h"
 #include "api/leases.h"
 #include "api/meters.h"
+#include "api/misreports.h"
 #include "api/notify.h"
 #include "api/roster.h"
 #include "api/route.h"
@@ -21,6 +22,7 @@ struct service {
 	struct gate *gate;
 	struct agents *agents;
 	struct audit *audit;
+	struct misreports *misreports;
 	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */

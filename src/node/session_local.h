@@ -22,7 +22,7 @@ struct session_given {
  * made the next change that is to be taken: `pending` does not say that, for what
  * was acknowledged meanwhile overtakes changes. All of these begin anew with a connection. */
 struct session {
-	char *name, *boot;
+	char *name, *boot, *peer;
 	struct session_policy policy;
 	int64_t term;
 	bool known;            /* to the core */

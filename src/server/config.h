@@ -58,6 +58,7 @@ struct config {
 	struct {
 		int64_t heartbeat_interval_ms, metrics_interval_ms, silent_ms, lease_ms, margin_ms,
 		    standing_ms, resend_ms, foreign_step_mb, container_runtime;
+		struct texts slot_addresses;
 	} agent;
 	struct {
 		const char *kubeconfig_path, *namespace;

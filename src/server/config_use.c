@@ -256,6 +256,17 @@ static bool check_heartbeat(const struct config *config, struct error *error)
 	    (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
 }
 
+static bool check_slot_addresses(const struct config *config, struct error *error)
+{
+	struct error reason;
+
+	for (size_t i = 0; i < config->agent.slot_addresses.count; i++)
+		if (!address_check_rule(config->agent.slot_addresses.at[i], &reason))
+			return config_refuse(config, "agent", "slot_addresses", error, "has %s",
+			                     reason.text);
+	return true;
+}
+
 bool config_validate(struct config *config, struct error *error)
 {
 	struct config_record record = config_default();
@@ -276,5 +287,5 @@ bool config_validate(struct config *config, struct error *error)
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
 	       check_keys(config, error) && check_database(config, error) &&
-	       check_heartbeat(config, error);
+	       check_heartbeat(config, error) && check_slot_addresses(config, error);
 }

@@ -137,6 +137,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		          .issuer = or_null(config->auth.jwt_issuer) },
 		.sessions = config_to_policy(config),
 		.advice = config_to_advice(config),
+		.slot_addresses = config->agent.slot_addresses.at,
 		.secret_keys = wiring->secret_keys,
 		.check_possible = config->scheduler.check_possible,
 		.default_limit = config->api.page_size,
