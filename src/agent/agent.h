@@ -15,8 +15,9 @@ struct agent_settings {
 	struct run_settings run;
 	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;
-	const char *cgroup_parent;                /* NULL: chosen; "none": no cgroups */
-	const char *keeper;                       /* the program gpu-keeper */
+	int64_t pids_total;        /* processes of all tasks together; 0: not limited */
+	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
+	const char *keeper;        /* the program gpu-keeper */
 	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,10 +13,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/file.h"
+#include "agent/privileges.h"
+
+#define OOM_FILE "/proc/self/oom_score_adj"
 
 /* What went wrong on the way to exec, through a pipe that exec closes. */
 struct child_report {
@@ -50,17 +55,37 @@ static bool set_files(int out, int errors)
 	       dup2(errors, STDERR_FILENO) >= 0;
 }
 
+/* Only 0 to 2 reach a task or a hook, whatever the agent, its libraries and the keeper have open.
+ * `flags` as for close_range(). */
+static bool close_others(unsigned flags)
+{
+	if (close_range(STDERR_FILENO + 1, ~0u, (int)flags) == 0)
+		return true;
+	/* A kernel that is older than the call. */
+	long most = sysconf(_SC_OPEN_MAX);
+	for (int fd = STDERR_FILENO + 1; fd < most; fd++) {
+		if (flags & CLOSE_RANGE_CLOEXEC)
+			fcntl(fd, F_SETFD, FD_CLOEXEC);
+		else
+			close(fd);
+	}
+	return most > 0;
+}
+
 static bool set_limits(const struct spec *spec)
 {
 	struct rlimit no_core = { 0, 0 };
 	struct rlimit files = { (rlim_t)spec->open_files, (rlim_t)spec->open_files };
 
+	/* An agent may be the last that is to be killed when memory runs out; a task is not. */
+	if (file_number(OOM_FILE, 0) < 0)
+		file_write(OOM_FILE, "0");
 	if (setrlimit(RLIMIT_CORE, &no_core) != 0)
 		return false;
 	return spec->open_files <= 0 || setrlimit(RLIMIT_NOFILE, &files) == 0;
 }
 
-static bool set_user(const struct spec *spec)
+static bool change_user(const struct spec *spec)
 {
 	gid_t groups[SPEC_GROUPS_MAX];
 
@@ -70,6 +95,15 @@ static bool set_user(const struct spec *spec)
 		groups[i] = (gid_t)spec->groups[i];
 	return setgroups((size_t)spec->group_count, groups) == 0 && setgid((gid_t)spec->gid) == 0 &&
 	       setuid((uid_t)spec->uid) == 0;
+}
+
+static bool set_user(const struct spec *spec)
+{
+	bool root = spec->uid < 0 && geteuid() == 0;
+
+	if (spec->keeps_privileges)
+		return change_user(spec);
+	return privileges_bound(root) && change_user(spec) && privileges_seal();
 }
 
 /* The script stays in memory: no directory has to be open to the user for it. */
@@ -111,7 +145,7 @@ _Noreturn static void become(const struct spec *spec, int out, int errors, int r
 	reset_signals();
 	if (!cgroup_enter(&spec->group))
 		give_up(report, STEP_CGROUP);
-	if (!set_files(out, errors))
+	if (!set_files(out, errors) || !close_others(CLOSE_RANGE_CLOEXEC))
 		give_up(report, STEP_FILES);
 	if (!set_limits(spec))
 		give_up(report, STEP_LIMITS);
@@ -191,31 +225,37 @@ pid_t keeper_child_start(const struct spec *spec, int out, int errors, enum chil
 	return 0;
 }
 
-_Noreturn static void become_hook(const struct spec *spec, const char *program, bool by_shell,
-                                  int out)
+_Noreturn static void become_hook(const struct spec *spec, const char *program, int out)
 {
 	char *arguments[] = { (char *)program, NULL };
 
 	setsid();
 	reset_signals();
-	if (!set_files(out, out) || chdir("/") != 0)
+	umask(022);
+	if (!set_files(out, out) || !close_others(0) || chdir("/") != 0)
 		_exit(126);
-	if (by_shell)
-		execle("/bin/sh", "sh", "-c", program, (char *)NULL, spec->environment);
-	else
-		execve(program, arguments, spec->environment);
+	execve(program, arguments, spec->hook_environment);
 	_exit(127);
 }
 
-int keeper_child_hook(const struct spec *spec, const char *program, bool by_shell, int out,
-                      int64_t most_ms)
+_Noreturn static void become_clean_up(const struct spec *spec, const struct cgroup *group)
+{
+	int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	setsid();
+	reset_signals();
+	if (!cgroup_enter(group) || nothing < 0 || !set_files(nothing, nothing) ||
+	    !close_others(0) || !set_limits(spec) || !set_user(spec) || chdir("/") != 0)
+		_exit(126);
+	execve(spec->clean_up[0], spec->clean_up, spec->clean_up_environment);
+	_exit(127);
+}
+
+static int wait_for(pid_t pid, int64_t most_ms)
 {
 	int64_t until_ms = clock_ms() + most_ms;
 	int status = 0;
-	pid_t pid = fork();
 
-	if (pid == 0)
-		become_hook(spec, program, by_shell, out);
 	if (pid < 0)
 		return 126;
 	while (waitpid(pid, &status, WNOHANG) == 0) {
@@ -227,4 +267,22 @@ int keeper_child_hook(const struct spec *spec, const char *program, bool by_shel
 		poll(NULL, 0, 5);
 	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int keeper_child_hook(const struct spec *spec, const char *program, int out, int64_t most_ms)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become_hook(spec, program, out);
+	return wait_for(pid, most_ms);
+}
+
+int keeper_child_clean_up(const struct spec *spec, const struct cgroup *group, int64_t most_ms)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become_clean_up(spec, group);
+	return wait_for(pid, most_ms);
 }

@@ -4,6 +4,7 @@
 
 #include "agent/spec.h"
 #include "node/message.h"
+#include "seal/secret.h"
 
 /* Which works with GPUs are put under the guard. */
 enum guarding {
@@ -14,10 +15,13 @@ enum guarding {
 
 /* How this node runs things; set by its administrator. Texts may be NULL. */
 struct run_settings {
-	const char *node;         /* its name */
-	const char *address;      /* that others reach it by */
-	const char *default_user; /* for tasks that name none, where the agent is root */
-	bool allow_root;          /* tasks may run as root */
+	const char *node;    /* its name */
+	const char *label;   /* its name among all agents of the machine, for cgroups and such */
+	const char *address; /* that others reach it by */
+	const char *default_user;       /* for tasks that name none, where the agent is root */
+	bool allow_root;                /* tasks may run as root */
+	bool keep_privileges;           /* of tasks without an image: see spec.h */
+	const struct secret_keys *keys; /* that secrets of tasks are sealed with here */
 	const char *prolog, *epilog;
 	const char *guard; /* libgpuguard.so; NULL: there is none */
 	enum guarding guarding;

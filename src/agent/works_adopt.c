@@ -142,6 +142,7 @@ static void recall_plan(struct work_process *process)
 
 	(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run,
 	                                       process->order, &process->plan, &error);
+	spec_wipe(&process->plan.spec);
 	process->plan.spec.output_directory = arena_string(&process->arena, output);
 	free(output);
 	if (slot) {

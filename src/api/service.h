@@ -4,7 +4,7 @@
 
 #include "api/agents.h"
 #include "api/gate.h"
-#include "store/secret.h"
+#include "seal/secret.h"
 
 /* All of the api for one loop. In the loop's thread alone. */
 struct service;

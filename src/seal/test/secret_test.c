@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "store/secret.h"
+#include "seal/secret.h"
 
 #define KEY_A "old:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 #define KEY_B "new:HwECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="

@@ -1,5 +1,5 @@
-/* secret.c - secrets of jobs, sealed before they reach the core, with keys from the settings */
-#include "store/secret.h"
+/* secret.c - secrets of jobs, sealed wherever they are kept: in the store and on nodes */
+#include "seal/secret.h"
 
 #include <limits.h>
 #include <openssl/crypto.h>

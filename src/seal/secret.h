@@ -1,6 +1,6 @@
-/* secret.h - secrets of jobs, sealed before they reach the core, with keys from the settings */
-#ifndef STORE_SECRET_H
-#define STORE_SECRET_H
+/* secret.h - secrets of jobs, sealed wherever they are kept: in the store and on nodes */
+#ifndef SEAL_SECRET_H
+#define SEAL_SECRET_H
 
 #include "base/buffer.h"
 #include "base/error.h"
