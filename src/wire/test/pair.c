@@ -76,12 +76,17 @@ void pair_shut(struct pair *pair)
 	pair_run(pair);
 }
 
-void pair_close(struct pair *pair)
+void pair_hang_up(struct pair *pair)
 {
 	if (pair->client >= 0)
 		close(pair->client);
 	pair->client = -1;
 	pair_run(pair);
+}
+
+void pair_close(struct pair *pair)
+{
+	pair_hang_up(pair);
 	pair_answer_kept();
 	for (int i = 0; i < ROUNDS && pair->loop->connections; i++)
 		pair_run(pair);
