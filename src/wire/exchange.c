@@ -55,6 +55,7 @@ struct exchange_state *exchange_take(struct connection *connection)
 	struct loop *loop = connection->loop;
 	struct exchange_state *state = loop->spare_exchanges;
 	if (state) {
+		memory_unpoison(state, sizeof(*state));
 		loop->spare_exchanges = state->next;
 		loop->spare_exchange_count--;
 	} else {
@@ -126,6 +127,7 @@ static void recycle(struct exchange_state *state)
 		state->next = loop->spare_exchanges;
 		loop->spare_exchanges = state;
 		loop->spare_exchange_count++;
+		memory_poison(state, sizeof(*state));
 	}
 	if (loop->is_stopping)
 		loop_check_end(loop);
@@ -135,6 +137,7 @@ void exchanges_free_spare(struct loop *loop)
 {
 	while (loop->spare_exchanges) {
 		struct exchange_state *state = loop->spare_exchanges;
+		memory_unpoison(state, sizeof(*state));
 		loop->spare_exchanges = state->next;
 		free_state(state);
 	}

@@ -44,7 +44,7 @@ void pair_run(struct pair *pair)
 
 void pair_connect(struct pair *pair, const struct handler *handler)
 {
-	pair_close(pair);
+	pair_hang_up(pair);
 	int ends[2];
 	INVARIANT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	pair->client = ends[0];
