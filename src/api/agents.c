@@ -70,6 +70,7 @@ void agents_free(struct agents *agents)
 	agents_samples_free(agents);
 	while (agents->all) {
 		struct agents_ask *ask = agents->all;
+		memory_unpoison(ask, sizeof(*ask));
 		agents->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
@@ -165,6 +166,7 @@ static struct agents_ask *take_ask(struct agents *agents)
 	struct agents_ask *ask = agents->spare;
 
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		agents->spare = ask->next;
 		return ask;
 	}
@@ -213,6 +215,7 @@ static void on_done(struct ask *done)
 	ask_reset(done);
 	ask->next = agents->spare;
 	agents->spare = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 static void ask_core(struct agents_node *node, const struct session_output *output)

@@ -64,6 +64,7 @@ void leases_free(struct leases *leases)
 	}
 	while (leases->all) {
 		struct lease_ask *ask = leases->all;
+		memory_unpoison(ask, sizeof(*ask));
 		leases->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
@@ -78,6 +79,7 @@ struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
 	struct lease_ask *ask = leases->spare;
 
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		leases->spare = ask->next;
 	} else {
 		ask = NEW(struct lease_ask);
@@ -95,9 +97,12 @@ struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
 
 void leases_give_ask(struct lease_ask *ask)
 {
+	struct leases *leases = ask->leases;
+
 	ask_reset(&ask->ask);
-	ask->next = ask->leases->spare;
-	ask->leases->spare = ask;
+	ask->next = leases->spare;
+	leases->spare = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 static void on_quiet(struct ask *ask)

@@ -55,7 +55,10 @@ void legacy_ended(struct legacy *legacy, struct legacy_work *work, int64_t exit_
                   const char *message);
 void legacy_beat(struct legacy *legacy, Agent__GPUMetrics *const *metrics, size_t count);
 
-/* legacy_call.c: ends one of the two streams. */
+/* legacy_call.c */
+/* The call of RegisterAgent that waits, if there is one. It is the caller's to end. */
+struct exchange *legacy_end_registering(struct legacy *legacy);
+/* Ends one of the two streams. */
 void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text);
 
 /* legacy_work.c */

@@ -416,6 +416,7 @@ void service_free(struct service *service)
 	notify_free(service->notify);
 	while (service->free_calls) {
 		struct call *call = service->free_calls;
+		memory_unpoison(call, sizeof(*call));
 		service->free_calls = call->next;
 		ask_free(&call->ask);
 		buffer_free(&call->body);

@@ -34,6 +34,7 @@ struct service {
 	struct meters meters;
 	struct handler http, grpc, metrics;
 	struct call *free_calls;
+	int64_t calls;         /* taken and not given back */
 	struct buffer scratch; /* of one function at a time */
 	uint64_t id_seed, id_count;
 	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
