@@ -190,6 +190,8 @@ static bool use(struct server *server, struct config *config, struct error *erro
 	struct wiring *wiring = wiring_new(config, error);
 	if (!wiring)
 		return false;
+	/* The addresses that it listens on were checked with this at the start. */
+	wiring->service.gate.open = server->first_wiring->service.gate.open;
 	if (!service_reload(server->service, &wiring->service, error)) {
 		wiring_free(wiring);
 		return false;
