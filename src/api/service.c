@@ -432,6 +432,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	streams_check(service->streams);
 	service->settings.secret_keys = settings->secret_keys;
 	service->settings.check_possible = settings->check_possible;
+	service->settings.allow_unix_user = settings->allow_unix_user;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
