@@ -4,6 +4,7 @@
 
 #include "api/desk.h"
 #include "api/identity.h"
+#include "api/streams.h"
 #include "node/session.h"
 #include "wire/grpc.h"
 
@@ -18,6 +19,7 @@ struct agents_advice {
 };
 
 struct agents_settings {
+	struct streams *streams; /* NULL: connections are not watched */
 	struct session_policy policy;
 	struct agents_advice advice;
 	/* What the node is given to run a task with: the payload of the job with its secrets

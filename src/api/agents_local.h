@@ -10,6 +10,7 @@ struct legacy;
 
 /* A call of Connect. `node` is NULL until it said hello; then it is the node's `stream`. */
 struct agents_stream {
+	struct stream stream;
 	struct agents *agents;
 	struct exchange *exchange;
 	struct identity identity;

@@ -225,6 +225,14 @@ void call_end(struct call *call)
 	call_drop(call);
 }
 
+void call_abort(struct call *call)
+{
+	count(call, call->status);
+	call->exchange->events = NULL;
+	exchange_abort(call->exchange);
+	call_drop(call);
+}
+
 void call_release(struct call *call)
 {
 	count(call, 200);

@@ -12,13 +12,14 @@ enum {
 	LINGER_MS = 5000, /* a request that nobody waits for, so that its model is loaded */
 };
 
-struct leases *leases_new(struct desk *desk, const struct roster *roster)
+struct leases *leases_new(struct desk *desk, const struct roster *roster, struct streams *streams)
 {
 	struct leases *leases = NEW(struct leases);
 
 	leases->desk = desk;
 	leases->loop = desk->loop;
 	leases->roster = roster;
+	leases->streams = streams;
 	return leases;
 }
 
@@ -41,6 +42,7 @@ static struct exchange *let_go(struct lease *lease)
 	struct exchange *exchange = lease->exchange;
 
 	lease->exchange = NULL;
+	streams_remove(&lease->stream);
 	if (exchange) {
 		exchange->context = NULL;
 		exchange->events = NULL;
@@ -138,6 +140,16 @@ static void on_gone(struct exchange *exchange)
 
 	let_go(lease);
 	exchange_abort(exchange);
+	withdraw(lease);
+}
+
+/* Who waits is not who it was let in as any more. */
+static void end_waiting(struct stream *stream, const char *reason)
+{
+	struct lease *lease =
+	    (struct lease *)(void *)((char *)stream - offsetof(struct lease, stream));
+
+	exchange_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
 	withdraw(lease);
 }
 
@@ -239,6 +251,7 @@ void leases_ask(struct leases *leases, struct exchange *exchange, const struct l
 		lease->next->link = &lease->next;
 	leases->first = lease;
 	map_put(&leases->by_id, lease->id, lease);
+	streams_add(leases->streams, &lease->stream, wish->identity, end_waiting);
 	exchange->context = lease;
 	exchange->events = &waiting_events;
 	exchange->hangup_is_gone = true;

@@ -9,6 +9,8 @@
 /* A call of one of the two streams. `legacy` is looked for with each message: it may have
  * gone meanwhile. */
 struct legacy_stream {
+	struct stream stream;
+	struct exchange *exchange;
 	struct agents *agents;
 	struct identity identity;
 	bool is_heartbeat;
@@ -214,6 +216,7 @@ void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const
 		legacy->assignments = NULL;
 	exchange->context = NULL;
 	exchange->events = NULL;
+	streams_remove(&stream->stream);
 	free(stream);
 	grpc_finish(exchange, status, text);
 }
@@ -311,6 +314,16 @@ static void on_gone(struct exchange *exchange)
 	legacy_end_stream(exchange, GRPC_CANCELLED, NULL);
 }
 
+/* A node whose token no longer holds gets no further assignment. */
+static void end_sign_in(struct stream *watched, const char *reason)
+{
+	const struct legacy_stream *stream =
+	    (struct legacy_stream *)(void *)((char *)watched -
+	                                     offsetof(struct legacy_stream, stream));
+
+	legacy_end_stream(stream->exchange, GRPC_UNAUTHENTICATED, reason);
+}
+
 static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
@@ -321,7 +334,9 @@ static void open_stream(struct agents *agents, struct exchange *exchange,
 	struct legacy_stream *stream = NEW(struct legacy_stream);
 
 	stream->agents = agents;
+	stream->exchange = exchange;
 	stream->identity = *identity;
+	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
 	stream->is_heartbeat = is_heartbeat;
 	exchange->context = stream;
 	exchange->events = &events;

@@ -383,6 +383,7 @@ static void put_wire(struct call *call)
 	put_number(text, "gpu_scheduler_stream_missed_total", "counter",
 	           "Events that slow listeners were told they missed.", hub.skipped);
 	traffic_print(call->service->traffic, text);
+	failures_print(gate_failures(call->service->gate), text);
 	if (!call->service->notify)
 		return;
 	struct notify_counters notes = notify_counters(call->service->notify);

@@ -4,6 +4,7 @@
 
 #include "api/audit.h"
 #include "api/call.h"
+#include "api/failure_audit.h"
 #include "api/grpc_services.h"
 #include "api/hub.h"
 #include "api/leases.h"
@@ -13,6 +14,7 @@
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
+#include "api/streams.h"
 #include "api/tokens.h"
 #include "api/traffic.h"
 
@@ -20,6 +22,8 @@ struct service {
 	struct desk *desk;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
 	struct gate *gate;
+	struct streams *streams;
+	struct failure_audit *failure_audit;
 	struct agents *agents;
 	struct audit *audit;
 	struct misreports *misreports;
