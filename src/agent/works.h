@@ -38,6 +38,7 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 /* What is left of works that nobody knows any more is removed. */
 void works_sweep(struct works *works);
 
+/* Queued: the loop starts works between its other duties. The order is copied. */
 void works_start(struct works *works, const struct node_order *order);
 void works_notice(struct works *works, int64_t reservation_id);
 void works_freeze(struct works *works, int64_t reservation_id);
