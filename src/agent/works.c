@@ -108,6 +108,7 @@ void works_free(struct works *works)
 	while (works->count > 0)
 		works_remove(works, works->list[0]);
 	works_starter_close(works);
+	works_trim_leave(works);
 	map_free(&works->processes);
 	free(works->list);
 	free(works);

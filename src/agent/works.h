@@ -80,7 +80,8 @@ char *works_output_directory(const char *state_directory, int64_t reservation_id
 /* Whether that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);
-/* Removes the outputs that were last written longest ago, beyond these limits. */
+/* Removes the outputs that were last written longest ago, beyond these limits: in a thread, and
+ * not what was made in the last minute. */
 void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_age_s);
 
 #endif

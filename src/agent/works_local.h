@@ -39,6 +39,7 @@ struct works {
 	size_t count, capacity;
 	struct work_process *first_queued, *last_queued; /* that wait to be started */
 	uv_idle_t *starter;                              /* runs while any does */
+	struct works_trim *trim;                         /* under way; NULL: none is */
 };
 
 struct work_process *works_find(const struct works *works, int64_t reservation_id);
@@ -59,6 +60,11 @@ void works_starter_close(struct works *works);
 void works_start_forget(struct work_process *process);
 /* It is not to be started. False if that is under way already. */
 bool works_start_cancel(struct work_process *process);
+
+/* A trim that is under way goes on without the works. */
+void works_trim_leave(struct works *works);
+/* The numbers in the name of a directory of output. False: it is another directory. */
+bool works_read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation);
 
 /* What the status file says and was not told yet. */
 void works_read_status(struct work_process *process);

@@ -106,14 +106,13 @@ static int spec_file(const struct spec *spec)
 	return written ? above(fd) : -1;
 }
 
-static int spawn_keeper(const char *program, int spec, int report, int status)
+static int spawn_keeper(const char *program, int spec, int report, int status, pid_t *pid)
 {
 	char *arguments[] = { "gpu-keeper", "3", "4", "5", NULL };
 	char *environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
-	pid_t pid;
 
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -128,7 +127,7 @@ static int spawn_keeper(const char *program, int spec, int report, int status)
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
 	                                          POSIX_SPAWN_SETSID);
-	int failed = posix_spawn(&pid, program, &actions, &attributes, arguments, environment);
+	int failed = posix_spawn(pid, program, &actions, &attributes, arguments, environment);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return failed;
@@ -137,15 +136,16 @@ static int spawn_keeper(const char *program, int spec, int report, int status)
 static bool start_keeper(struct work_process *process, struct error *error)
 {
 	int ends[2] = { -1, -1 };
+	pid_t keeper = 0;
 	int spec = spec_file(&process->plan.spec);
 	int status = above(keeper_status_lock(process->plan.spec.status_path));
 	int failed = spec < 0 || status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
 	int report = failed ? -1 : above(ends[1]);
 
 	if (!failed)
-		failed = report < 0
-		             ? errno
-		             : spawn_keeper(process->works->settings.keeper, spec, report, status);
+		failed = report < 0 ? errno
+		                    : spawn_keeper(process->works->settings.keeper, spec, report,
+		                                   status, &keeper);
 	for (int *fd = (int[]){ spec, report, status, -2 }; *fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);
@@ -155,6 +155,7 @@ static bool start_keeper(struct work_process *process, struct error *error)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot start its keeper: %s",
 		                 strerror(failed));
 	}
+	process->status.keeper = keeper;
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	process->report = works_watch(process, ends[0], works_report_ready);
 	return true;

@@ -29,8 +29,7 @@ static int64_t tenant_of(const struct effect *effect)
 static struct start_held *held_new(const struct effect *effect)
 {
 	bool load = effect->kind == EFFECT_LOAD;
-	size_t bytes =
-	    load ? 0 : (size_t)effect->order.parts.count * PART_WIDTH * sizeof(int64_t);
+	size_t bytes = load ? 0 : (size_t)effect->order.parts.count * PART_WIDTH * sizeof(int64_t);
 	struct start_held *held = memory_zero(1, sizeof(*held) + bytes);
 
 	held->reservation_id = reservation_of(effect);
@@ -140,8 +139,7 @@ const struct effect *starts_next(struct starts *starts)
 		held_free(starts->sent);
 		starts->sent = NULL;
 	}
-	if (!tenant ||
-	    (starts->most > 0 && starts->under_way_count >= (size_t)starts->most))
+	if (!tenant || (starts->most > 0 && starts->under_way_count >= (size_t)starts->most))
 		return NULL;
 	struct start_held *held = tenant->first;
 	unlink_held(starts, tenant, held);
@@ -207,8 +205,7 @@ size_t starts_held(const struct starts *starts, int64_t *ids)
 }
 
 void starts_keep(struct starts *starts,
-                 bool (*is_known)(const void *context, int64_t reservation_id),
-                 const void *context)
+                 bool (*is_known)(const void *context, int64_t reservation_id), const void *context)
 {
 	for (size_t i = starts->under_way_count; i-- > 0;)
 		if (!is_known(context, starts->under_way[i].reservation_id))

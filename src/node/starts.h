@@ -33,7 +33,7 @@ struct starts {
 	size_t tenant_count, tenant_capacity;
 	struct start_under_way *under_way;
 	size_t under_way_count, under_way_capacity;
-	struct map held; /* struct start_held, by reservation */
+	struct map held;         /* struct start_held, by reservation */
 	struct start_held *sent; /* what starts_next() gave out last */
 };
 
