@@ -281,6 +281,7 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 		}
 	}
 	session_outputs_free(outputs);
+	arena_reset(&agents->arena); /* of orders that were held until now */
 	set_timer(node);
 }
 

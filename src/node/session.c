@@ -18,6 +18,7 @@ struct session_policy session_policy_default(void)
 		.foreign_step_mib = 64,
 		.hot_c = 75,
 		.cool_c = 70,
+		.starts_max = 64,
 	};
 }
 
@@ -30,6 +31,7 @@ struct session *session_new(const char *name, bool known, int64_t term, int64_t 
 	session->boot = memory_text("");
 	session->peer = memory_text("");
 	session->policy = *policy;
+	session->starts.most = policy->starts_max;
 	session->term = term;
 	session->known = known;
 	session->state = NODE_ONLINE;
@@ -55,6 +57,8 @@ void session_delete(struct session *session)
 	drop_pending(session, INT64_MAX);
 	free(session->pending);
 	free(session->given);
+	free(session->ended);
+	starts_clear(&session->starts);
 	told_free(&session->told);
 	free(session->name);
 	free(session->boot);
@@ -131,7 +135,8 @@ static void close_connection(struct session *session)
 	session->open = session->synced = false;
 	session->taken = session->stored = session->commanded = session->acknowledged = 0;
 	session->issued = session->beat_ms = session->acknowledge_ms = 0;
-	session->given_count = 0;
+	session->given_count = session->ended_count = 0;
+	starts_clear(&session->starts);
 	drop_pending(session, INT64_MAX);
 }
 
@@ -263,10 +268,13 @@ static void numbered(struct session *session, int64_t now_ms, const struct messa
 	if (message->kind == MESSAGE_SNAPSHOT) {
 		session->synced = session->known = true;
 		session->state = NODE_ONLINE;
+		session_note_snapshot(session, &message->snapshot);
 		session_take_snapshot(session, message, outputs);
 	} else {
+		session_note_start(session, message);
 		session_take_change(session, message, outputs);
 	}
+	session_send_held(session, now_ms, outputs);
 	acknowledge_soon(session, now_ms, outputs);
 }
 
@@ -345,6 +353,7 @@ void session_stored(struct session *session, int64_t now_ms, int64_t connection,
 	if (!session->open || connection != session->connection || change > session->commanded)
 		return;
 	session->stored = max64(session->stored, change);
+	session_drop_ended(session);
 	acknowledge_soon(session, now_ms, outputs);
 }
 

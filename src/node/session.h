@@ -32,6 +32,7 @@ struct session_policy {
 	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
 	/* Which hosts nodes may announce; lives as long as the session. NULL: any. */
 	const struct address_rules *addresses;
+	int64_t starts_max;       /* orders to start or load under way at once; 0: no bound */
 };
 struct session_policy session_policy_default(void);
 
@@ -97,7 +98,8 @@ void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
 /* When session_time is wanted at the latest. */
 int64_t session_wake_ms(const struct session *session);
 
-/* What orders need and the core does not say. Texts live until the call is over. */
+/* What orders need and the core does not say. Texts live until the call is over. `context`
+ * outlives the session: an order that is held is looked up when it is sent. */
 struct session_lookup {
 	const char *(*gpu_uuid)(void *context, int64_t gpu_id);
 	const char *(*task_payload)(void *context, int64_t job_id, int64_t task);
@@ -106,7 +108,8 @@ struct session_lookup {
 	void *context;
 };
 /* An order (EFFECT_START, STOP or LOAD) for this node. While the node has not
- * reported it is dropped: the core gives it again when the snapshot comes. */
+ * reported it is dropped: the core gives it again when the snapshot comes. With
+ * `starts_max` orders under way, one to start or load is held: see starts.h. */
 void session_order(struct session *session, int64_t now_ms, const struct effect *effect,
                    const struct session_lookup *lookup, struct session_outputs *outputs);
 

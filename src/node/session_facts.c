@@ -98,14 +98,15 @@ void session_take_snapshot(struct session *session, const struct message *messag
                            struct session_outputs *outputs)
 {
 	struct command command = { .kind = COMMAND_NODE_REPORT };
-	int64_t *coming =
-	    arena_alloc(&outputs->arena, (session->given_count + 1) * sizeof(*coming));
+	size_t count = session->given_count, most = count + session->starts.held.count + 1;
+	int64_t *coming = arena_alloc(&outputs->arena, most * sizeof(*coming));
 
 	for (size_t i = 0; i < session->given_count; i++)
 		coming[i] = session->given[i].reservation_id;
+	count += starts_held(&session->starts, coming + count);
 	command.report = message->snapshot;
 	command.report.coming = coming;
-	command.report.coming_count = (int64_t)session->given_count;
+	command.report.coming_count = (int64_t)count;
 	command.report.name = session->name;
 	command.report.boot = session->boot;
 	command.report.snapshot = true;

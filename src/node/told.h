@@ -23,8 +23,10 @@ struct told {
 	struct told_gpu *gpus;
 	int gpu_count;
 	size_t gpu_capacity;
-	struct told_use *uses;
+	struct told_use *uses; /* by GPU and reservation */
 	size_t use_count, use_capacity;
+	int64_t *ids; /* scratch */
+	size_t id_capacity;
 };
 
 /* All of the node was told. */

@@ -57,7 +57,7 @@ struct config {
 	} metrics;
 	struct {
 		int64_t heartbeat_interval_ms, metrics_interval_ms, silent_ms, lease_ms, margin_ms,
-		    standing_ms, resend_ms, foreign_step_mb, container_runtime;
+		    standing_ms, resend_ms, starts_max, foreign_step_mb, container_runtime;
 		struct texts slot_addresses;
 	} agent;
 	struct {

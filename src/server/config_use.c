@@ -66,6 +66,7 @@ struct session_policy config_to_policy(const struct config *config)
 	policy.margin_ms = config->agent.margin_ms;
 	policy.standing_ms = config->agent.standing_ms;
 	policy.resend_ms = config->agent.resend_ms;
+	policy.starts_max = config->agent.starts_max;
 	policy.foreign_step_mib = config->agent.foreign_step_mb;
 	policy.hot_c = record.thermal_threshold_c;
 	policy.cool_c = record.thermal_resume_c;

@@ -94,6 +94,8 @@ void cluster_policies(struct chaos *chaos)
 		chaos->session_policy.grace_ms = 10000;
 		chaos->session_policy.standing_ms = 3000;
 	}
+	if (chance(random, 70)) /* most orders wait for others */
+		chaos->session_policy.starts_max = between(random, 1, 4);
 	chaos->session_policy.margin_ms = 200; /* clocks run evenly here, and kills are quick */
 	if (!chaos->exact)                     /* as real ones do */
 		chaos->node_policy.acknowledge_ms = chaos->session_policy.acknowledge_ms = 50;
