@@ -56,6 +56,7 @@ def perform(number, attack, world):
     outcome, evidence = judge(attack, world)
     if outcome in (report.SUCCEEDED, report.BROKEN):
         world.revive()
+    world.tidy()
     result = report.Result(number, attack.kind, attack.enemy, attack.wants, outcome, evidence,
                            time.monotonic() - began, world.floods)
     report.print_row(result)

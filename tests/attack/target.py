@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import types
 
 import grpc
@@ -22,6 +23,7 @@ ISSUER = "https://issuer.example"
 AUDIENCE = "gpu-scheduler"
 CANARY = "canary-5d1f"  # in everything of the victim's that another must not see
 SECRET = "topsecret-9c2e"
+REAL = {"real": "1"}  # a label of nodes that have a real agent
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
 SEALING_KEY = "k1:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="
 
@@ -66,8 +68,8 @@ class Person:
         return answer.json()["job_id"]
 
     def run(self, script, seconds=30, **fields):
-        """Runs a script to its end; the job, and what it wrote."""
-        job = self.submit(script=script, **fields)
+        """Runs a script to its end on a node with a real agent; the job, and what it wrote."""
+        job = self.submit(script=script, **{"node_labels": REAL, **fields})
         ended = self.site.await_state(job, "completed", "failed", seconds=seconds)
         return ended, self.site.logs(job)
 
@@ -93,6 +95,7 @@ class Site(SecuredCluster):
         super().__init__(directory, self.settings(directory, sections or {}))
         os.chmod(directory, 0o711)
         self.http = Door(self.scheduler.port)
+        self.victims = types.SimpleNamespace()  # what the victim has that attacks must leave alone
         self.rpc = Door(int(self.port))
         self.admin = Person(self, self.scheduler.token)
         self.victim = self.tenant_person(f"victim-{CANARY}", unix_user="games")
@@ -150,7 +153,7 @@ class Site(SecuredCluster):
         """A real agent with a token of its node, as an administrator would start it."""
         done, path = self.enroll(name)
         assert done.returncode == 0, done.stderr
-        words = ["--token-file", str(path), "--user", "nobody", *arguments]
+        words = ["--token-file", str(path), "--user", "nobody", "--labels", "real=1", *arguments]
         return self.agent(name, arguments=words,
                                     wrapper=[*wrapper, *WITHOUT_ROOT], **options)
 
@@ -158,9 +161,16 @@ class Site(SecuredCluster):
         return self.person(role="agent", **({"node": node} if node else {}))
 
     def fake_node(self, name, person=None, **options):
-        """A node whose agent does what the attack says. It has a good token for its name."""
+        """A node whose agent does what the attack says. It has a good token for its name, and
+        a connection number above all before it."""
         person = person or self.node_token(name)
+        options.setdefault("connection", time.time_ns())
         return Node(self.calls, name, metadata=person.metadata, **options)
+
+    def forget_node(self, name):
+        """Removes a node that is not coming back, with what it was given."""
+        self.admin.post(f"/api/v1/nodes/{name}/dead")
+        self.admin.delete(f"/api/v1/nodes/{name}")
 
     # What is there, and whether it is well.
 
@@ -218,9 +228,25 @@ class Site(SecuredCluster):
             if agent.process.poll() is not None:
                 agent.start()
 
+    def tidy(self):
+        """Ends the jobs and removes the nodes that an attack left behind."""
+        kept = vars(self.victims).values()
+        for state in ("pending", "scheduled", "running"):
+            for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=1000").json()["jobs"]:
+                if job["id"] not in kept:
+                    self.admin.delete(f"/api/v1/jobs/{job['id']}")
+        names = [agent.name for agent in self.agents]
+        for node in self.admin.get("/api/v1/nodes?limit=1000").json()["nodes"]:
+            if node["id"] not in names:
+                self.forget_node(node["id"])
+
     def stored_faults(self):
         """What `gpu-scheduler check` has to say when the service is stopped."""
-        self.scheduler.stop()
+        for agent in self.agents:
+            agent.kill()
+        self.scheduler.process.terminate()
+        if (status := self.scheduler.process.wait(60)) != 0:
+            return f"the scheduler ended with status {status}: {self.last_words()}"
         checked = self.scheduler.run("check")
         return "" if checked.returncode == 0 else (checked.stdout + checked.stderr).strip()
 

@@ -98,6 +98,9 @@ class World:
                 return ill
         return ""
 
+    def tidy(self):
+        self.site.tidy()
+
     def revive(self):
         for name, site in list(self.sites.items()):
             if name == "open":

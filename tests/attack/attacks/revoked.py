@@ -175,13 +175,8 @@ def revoked_node(world):
                      f"{' with its secret' if SECRET in order['payload'] else ''}")
     finally:
         node.close()
-        forget_node(site, "revoked-node")
+        site.forget_node("revoked-node")
     return ""
-
-
-def forget_node(site, name):
-    site.admin.post(f"/api/v1/nodes/{name}/dead")
-    site.admin.delete(f"/api/v1/nodes/{name}")
 
 
 @attack("token thief", "a revoked node of another maker still takes assignments")
@@ -221,7 +216,7 @@ def revoked_legacy_node(world):
     finally:
         words.put(None)
         stream.cancel()
-        forget_node(site, "legacy-revoked")
+        site.forget_node("legacy-revoked")
     return ""
 
 

@@ -26,7 +26,7 @@ def gone(site, job, marker, evidence):
     """Cancels a job; decides for the enemy where a process with the marker stays."""
     site.admin.delete(f"/api/v1/jobs/{job}")
     try:
-        site.wait(lambda: not alive(marker))
+        site.wait(lambda: not alive(marker) and not alive(marker))
     except AssertionError:
         left = alive(marker)
         for pid in left:
@@ -85,7 +85,7 @@ def output_flood(world):
     """An agent of its own, whose limits are low enough to reach."""
     site = world.site
     name = f"attacked-o-{os.getpid()}"
-    agent = site.add_agent(name, ["--output-file-mib", "1", "--output-files", "2", "--labels", "o=1"])
+    agent = site.add_agent(name, ["--output-file-mib", "1", "--output-files", "2", "--labels", "real=1,o=1"])
     try:
         job = site.enemy.submit(script="head -c 20000000 /dev/zero; echo done",
                                 node_labels={"o": "1"})
@@ -95,8 +95,7 @@ def output_flood(world):
     finally:
         site.agents.remove(agent)
         agent.terminate()
-        site.admin.post(f"/api/v1/nodes/{name}/dead")
-        site.admin.delete(f"/api/v1/nodes/{name}")
+        site.forget_node(name)
     defeat(kept > 8 << 20, f"{kept >> 20} MiB are kept of 20 MB, allowed are 2 files of 1 MiB")
     return f"{kept >> 10} KiB kept of 20 MB"
 
