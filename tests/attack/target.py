@@ -228,6 +228,20 @@ class Site(SecuredCluster):
             if agent.process.poll() is not None:
                 agent.start()
 
+    @contextlib.contextmanager
+    def settings_changed(self, section, **values):
+        """Settings that hold for the length of the block, by SIGHUP."""
+        before = dict(self.scheduler.sections.get(section, {}))
+        self.scheduler.sections[section] = {**before, **values}
+        self.scheduler.reload()
+        try:
+            yield
+        finally:
+            self.scheduler.sections[section] = before
+            self.scheduler.write_config()
+            if self.scheduler.process.poll() is None:
+                self.scheduler.reload()
+
     def tidy(self):
         """Ends the jobs and removes the nodes that an attack left behind."""
         kept = vars(self.victims).values()

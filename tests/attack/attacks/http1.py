@@ -209,7 +209,7 @@ def huge_body(world):
 def endless_body(site):
     part, sent = b"10000\r\n" + b" " * 0x10000 + b"\r\n", 0
     with site.http.connect(20) as client:
-        client.sendall(b"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        client.sendall(b"POST /api/v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
                        + site.enemy.token.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n")
         try:
             while sent < 1 << 30:

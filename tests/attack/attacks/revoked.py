@@ -106,20 +106,17 @@ def stream_of_deleted_tenant(world):
 @attack("token thief", "a stream of events goes on after the key of its token was taken away")
 def key_taken_away(world):
     site = world.site
-    auth = site.scheduler.sections["auth"]
     listener = Listener(site, site.jwt("tenant", tenant=site.enemy.tenant))
-    old = auth["jwt_secret"]
-    auth["jwt_secret"] = "another secret of more than thirty-two bytes"
-    site.scheduler.reload()
-    try:
-        # The token itself is refused now, except from memory for 30 s.
-        fresh = site.jwt("tenant", tenant=site.enemy.tenant, sub="fresh")
-        site.wait(lambda: site.scheduler.get("/api/v1/jobs", token=fresh).status == 401)
-        return judge_listener(site, listener, lambda: submit_quietly(site), "a key taken away")
-    finally:
-        auth["jwt_secret"] = old
-        site.scheduler.reload()
-        site.wait(lambda: site.scheduler.get("/api/v1/jobs", token=site.jwt(sub="back")).status == 200)
+
+    def is_known(name):
+        token = site.jwt("tenant", tenant=site.enemy.tenant, sub=name)
+        return site.scheduler.get("/api/v1/jobs", token=token).status == 200
+
+    with site.settings_changed("auth", jwt_secret="another secret of more than thirty-two bytes"):
+        site.wait(lambda: not is_known("during"))
+        said = judge_listener(site, listener, lambda: submit_quietly(site), "a key taken away")
+    site.wait(lambda: is_known("after"))
+    return said
 
 
 @attack("token thief", "a job's output is followed after the token was revoked")
