@@ -202,8 +202,12 @@ static void children_ended(uv_signal_t *signal, int number)
 		;
 }
 
+/* Until this scheduler has said that everyone signs in, it may be anyone's. */
 static void connected(void *context)
 {
+	struct agent *agent = context;
+
+	works_trust_users(agent->works, agent->settings.trust_open_scheduler);
 	apply(context, (struct input){ .kind = INPUT_CONNECTED });
 }
 
@@ -266,6 +270,7 @@ static void take_settings(struct agent *agent, const struct told_settings *told)
 	     other_runtime = set_runtime(agent, told->container_runtime);
 	const char *own = agent->settings.run.container_runtime;
 
+	works_trust_users(agent->works, told->sign_in || agent->settings.trust_open_scheduler);
 	if (paced || other_runtime)
 		log_at(LOG_INFO, "the scheduler said how to run",
 		       LOG_NUMBER("heartbeat_ms", agent->settings.policy.beat_ms),

@@ -39,6 +39,8 @@ struct keeper {
 	                        */
 	struct output_writer output, error_output;
 	pid_t pid;
+	pid_t looker; /* for checkpoints; 0: none */
+	int marks;    /* what it tells */
 	int64_t started_ms;
 	bool exited, leased_out, timed_out;
 	int exit_code;
@@ -226,11 +228,43 @@ static void wait_for_events(struct keeper *keeper, int64_t until_ms)
 {
 	struct pollfd files[] = { { .fd = keeper->signals, .events = POLLIN },
 		                  { .fd = keeper->out[0], .events = POLLIN },
+		                  { .fd = keeper->looker > 0 ? keeper->marks : -1,
+		                    .events = POLLIN },
 		                  { .fd = keeper->errors[0], .events = POLLIN } };
-	nfds_t count = keeper->spec.errors_apart ? 3 : 2;
+	nfds_t count = keeper->spec.errors_apart ? 4 : 3;
 	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_ms(), 0);
 
 	poll(files, count, (int)min64(wait_ms, 60000));
+}
+
+static void stop_looking(struct keeper *keeper)
+{
+	if (keeper->looker == 0)
+		return;
+	kill(keeper->looker, SIGKILL);
+	close(keeper->marks);
+	keeper->looker = 0;
+}
+
+/* Passes the last mark on to the agent, or to the one after it. */
+static void take_marks(struct keeper *keeper)
+{
+	int64_t mark = 0, last = 0;
+	ssize_t got = -1;
+
+	while (keeper->looker > 0 && (got = read(keeper->marks, &mark, sizeof(mark))) > 0)
+		last = mark;
+	if (got == 0)
+		stop_looking(keeper);
+	if (last == 0)
+		return;
+	char *path = keeper_mark_path(keeper->spec.status_path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && pwrite(fd, &last, sizeof(last), 0) < 0)
+		say(keeper, "gpu-keeper: a checkpoint could not be told to the agent");
+	if (fd >= 0)
+		close(fd);
+	free(path);
 }
 
 static void keep(struct keeper *keeper)
@@ -238,9 +272,12 @@ static void keep(struct keeper *keeper)
 	while (!keeper->exited) {
 		wait_for_events(keeper, enforce(keeper));
 		drain_all(keeper);
+		take_marks(keeper);
 		reap(keeper);
 	}
 	drain_all(keeper);
+	take_marks(keeper);
+	stop_looking(keeper);
 	write_down_end(keeper);
 }
 
@@ -336,6 +373,8 @@ static bool start(struct keeper *keeper)
 	int64_t begun = process_start(keeper->pid);
 	tell(keeper->status, "started %d %" PRId64, keeper->pid, begun);
 	tell(keeper->report, "started %d %" PRId64, keeper->pid, begun);
+	if (keeper->spec.checkpoint_path)
+		keeper->looker = keeper_child_look(&keeper->spec, &keeper->marks);
 	return true;
 }
 

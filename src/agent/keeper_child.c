@@ -20,6 +20,7 @@
 #include "agent/file.h"
 #include "agent/privileges.h"
 
+#define LOOK_MS 1000
 #define OOM_FILE "/proc/self/oom_score_adj"
 
 /* What went wrong on the way to exec, through a pipe that exec closes. */
@@ -285,4 +286,56 @@ int keeper_child_clean_up(const struct spec *spec, const struct cgroup *group, i
 	if (pid == 0)
 		become_clean_up(spec, group);
 	return wait_for(pid, most_ms);
+}
+
+static int64_t mark_of(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return 0;
+	return (int64_t)status.st_mtim.tv_sec * 1000000 + status.st_mtim.tv_nsec / 1000 +
+	       (int64_t)status.st_size;
+}
+
+/* A task that is told to end writes its last checkpoint then: signals that it gets do not end
+ * this one. */
+_Noreturn static void look(const struct spec *spec, int marks)
+{
+	int64_t before = 0;
+
+	setsid();
+	reset_signals();
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_IGN);
+	if (dup2(marks, STDIN_FILENO) < 0 || !close_others(0) ||
+	    !privileges_bound(spec->uid < 0 && geteuid() == 0) || !change_user(spec) ||
+	    !privileges_seal() || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || chdir("/") != 0)
+		_exit(126);
+	for (;;) {
+		int64_t mark = mark_of(spec->checkpoint_path);
+		if (mark != 0 && mark != before &&
+		    write(STDIN_FILENO, &mark, sizeof(mark)) != sizeof(mark))
+			_exit(0);
+		before = mark;
+		poll(NULL, 0, LOOK_MS);
+	}
+}
+
+pid_t keeper_child_look(const struct spec *spec, int *marks)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return 0;
+	pid_t pid = fork();
+	if (pid == 0)
+		look(spec, ends[1]);
+	close(ends[1]);
+	if (pid < 0) {
+		close(ends[0]);
+		return 0;
+	}
+	*marks = ends[0];
+	return pid;
 }

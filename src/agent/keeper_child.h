@@ -24,4 +24,11 @@ int keeper_child_hook(const struct spec *spec, const char *program, int out, int
  * left in the group. */
 int keeper_child_clean_up(const struct spec *spec, const struct cgroup *group, int64_t most_ms);
 
+/* Starts a process that looks at the spec's checkpoint path every second as the work's user, so
+ * that nobody learns of files that this user cannot see. It writes a mark, an int64_t that is not
+ * 0, to the pipe whose other end is `*marks` whenever the file, or what is directly in the
+ * directory, has changed. It is in no cgroup of the work. Its number; 0: it could not be
+ * started. */
+pid_t keeper_child_look(const struct spec *spec, int *marks);
+
 #endif

@@ -92,6 +92,8 @@ static const struct option table[] = {
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
 	            "runs tasks that name none, where the agent is root; nobody"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
+	FLAG_OPTION("trust-open-scheduler", options.agent.trust_open_scheduler,
+	            "tasks may name their user although the scheduler asks for no sign-in"),
 	TEXT_OPTION("task-privileges", "bounded|keep", told.privileges,
 	            "of tasks without an image: keep lets setuid programs work; bounded"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),

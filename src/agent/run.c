@@ -278,6 +278,27 @@ static bool begin(struct reading *reading, struct error *error)
 	return true;
 }
 
+/* Nothing is ever meant from where the agent happens to have been started. */
+static bool check_paths(struct reading *reading)
+{
+	static const char *const names[] = { "working_directory", "checkpoint_path" };
+	struct spec *spec = &reading->plan->spec;
+	struct buffer text = { 0 };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *path = text_in(reading, names[i]);
+		if (!path || *path == '/')
+			continue;
+		buffer_print(&text, "%s is '%s', which is not an absolute path", names[i], path);
+		spec->failure = arena_string(reading->arena, text.data);
+		spec->arguments = arena_copy(reading->arena, &(char *){ NULL }, sizeof(char *));
+		spec->script = spec->checkpoint_path = NULL;
+		buffer_free(&text);
+		return false;
+	}
+	return true;
+}
+
 static void finish(struct reading *reading)
 {
 	struct run_plan *plan = reading->plan;
@@ -311,15 +332,15 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			.secrets = reading.secrets,
 		};
 		set_command(&reading);
-		plan->checkpoint_path = text_in(&reading, "checkpoint_path");
+		plan->spec.checkpoint_path = text_in(&reading, "checkpoint_path");
 		plan->notice_signal = signal_of(text_in(&reading, "checkpoint_signal"));
-		if (plan->checkpoint_path)
+		if (plan->spec.checkpoint_path)
 			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
-			                plan->checkpoint_path);
+			                plan->spec.checkpoint_path);
 		plan->container = container.image != NULL;
 		set_guard(&reading);
 		finish(&reading);
-		if (plan->container)
+		if (check_paths(&reading) && plan->container)
 			good = container_plan(arena, settings, order, &container, plan, error);
 	}
 	free(reading.environment.at);

@@ -39,6 +39,7 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_LIST, hook_environment),
 	FIELD(SPEC_LIST, clean_up),
 	FIELD(SPEC_LIST, clean_up_environment),
+	FIELD(SPEC_TEXT, checkpoint_path),
 	FIELD(SPEC_TEXT, status_path),
 	FIELD(SPEC_TEXT, output_directory),
 	FIELD(SPEC_NUMBER, output.file_bytes),

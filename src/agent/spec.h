@@ -32,6 +32,7 @@ struct spec {
 	char **hook_environment;     /* for those: nothing in it was chosen by the task */
 	char **clean_up;             /* run after it, as its user and in its cgroup; may be empty */
 	char **clean_up_environment; /* for that: nothing in it was chosen by the task */
+	const char *checkpoint_path; /* changes when its work is safe; NULL: none */
 	const char *status_path;     /* where the keeper writes down what happened */
 	const char *output_directory;
 	struct output_limits output;

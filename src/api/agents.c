@@ -291,11 +291,12 @@ static void send_advice(struct agents_node *node)
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 
-	if (!node->stream ||
-	    (advice->heartbeat_ms == 0 && advice->metrics_ms == 0 && !advice->container_runtime))
+	if (!node->stream || (advice->heartbeat_ms == 0 && advice->metrics_ms == 0 &&
+	                      !advice->container_runtime && !advice->sign_in))
 		return;
 	settings.heartbeat_interval_ms = advice->heartbeat_ms;
 	settings.metrics_interval_ms = advice->metrics_ms;
+	settings.sign_in = advice->sign_in;
 	if (advice->container_runtime)
 		settings.container_runtime = (char *)advice->container_runtime;
 	envelope.settings = &settings;

@@ -16,6 +16,7 @@ struct agents;
 struct agents_advice {
 	int64_t heartbeat_ms, metrics_ms;
 	const char *container_runtime; /* lives for ever */
+	bool sign_in; /* everyone has to sign in, so that tenants are who they say */
 };
 
 struct agents_settings {

@@ -89,6 +89,7 @@ struct agents_advice config_to_advice(const struct config *config)
 		    min64(config->agent.heartbeat_interval_ms, heartbeat_most_ms(config)),
 		.metrics_ms = config->agent.metrics_interval_ms,
 		.container_runtime = runtimes[config->agent.container_runtime],
+		.sign_in = config->auth.enable,
 	};
 }
 

@@ -140,6 +140,7 @@ class Agent:
                 "--allow-root",
                 "--user",
                 "root",
+                "--trust-open-scheduler",
                 "--address",
                 "127.0.0.1",
                 *(["--beat-ms", str(self.beat_ms)] if self.beat_ms else []),
@@ -157,6 +158,10 @@ class Agent:
     def terminate(self):
         self.process.terminate()
         assert self.process.wait(10) == 0
+
+    def label(self):
+        """What its cgroups are named after: the node, and the state directory."""
+        return f"{self.name}-{pathlib.Path(self.state, 'instance').read_text().strip()}"
 
     def uuid(self, index=0):
         return f"GPU-fake-{self.name}-{index}"

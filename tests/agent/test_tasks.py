@@ -68,6 +68,10 @@ def test_a_task_sees_its_gpus_its_limits_and_its_place(driver, agent):
     [
         ({"command": ["/no/such/program"]}, "cannot run /no/such/program"),
         ({"command": ["true"], "working_directory": "/no/such/place"}, "/no/such/place"),
+        ({"command": ["pwd"], "working_directory": "tmp"}, "working_directory is 'tmp'"),
+        ({"script": "pwd", "working_directory": "."}, "working_directory is '.'"),
+        ({"command": ["true"], "image": "i", "working_directory": "../tmp"}, "not an absolute path"),
+        ({"command": ["true"], "checkpoint_path": "c"}, "checkpoint_path is 'c'"),
         ({}, "no command"),
     ],
 )
@@ -190,8 +194,7 @@ def pids_group(name):
 def test_no_task_may_take_every_process_of_the_machine(driver, agent):
     driver.start(agent.name, 1, ["sleep", "1000"])
     driver.change("started", 1)
-    label = f"{agent.name}-{(agent.state / 'instance').read_text().strip()}"
-    group = pids_group(f"gpu-scheduler/{label}/work-1")
+    group = pids_group(f"gpu-scheduler/{agent.label()}/work-1")
     kernel = [int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("pid_max", "threads-max")]
     assert int((group / "pids.max").read_text()) == min(min(kernel) // 8, 32768)
     total = int((group.parent.parent / "pids.max").read_text())
@@ -253,6 +256,43 @@ def test_a_checkpoint_that_is_written_is_told(driver, agent, tmp_path):
         agent.name, 1, [], payload={"script": script, "checkpoint_path": str(path)}
     )
     driver.change("checkpoint", 1)
+
+
+def test_a_checkpoint_is_told_under_the_next_agent(driver, agent, tmp_path):
+    path = tmp_path / "checkpoint"
+    driver.start(agent.name, 1, ["sleep", "1000"], payload={"command": ["sleep", "1000"], "checkpoint_path": str(path)})
+    driver.change("started", 1)
+    agent.kill()
+    since = len(driver.seen)
+    agent.start()
+    driver.snapshot(agent.name, since)
+    path.write_text("1")
+    driver.change("checkpoint", 1, since=since)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_nobody_learns_of_a_file_that_the_tasks_user_cannot_see(driver, make_agent, tmp_path):
+    agent = make_agent(arguments=["--allow-root=0", "--user", "nobody"])
+    driver.snapshot(agent.name)
+    tmp_path.chmod(0o700)
+    hidden = tmp_path / "hidden"
+    seen = pathlib.Path(tempfile.mkdtemp())
+    seen.chmod(0o755)
+    try:
+        for reservation, path in ((1, hidden), (2, seen / "file")):
+            path.write_text("1")
+            payload = {"command": ["sleep", "1000"], "checkpoint_path": str(path)}
+            driver.start(agent.name, reservation, [], payload=payload)
+            driver.change("started", reservation)
+        driver.change("checkpoint", 2)
+        for content in ("22", "333"):
+            since = len(driver.seen)
+            for path in (hidden, seen / "file"):
+                path.write_text(content)
+            driver.change("checkpoint", 2, since=since)
+        assert not any(m.get("change") == "checkpoint" and m["reservation"] == 1 for m in driver.seen)
+    finally:
+        shutil.rmtree(seen)
 
 
 def test_without_cgroups_nothing_escapes_either(driver, make_agent, tmp_path):
