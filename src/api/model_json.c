@@ -20,13 +20,13 @@ static const char *const members[] = {
 	"min_replicas", "max_replicas", "prewarm", "pinned", "idle_ttl", "load_timeout", "priority",
 	"shared", "users", "placement", "gpu_model", "node_labels",
 	/* payload */
-	"image", "path", "args", "environment", "secret_environment", "labels",
+	"image", "path", "health_path", "args", "environment", "secret_environment", "labels",
 	/* told */
 	"id", "removed", "failures", "failed_at", "not_before", "message", "load_time",
 	"active_requests", "waiting_requests", "places", "ready_slots", "coming_slots",
 	"stopping_slots", NULL
 };
-enum { PAYLOAD_FIRST = 25, PAYLOAD_LAST = 30 };
+enum { PAYLOAD_FIRST = 25, PAYLOAD_LAST = 31, HEALTH_PATH_BYTES_MAX = 256 };
 
 const char *model_json_member(size_t place)
 {
@@ -310,6 +310,21 @@ static json_t *sealed(struct reader *reader, const json_t *secrets)
 	return value;
 }
 
+/* It becomes a part of the request that a node makes. */
+static void check_health_path(struct reader *reader, const json_t *value)
+{
+	const char *path = json_string_value(value);
+	bool good = path && *path == '/' && strlen(path) <= HEALTH_PATH_BYTES_MAX &&
+	            json_string_length(value) == strlen(path);
+
+	for (const char *at = path; good && *at; at++)
+		good = *at > ' ' && *at <= '~';
+	if (!good)
+		json_fail(&reader->json, "health_path",
+		          "must be a path such as \"/health\": it begins with '/' and has at most "
+		          "256 printable ASCII characters, none of them a space");
+}
+
 static void read_payload_member(struct reader *reader, json_t *payload, const char *name)
 {
 	const json_t *value = given(reader, name);
@@ -319,6 +334,9 @@ static void read_payload_member(struct reader *reader, json_t *payload, const ch
 		json_object_del(payload, name);
 	} else if (strcmp(name, "image") == 0 || strcmp(name, "path") == 0) {
 		json_get_text(&reader->json, name, TEXT_BYTES_MAX);
+		json_object_set(payload, name, (json_t *)value);
+	} else if (strcmp(name, "health_path") == 0) {
+		check_health_path(reader, value);
 		json_object_set(payload, name, (json_t *)value);
 	} else {
 		check_texts(reader, name, value);
