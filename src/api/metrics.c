@@ -355,6 +355,12 @@ static void put_engine(struct call *call)
 	family(text, "gpu_scheduler_pass_seconds_total", "counter", "Time that passes took.");
 	buffer_print(text, "gpu_scheduler_pass_seconds_total %.6f\n",
 	             (double)health.pass_us_total / 1e6);
+	family(text, "gpu_scheduler_clock_offset_seconds", "gauge",
+	       "How far the system clock jumped from the scheduler's time; 0 where they agree.");
+	buffer_print(text, "gpu_scheduler_clock_offset_seconds %.3f\n",
+	             (double)health.clock_off_ms / 1e3);
+	put_number(text, "gpu_scheduler_clock_steps_total", "counter", "Jumps of the system clock.",
+	           health.clock_steps);
 	put_number(text, "gpu_scheduler_asks_waiting", "gauge", "What waits for the core.",
 	           (int64_t)health.waiting);
 }

@@ -269,7 +269,7 @@ static void answer_queue(struct ask *ask)
 				.catalogue = catalogue,
 				.agents = call->service->agents,
 				.arena = &ask->arena,
-				.now_ms = service_unix_ms(),
+				.now_ms = service_time_ms(call->service),
 			    });
 		service_breathe(call->service, (int64_t)i);
 	}

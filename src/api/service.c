@@ -28,6 +28,11 @@ int64_t service_unix_ms(void)
 	return clock_us(CLOCK_REALTIME) / 1000;
 }
 
+int64_t service_time_ms(const struct service *service)
+{
+	return service->desk->time_ms ? service->desk->time_ms(service->desk) : service_unix_ms();
+}
+
 int64_t service_clock_us(void)
 {
 	return clock_us(CLOCK_MONOTONIC);

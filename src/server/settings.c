@@ -83,6 +83,8 @@ const struct setting settings[] = {
 	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of others' memory that a GPU given whole may have on it")
 	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for jobs to stop in vain, for each that was looked at")
 	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes that are compared for one task before the best is taken")
+	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A jump of the system clock by more is not followed at once: it is logged, and shown in `/health` and the metrics")
+	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts for so long is followed: all times move with it, and no duration, age or bill changes")
 	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model that is not renewed for so long is over")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL's, a name, an address or the directory of its socket. Without it the store is one SQLite file")

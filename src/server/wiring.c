@@ -55,6 +55,8 @@ static void make_engine(struct wiring *wiring, struct config *config)
 		               .jobs_ms = config->store.jobs_days * DAY_MS,
 		               .runs_ms = config->store.runs_days * DAY_MS },
 		.pass_interval_ms = config->scheduler.scheduling_interval_ms,
+		.clock_step_ms = config->scheduler.clock_step_ms,
+		.clock_hold_ms = config->scheduler.clock_hold_ms,
 	};
 }
 
