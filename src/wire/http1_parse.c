@@ -13,8 +13,10 @@ static struct http1 *self(llhttp_t *parser)
 
 bool http1_is_blocked(const struct http1 *http1)
 {
-	return http1->owed >= http1->connection->loop->limits.pipeline ||
-	       connection_is_full(http1->connection);
+	const struct connection *connection = http1->connection;
+	const struct limits *limits = &connection->loop->limits;
+	return http1->owed >= limits->pipeline || connection_is_full(connection) ||
+	       connection->held.bytes >= limits->held_bytes_per_connection;
 }
 
 void http1_fail(struct http1 *http1, int status, const char *code, const char *text)

@@ -236,7 +236,7 @@ def test_a_client_that_goes_is_noticed(server):
 
 
 def test_more_connections_than_allowed_are_refused_in_words(start):
-    server = start(connections=10)
+    server = start(connections=10, connections_reserved=0)
     clients = [server.connect() for _ in range(10)]
     time.sleep(0.1)
     answer = server.ask(GET)
@@ -273,7 +273,7 @@ def test_more_requests_at_once_than_allowed_are_refused(start):
 
 
 def test_ten_thousand_idle_connections_cost_little(start):
-    server = start()
+    server = start(connections_per_address=16384)
     before = resident_kib(server)
     clients = []
     for _ in range(9000):
