@@ -196,6 +196,72 @@ static bool asks_for_websocket(const struct exchange *exchange)
 	       headers_get(headers, "sec-websocket-key").size == 24;
 }
 
+/* The place of a header that must not be there twice, because readers would not agree on
+ * which of them counts; -1: it may. */
+static int single_place(struct text name)
+{
+	static const char *const singles[] = { "host",           "origin",        "expect",
+		                               "content-type",   "authorization", "content-length",
+		                               "sec-fetch-site", "grpc-timeout",  "grpc-encoding",
+		                               "idempotency-key" };
+	/* By their sizes, most others are told apart at once. */
+	enum { SIZES = 1 << 4 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15 };
+	if (name.size > 15 || !(SIZES >> name.size & 1))
+		return -1;
+	for (int i = 0; i < (int)(sizeof(singles) / sizeof(singles[0])); i++)
+		if (text_is(name, singles[i]))
+			return i;
+	return -1;
+}
+
+static bool check_singles(const struct headers *headers, struct error *error)
+{
+	unsigned seen = 0;
+	for (size_t i = 0; i < headers->count; i++) {
+		int place = single_place(headers->of[i].name);
+		if (place < 0)
+			continue;
+		if (seen >> place & 1)
+			return error_set(error, ERROR_INVALID, "the request has more than one %s",
+			                 headers->of[i].name.data);
+		seen |= 1U << place;
+	}
+	return true;
+}
+
+/* Appends to what the head has kept room for, with a NUL behind it. */
+static struct text keep_text(struct head *head, struct text text)
+{
+	char *at = head->bytes.data + head->bytes.size;
+	memcpy(at, text.data, text.size);
+	at[text.size] = '\0';
+	head->bytes.size += text.size + 1;
+	return (struct text){ at, text.size };
+}
+
+/* Whom the request is for: an absolute target says so before Host does, and :authority too.
+ * Where both are there they must agree. */
+static bool settle_authority(struct exchange_state *state, const struct url *url,
+                             struct error *error)
+{
+	struct exchange *exchange = &state->exchange;
+	struct text host = headers_get(&exchange->headers, "host");
+	if (url->authority.data) {
+		if (url->authority.size == 0 ||
+		    memchr(url->authority.data, '@', url->authority.size))
+			return error_set(error, ERROR_INVALID,
+			                 "the request's target has no proper host");
+		exchange->authority = keep_text(&state->head, url->authority);
+	}
+	if (!exchange->authority.data)
+		exchange->authority = host;
+	else if (host.data && (host.size != exchange->authority.size ||
+	                       strncasecmp(host.data, exchange->authority.data, host.size) != 0))
+		return error_set(error, ERROR_INVALID,
+		                 "Host is not the host that the request's target names");
+	return true;
+}
+
 bool exchange_set_up(struct exchange_state *state, int *status, struct error *error)
 {
 	struct exchange *exchange = &state->exchange;
@@ -210,13 +276,10 @@ bool exchange_set_up(struct exchange_state *state, int *status, struct error *er
 	*status = 400;
 	if (!url_parse(exchange->target, &url, error) ||
 	    !url_segments(url.path, &head->bytes, &exchange->segments, error) ||
-	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error))
+	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error) ||
+	    !check_singles(&exchange->headers, error) || !settle_authority(state, &url, error))
 		return false;
-	char *path = head->bytes.data + head->bytes.size;
-	memcpy(path, url.path.data, url.path.size);
-	path[url.path.size] = '\0';
-	head->bytes.size += url.path.size + 1;
-	exchange->path = (struct text){ path, url.path.size };
+	exchange->path = keep_text(head, url.path);
 	exchange->is_websocket = asks_for_websocket(exchange);
 	if (head->bytes.capacity > KEPT_BODY_BYTES &&
 	    !exchange_buffer(state, head->bytes.capacity)) {

@@ -88,8 +88,6 @@ static void head_complete(struct exchange_state *state)
 		refuse(state, status, "invalid", error.text);
 		return;
 	}
-	if (!exchange->authority.data)
-		exchange->authority = headers_get(&exchange->headers, "host");
 	struct text length = headers_get(&exchange->headers, "content-length");
 	if (length.data)
 		state->content_length = strtoll(length.data, NULL, 10);
