@@ -11,6 +11,7 @@
 #include "api/meters.h"
 #include "api/misreports.h"
 #include "api/notify.h"
+#include "api/pages.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
@@ -33,6 +34,7 @@ struct service {
 	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
 	struct router *router;
+	struct pages *pages;
 	struct roster roster;
 	struct traffic *traffic; /* of requests, for metrics */
 	struct meters meters;

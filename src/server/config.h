@@ -77,7 +77,8 @@ struct config {
 		bool allow_private_addresses;
 	} notifications;
 	struct {
-		int64_t body_bytes, connections, connections_per_address, requests, head_ms,
+		int64_t body_bytes, connections, connections_per_address, connections_reserved,
+		    held_bytes, held_bytes_per_connection, buffered_bytes, requests, head_ms,
 		    body_ms, idle_ms, write_ms;
 	} limits;
 	struct {

@@ -176,12 +176,16 @@ const struct setting settings[] = {
 
 	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
 	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")
-	INTEGER(limits, connections_per_address, 1, 1000000, "16384", false, "Of one address")
+	INTEGER(limits, connections_per_address, 1, 1000000, "4096", false, "Of one address")
+	INTEGER(limits, connections_reserved, 0, 1000000, "1024", false, "Of `connections`, so many are kept free for each of: HTTP, gRPC (agents), this machine")
+	INTEGER(limits, held_bytes, 1048576, LARGE, "268435456", false, "Memory of answers that clients have not read, of all connections")
+	INTEGER(limits, held_bytes_per_connection, 65536, LARGE, "16777216", false, "The same, of one connection")
+	INTEGER(limits, buffered_bytes, 1024, LARGE, "268435456", false, "Memory of requests that are being received or served")
 	INTEGER(limits, requests, 1, 10000000, "65536", false, "In flight at once")
 	INTEGER(limits, head_ms, 100, 3600000, "10000", false, "For a client to send its headers")
 	INTEGER(limits, body_ms, 100, 3600000, "300000", false, "For a client to send its body")
 	INTEGER(limits, idle_ms, 100, 3600000, "75000", false, "That a connection may be without a request")
-	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent")
+	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent, on a connection or an HTTP/2 stream")
 
 	INTEGER(logging, verbosity, 0, 4, "2", true, "0 errors, 1 warnings, 2 starts and changes, 3 each request, 4 each step of each decision")
 };
