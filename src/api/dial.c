@@ -63,6 +63,23 @@ static bool is_private_ipv6(const struct in6_addr *address)
 	       (at[0] == 0x20 && at[1] == 0x01 && at[2] == 0 && at[3] == 0);
 }
 
+bool dial_is_private_host(const char *host)
+{
+	struct in_addr four;
+	struct in6_addr six;
+	size_t size = strlen(host);
+
+	/* inet_aton knows the short and the octal forms that getaddrinfo knows, too. */
+	if (inet_aton(host, &four))
+		return is_private_ipv4(ntohl(four.s_addr));
+	if (inet_pton(AF_INET6, host, &six) == 1)
+		return is_private_ipv6(&six);
+	if (size > 0 && host[size - 1] == '.')
+		size--;
+	return (size == 9 && strncasecmp(host, "localhost", 9) == 0) ||
+	       (size > 10 && strncasecmp(host + size - 10, ".localhost", 10) == 0);
+}
+
 static bool is_private(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)

@@ -35,4 +35,8 @@ bool dial_write(struct dial *dial, struct text bytes, struct error *error);
 bool dial_line(struct dial *dial, char *line, size_t most, struct error *error);
 void dial_close(struct dial *dial);
 
+/* Whether the host is written as an address of this machine or of a private network, or is
+ * "localhost". A name that stands for one is found out when it is dialed. */
+bool dial_is_private_host(const char *host);
+
 #endif
