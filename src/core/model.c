@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +23,11 @@ struct model *models_find(const struct models *models, int64_t id)
 
 static char *make_key(struct arena *arena, int64_t tenant_id, const char *name)
 {
-	size_t size = strlen(name) + 32;
-	char *key = arena_alloc(arena, size);
+	struct buffer text = { 0 };
 
-	snprintf(key, size, "%" PRId64 "/%s", tenant_id, name);
+	buffer_print(&text, "%" PRId64 "/%s", tenant_id, name);
+	char *key = arena_string(arena, text.data);
+	buffer_free(&text);
 	return key;
 }
 
