@@ -456,6 +456,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.secret_keys = settings->secret_keys;
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
+	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
