@@ -135,7 +135,7 @@ def unnoticed_damage(world):
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             whole = False
         checked = subprocess.run([str(site.scheduler.command()[0]), "--config", site.scheduler.config,
-                                  "--data", copy, "check"], capture_output=True, text=True)
+                                  "--data", copy, "check"], capture_output=True)
         if not whole:
             noticed += checked.returncode != 0
             if checked.returncode == 0:
