@@ -227,6 +227,12 @@ class Site(SecuredCluster):
         for agent in self.agents:
             if agent.process.poll() is not None:
                 agent.start()
+        for agent in self.agents:
+            self.wait(lambda: (self.node(agent.name) or {}).get("connected"), 60)
+
+    def restart(self):
+        self.scheduler.kill()
+        self.revive()
 
     @contextlib.contextmanager
     def settings_changed(self, section, **values):
