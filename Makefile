@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-sizing crash takeover faults chaos threads lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-dashboard bench-sizing crash takeover faults chaos threads lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -27,6 +27,9 @@ bench-service:
 
 bench-agent:
 	@scripts/bench agent
+
+bench-dashboard:
+	@scripts/bench dashboard
 
 bench-wire:
 	@scripts/bench wire

@@ -27,6 +27,8 @@ struct works_settings {
 struct works *works_new(const struct works_settings *settings);
 /* For tasks from now on, as in struct run_settings. The text lives as long as the works do. */
 void works_use_container_runtime(struct works *works, const char *runtime);
+/* Whether tasks may name their user from now on, as in struct run_settings. */
+void works_trust_users(struct works *works, bool trusted);
 /* Works go on; nobody watches them any more. */
 void works_free(struct works *works);
 
@@ -38,6 +40,7 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 /* What is left of works that nobody knows any more is removed. */
 void works_sweep(struct works *works);
 
+/* Queued: the loop starts works between its other duties. The order is copied. */
 void works_start(struct works *works, const struct node_order *order);
 void works_notice(struct works *works, int64_t reservation_id);
 void works_freeze(struct works *works, int64_t reservation_id);
@@ -79,7 +82,8 @@ char *works_output_directory(const char *state_directory, int64_t reservation_id
 /* Whether that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);
-/* Removes the outputs that were last written longest ago, beyond these limits. */
+/* Removes the outputs that were last written longest ago, beyond these limits: in a thread, and
+ * not what was made in the last minute. */
 void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_age_s);
 
 #endif

@@ -42,10 +42,13 @@ static void name_request(struct call *call)
 struct call *call_take(struct service *service, struct exchange *exchange)
 {
 	struct call *call = service->free_calls;
-	if (call)
+	if (call) {
+		memory_unpoison(call, sizeof(*call));
 		service->free_calls = call->next;
-	else
+	} else {
 		call = NEW(struct call);
+	}
+	service->calls++;
 	call->service = service;
 	call->exchange = exchange;
 	call->route = NULL;
@@ -70,6 +73,8 @@ void call_drop(struct call *call)
 	call->exchange = NULL;
 	call->next = service->free_calls;
 	service->free_calls = call;
+	service->calls--;
+	memory_poison(call, sizeof(*call));
 }
 
 struct text call_segment(const struct call *call, size_t place)
@@ -217,6 +222,14 @@ void call_end(struct call *call)
 	count(call, call->status);
 	call->exchange->events = NULL;
 	exchange_end(call->exchange);
+	call_drop(call);
+}
+
+void call_abort(struct call *call)
+{
+	count(call, call->status);
+	call->exchange->events = NULL;
+	exchange_abort(call->exchange);
 	call_drop(call);
 }
 

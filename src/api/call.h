@@ -77,6 +77,8 @@ void call_unknown(struct call *call, const char *what, struct text name);
 /* An answer whose body follows in parts, by exchange_write; call_end ends it. */
 void call_begin(struct call *call, int status, const char *content_type);
 void call_end(struct call *call);
+/* Ends such an answer so that the client can tell that it is not complete. */
+void call_abort(struct call *call);
 
 /* The HTTP status of an error. */
 int status_of(enum error_code code);

@@ -327,6 +327,13 @@ static void put_notices(struct buffer *text, const struct meters *meters)
 		             task_notice_words.at[i], meters->notices[i]);
 }
 
+static void put_misreports(struct buffer *text, const struct misreports *misreports)
+{
+	put_number(text, "gpu_scheduler_node_misreports_total", "counter",
+	           "Reports of nodes about work, GPUs or addresses that are not theirs.",
+	           misreports_total(misreports));
+}
+
 static void put_engine(struct call *call)
 {
 	struct buffer *text = &call->body;
@@ -376,6 +383,7 @@ static void put_wire(struct call *call)
 	put_number(text, "gpu_scheduler_stream_missed_total", "counter",
 	           "Events that slow listeners were told they missed.", hub.skipped);
 	traffic_print(call->service->traffic, text);
+	failures_print(gate_failures(call->service->gate), text);
 	if (!call->service->notify)
 		return;
 	struct notify_counters notes = notify_counters(call->service->notify);
@@ -407,6 +415,7 @@ static void put_all(struct call *call, const struct scrape *scrape)
 	put_number(&call->body, "gpu_scheduler_preemptions_total", "counter",
 	           "Jobs that were stopped for others.", meters->preemptions);
 	put_notices(&call->body, meters);
+	put_misreports(&call->body, call->service->misreports);
 	put_number(&call->body, "gpu_scheduler_submissions_total", "counter", "Jobs taken in.",
 	           meters->submitted);
 	put_engine(call);

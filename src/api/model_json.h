@@ -4,7 +4,7 @@
 
 #include "api/roster.h"
 #include "core/sched.h"
-#include "store/secret.h"
+#include "seal/secret.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 

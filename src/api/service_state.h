@@ -4,14 +4,17 @@
 
 #include "api/audit.h"
 #include "api/call.h"
+#include "api/failure_audit.h"
 #include "api/grpc_services.h"
 #include "api/hub.h"
 #include "api/leases.h"
 #include "api/meters.h"
+#include "api/misreports.h"
 #include "api/notify.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
+#include "api/streams.h"
 #include "api/tokens.h"
 #include "api/traffic.h"
 
@@ -19,8 +22,11 @@ struct service {
 	struct desk *desk;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
 	struct gate *gate;
+	struct streams *streams;
+	struct failure_audit *failure_audit;
 	struct agents *agents;
 	struct audit *audit;
+	struct misreports *misreports;
 	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */
@@ -32,6 +38,7 @@ struct service {
 	struct meters meters;
 	struct handler http, grpc, metrics;
 	struct call *free_calls;
+	int64_t calls;         /* taken and not given back */
 	struct buffer scratch; /* of one function at a time */
 	uint64_t id_seed, id_count;
 	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */

@@ -49,7 +49,8 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 		return;
 	const struct node_record *node =
 	    catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0);
-	int64_t active = agents_slot_active(call->service->agents, slot_id);
+	int64_t active =
+	    agents_slot_active(call->service->agents, node ? node->name : NULL, slot_id);
 
 	json_open_object(json, NULL);
 	json_put_id(json, "id", ID_SLOT, slot->id);

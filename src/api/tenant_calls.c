@@ -159,11 +159,25 @@ static void changed(struct ask *ask)
 		call_fail(call, &ask->error);
 }
 
+/* Without sign-in whoever is on this machine, jobs included, could become any user of it. */
+static bool may_be_user(struct call *call, const char *before, const struct tenant_record *tenant,
+                        struct error *error)
+{
+	const char *after = tenant_unix_user(tenant, &call->ask.arena);
+	if (call->service->settings.allow_unix_user || !*after || strcmp(before, after) == 0)
+		return true;
+	return error_set(error, ERROR_FORBIDDEN,
+	                 "unix_user cannot be set while the service runs without sign-in: set "
+	                 "auth.enable, or auth.allow_open_unix_user");
+}
+
 static void put(struct call *call, struct tenant_record tenant, void (*done)(struct ask *ask))
 {
 	struct error error = { 0 };
+	const char *user = tenant_unix_user(&tenant, &call->ask.arena);
 	if (!tenant_json_read(call->exchange->body, &call->service->roster, &call->ask.arena,
-	                      &tenant, &error)) {
+	                      &tenant, &error) ||
+	    !may_be_user(call, user, &tenant, &error)) {
 		call_fail(call, &error);
 		return;
 	}

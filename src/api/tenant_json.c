@@ -259,6 +259,18 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
 	return read;
 }
 
+const char *tenant_unix_user(const struct tenant_record *tenant, struct arena *arena)
+{
+	json_t *payload = tenant->payload && *tenant->payload
+	                      ? json_loads(tenant->payload, JSON_ALLOW_NUL, NULL)
+	                      : NULL;
+	const char *user = json_string_value(json_object_get(payload, "unix_user"));
+
+	user = arena_string(arena, user ? user : "");
+	json_decref(payload);
+	return user;
+}
+
 static void put_limit(struct json_writer *json, const char *key, int64_t value, int digits)
 {
 	if (value == UNLIMITED)

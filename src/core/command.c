@@ -48,23 +48,23 @@ struct only_reservation {
 	F(T, coming, LIST(T, coming_count, reservation_type))
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
-	F(T, measurements, LIST(T, measurement_count, measurement_type))
+	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)
 
 #define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, hold) F(T, check_possible)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
-#define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message)
+#define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message) F(T, node)
 #define USE_FIELDS(F, T)                                                                           \
 	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \
 	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
 	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded)
 #define NOTICE_FIELDS(F, T)                                                                        \
-	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message)
+	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message) F(T, node)
 #define MODEL_FIELDS(F, T) F(T, administrator)
 #define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
 #define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
-#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released)
+#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released) F(T, node)
 /* clang-format on */
 
 #define TYPE static const struct record_type
@@ -198,7 +198,7 @@ struct command *command_decode(struct arena *arena, const uint8_t **data, const 
 	return command;
 }
 
-/* What is said of tasks comes in numbers, and has but one text. */
+/* Reports about tasks are frequent, and two texts are all they point to. */
 static bool is_of_task(enum command_kind kind)
 {
 	return kind == COMMAND_TASK_STARTED || kind == COMMAND_TASK_REFUSED ||
@@ -213,8 +213,9 @@ struct command *command_copy(struct arena *arena, const struct command *command)
 
 	if (is_of_task(command->kind)) {
 		struct command *copy = arena_copy(arena, command, sizeof(*command));
-		const char *message = command->task.message;
+		const char *message = command->task.message, *node = command->task.node;
 		copy->task.message = message && *message ? arena_string(arena, message) : "";
+		copy->task.node = node && *node ? arena_string(arena, node) : "";
 		return copy;
 	}
 	command_encode(&buffer, command);

@@ -106,12 +106,15 @@ struct node_report_command {
 	int64_t coming_count;
 };
 
+/* `node`, here and below: the name of the node that reports. The core refuses what a node
+ * says about another's GPU, task or slot. Empty: not from a node, so nothing to compare. */
 struct gpu_report_command {
 	const char *uuid;
 	int64_t foreign_mib, temperature_c;
 	bool healthy;
 	const struct measurement *measurements;
 	int64_t measurement_count;
+	const char *node;
 };
 
 struct command {
@@ -145,6 +148,7 @@ struct command {
 			int32_t notice;      /* NOTICE: enum task_notice */
 			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock */
 			struct task_use use; /* EXITED: of this run */
+			const char *node;
 		} task;
 		struct model_command model;
 		struct request_command request; /* REQUEST; RENEW: lease_ms from now on */
@@ -157,6 +161,7 @@ struct command {
 			const char *address;    /* READY */
 			const char *message;    /* EXITED: why */
 			bool released;          /* EXITED: and its memory is back */
+			const char *node;
 		} slot;
 		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
 		int64_t units;   /* PASS: starts, claims and evictions at the most */

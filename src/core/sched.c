@@ -415,6 +415,17 @@ static struct reservation *find_right(const struct sched *sched, int64_t id, str
 	return reservation;
 }
 
+/* A node speaks for itself alone: a token that was stolen from one node must not end the
+ * work of another, nor take over its slots. */
+static bool is_from(const struct reservation *reservation, const char *node, struct error *error)
+{
+	if (!node || !*node || strcmp(reservation->node->r.name, node) == 0)
+		return true;
+	return error_set(error, ERROR_FORBIDDEN,
+	                 "node %.90s reports on reservation %lld, which is on node %.90s", node,
+	                 (long long)reservation->id, reservation->node->r.name);
+}
+
 static bool apply_to_job(struct sched *sched, const struct command *command, struct error *error)
 {
 	int64_t id = command->kind == COMMAND_REPRIORITISE ? command->reprioritise.id : command->id;
@@ -443,6 +454,8 @@ static bool apply_to_slot(struct sched *sched, const struct command *command, st
 	if (!slot)
 		return error_set(error, ERROR_NOT_FOUND, "slot %lld is not known",
 		                 (long long)command->slot.reservation_id);
+	if (!is_from(slot->reservation, command->slot.node, error))
+		return false;
 	switch (command->kind) {
 	case COMMAND_SLOT_LOADING:
 		return slot_loading(sched, slot, error);
@@ -458,7 +471,7 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 {
 	struct reservation *reservation = find_right(sched, command->task.reservation_id, error);
 
-	if (!reservation)
+	if (!reservation || !is_from(reservation, command->task.node, error))
 		return false;
 	if (reservation->slot && command->kind == COMMAND_MEMORY_RELEASED)
 		return slot_released(sched, reservation->slot, error);

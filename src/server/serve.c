@@ -190,6 +190,8 @@ static bool use(struct server *server, struct config *config, struct error *erro
 	struct wiring *wiring = wiring_new(config, error);
 	if (!wiring)
 		return false;
+	/* The addresses that it listens on were checked with this at the start. */
+	wiring->service.gate.open = server->first_wiring->service.gate.open;
 	if (!service_reload(server->service, &wiring->service, error)) {
 		wiring_free(wiring);
 		return false;
@@ -378,6 +380,13 @@ int serve(const struct options *options, struct config *config, char *const *env
 		log_at(LOG_WARNING, "some settings have no effect",
 		       LOG_TEXT("settings", without_effect.data));
 	buffer_free(&without_effect);
+	struct buffer exposed = { 0 };
+	config_exposed_secrets(config, &exposed);
+	if (exposed.size > 0)
+		log_at(LOG_WARNING,
+		       "every user of this machine can read secrets in the settings: chmod 640",
+		       LOG_TEXT("file", config->file), LOG_TEXT("settings", exposed.data));
+	buffer_free(&exposed);
 	if (begin(&server, &error)) {
 		loop_run(server.loop);
 	} else {

@@ -14,6 +14,7 @@ enum {
 	SPARE_EXCHANGES_MAX = 4096,
 	KEPT_BODY_BYTES = 16 << 10,
 	RESPONSE_HEADERS_MAX = 64,
+	REFUSAL_TEXT_MAX = 1024,
 };
 
 static const struct {
@@ -54,6 +55,7 @@ struct exchange_state *exchange_take(struct connection *connection)
 	struct loop *loop = connection->loop;
 	struct exchange_state *state = loop->spare_exchanges;
 	if (state) {
+		memory_unpoison(state, sizeof(*state));
 		loop->spare_exchanges = state->next;
 		loop->spare_exchange_count--;
 	} else {
@@ -125,6 +127,7 @@ static void recycle(struct exchange_state *state)
 		state->next = loop->spare_exchanges;
 		loop->spare_exchanges = state;
 		loop->spare_exchange_count++;
+		memory_poison(state, sizeof(*state));
 	}
 	if (loop->is_stopping)
 		loop_check_end(loop);
@@ -134,6 +137,7 @@ void exchanges_free_spare(struct loop *loop)
 {
 	while (loop->spare_exchanges) {
 		struct exchange_state *state = loop->spare_exchanges;
+		memory_unpoison(state, sizeof(*state));
 		loop->spare_exchanges = state->next;
 		free_state(state);
 	}
@@ -232,13 +236,13 @@ static void keep_body(struct exchange_state *state, struct text part)
 	struct exchange *exchange = &state->exchange;
 	struct loop *loop = exchange->loop;
 	if (state->body_size > exchange->body_limit) {
-		exchange_refuse(exchange, 413, "too_large",
+		exchange_reject(state, 413, "too_large",
 		                "the body is larger than the %zu bytes that are allowed",
 		                exchange->body_limit);
 		return;
 	}
 	if (loop->counters.buffered_bytes + part.size > loop->limits.buffered_bytes) {
-		exchange_refuse(exchange, 503, "unavailable",
+		exchange_reject(state, 503, "unavailable",
 		                "there are too many large requests at once: try again later");
 		return;
 	}
@@ -301,6 +305,23 @@ void exchange_lose(struct exchange_state *state)
 		exchange->events->gone(exchange);
 }
 
+void exchange_disown(struct exchange_state *state)
+{
+	exchange_lose(state);
+	if (!state->is_owned && !state->has_ended)
+		exchange_finish(state);
+}
+
+bool exchange_takes(const struct exchange_state *state, enum answer_part part)
+{
+	loop_check_thread(state->exchange.loop);
+	INVARIANT(!state->has_ended);
+	if (state->is_gone)
+		return false;
+	INVARIANT(part == ANSWER_ANY || state->has_begun == (part == ANSWER_NEXT));
+	return true;
+}
+
 void exchange_tell_writable(struct exchange_state *state)
 {
 	const struct exchange_events *events = state->exchange.events;
@@ -346,69 +367,95 @@ static void consider_compression(struct exchange *exchange, struct response *res
 	response->body = (struct text){ loop->scratch.data, loop->scratch.size };
 }
 
+/* Hands all of an answer to the protocol. */
+static void answer(struct exchange_state *state, const struct response *response)
+{
+	struct response given = *response;
+	struct header headers[RESPONSE_HEADERS_MAX];
+	if (given.status == 0)
+		given.status = 200;
+	consider_compression(&state->exchange, &given, headers);
+	state->has_begun = true;
+	state->connection->protocol->begin(state, &given, false);
+}
+
 void exchange_respond(struct exchange *exchange, const struct response *response)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	struct response given = *response;
-	struct header headers[RESPONSE_HEADERS_MAX];
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_begun && !state->has_ended);
-	if (given.status == 0)
-		given.status = 200;
-	if (state->is_gone) {
-		shared_drop(given.shared);
-		exchange_finish(state);
-		return;
-	}
-	consider_compression(exchange, &given, headers);
-	state->has_begun = true;
-	state->connection->protocol->begin(state, &given, false);
+	if (exchange_takes(state, ANSWER_START))
+		answer(state, response);
+	else
+		shared_drop(response->shared);
 	exchange_finish(state);
+}
+
+/* The answer of a refusal; `body` is its memory, which the caller frees. */
+static struct response refusal(int status, const char *code, const char *text, struct buffer *body)
+{
+	struct json_writer json = json_writer_to(body);
+	json_open_object(&json, NULL);
+	json_put_string(&json, "error", text);
+	json_put_string(&json, "code", code);
+	json_close(&json);
+	return (struct response){ .status = status,
+		                  .content_type = "application/json",
+		                  .body = { body->data, body->size },
+		                  .never_compress = true };
 }
 
 void exchange_refuse(struct exchange *exchange, int status, const char *code, const char *format,
                      ...)
 {
-	char text[1024];
+	char text[REFUSAL_TEXT_MAX];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	struct exchange_state *state = (struct exchange_state *)exchange;
-	if (state->is_announced && !state->is_owned && !state->is_gone && !state->has_ended &&
-	    exchange->events && exchange->events->gone)
-		exchange->events->gone(exchange);
 	if (exchange->is_grpc) {
 		grpc_finish(exchange, grpc_status_of(status), text);
 		return;
 	}
 	struct buffer body = { 0 };
-	struct json_writer json = json_writer_to(&body);
-	json_open_object(&json, NULL);
-	json_put_string(&json, "error", text);
-	json_put_string(&json, "code", code);
-	json_close(&json);
-	exchange_respond(exchange, &(struct response){
-				       .status = status,
-				       .content_type = "application/json",
-				       .body = { body.data, body.size },
-				       .never_compress = true,
-				   });
+	struct response response = refusal(status, code, text, &body);
+	exchange_respond(exchange, &response);
 	buffer_free(&body);
+}
+
+void exchange_reject(struct exchange_state *state, int status, const char *code, const char *format,
+                     ...)
+{
+	char text[REFUSAL_TEXT_MAX];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (state->has_ended || state->is_gone)
+		return;
+	if (state->exchange.is_grpc) {
+		grpc_reject(state, grpc_status_of(status), text);
+		return;
+	}
+	struct buffer body = { 0 };
+	struct response response = refusal(status, code, text, &body);
+	if (state->has_begun)
+		state->connection->protocol->abort(state);
+	else
+		answer(state, &response);
+	buffer_free(&body);
+	exchange_disown(state);
 }
 
 void exchange_begin(struct exchange *exchange, const struct response *response)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_begun && !state->has_ended);
 	struct response given = *response;
 	if (given.status == 0)
 		given.status = 200;
+	bool is_taken = exchange_takes(state, ANSWER_START);
 	/* Answered in `head` already: from here on it is the handler's. */
 	state->is_owned = true;
 	state->has_begun = true;
-	if (!state->is_gone)
+	if (is_taken)
 		state->connection->protocol->begin(state, &given, true);
 }
 
@@ -425,9 +472,7 @@ bool exchange_has_room(struct exchange_state *state)
 bool exchange_write(struct exchange *exchange, struct text part)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(state->has_begun && !state->has_ended);
-	if (state->is_gone || part.size == 0)
+	if (!exchange_takes(state, ANSWER_NEXT) || part.size == 0)
 		return true;
 	if (!exchange_has_room(state))
 		return false;
@@ -438,9 +483,7 @@ bool exchange_write(struct exchange *exchange, struct text part)
 bool exchange_share(struct exchange *exchange, struct shared *part)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(state->has_begun && !state->has_ended);
-	if (state->is_gone || part->size == 0) {
+	if (!exchange_takes(state, ANSWER_NEXT) || part->size == 0) {
 		shared_drop(part);
 		return true;
 	}
@@ -453,9 +496,7 @@ bool exchange_share(struct exchange *exchange, struct shared *part)
 void exchange_end(struct exchange *exchange)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(state->has_begun && !state->has_ended);
-	if (!state->is_gone)
+	if (exchange_takes(state, ANSWER_NEXT))
 		state->connection->protocol->end(state);
 	exchange_finish(state);
 }
@@ -463,9 +504,7 @@ void exchange_end(struct exchange *exchange)
 void exchange_abort(struct exchange *exchange)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended);
-	if (!state->is_gone)
+	if (exchange_takes(state, ANSWER_ANY))
 		state->connection->protocol->abort(state);
 	exchange_finish(state);
 }

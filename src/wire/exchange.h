@@ -50,10 +50,12 @@ struct exchange_events {
 	void (*body_end)(struct exchange *exchange);
 	/* There is room again after a write that was not taken. */
 	void (*writable)(struct exchange *exchange);
-	/* Nobody is there to read an answer any more (or a gRPC deadline has passed). If the
-	 * handler has it already it must still end it; if not (only `head` was called),
-	 * it is gone after this. Also where it was refused before it came so far, because its
-	 * body is too large or too slow. */
+	/* Nobody reads an answer any more: the client left, a gRPC deadline passed, or the
+	 * request was refused by wire itself because its body is malformed, too large or too
+	 * slow. If the exchange is the handler's it must still end it; what it sends is
+	 * dropped. If not (only `head` was called), the exchange is gone after this. So a
+	 * handler that did not answer in `head` gets exactly one of `request` and this,
+	 * and after `request` or as a stream, may get this before it has ended it. */
 	void (*gone)(struct exchange *exchange);
 };
 

@@ -3,6 +3,7 @@
 #define WIRE_EXCHANGE_STATE_H
 
 #include "wire/exchange.h"
+#include "wire/grpc.h"
 #include "wire/grpc_frame.h"
 #include "wire/head.h"
 #include "wire/output.h"
@@ -80,6 +81,18 @@ void exchange_receive(struct exchange_state *state, struct text part);
 void exchange_complete(struct exchange_state *state);
 /* Nobody will read an answer: tells the handler, once. */
 void exchange_lose(struct exchange_state *state);
+/* Refuses a request on wire's own account. The handler did not ask for that, so it is told
+ * by `gone`; if the exchange is the handler's, it still has to end it. Does nothing to an
+ * exchange that has ended or is gone. */
+void exchange_reject(struct exchange_state *state, int status, const char *code, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
+
+/* Everything that a handler sends passes through exchange_takes. False: the client is gone
+ * or has its answer already, and the caller drops what it was about to send. What was begun
+ * is only compared where somebody reads the answer, because wire itself may have ended it
+ * (a deadline, a refusal) before the handler could know. */
+enum answer_part { ANSWER_START, ANSWER_NEXT, ANSWER_ANY };
+bool exchange_takes(const struct exchange_state *state, enum answer_part part);
 /* Room again: tells the handler if it waits for it. */
 void exchange_tell_writable(struct exchange_state *state);
 /* Whether another part may be written; if not, the handler is told when it may. */
@@ -95,6 +108,10 @@ bool grpc_complete(struct exchange_state *state);
 bool grpc_complete_stream(struct exchange_state *state);
 /* The deadline has passed. */
 void grpc_expire(struct exchange_state *state);
+/* exchange_reject for calls. */
+void grpc_reject(struct exchange_state *state, enum grpc_status status, const char *text);
+/* Gives up an exchange that nobody owns after wire has answered it; tells the handler. */
+void exchange_disown(struct exchange_state *state);
 
 void exchanges_free_spare(struct loop *loop);
 

@@ -71,14 +71,13 @@ static bool decompress(struct exchange_state *state, struct text message, struct
 	struct loop *loop = exchange->loop;
 	struct text encoding = headers_get(&exchange->headers, "grpc-encoding");
 	if (!text_is(encoding, "gzip") && !text_is(encoding, "deflate")) {
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED,
+		grpc_reject(state, GRPC_UNIMPLEMENTED,
 		            "a message is compressed in a way that is not known here: "
 		            "use gzip, deflate or identity");
 		return false;
 	}
 	if (!compress_undo(&loop->compressor, message, loop->limits.message_bytes, out)) {
-		grpc_finish(exchange, GRPC_INTERNAL,
-		            "a compressed message is damaged or too large");
+		grpc_reject(state, GRPC_INTERNAL, "a compressed message is damaged or too large");
 		return false;
 	}
 	return true;
@@ -92,11 +91,9 @@ static bool is_plain(enum grpc_frame_result result)
 static void refuse_frame(struct exchange_state *state, enum grpc_frame_result result)
 {
 	if (result == GRPC_FRAME_TOO_LARGE)
-		grpc_finish(&state->exchange, GRPC_RESOURCE_EXHAUSTED,
-		            "a message is larger than is allowed");
+		grpc_reject(state, GRPC_RESOURCE_EXHAUSTED, "a message is larger than is allowed");
 	else
-		grpc_finish(&state->exchange, GRPC_INTERNAL,
-		            "the bytes of the call are not gRPC messages");
+		grpc_reject(state, GRPC_INTERNAL, "the bytes of the call are not gRPC messages");
 }
 
 void grpc_receive(struct exchange_state *state, struct text part)
@@ -124,7 +121,7 @@ void grpc_receive(struct exchange_state *state, struct text part)
 				exchange->events->body(exchange, message);
 		}
 		buffer_free(&plain);
-		if (state->has_ended)
+		if (state->has_ended || state->is_gone)
 			return;
 	}
 }
@@ -150,7 +147,7 @@ bool grpc_complete(struct exchange_state *state)
 		return false;
 	}
 	if (result == GRPC_FRAME_MORE || bytes.size > 0) {
-		grpc_finish(exchange, GRPC_INTERNAL, "a unary call has exactly one message");
+		grpc_reject(state, GRPC_INTERNAL, "a unary call has exactly one message");
 		return false;
 	}
 	exchange->body = message;
@@ -239,13 +236,17 @@ static void end_call(struct exchange_state *state, enum grpc_status status, cons
 	buffer_free(&message);
 }
 
-void grpc_expire(struct exchange_state *state)
+void grpc_reject(struct exchange_state *state, enum grpc_status status, const char *text)
 {
 	if (state->has_ended || state->is_gone)
 		return;
-	end_call(state, GRPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
-	/* What the handler still does to end it has no effect any more. */
-	exchange_lose(state);
+	end_call(state, status, text);
+	exchange_disown(state);
+}
+
+void grpc_expire(struct exchange_state *state)
+{
+	grpc_reject(state, GRPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
 }
 
 /* Sends prefix and message; the latter compressed if that was agreed and is worth it. */
@@ -269,9 +270,8 @@ static void write_message(struct exchange_state *state, struct text message)
 bool grpc_send(struct exchange *exchange, struct text message)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && exchange->is_grpc);
-	if (state->is_gone)
+	INVARIANT(exchange->is_grpc);
+	if (!exchange_takes(state, ANSWER_ANY))
 		return true;
 	if (!state->has_begun)
 		begin_answer(state, state->grpc_gzip);
@@ -284,9 +284,8 @@ bool grpc_send(struct exchange *exchange, struct text message)
 void grpc_finish(struct exchange *exchange, enum grpc_status status, const char *text)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && exchange->is_grpc);
-	if (!state->is_gone)
+	INVARIANT(exchange->is_grpc);
+	if (exchange_takes(state, ANSWER_ANY))
 		end_call(state, status, text);
 	exchange_finish(state);
 }
@@ -294,9 +293,8 @@ void grpc_finish(struct exchange *exchange, enum grpc_status status, const char 
 void grpc_reply(struct exchange *exchange, struct text message)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && !state->has_begun && exchange->is_grpc);
-	if (!state->is_gone) {
+	INVARIANT(exchange->is_grpc);
+	if (exchange_takes(state, ANSWER_START)) {
 		begin_answer(state, state->grpc_gzip &&
 		                        message.size >= exchange->loop->limits.compress_bytes);
 		write_message(state, message);

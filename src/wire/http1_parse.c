@@ -32,9 +32,9 @@ void http1_fail(struct http1 *http1, int status, const char *code, const char *t
 	if (state->is_owned) {
 		/* In the middle of a body that is being streamed: there is nobody to tell. */
 		connection_close(connection);
-	} else if (!state->has_ended) {
+	} else {
 		state->exchange.is_grpc = false;
-		exchange_refuse(&state->exchange, status, code, "%s", text);
+		exchange_reject(state, status, code, "%s", text);
 	}
 	exchange_drop_reading(state);
 	connection_touch(connection);
@@ -232,7 +232,7 @@ static int on_headers_complete(llhttp_t *parser)
 		goto go_on;
 	bool has_body = parser->flags & F_CHUNKED || parser->content_length > 0;
 	if (has_body && state->content_length > (int64_t)exchange->body_limit) {
-		exchange_refuse(exchange, 413, "too_large",
+		exchange_reject(state, 413, "too_large",
 		                "the body is %lld bytes and may be %zu at most",
 		                (long long)state->content_length, exchange->body_limit);
 	}

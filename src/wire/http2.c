@@ -192,7 +192,7 @@ static void expire(struct connection *connection)
 		else if (!late->is_announced)
 			http2_terminate(http2, NGHTTP2_ENHANCE_YOUR_CALM);
 		else if (!late->is_owned)
-			exchange_refuse(&late->exchange, 408, "timeout",
+			exchange_reject(late, 408, "timeout",
 			                "the body of the request took too long");
 		else
 			http2_abort(late);

@@ -57,7 +57,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static void refuse(struct exchange_state *state, int status, const char *code, const char *text)
 {
 	state->exchange.is_grpc = false;
-	exchange_refuse(&state->exchange, status, code, "%s", text);
+	exchange_reject(state, status, code, "%s", text);
 }
 
 static bool is_excessive(struct exchange_state *state)
@@ -95,13 +95,13 @@ static void head_complete(struct exchange_state *state)
 		state->content_length = strtoll(length.data, NULL, 10);
 	const char *too_much = exchange_is_too_much(state);
 	if (too_much) {
-		exchange_refuse(exchange, 503, "unavailable", "%s", too_much);
+		exchange_reject(state, 503, "unavailable", "%s", too_much);
 		return;
 	}
 	exchange_announce(state);
 	if (!state->has_ended && !state->is_streamed &&
 	    state->content_length > (int64_t)exchange->body_limit)
-		exchange_refuse(exchange, 413, "too_large",
+		exchange_reject(state, 413, "too_large",
 		                "the body is %lld bytes and may be %zu at most",
 		                (long long)state->content_length, exchange->body_limit);
 }

@@ -16,6 +16,7 @@ static struct output_block *block_take(struct output_blocks *blocks)
 {
 	struct output_block *block = blocks->free;
 	if (block) {
+		memory_unpoison(block, sizeof(*block));
 		blocks->free = block->next;
 		blocks->free_count--;
 	} else {
@@ -38,12 +39,14 @@ static void block_drop(struct output_blocks *blocks, struct output_block *block)
 	block->next = blocks->free;
 	blocks->free = block;
 	blocks->free_count++;
+	memory_poison(block, sizeof(*block));
 }
 
 void output_blocks_free(struct output_blocks *blocks)
 {
 	while (blocks->free) {
 		struct output_block *block = blocks->free;
+		memory_unpoison(block, sizeof(*block));
 		blocks->free = block->next;
 		free(block);
 	}

@@ -251,9 +251,8 @@ struct websocket *websocket_accept(struct exchange *exchange, const struct webso
                                    void *context, const char *protocol)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(exchange->is_websocket && state->is_owned && !state->has_ended);
-	if (state->is_gone) {
+	INVARIANT(exchange->is_websocket && state->is_owned);
+	if (!exchange_takes(state, ANSWER_START)) {
 		exchange_finish(state);
 		return NULL;
 	}

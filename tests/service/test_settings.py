@@ -31,12 +31,47 @@ def test_with_sign_in_only_those_with_a_token_are_let_in(signed_in):
     assert signed_in.get("/health", headers={"Authorization": ""}).status == 200
 
 
-def test_with_sign_in_it_may_listen_to_all(tmp_path):
+def test_with_sign_in_and_plaintext_allowed_it_may_listen_to_all(tmp_path):
     one = Scheduler(tmp_path / "one", "--listen", "0.0.0.0",
-                    sections={"auth": {"enable": True}})
+                    sections={"auth": {"enable": True}, "api": {"allow_plaintext": True}})
     one.url = one.url.replace("0.0.0.0", "127.0.0.1")
     assert one.get("/api/v1/tenants").status == 401
     one.stop()
+
+
+def test_settings_with_secrets_that_all_can_read_are_told_of_or_refused(tmp_path):
+    sections = {"auth": {"enable": True, "jwt_secret": "0123456789abcdef0123456789abcdef"},
+                "api": {"allow_plaintext": True}}
+    one = Scheduler(tmp_path / "one", sections=sections, starts=False)
+    one.write_config()
+    one.config.chmod(0o644)
+    one.start()
+    line = one.await_log("every user of this machine can read secrets in the settings: chmod 640")
+    assert line["settings"] == "auth.jwt_secret"
+    assert "0123456789abcdef" not in one.errors.read_text()
+    one.stop()
+    refused = one.run("--listen", "0.0.0.0", "--check-config")
+    assert refused.returncode == 2 and "chmod 640" in refused.stderr, refused.stderr
+    one.config.chmod(0o640)
+    assert one.run("--listen", "0.0.0.0", "--check-config").returncode == 0
+
+
+def test_without_sign_in_no_tenant_is_given_a_unix_user(start):
+    one = start()
+    refused = one.post("/api/v1/tenants", {"name": "lab", "unix_user": "postgres"})
+    assert refused.status == 403 and "auth.allow_open_unix_user" in refused.json()["error"]
+    assert one.post("/api/v1/tenants", {"name": "lab"}).status == 201
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "postgres"}).status == 403
+    one.sections = {"auth": {"allow_open_unix_user": True}}
+    one.reload()
+    one.await_log("the settings were read again")
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "postgres"}).status == 200
+    one.sections = {}
+    one.stop()
+    one.start()
+    assert one.put("/api/v1/tenants/lab", {"max_gpus": 1}).status == 200, "what is there stays"
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "daemon"}).status == 403
+    assert one.put("/api/v1/tenants/lab", {"unix_user": None}).status == 200
 
 
 def test_tokens_outlive_the_process(signed_in):

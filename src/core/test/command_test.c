@@ -101,7 +101,8 @@ static void fill(struct command *command)
 		command->gpu = (struct gpu_report_command){ .uuid = "GPU-a",
 			                                    .temperature_c = 40,
 			                                    .measurements = measurements,
-			                                    .measurement_count = 1 };
+			                                    .measurement_count = 1,
+			                                    .node = "n1" };
 		break;
 	case COMMAND_NODE_STATE:
 		command->node_state.name = "n1";
@@ -128,6 +129,7 @@ static void fill(struct command *command)
 		command->task.exit_code = -9;
 		command->task.released = true;
 		command->task.message = "killed";
+		command->task.node = "n1";
 		break;
 	case COMMAND_PUT_MODEL:
 		command->model =
@@ -148,6 +150,7 @@ static void fill(struct command *command)
 		command->slot.address = "10.0.0.1:8000";
 		command->slot.message = "out of memory";
 		command->slot.released = true;
+		command->slot.node = "n1";
 		break;
 	case COMMAND_MIX:
 		command->mix = (struct rows){ mix, 2 };

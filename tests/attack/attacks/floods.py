@@ -259,7 +259,8 @@ def small_jobs(world, count, **fields):
     mine = site.victim.submit(script="sleep 100000", on_lease_loss="stop", node_labels=REAL)
     site.await_state(mine, "running")
     states, began = set(), time.monotonic()
-    jobs = [{"command": ["true"], "name": "small", "node_labels": REAL, **fields}] * count
+    name = f"small-{time.monotonic_ns()}"
+    jobs = [{"command": ["true"], "name": name, "node_labels": REAL, **fields}] * count
     answer = site.enemy.post("/api/v1/jobs", jobs)
     assert answer.status == 201, answer
     first, done = None, 0
@@ -270,7 +271,7 @@ def small_jobs(world, count, **fields):
         defeat(now["state"] != "running" or now["preempted_count"], f"the victim's job is {now['state']}")
         if first is None:
             first = time_of_job(site)
-        done = site.enemy.get("/api/v1/jobs?name=small&state=completed&limit=1").json()["total"]
+        done = site.enemy.get(f"/api/v1/jobs?name={name}&state=completed&limit=1").json()["total"]
         if done >= count:
             break
         time.sleep(0.2)
