@@ -227,6 +227,12 @@ class Site(SecuredCluster):
         for agent in self.agents:
             if agent.process.poll() is not None:
                 agent.start()
+        for agent in self.agents:
+            self.wait(lambda: (self.node(agent.name) or {}).get("connected"), 60)
+
+    def restart(self):
+        self.scheduler.kill()
+        self.revive()
 
     @contextlib.contextmanager
     def settings_changed(self, section, **values):
@@ -245,10 +251,11 @@ class Site(SecuredCluster):
     def tidy(self):
         """Ends the jobs and removes the nodes that an attack left behind."""
         kept = vars(self.victims).values()
-        for state in ("pending", "scheduled", "running"):
-            for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=1000").json()["jobs"]:
-                if job["id"] not in kept:
-                    self.admin.delete(f"/api/v1/jobs/{job['id']}")
+        while left := [job["id"] for state in ("pending", "scheduled", "running")
+                       for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=1000").json()["jobs"]
+                       if job["id"] not in kept]:
+            for job in left:
+                self.admin.delete(f"/api/v1/jobs/{job}")
         names = [agent.name for agent in self.agents]
         for node in self.admin.get("/api/v1/nodes?limit=1000").json()["nodes"]:
             if node["id"] not in names:

@@ -13,6 +13,9 @@ from scheduler import Scheduler
 from target import Door, Site
 
 
+LARGE_MIB = 64  # a scheduler that has been flooded
+
+
 class World:
     """The directory of one run, and the services in it. They start when they are first
     asked for; what one attack started is there for the next."""
@@ -99,7 +102,11 @@ class World:
         return ""
 
     def tidy(self):
+        """Leaves the site as the next attack wants it: without jobs and nodes of this one, and
+        with a scheduler that does not hide a flood in memory of the last."""
         self.site.tidy()
+        if memory.resident_mib(self.site.scheduler.process.pid) > LARGE_MIB and memory.IS_JUDGED:
+            self.site.restart()
 
     def revive(self):
         for name, site in list(self.sites.items()):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import subprocess
 
@@ -215,3 +216,34 @@ def deleted_tenant(world):
                site.jwt_person("tenant", tenant="tenant-99999").get("/api/v1/jobs").status]
     defeat(any(status < 400 for status in answers), f"answers: {answers}")
     return f"API token, JWT of the tenant, JWT of none: {answers}"
+
+
+@attack("anonymous", "forged tokens lock out others who come from the same address or proxy")
+def lock_out(world):
+    """As fast as it can, one client sends forged tokens. Another has a good one, not seen before."""
+    site = world.site
+    connection = http.client.HTTPConnection("127.0.0.1", site.scheduler.port, timeout=20)
+    for number in range(400):
+        token = site.jwt(secret="x" * 40, sub=str(number))
+        connection.request("GET", "/api/v1/jobs", headers={"Authorization": f"Bearer {token}"})
+        connection.getresponse().read()
+    fresh = site.jwt_person("tenant", tenant=site.victim.tenant, sub="fresh").get("/api/v1/jobs")
+    connection.close()
+    defeat(fresh.status != 200, f"a good token that is new gets {fresh}")
+    return "after 400 forged tokens a good one is let in at once"
+
+
+@attack("anonymous", "somebody tries thousands of tokens, and no log or metric tells")
+def unseen_guesses(world):
+    site = world.site
+    before = len(site.scheduler.errors.read_text())
+    metrics = site.admin.get("/metrics").body.decode()
+    for number in range(40):
+        site.scheduler.get("/api/v1/jobs", headers={"Authorization": f"Bearer gst_{number:043d}"})
+    said = site.scheduler.errors.read_text()[before:]
+    after = site.admin.get("/metrics").body.decode()
+    counted = [line for line in after.splitlines() if line not in metrics
+               and any(word in line for word in ("sign", "auth", "token"))]
+    logged = [line for line in said.splitlines() if "127.0.0.1" in line or "sign" in line]
+    defeat(not counted and not logged, "40 failed sign-ins: no line in the log, no metric")
+    return f"log: {len(logged)} lines, metrics: {json.dumps(counted[:2])}"
