@@ -2,15 +2,11 @@
 #include "agent/works.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/file.h"
@@ -21,10 +17,6 @@
 #define EXIT_NOT_RUN 127 /* as a shell says it */
 
 #define LOOK_MS 100
-#define SPEC_FILE 3 /* the numbers that a keeper has these files open under */
-#define REPORT_FILE 4
-#define STATUS_FILE 5
-#define FIRST_SPARE_FILE 10
 
 struct works *works_new(const struct works_settings *settings)
 {
@@ -32,6 +24,7 @@ struct works *works_new(const struct works_settings *settings)
 
 	works->settings = *settings;
 	works->settings.run.cgroup_base = settings->cgroups->relative;
+	works_starter_open(works);
 	return works;
 }
 
@@ -89,6 +82,7 @@ void works_unwatch(struct watched **watched)
 
 void works_remove(struct works *works, struct work_process *process)
 {
+	works_start_forget(process);
 	works_unwatch(&process->report);
 	works_unwatch(&process->keeper_end);
 	works_unwatch(&process->first_end);
@@ -118,6 +112,8 @@ void works_free(struct works *works)
 {
 	while (works->count > 0)
 		works_remove(works, works->list[0]);
+	works_starter_close(works);
+	works_trim_leave(works);
 	map_free(&works->processes);
 	free(works->list);
 	free(works);
@@ -234,7 +230,7 @@ static void take_report(struct work_process *process)
 	process->said.size = left;
 }
 
-static void report_ready(uv_poll_t *poll, int status, int events)
+void works_report_ready(uv_poll_t *poll, int status, int events)
 {
 	struct watched *watched = poll->data;
 	struct work_process *process = watched->process;
@@ -257,183 +253,6 @@ static void report_ready(uv_poll_t *poll, int status, int events)
 		works_keeper_left(process);
 }
 
-static bool make_group(struct work_process *process, struct error *error)
-{
-	struct works *works = process->works;
-	const struct node_order *order = process->order;
-	struct buffer devices = { 0 };
-	struct cgroup_limits limits = { .cpu_milli = order->cpu_milli,
-		                        .memory_bytes = order->host_bytes,
-		                        .pids = works->settings.run.pids };
-	struct gpu_source *source = works->settings.source;
-
-	for (int64_t i = 0; i < order->part_count; i++)
-		source->kind->devices(source, order->parts[i].uuid, &devices);
-	limits.limit_devices = devices.size > 0;
-	limits.devices = (const struct device_rule *)(const void *)devices.data;
-	limits.device_count = (int)(devices.size / sizeof(struct device_rule));
-	bool made = cgroup_make(works->settings.cgroups, &process->group, &limits, error);
-	buffer_free(&devices);
-	return made;
-}
-
-static bool make_output(struct work_process *process, struct error *error)
-{
-	const struct node_order *order = process->order;
-	char *path = file_path("%s/output/%" PRId64 "-%" PRId64 "-%" PRId64,
-	                       process->works->settings.state_directory, order->job_id, order->task,
-	                       order->reservation_id);
-	bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-
-	if (!made)
-		error_set(error, ERROR_UNAVAILABLE, "cannot make %s: %s", path, strerror(errno));
-	process->plan.spec.output_directory = arena_string(&process->arena, path);
-	free(path);
-	return made;
-}
-
-/* Fills the rest of the spec. */
-static bool prepare(struct work_process *process, struct error *error)
-{
-	struct works *works = process->works;
-	struct spec *spec = &process->plan.spec;
-	const struct node_order *order = process->order;
-	bool slot = order->kind == ORDER_LOAD;
-
-	if (!(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run, order,
-	                                            &process->plan, error))
-		return false;
-	char *status = works_status_path(works, process->reservation_id);
-	char *lease = file_path("%s/lease", works->settings.state_directory);
-	spec->status_path = arena_string(&process->arena, status);
-	if (!slot && order->lease_loss == LEASE_STOP)
-		spec->lease_path = arena_string(&process->arena, lease);
-	free(status);
-	free(lease);
-	if (!guarding_begin(&works->settings.run, order, &process->plan, error) ||
-	    !make_output(process, error) || !make_group(process, error))
-		return false;
-	spec->group = process->group;
-	return true;
-}
-
-/* The same file under a number above those that are given away. */
-static int above(int fd)
-{
-	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_SPARE_FILE);
-
-	if (fd >= 0)
-		close(fd);
-	return high;
-}
-
-/* A file in memory with the spec. */
-static int spec_file(const struct spec *spec)
-{
-	struct buffer bytes = { 0 };
-	int fd = memfd_create("spec", MFD_CLOEXEC);
-
-	spec_encode(&bytes, spec);
-	bool written = fd >= 0 && write(fd, bytes.data, bytes.size) == (ssize_t)bytes.size &&
-	               lseek(fd, 0, SEEK_SET) == 0;
-	explicit_bzero(bytes.data, bytes.size);
-	buffer_free(&bytes);
-	if (!written && fd >= 0)
-		close(fd);
-	return written ? above(fd) : -1;
-}
-
-static int spawn_keeper(const char *program, int spec, int report, int status)
-{
-	char *arguments[] = { "gpu-keeper", "3", "4", "5", NULL };
-	char *environment[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
-	pid_t pid;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	for (int file = 0; file < 3; file++)
-		posix_spawn_file_actions_addopen(&actions, file, "/dev/null", O_RDWR, 0);
-	posix_spawn_file_actions_adddup2(&actions, spec, SPEC_FILE);
-	posix_spawn_file_actions_adddup2(&actions, report, REPORT_FILE);
-	posix_spawn_file_actions_adddup2(&actions, status, STATUS_FILE);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-	                                          POSIX_SPAWN_SETSID);
-	int failed = posix_spawn(&pid, program, &actions, &attributes, arguments, environment);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return failed;
-}
-
-static bool start_keeper(struct work_process *process, struct error *error)
-{
-	int ends[2] = { -1, -1 };
-	int spec = spec_file(&process->plan.spec);
-	spec_wipe(&process->plan.spec);
-	int status = above(keeper_status_lock(process->plan.spec.status_path));
-	int failed = spec < 0 || status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
-	int report = failed ? -1 : above(ends[1]);
-
-	if (!failed)
-		failed = report < 0
-		             ? errno
-		             : spawn_keeper(process->works->settings.keeper, spec, report, status);
-	for (int *fd = (int[]){ spec, report, status, -2 }; *fd != -2; fd++)
-		if (*fd >= 0)
-			close(*fd);
-	if (failed) {
-		if (ends[0] >= 0)
-			close(ends[0]);
-		return error_set(error, ERROR_UNAVAILABLE, "cannot start its keeper: %s",
-		                 strerror(failed));
-	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	process->report = works_watch(process, ends[0], report_ready);
-	return true;
-}
-
-/* Events come from the loop, never from within a call. */
-static void tell_refusal(uv_timer_t *timer)
-{
-	struct work_process *process = timer->data;
-
-	uv_timer_stop(timer);
-	process->refused = process->gone = true;
-	works_tell(process, INPUT_NOT_STARTED,
-	           (struct work_event){ .message = process->plan.spec.failure });
-}
-
-static void refuse_later(struct work_process *process, const struct error *error)
-{
-	process->plan.spec.failure = arena_string(&process->arena, error->text);
-	process->look = NEW(uv_timer_t);
-	uv_timer_init(process->works->settings.loop, process->look);
-	process->look->data = process;
-	uv_timer_start(process->look, tell_refusal, 0, 0);
-}
-
-void works_start(struct works *works, const struct node_order *order)
-{
-	struct error error = { 0 };
-
-	if (works_find(works, order->reservation_id))
-		return;
-	struct work_process *process = works_add(works, order->reservation_id);
-	process->order = node_order_copy(&process->arena, order);
-	if (prepare(process, &error) && start_keeper(process, &error))
-		return;
-	log_at(LOG_WARNING, "a work cannot be started",
-	       LOG_NUMBER("reservation", order->reservation_id), LOG_TEXT("reason", error.text));
-	cgroup_remove(&process->group);
-	refuse_later(process, &error);
-}
-
 /* Its first process still has the number that it was started with. */
 static bool first_lives(const struct work_process *process)
 {
@@ -447,7 +266,7 @@ void works_notice(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (!process || process->gone)
+	if (!process || process->gone || works_start_cancel(process))
 		return;
 	if (!first_lives(process)) {
 		cgroup_signal(&process->group, SIGTERM);
@@ -465,7 +284,7 @@ void works_freeze(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (process && !process->gone)
+	if (process && !process->gone && !process->queued)
 		cgroup_freeze(&process->group, true);
 }
 
@@ -473,7 +292,7 @@ void works_kill(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 
-	if (process && !process->gone)
+	if (process && !process->gone && !works_start_cancel(process))
 		cgroup_kill(&process->group);
 }
 
@@ -519,6 +338,7 @@ bool works_slot(const struct works *works, int64_t reservation_id, struct works_
 	    process->plan.port <= 0)
 		return false;
 	*slot = (struct works_slot){ process->plan.port, process->plan.health_path,
-		                     process->order->runtime };
+		                     process->order->runtime, process->group };
+	slot->group.keeper = (pid_t)process->status.keeper;
 	return true;
 }

@@ -40,6 +40,7 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 /* What is left of works that nobody knows any more is removed. */
 void works_sweep(struct works *works);
 
+/* Queued: the loop starts works between its other duties. The order is copied. */
 void works_start(struct works *works, const struct node_order *order);
 void works_notice(struct works *works, int64_t reservation_id);
 void works_freeze(struct works *works, int64_t reservation_id);
@@ -62,7 +63,8 @@ void works_look(struct works *works);
 struct works_slot {
 	int64_t port;
 	const char *health_path;
-	int32_t runtime; /* enum runtime */
+	int32_t runtime;     /* enum runtime */
+	struct cgroup group; /* its processes; belongs to the works */
 };
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
 
@@ -81,7 +83,8 @@ char *works_output_directory(const char *state_directory, int64_t reservation_id
 /* Whether that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);
-/* Removes the outputs that were last written longest ago, beyond these limits. */
+/* Removes the outputs that were last written longest ago, beyond these limits: in a thread, and
+ * not what was made in the last minute. */
 void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_age_s);
 
 #endif

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "agent/file.h"
 #include "agent/guarding.h"
@@ -114,7 +112,7 @@ void works_look(struct works *works)
 }
 
 /* Directories are named JOB-TASK-RESERVATION. */
-static bool read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation)
+bool works_read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation)
 {
 	return sscanf(name, "%" SCNd64 "-%" SCNd64 "-%" SCNd64, job, task, reservation) == 3;
 }
@@ -129,7 +127,7 @@ char *works_output_directory(const char *state_directory, int64_t reservation_id
 
 	while (directory && (entry = readdir(directory))) {
 		int64_t job = 0, its_task = 0, reservation = 0;
-		if (!read_name(entry->d_name, &job, &its_task, &reservation))
+		if (!works_read_name(entry->d_name, &job, &its_task, &reservation))
 			continue;
 		bool fits = reservation_id > 0 ? reservation == reservation_id
 		                               : job == job_id && its_task == task;
@@ -161,84 +159,4 @@ bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t
 			return true;
 	}
 	return false;
-}
-
-struct old_output {
-	char *path;
-	int64_t written_s, bytes;
-};
-
-static struct old_output measure_output(char *path)
-{
-	struct old_output output = { .path = path };
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-	struct stat status;
-
-	while (directory && (entry = readdir(directory))) {
-		char *file = file_path("%s/%s", path, entry->d_name);
-		if (*entry->d_name != '.' && stat(file, &status) == 0) {
-			output.bytes += (int64_t)status.st_size;
-			if (status.st_mtim.tv_sec > output.written_s)
-				output.written_s = (int64_t)status.st_mtim.tv_sec;
-		}
-		free(file);
-	}
-	if (directory)
-		closedir(directory);
-	return output;
-}
-
-static void remove_output(const char *path)
-{
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-
-	while (directory && (entry = readdir(directory))) {
-		char *file = file_path("%s/%s", path, entry->d_name);
-		if (*entry->d_name != '.')
-			unlink(file);
-		free(file);
-	}
-	if (directory)
-		closedir(directory);
-	rmdir(path);
-}
-
-static int compare_outputs(const void *a, const void *b)
-{
-	const struct old_output *x = a, *y = b;
-
-	return (x->written_s < y->written_s) - (x->written_s > y->written_s);
-}
-
-void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_age_s)
-{
-	char *path = file_path("%s/output", works->settings.state_directory);
-	struct old_output *outputs = NULL;
-	size_t count = 0, capacity = 0;
-	DIR *directory = opendir(path);
-	const struct dirent *entry;
-	int64_t now_s = (int64_t)time(NULL), total_bytes = 0;
-
-	while (directory && (entry = readdir(directory))) {
-		int64_t job, task, reservation;
-		if (!read_name(entry->d_name, &job, &task, &reservation) ||
-		    works_find(works, reservation))
-			continue;
-		array_reserve(outputs, capacity, count + 1);
-		outputs[count++] = measure_output(file_path("%s/%s", path, entry->d_name));
-	}
-	if (directory)
-		closedir(directory);
-	if (count > 0)
-		qsort(outputs, count, sizeof(*outputs), compare_outputs);
-	for (size_t i = 0; i < count; i++) {
-		total_bytes += outputs[i].bytes;
-		if (total_bytes > most_bytes || now_s - outputs[i].written_s > most_age_s)
-			remove_output(outputs[i].path);
-		free(outputs[i].path);
-	}
-	free(outputs);
-	free(path);
 }

@@ -9,16 +9,17 @@ const struct words event_words =
           "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
           "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
           "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over",
-          "task_idle", "task_unguarded");
+          "task_idle", "task_unguarded", "node_misreported", "clock_moved");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \
-	F(T, term) F(T, reservation_id) F(T, job_id) F(T, task) F(T, node_id) F(T, grace_ms)       \
+	F(T, term) F(T, reservation_id) F(T, job_id) F(T, task) F(T, node_id) F(T, tenant_id)      \
+	F(T, grace_ms)                                                                             \
 	F(T, tasks) F(T, parts, .width = PART_WIDTH) F(T, cpu_milli) F(T, host_bytes) F(T, max_runtime_ms) \
 	F(T, lease_loss, .words = &lease_loss_words)
 
 #define LOAD_FIELDS(F, T)                                                                          \
-	F(T, term) F(T, reservation_id) F(T, model_id) F(T, node_id)                               \
+	F(T, term) F(T, reservation_id) F(T, model_id) F(T, node_id) F(T, tenant_id)               \
 	F(T, runtime, .words = &runtime_words) F(T, parts, .width = PART_WIDTH)                    \
 	F(T, utilisation, .width = 1) F(T, tensor_parallel) F(T, context) F(T, parallel)           \
 	F(T, kv_cache) F(T, command) F(T, cpu_milli) F(T, host_bytes) F(T, load_timeout_ms)

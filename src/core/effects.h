@@ -43,11 +43,14 @@ enum event_kind {
 	EVENT_TASK_OVER,    /* of enum task_notice, in its order */
 	EVENT_TASK_IDLE,
 	EVENT_TASK_UNGUARDED,
+	EVENT_NODE_MISREPORTED, /* a node named a reservation of another's: `value` */
+	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */
 struct task_order {
 	int64_t term, reservation_id, job_id, task, node_id;
+	int64_t tenant_id; /* of the job; 0: STOP of a reservation that is not known */
 	int64_t grace_ms;  /* STOP: between notice and kill */
 	int64_t tasks;     /* START: how many tasks the job has */
 	struct rows parts; /* START: enum part_column */
@@ -59,6 +62,7 @@ struct task_order {
 /* How to load a model, derived from the slot's reservation: see launch.h. */
 struct load_order {
 	int64_t term, reservation_id, model_id, node_id;
+	int64_t tenant_id;       /* of the model */
 	int32_t runtime;         /* enum runtime */
 	struct rows parts;       /* enum part_column */
 	struct rows utilisation; /* 1 wide: per part, thousandths of the GPU's capacity */

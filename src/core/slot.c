@@ -127,6 +127,7 @@ void slot_order_load(struct sched *sched, const struct slot *slot)
 	                          .reservation_id = reservation->id,
 	                          .model_id = model->id,
 	                          .node_id = reservation->node->r.id,
+	                          .tenant_id = model->tenant_id,
 	                          .runtime = launch.runtime,
 	                          .parts = { rows, reservation->part_count },
 	                          .utilisation = { launch.utilisation, reservation->part_count },

@@ -41,6 +41,7 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 	                                    .job_id = reservation->job->r.id,
 	                                    .task = reservation->task,
 	                                    .node_id = reservation->node->r.id,
+	                                    .tenant_id = reservation->job->r.tenant_id,
 	                                    .grace_ms = sched->config.grace_ms,
 	                                    .tasks = reservation->job->r.tasks,
 	                                    .parts = { rows, reservation->part_count },

@@ -39,15 +39,13 @@ static void count_energy(const struct local_node *node, struct work *work, int64
 
 static void count_peaks(const struct local_node *node, struct work *work)
 {
-	const struct measure *measure = &node->measure;
-	struct task_use *use = &work->kept.use;
+	struct task_use *counted = &work->kept.use;
 
-	for (size_t i = 0; i < measure->use_count; i++)
-		if (measure->uses[i].work == work)
-			use->peak_mib = max64(use->peak_mib, measure->uses[i].owned_mib);
-	for (size_t i = 0; i < measure->process_count; i++)
-		if (measure->processes[i].reservation_id == work->kept.reservation_id)
-			use->unguarded = use->unguarded || measure->processes[i].unguarded;
+	for (const struct use *use = measure_first_use(node, work); use;
+	     use = measure_next_use(node, use)) {
+		counted->peak_mib = max64(counted->peak_mib, use->owned_mib);
+		counted->unguarded = counted->unguarded || use->unguarded > 0;
+	}
 }
 
 static int64_t in_range(int64_t number)

@@ -8,10 +8,8 @@ static const struct use *worst_use(const struct local_node *node, const struct w
 	const struct use *worst = NULL;
 	int64_t worst_mib = node->policy.overuse_tolerance_mib;
 
-	for (size_t i = 0; i < node->measure.use_count; i++) {
-		const struct use *use = &node->measure.uses[i];
-		if (use->work != work)
-			continue;
+	for (const struct use *use = measure_first_use(node, work); use;
+	     use = measure_next_use(node, use)) {
 		int64_t part = work_part(work, &node->measure.gpus[use->gpu]);
 		int64_t may_mib = part >= 0 ? work->order.parts[part].memory_mib : 0;
 		if (use->owned_mib - may_mib <= worst_mib)
@@ -64,13 +62,13 @@ static void check_overuse(struct local_node *node, struct work *work)
 static const struct process_reading *unguarded_process(const struct local_node *node,
                                                        const struct work *work)
 {
-	const struct measure *measure = &node->measure;
+	size_t first = 0;
 
-	for (size_t i = 0; i < measure->process_count; i++)
-		if (measure->processes[i].reservation_id == work->kept.reservation_id &&
-		    measure->processes[i].unguarded)
-			return &measure->processes[i];
-	return NULL;
+	for (const struct use *use = measure_first_use(node, work); use;
+	     use = measure_next_use(node, use))
+		if (use->unguarded > 0 && (first == 0 || use->unguarded < first))
+			first = use->unguarded;
+	return first > 0 ? &node->measure.processes[first - 1] : NULL;
 }
 
 static void check_guard(struct local_node *node, struct work *work)

@@ -27,6 +27,7 @@ struct work {
 	int64_t written_ms; /* what it uses was last written then */
 	int64_t active;     /* requests in flight in a slot */
 	int64_t unhealthy;  /* checks that failed in a row */
+	size_t first_use;   /* in measure.uses, counted from 1; 0: none */
 };
 
 /* A GPU as last measured. Of what no process explains, `standing_mib` was there
@@ -46,6 +47,9 @@ struct use {
 	struct work *work;
 	int gpu;
 	int64_t owned_mib, charged_mib;
+	size_t unguarded; /* a process that should be guarded and is not, in measure.processes,
+	                     counted from 1; 0: none */
+	size_t next;      /* of the same work, in measure.uses, counted from 1; 0: none */
 };
 
 /* The last measurement, and what it means for the works there are now. */
@@ -60,6 +64,8 @@ struct measure {
 	size_t process_count, process_capacity;
 	struct use *uses;
 	size_t use_count, use_capacity;
+	struct work **released; /* scratch of measure_charge() */
+	size_t released_capacity;
 	struct arena arena; /* texts of the present readings */
 };
 
@@ -185,6 +191,15 @@ struct gpu_view *measure_gpu(const struct local_node *node, const char *uuid);
 /* What the work was measured to use there; NULL: nothing. */
 struct use *measure_use(const struct local_node *node, const struct work *work,
                         const struct gpu_view *gpu);
+/* What a work uses, GPU by GPU: the first, and the next; NULL: no more. */
+static inline struct use *measure_first_use(const struct local_node *node, const struct work *work)
+{
+	return work->first_use > 0 ? &node->measure.uses[work->first_use - 1] : NULL;
+}
+static inline struct use *measure_next_use(const struct local_node *node, const struct use *use)
+{
+	return use->next > 0 ? &node->measure.uses[use->next - 1] : NULL;
+}
 /* The part of its order on this GPU, or -1. */
 int64_t work_part(const struct work *work, const struct gpu_view *gpu);
 void measure_free(struct measure *measure);

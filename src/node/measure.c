@@ -20,13 +20,12 @@ static int index_of(const struct measure *measure, const struct gpu_view *gpu)
 struct use *measure_use(const struct local_node *node, const struct work *work,
                         const struct gpu_view *gpu)
 {
-	const struct measure *measure = &node->measure;
-	int at = index_of(measure, gpu);
+	int at = index_of(&node->measure, gpu);
+	struct use *use = measure_first_use(node, work);
 
-	for (size_t i = 0; i < measure->use_count; i++)
-		if (measure->uses[i].work == work && measure->uses[i].gpu == at)
-			return &measure->uses[i];
-	return NULL;
+	while (use && use->gpu != at)
+		use = measure_next_use(node, use);
+	return use;
 }
 
 int64_t work_part(const struct work *work, const struct gpu_view *gpu)
@@ -41,7 +40,8 @@ static struct use *add_use(struct measure *measure, struct work *work, int gpu)
 {
 	array_reserve(measure->uses, measure->use_capacity, measure->use_count + 1);
 	struct use *use = &measure->uses[measure->use_count++];
-	*use = (struct use){ .work = work, .gpu = gpu };
+	*use = (struct use){ .work = work, .gpu = gpu, .next = work->first_use };
+	work->first_use = measure->use_count;
 	return use;
 }
 
@@ -186,6 +186,8 @@ static void take_processes(struct local_node *node, const struct measured *measu
 	struct measure *measure = &node->measure;
 
 	measure->use_count = measure->process_count = 0;
+	for (size_t i = 0; i < node->work_count; i++)
+		node->works[i]->first_use = 0;
 	array_reserve(measure->processes, measure->process_capacity,
 	              (size_t)measured->process_count + 1);
 	for (int64_t i = 0; i < measured->process_count; i++) {
@@ -201,10 +203,14 @@ static void take_processes(struct local_node *node, const struct measured *measu
 		process.reservation_id = work ? process.reservation_id : 0;
 		measure->processes[measure->process_count++] = process;
 		gpu->explained_mib = in_range(gpu->explained_mib + process.memory_mib);
-		if (work)
-			use_of(node, work, gpu)->owned_mib += process.memory_mib;
-		else
+		if (!work) {
 			gpu->strangers_mib = in_range(gpu->strangers_mib + process.memory_mib);
+			continue;
+		}
+		struct use *use = use_of(node, work, gpu);
+		use->owned_mib += process.memory_mib;
+		if (process.unguarded && use->unguarded == 0)
+			use->unguarded = measure->process_count;
 	}
 }
 
@@ -215,24 +221,30 @@ static bool is_released(const struct work *work)
 	return work->kept.phase == WORK_OVER;
 }
 
-/* Of those that are being released on the GPU, the next after `last` by the time
- * they were told to. */
-static struct work *next_released(const struct local_node *node, const struct gpu_view *gpu,
-                                  const struct work *last)
+/* In the order in which they were told to stop. */
+static int compare_released(const void *a, const void *b)
 {
-	struct work *next = NULL;
+	const struct kept_work *x = &(*(struct work *const *)a)->kept;
+	const struct kept_work *y = &(*(struct work *const *)b)->kept;
 
-	for (size_t i = 0; i < node->work_count; i++) {
-		struct work *work = node->works[i];
-		if (!is_released(work) || work_part(work, gpu) < 0)
-			continue;
-		bool after = !last || work->kept.stop_ms > last->kept.stop_ms ||
-		             (work->kept.stop_ms == last->kept.stop_ms &&
-		              work->kept.reservation_id > last->kept.reservation_id);
-		if (after && (!next || work->kept.stop_ms < next->kept.stop_ms))
-			next = work;
-	}
-	return next;
+	if (x->stop_ms != y->stop_ms)
+		return x->stop_ms < y->stop_ms ? -1 : 1;
+	return (x->reservation_id > y->reservation_id) - (x->reservation_id < y->reservation_id);
+}
+
+/* Those that are being released on the GPU, in measure.released. How many they are. */
+static size_t find_released(struct local_node *node, const struct gpu_view *gpu)
+{
+	struct measure *measure = &node->measure;
+	size_t count = 0;
+
+	array_reserve(measure->released, measure->released_capacity, node->work_count + 1);
+	for (size_t i = 0; i < node->work_count; i++)
+		if (is_released(node->works[i]) && work_part(node->works[i], gpu) >= 0)
+			measure->released[count++] = node->works[i];
+	if (count > 0)
+		qsort(measure->released, count, sizeof(struct work *), compare_released);
+	return count;
 }
 
 /* No more than its part. */
@@ -258,8 +270,9 @@ void measure_charge(struct local_node *node)
 	for (int i = 0; i < measure->gpu_count; i++) {
 		struct gpu_view *gpu = &measure->gpus[i];
 		int64_t left_mib = gpu->unexplained_mib - gpu->standing_mib;
-		for (struct work *work = NULL; (work = next_released(node, gpu, work));)
-			left_mib -= charge(node, work, gpu, left_mib);
+		size_t count = left_mib > 0 ? find_released(node, gpu) : 0;
+		for (size_t w = 0; w < count && left_mib > 0; w++)
+			left_mib -= charge(node, measure->released[w], gpu, left_mib);
 		gpu->foreign_mib = in_range(gpu->strangers_mib + gpu->standing_mib + left_mib);
 	}
 }
@@ -325,12 +338,21 @@ void measure_take(struct local_node *node, const struct measured *measured)
 void measure_forget(struct local_node *node, const struct work *work)
 {
 	struct measure *measure = &node->measure;
-	size_t left = 0;
+	size_t count = measure->use_count;
 
-	for (size_t i = 0; i < measure->use_count; i++)
-		if (measure->uses[i].work != work)
-			measure->uses[left++] = measure->uses[i];
-	measure->use_count = left;
+	if (work->first_use == 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		measure->uses[i].work->first_use = 0;
+	measure->use_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct use use = measure->uses[i];
+		if (use.work == work)
+			continue;
+		use.next = use.work->first_use;
+		measure->uses[measure->use_count++] = use;
+		use.work->first_use = measure->use_count;
+	}
 }
 
 void measure_free(struct measure *measure)
@@ -338,5 +360,6 @@ void measure_free(struct measure *measure)
 	free(measure->gpus);
 	free(measure->processes);
 	free(measure->uses);
+	free(measure->released);
 	arena_free(&measure->arena);
 }

@@ -18,6 +18,7 @@ struct session_policy session_policy_default(void)
 		.foreign_step_mib = 64,
 		.hot_c = 75,
 		.cool_c = 70,
+		.starts_max = 64,
 	};
 }
 
@@ -28,7 +29,9 @@ struct session *session_new(const char *name, bool known, int64_t term, int64_t 
 
 	session->name = memory_text(name);
 	session->boot = memory_text("");
+	session->peer = memory_text("");
 	session->policy = *policy;
+	session->starts.most = policy->starts_max;
 	session->term = term;
 	session->known = known;
 	session->state = NODE_ONLINE;
@@ -54,9 +57,12 @@ void session_delete(struct session *session)
 	drop_pending(session, INT64_MAX);
 	free(session->pending);
 	free(session->given);
+	free(session->ended);
+	starts_clear(&session->starts);
 	told_free(&session->told);
 	free(session->name);
 	free(session->boot);
+	free(session->peer);
 	free(session);
 }
 
@@ -129,7 +135,8 @@ static void close_connection(struct session *session)
 	session->open = session->synced = false;
 	session->taken = session->stored = session->commanded = session->acknowledged = 0;
 	session->issued = session->beat_ms = session->acknowledge_ms = 0;
-	session->given_count = 0;
+	session->given_count = session->ended_count = 0;
+	starts_clear(&session->starts);
 	drop_pending(session, INT64_MAX);
 }
 
@@ -261,10 +268,13 @@ static void numbered(struct session *session, int64_t now_ms, const struct messa
 	if (message->kind == MESSAGE_SNAPSHOT) {
 		session->synced = session->known = true;
 		session->state = NODE_ONLINE;
+		session_note_snapshot(session, &message->snapshot);
 		session_take_snapshot(session, message, outputs);
 	} else {
+		session_note_start(session, message);
 		session_take_change(session, message, outputs);
 	}
+	session_send_held(session, now_ms, outputs);
 	acknowledge_soon(session, now_ms, outputs);
 }
 
@@ -343,6 +353,7 @@ void session_stored(struct session *session, int64_t now_ms, int64_t connection,
 	if (!session->open || connection != session->connection || change > session->commanded)
 		return;
 	session->stored = max64(session->stored, change);
+	session_drop_ended(session);
 	acknowledge_soon(session, now_ms, outputs);
 }
 
@@ -424,6 +435,12 @@ int64_t session_wake_ms(const struct session *session)
 	return wake_ms;
 }
 
+void session_set_peer(struct session *session, const char *peer)
+{
+	free(session->peer);
+	session->peer = memory_text(peer);
+}
+
 const char *session_name(const struct session *session)
 {
 	return session->name;
@@ -432,6 +449,11 @@ const char *session_name(const struct session *session)
 int64_t session_connection(const struct session *session)
 {
 	return session->open ? session->connection : 0;
+}
+
+bool session_has_gpu(const struct session *session, const char *uuid)
+{
+	return told_has(&session->told, uuid);
 }
 
 bool session_is_synced(const struct session *session)

@@ -3,6 +3,7 @@
 #define NODE_SESSION_LOCAL_H
 
 #include "node/session.h"
+#include "node/starts.h"
 #include "node/told.h"
 
 struct session_pending {
@@ -16,13 +17,19 @@ struct session_given {
 	int64_t number, reservation_id;
 };
 
+/* A change that told the end of a reservation. */
+struct session_ended {
+	int64_t change, reservation_id;
+};
+
 /* `taken` changes came in order; commands were made for those up to `commanded`,
  * of which `stored` are durable. `issued` orders were given, of which `pending`
  * are not acknowledged. `given` are orders that the node may not have had when it
  * made the next change that is to be taken: `pending` does not say that, for what
- * was acknowledged meanwhile overtakes changes. All of these begin anew with a connection. */
+ * was acknowledged meanwhile overtakes changes. `ended` are changes that are not durable. All of
+ * these, and `starts`, begin anew with a connection. */
 struct session {
-	char *name, *boot;
+	char *name, *boot, *peer;
 	struct session_policy policy;
 	int64_t term;
 	bool known;            /* to the core */
@@ -38,6 +45,10 @@ struct session {
 	int64_t pending_ms;
 	struct session_given *given;
 	size_t given_count, given_capacity;
+	struct session_ended *ended;
+	size_t ended_count, ended_capacity;
+	struct starts starts;
+	struct session_lookup lookup; /* of the last order */
 	struct told told;
 };
 
@@ -48,6 +59,16 @@ void session_command(struct session *session, const struct command *command, int
                      struct session_outputs *outputs);
 void session_send_order(struct session *session, int64_t now_ms, const struct node_order *order,
                         struct session_outputs *outputs);
+
+/* session_orders.c: orders that are held. */
+/* Sends those that may be under way now. */
+void session_send_held(struct session *session, int64_t now_ms, struct session_outputs *outputs);
+/* A change came: the start of its reservation is not under way any more. */
+void session_note_start(struct session *session, const struct message *message);
+/* A snapshot came: starts that the node neither has nor is going to get are not under way. */
+void session_note_snapshot(struct session *session, const struct node_report_command *report);
+/* Changes up to `stored` are durable: what they ended must not be started by a late order. */
+void session_drop_ended(struct session *session);
 
 /* session_facts.c: what the node says becomes commands. */
 void session_take_snapshot(struct session *session, const struct message *message,

@@ -1,4 +1,6 @@
 /* session_orders.c - orders of the core, as messages to a node */
+#include <string.h>
+
 #include "node/session_local.h"
 
 static const char *text(const char *text)
@@ -64,29 +66,124 @@ static struct node_order load_order(const struct load_order *from, int64_t grace
 	};
 }
 
+static void send_start(struct session *session, int64_t now_ms, const struct effect *effect,
+                       struct session_outputs *outputs)
+{
+	const struct session_lookup *lookup = &session->lookup;
+	struct order_part parts[PARTS_MAX];
+	struct node_order order;
+
+	if (effect->kind == EFFECT_LOAD) {
+		order = load_order(&effect->load, session->policy.grace_ms, lookup);
+		fill_parts(&order, effect->load.parts, parts, lookup);
+	} else {
+		order = task_order(&effect->order, lookup);
+		fill_parts(&order, effect->order.parts, parts, lookup);
+	}
+	session_send_order(session, now_ms, &order, outputs);
+}
+
+void session_send_held(struct session *session, int64_t now_ms, struct session_outputs *outputs)
+{
+	const struct effect *effect;
+
+	while ((effect = starts_next(&session->starts)))
+		send_start(session, now_ms, effect, outputs);
+}
+
+/* The node confirms the release of what it never had. */
+static void send_stop(struct session *session, int64_t now_ms, const struct task_order *from,
+                      struct session_outputs *outputs)
+{
+	struct node_order order = { .kind = ORDER_STOP,
+		                    .reservation_id = from->reservation_id,
+		                    .grace_ms = from->grace_ms };
+
+	starts_drop(&session->starts, from->reservation_id);
+	session_send_order(session, now_ms, &order, outputs);
+}
+
 void session_order(struct session *session, int64_t now_ms, const struct effect *effect,
                    const struct session_lookup *lookup, struct session_outputs *outputs)
 {
-	struct order_part parts[PARTS_MAX];
-	struct node_order order = { .kind = ORDER_STOP };
-
 	if (!session->synced)
 		return;
+	session->lookup = *lookup;
 	switch (effect->kind) {
 	case EFFECT_START:
-		order = task_order(&effect->order, lookup);
-		fill_parts(&order, effect->order.parts, parts, lookup);
-		break;
 	case EFFECT_LOAD:
-		order = load_order(&effect->load, session->policy.grace_ms, lookup);
-		fill_parts(&order, effect->load.parts, parts, lookup);
+		starts_hold(&session->starts, effect);
+		session_send_held(session, now_ms, outputs);
 		break;
 	case EFFECT_STOP:
-		order.reservation_id = effect->order.reservation_id;
-		order.grace_ms = effect->order.grace_ms;
+		send_stop(session, now_ms, &effect->order, outputs);
 		break;
 	default:
 		panic("effect %d is not an order", (int)effect->kind);
 	}
-	session_send_order(session, now_ms, &order, outputs);
+}
+
+static bool tells_end(const struct change *change)
+{
+	return change->kind == CHANGE_REFUSED || change->kind == CHANGE_EXITED ||
+	       change->kind == CHANGE_RELEASED;
+}
+
+void session_note_start(struct session *session, const struct message *message)
+{
+	const struct change *change = &message->change;
+
+	if (change->kind != CHANGE_STARTED && !tells_end(change))
+		return;
+	starts_done(&session->starts, change->reservation_id);
+	if (!tells_end(change))
+		return;
+	array_reserve(session->ended, session->ended_capacity, session->ended_count + 1);
+	session->ended[session->ended_count++] =
+	    (struct session_ended){ message->number, change->reservation_id };
+}
+
+/* What the session has given and what a snapshot tells. */
+struct snapshot_view {
+	const struct session *session;
+	const struct node_report_command *report;
+};
+
+static bool is_known(const void *context, int64_t reservation_id)
+{
+	const struct snapshot_view *view = context;
+	const struct session *session = view->session;
+	const struct node_report_command *report = view->report;
+
+	for (size_t i = 0; i < session->given_count; i++)
+		if (session->given[i].reservation_id == reservation_id)
+			return true;
+	for (int64_t i = 0; i < report->running_count; i++)
+		if (report->running[i] == reservation_id)
+			return true;
+	for (int64_t i = 0; i < report->slot_count; i++)
+		if (report->slots[i].reservation_id == reservation_id)
+			return true;
+	return false;
+}
+
+void session_note_snapshot(struct session *session, const struct node_report_command *report)
+{
+	struct snapshot_view view = { session, report };
+
+	starts_keep(&session->starts, is_known, &view);
+}
+
+/* The core may have ordered a start again before it heard of the end. The node remembers the
+ * end until it is acknowledged, and would take an order that is sent after that as a new one. */
+void session_drop_ended(struct session *session)
+{
+	size_t done = 0;
+
+	while (done < session->ended_count && session->ended[done].change <= session->stored)
+		starts_drop(&session->starts, session->ended[done++].reservation_id);
+	session->ended_count -= done;
+	if (done > 0)
+		memmove(session->ended, session->ended + done,
+		        session->ended_count * sizeof(*session->ended));
 }

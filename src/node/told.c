@@ -40,6 +40,21 @@ static void add_use(struct told *told, int gpu, const struct measurement *measur
 	    (struct told_use){ measurement->reservation_id, gpu, measurement->memory_mib };
 }
 
+static int compare_uses(const void *a, const void *b)
+{
+	const struct told_use *x = a, *y = b;
+
+	if (x->gpu != y->gpu)
+		return x->gpu < y->gpu ? -1 : 1;
+	return (x->reservation_id > y->reservation_id) - (x->reservation_id < y->reservation_id);
+}
+
+static void sort_uses(struct told *told)
+{
+	if (told->use_count > 0)
+		qsort(told->uses, told->use_count, sizeof(*told->uses), compare_uses);
+}
+
 void told_snapshot(struct told *told, const struct node_report_command *report,
                    const struct session_policy *policy)
 {
@@ -55,6 +70,7 @@ void told_snapshot(struct told *told, const struct node_report_command *report,
 		if (gpu)
 			add_use(told, (int)(gpu - told->gpus), &report->measurements[i]);
 	}
+	sort_uses(told);
 }
 
 static void drop_uses(struct told *told, int gpu)
@@ -80,6 +96,7 @@ void told_sample(struct told *told, const struct gpu_sample *sample,
 	drop_uses(told, at);
 	for (int64_t i = 0; i < count; i++)
 		add_use(told, at, &measurements[i]);
+	sort_uses(told);
 }
 
 static bool differs(int64_t now_mib, int64_t told_mib, const struct session_policy *policy)
@@ -91,10 +108,11 @@ static bool differs(int64_t now_mib, int64_t told_mib, const struct session_poli
 
 static const struct told_use *find_use(const struct told *told, int gpu, int64_t reservation_id)
 {
-	for (size_t i = 0; i < told->use_count; i++)
-		if (told->uses[i].gpu == gpu && told->uses[i].reservation_id == reservation_id)
-			return &told->uses[i];
-	return NULL;
+	const struct told_use key = { .reservation_id = reservation_id, .gpu = gpu };
+
+	if (told->use_count == 0)
+		return NULL;
+	return bsearch(&key, told->uses, told->use_count, sizeof(key), compare_uses);
 }
 
 /* One that uses no more than it reserved counts as reserved, whatever it uses. */
@@ -108,12 +126,32 @@ static bool is_use_news(const struct told *told, int gpu, const struct use_sampl
 	return !before || differs(use->memory_mib, before->memory_mib, policy);
 }
 
-static bool is_used(const struct use_sample *uses, int64_t count, const char *uuid,
-                    int64_t reservation_id)
+static int compare_ids(const void *a, const void *b)
 {
-	for (int64_t i = 0; i < count; i++)
-		if (uses[i].reservation_id == reservation_id && strcmp(uses[i].uuid, uuid) == 0)
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Whether something was told to use the GPU and is not among the uses any more. */
+static bool is_use_gone(struct told *told, int gpu, const struct use_sample *uses,
+                        int64_t use_count)
+{
+	size_t count = 0;
+
+	array_reserve(told->ids, told->id_capacity, (size_t)use_count + 1);
+	for (int64_t i = 0; i < use_count; i++)
+		if (strcmp(uses[i].uuid, told->gpus[gpu].uuid) == 0)
+			told->ids[count++] = uses[i].reservation_id;
+	if (count > 0)
+		qsort(told->ids, count, sizeof(*told->ids), compare_ids);
+	for (size_t i = 0; i < told->use_count; i++) {
+		const struct told_use *use = &told->uses[i];
+		if (use->gpu == gpu && use->memory_mib > 0 &&
+		    (count == 0 || !bsearch(&use->reservation_id, told->ids, count,
+		                            sizeof(*told->ids), compare_ids)))
 			return true;
+	}
 	return false;
 }
 
@@ -133,9 +171,13 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 		if (strcmp(uses[i].uuid, sample->uuid) == 0 &&
 		    is_use_news(told, at, &uses[i], policy))
 			return true;
-	for (size_t i = 0; i < told->use_count; i++)
-		if (told->uses[i].gpu == at && told->uses[i].memory_mib > 0 &&
-		    !is_used(uses, use_count, sample->uuid, told->uses[i].reservation_id))
+	return is_use_gone(told, at, uses, use_count);
+}
+
+bool told_has(const struct told *told, const char *uuid)
+{
+	for (int i = 0; i < told->gpu_count; i++)
+		if (strcmp(told->gpus[i].uuid, uuid) == 0)
 			return true;
 	return false;
 }
@@ -153,4 +195,5 @@ void told_free(struct told *told)
 	told_clear(told);
 	free(told->gpus);
 	free(told->uses);
+	free(told->ids);
 }

@@ -23,8 +23,10 @@ struct told {
 	struct told_gpu *gpus;
 	int gpu_count;
 	size_t gpu_capacity;
-	struct told_use *uses;
+	struct told_use *uses; /* by GPU and reservation */
 	size_t use_count, use_capacity;
+	int64_t *ids; /* scratch */
+	size_t id_capacity;
 };
 
 /* All of the node was told. */
@@ -38,6 +40,7 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 void told_sample(struct told *told, const struct gpu_sample *sample,
                  const struct measurement *measurements, int64_t count,
                  const struct session_policy *policy);
+bool told_has(const struct told *told, const char *uuid);
 void told_clear(struct told *told);
 void told_free(struct told *told);
 

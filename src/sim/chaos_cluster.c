@@ -68,12 +68,16 @@ void cluster_init(struct chaos *chaos)
 	chaos->result->nodes = chaos->node_count;
 }
 
+/* Nodes are reached by their names here, and by nothing else. */
+static const struct address_rules own_names = { NULL, 0, NULL };
+
 void cluster_policies(struct chaos *chaos)
 {
 	uint64_t *random = &chaos->random;
 
 	chaos->node_policy = node_policy_default();
 	chaos->session_policy = session_policy_default();
+	chaos->session_policy.addresses = &own_names;
 	chaos->exact = chance(random, 60);
 	if (chaos->exact) {
 		chaos->node_policy.release_tolerance_mib = 0;
@@ -90,6 +94,8 @@ void cluster_policies(struct chaos *chaos)
 		chaos->session_policy.grace_ms = 10000;
 		chaos->session_policy.standing_ms = 3000;
 	}
+	if (chance(random, 70)) /* most orders wait for others */
+		chaos->session_policy.starts_max = between(random, 1, 4);
 	chaos->session_policy.margin_ms = 200; /* clocks run evenly here, and kills are quick */
 	if (!chaos->exact)                     /* as real ones do */
 		chaos->node_policy.acknowledge_ms = chaos->session_policy.acknowledge_ms = 50;

@@ -426,6 +426,7 @@ int main(int argc, char **argv)
 	pthread_t reader;
 
 	stub.policy = session_policy_default();
+	stub.policy.starts_max = 0; /* an order is looked up while its line is read */
 	if (argc > 2)
 		stub.policy.lease_ms = atoll(argv[2]);
 	stub.loop = loop_new(&limits);
