@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "agent/measurement.h"
 #include "agent/slots.h"
 #include "agent/state.h"
+#include "agent/vault.h"
 #include "agent/works.h"
 #include "base/log.h"
 
@@ -33,6 +32,7 @@ struct agent {
 	struct host host;
 	struct cgroups cgroups;
 	struct state *state;
+	struct secret_keys *keys;
 	struct local_node *node;
 	struct outputs outputs;
 	struct works *works;
@@ -48,7 +48,7 @@ struct agent {
 	struct arena messages;
 	struct buffer processes, guards; /* of the last measurement */
 	int handles;                     /* that libuv has not closed */
-	int name;                        /* a socket that has the name of the node */
+	char *label;                     /* as in struct run_settings */
 };
 
 static void apply(struct agent *agent, struct input input)
@@ -68,7 +68,8 @@ static void keep(struct agent *agent)
 		const struct output *output = &agent->outputs.at[i];
 		written = written || output->kind == OUTPUT_WRITE;
 		if (output->kind == OUTPUT_WRITE)
-			state_put(agent->state, output->key, output->data, output->size);
+			state_put(agent->state, output->key, output->data, output->size,
+			          vault_has_secrets(output->data, output->size));
 		else if (output->kind == OUTPUT_ERASE)
 			state_erase(agent->state, output->key);
 		else if (output->kind == OUTPUT_LEASE &&
@@ -181,7 +182,13 @@ static void look(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
 
+	struct error error = { 0 };
+
 	works_look(agent->works);
+	if (!state_wipe(agent->state, &error) && agent->looks % (HOUSEKEEPING_MS / LOOK_MS) == 0)
+		log_at(LOG_WARNING,
+		       "secrets of tasks that have ended are still in the journal, sealed",
+		       LOG_TEXT("reason", error.text));
 	if (agent->looks++ % (HOUSEKEEPING_MS / LOOK_MS) == 0)
 		works_trim_outputs(agent->works, agent->settings.output_total_bytes,
 		                   agent->settings.output_age_s);
@@ -195,8 +202,12 @@ static void children_ended(uv_signal_t *signal, int number)
 		;
 }
 
+/* Until this scheduler has said that everyone signs in, it may be anyone's. */
 static void connected(void *context)
 {
+	struct agent *agent = context;
+
+	works_trust_users(agent->works, agent->settings.trust_open_scheduler);
 	apply(context, (struct input){ .kind = INPUT_CONNECTED });
 }
 
@@ -212,9 +223,11 @@ static void disconnected(void *context, const char *reason)
 static void take_message(struct agent *agent, struct text bytes)
 {
 	struct error error = { 0 };
-	const struct message *message =
+	struct message *message =
 	    message_decode(&agent->messages, (const uint8_t *)bytes.data, bytes.size, &error);
 
+	if (message && message->kind == MESSAGE_ORDER)
+		vault_seal(agent->keys, &agent->messages, &message->order);
 	if (message)
 		apply(agent, (struct input){ .kind = INPUT_MESSAGE, .message = message });
 	else
@@ -257,6 +270,7 @@ static void take_settings(struct agent *agent, const struct told_settings *told)
 	     other_runtime = set_runtime(agent, told->container_runtime);
 	const char *own = agent->settings.run.container_runtime;
 
+	works_trust_users(agent->works, told->sign_in || agent->settings.trust_open_scheduler);
 	if (paced || other_runtime)
 		log_at(LOG_INFO, "the scheduler said how to run",
 		       LOG_NUMBER("heartbeat_ms", agent->settings.policy.beat_ms),
@@ -337,24 +351,6 @@ static bool load(void *context, int64_t key, const void *data, size_t size, stru
 	return node_load(context, key, data, size, error);
 }
 
-/* Two agents must not run one node, wherever each keeps its state. The name of a socket can be
- * had once, and goes with its process. */
-static bool take_name(struct agent *agent, struct error *error)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *name = agent->settings.identity.name;
-	size_t most = sizeof(address.sun_path) - 1;
-	size_t size = (size_t)snprintf(address.sun_path + 1, most, "gpu-agent/%s", name);
-	socklen_t length =
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size < most ? size : most));
-
-	agent->name = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (agent->name < 0 || bind(agent->name, (const struct sockaddr *)&address, length) == 0 ||
-	    errno != EADDRINUSE)
-		return true; /* it is only a precaution */
-	return error_set(error, ERROR_CONFLICT, "another gpu-agent runs node %s here", name);
-}
-
 static bool recall(struct agent *agent, struct error *error)
 {
 	struct agent_settings *settings = &agent->settings;
@@ -370,6 +366,13 @@ static bool recall(struct agent *agent, struct error *error)
 	agent->state = state_open(settings->state_directory, error);
 	if (!agent->state)
 		return false;
+	agent->keys = vault_keys(state_directory(agent->state), error);
+	if (!agent->keys)
+		return false;
+	settings->run.keys = agent->keys;
+	const char *instance = state_instance(agent->state);
+	agent->label = file_path("%s%s%s", identity.name, *instance ? "-" : "", instance);
+	settings->run.label = agent->label;
 	agent->node = node_new(&identity, &settings->policy);
 	return state_each(agent->state, load, agent->node, error);
 }
@@ -482,20 +485,20 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 
 	agent->loop = loop;
 	agent->settings = *settings;
-	agent->name = -1;
-	if (!check_ports(&settings->run, error) || !take_name(agent, error) ||
-	    !recall(agent, error) || !make_link(agent, error)) {
+	if (!check_ports(&settings->run, error) || !recall(agent, error) ||
+	    !make_link(agent, error)) {
 		if (agent->node)
 			node_delete(agent->node);
 		if (agent->state)
 			state_close(agent->state);
-		if (agent->name >= 0)
-			close(agent->name);
+		secret_keys_free(agent->keys);
+		free(agent->label);
 		gpu_source_close(source);
 		free(agent);
 		return NULL;
 	}
-	cgroups_open(&agent->cgroups, settings->identity.name, settings->cgroup_parent);
+	cgroups_open(&agent->cgroups, agent->label, settings->cgroup_parent);
+	cgroups_limit_pids(&agent->cgroups, settings->pids_total);
 	make_parts(agent, source);
 	make_handles(agent);
 	restart(agent);
@@ -515,10 +518,11 @@ static void handle_closed(uv_handle_t *handle)
 	arena_free(&agent->messages);
 	buffer_free(&agent->processes);
 	buffer_free(&agent->guards);
+	state_wipe(agent->state, NULL);
 	state_close(agent->state);
 	cgroups_close(&agent->cgroups);
-	if (agent->name >= 0)
-		close(agent->name);
+	secret_keys_free(agent->keys);
+	free(agent->label);
 	free(agent);
 }
 

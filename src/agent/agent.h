@@ -15,8 +15,10 @@ struct agent_settings {
 	struct run_settings run;
 	struct uplink_settings link; /* without loop and callbacks */
 	const char *state_directory;
-	const char *cgroup_parent;                /* NULL: chosen; "none": no cgroups */
-	const char *keeper;                       /* the program gpu-keeper */
+	bool trust_open_scheduler; /* tasks may name their user although nobody signs in there */
+	int64_t pids_total;        /* processes of all tasks together; 0: not limited */
+	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
+	const char *keeper;        /* the program gpu-keeper */
 	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
 };
 

@@ -18,6 +18,8 @@
 
 #define PROCESSES_BYTES (1u << 20)
 #define CPU_PERIOD_US 100000
+/* A name that begins with that of the group, so that an agent that starts knows whose it is. */
+#define BESIDE_SUFFIX "-clean-up"
 
 const char *const cgroup_tree_names[CGROUP_TREES] = { "unified", "cpu",     "memory",
 	                                              "pids",    "devices", "freezer" };
@@ -77,8 +79,8 @@ static bool needs_tree(const struct cgroup *group, const struct cgroup_limits *l
 		return limits->cpu_milli > 0;
 	case TREE_MEMORY:
 		return limits->memory_bytes > 0;
-	case TREE_PIDS:
-		return limits->pids > 0;
+	case TREE_PIDS: /* all works together are limited, too */
+		return true;
 	case TREE_DEVICES:
 		return limits->limit_devices;
 	default:
@@ -143,7 +145,7 @@ static bool limit(const struct cgroups *cgroups, const struct cgroup *group,
 	if (group->path[TREE_MEMORY])
 		write_number(group->path[TREE_MEMORY], "memory.limit_in_bytes",
 		             limits->memory_bytes);
-	if (group->path[TREE_PIDS])
+	if (group->path[TREE_PIDS] && limits->pids > 0)
 		write_number(group->path[TREE_PIDS], "pids.max", limits->pids);
 	if (!limits->limit_devices)
 		return true;
@@ -174,6 +176,52 @@ bool cgroup_make(const struct cgroups *cgroups, struct cgroup *group,
 		return true;
 	cgroup_remove(group);
 	return false;
+}
+
+static void copy_limit(const char *from, const char *to, const char *name)
+{
+	struct buffer text = { 0 };
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", from, name);
+	if (file_read(path, 4096, &text))
+		write_to(to, name, text.data);
+	buffer_free(&text);
+}
+
+static void copy_limits(const char *from, const char *to, int tree)
+{
+	static const char *const names[] = { "pids.max",        "memory.max",
+		                             "memory.swap.max", "memory.limit_in_bytes",
+		                             "cpu.max",         "cpu.cfs_period_us",
+		                             "cpu.cfs_quota_us" };
+	const struct cgroup_limits no_devices = { .limit_devices = true };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		copy_limit(from, to, names[i]);
+	if (tree == TREE_DEVICES)
+		limit_devices_v1(to, &no_devices);
+	else if (tree == TREE_UNIFIED)
+		device_filter_attach(to, NULL, 0, NULL);
+}
+
+bool cgroup_make_beside(const struct cgroup *group, struct cgroup *beside)
+{
+	*beside = (struct cgroup){ .can_kill = group->can_kill, .keeper = group->keeper };
+	for (int tree = 0; tree < CGROUP_TREES; tree++) {
+		if (!group->path[tree])
+			continue;
+		beside->path[tree] = file_path("%s" BESIDE_SUFFIX, group->path[tree]);
+		if (mkdir(beside->path[tree], 0755) != 0 && errno != EEXIST) {
+			int reason = errno;
+			cgroup_remove(beside);
+			cgroup_free(beside);
+			errno = reason;
+			return false;
+		}
+		copy_limits(group->path[tree], beside->path[tree], tree);
+	}
+	return true;
 }
 
 bool cgroup_enter(const struct cgroup *group)
@@ -307,7 +355,7 @@ static int told_populated(const struct cgroup *group)
 		told = strstr(text.data, "populated 1")   ? 1
 		       : strstr(text.data, "populated 0") ? -1
 		                                          : 0;
-	else if (errno == ENOENT)
+	else if (errno == ENOENT || errno == ENODEV) /* ENODEV: it went while it was read */
 		told = -1;
 	buffer_free(&text);
 	return told;
@@ -332,17 +380,22 @@ bool cgroup_is_populated(const struct cgroup *group)
 	return populated;
 }
 
+static void kill_all(const struct buffer *pids, int number)
+{
+	for (size_t at = 0; at < pids->size; at += sizeof(int64_t)) {
+		int64_t pid;
+		memcpy(&pid, pids->data + at, sizeof(pid));
+		if (pid > 0)
+			kill((pid_t)pid, number);
+	}
+}
+
 void cgroup_signal(const struct cgroup *group, int number)
 {
 	struct buffer pids = { 0 };
 
 	cgroup_processes(group, &pids);
-	for (size_t at = 0; at < pids.size; at += sizeof(int64_t)) {
-		int64_t pid;
-		memcpy(&pid, pids.data + at, sizeof(pid));
-		if (pid > 0)
-			kill((pid_t)pid, number);
-	}
+	kill_all(&pids, number);
 	buffer_free(&pids);
 }
 
@@ -420,12 +473,29 @@ static void remove_below(const char *directory, void *nothing)
 	rmdir(directory);
 }
 
+/* It is there only where a keeper was killed. */
+static void remove_beside(const char *path)
+{
+	struct buffer pids = { 0 };
+	char *beside = file_path("%s" BESIDE_SUFFIX, path);
+
+	if (rmdir(beside) != 0 && errno != ENOENT) {
+		collect(beside, &pids);
+		kill_all(&pids, SIGKILL);
+		remove_below(beside, NULL);
+	}
+	buffer_free(&pids);
+	free(beside);
+}
+
 bool cgroup_remove(const struct cgroup *group)
 {
 	bool removed = true;
 
 	for (int tree = 0; tree < CGROUP_TREES; tree++) {
 		const char *path = group->path[tree];
+		if (path)
+			remove_beside(path);
 		if (!path || rmdir(path) == 0 || errno == ENOENT)
 			continue;
 		remove_below(path, NULL);

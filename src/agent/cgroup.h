@@ -36,6 +36,9 @@ struct cgroups {
 /* Finds out what there is and makes places for groups of this name. Never fails: what
  * cannot be had is left out. `parent`: where in the trees, NULL to choose. */
 void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent);
+/* Limits the processes of all works together, those of other agents on this machine included; 0:
+ * not limited. False where the system does not offer that. */
+bool cgroups_limit_pids(const struct cgroups *cgroups, int64_t pids);
 void cgroups_close(struct cgroups *cgroups);
 /* A sentence about what is used and what is missing. */
 void cgroups_describe(const struct cgroups *cgroups, struct buffer *buffer);
@@ -75,6 +78,10 @@ void cgroup_free(struct cgroup *group);
  * A limit that the system does not offer is left out. */
 bool cgroup_make(const struct cgroups *cgroups, struct cgroup *group,
                  const struct cgroup_limits *limits, struct error *error);
+/* Makes a group beside it, in the same trees and with the same limits, but without access to any
+ * GPU: for what is run after it, which must not be killed with it. What cannot be limited is
+ * left out. False with errno: nothing is left. */
+bool cgroup_make_beside(const struct cgroup *group, struct cgroup *beside);
 /* Moves the calling process in. Async-signal-safe. False, with errno. */
 bool cgroup_enter(const struct cgroup *group);
 /* Whether there is a process in it that has not ended. */
@@ -90,7 +97,8 @@ void cgroup_kill(const struct cgroup *group);
 int64_t cgroup_peak_bytes(const struct cgroup *group);
 /* The processor time that it used, in ms; -1: not known. */
 int64_t cgroup_cpu_ms(const struct cgroup *group);
-/* Removes it from the trees, where it is empty. False where it is not. */
+/* Removes it from the trees, where it is empty. False where it is not. What is left of a group
+ * beside it is killed and removed. */
 bool cgroup_remove(const struct cgroup *group);
 
 #endif

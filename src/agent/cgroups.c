@@ -176,6 +176,23 @@ void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent)
 	}
 }
 
+bool cgroups_limit_pids(const struct cgroups *cgroups, int64_t pids)
+{
+	const char *base = cgroups->base[TREE_PIDS];
+	char number[32];
+
+	if (!base && (cgroups->unified_controllers & 1u << TREE_PIDS))
+		base = cgroups->base[TREE_UNIFIED];
+	if (!base)
+		return false;
+	snprintf(number, sizeof(number), "%" PRId64, pids);
+	/* The directory above is the same for all agents. */
+	char *path = file_path("%.*s/pids.max", (int)(strrchr(base, '/') - base), base);
+	bool limited = file_write(path, pids > 0 ? number : "max");
+	free(path);
+	return limited;
+}
+
 void cgroups_close(struct cgroups *cgroups)
 {
 	for (int tree = 0; tree < CGROUP_TREES; tree++)

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/environment.h"
 #include "agent/file.h"
 #include "agent/guarding.h"
 
@@ -60,22 +61,6 @@ static const char *find_runtime(struct arena *arena, const struct run_settings *
 	return podman ? podman : find_program(arena, "docker");
 }
 
-/* What is preloaded into the container is nothing that the runtime itself should load. So it is
- * taken out of the environment, and told by the command line. */
-static void add_preload(struct word_list *words, struct spec *spec)
-{
-	static const char name[] = "LD_PRELOAD=";
-	char **kept = spec->environment;
-
-	for (char **variable = spec->environment; *variable; variable++) {
-		if (strncmp(*variable, name, sizeof(name) - 1) == 0)
-			add_value(words, "--env", *variable);
-		else
-			*kept++ = *variable;
-	}
-	*kept = NULL;
-}
-
 static void add_guard(struct word_list *words, const struct run_settings *settings,
                       const struct node_order *order, const struct run_plan *plan)
 {
@@ -93,24 +78,77 @@ static void add_guard(struct word_list *words, const struct run_settings *settin
 	free(books);
 }
 
-/* Names alone: the values are in the runtime's own environment, where others cannot see them
- * as they see a command line. */
-static void add_environment(struct word_list *words, const struct spec *spec)
+/* An entry that ends with '*' stands for all names that begin so. */
+static bool is_any_of(const char *name, const char *const *list, size_t count)
 {
-	static const char *const of_host[] = { "PATH", "HOME", "SHELL", "USER", "LOGNAME" };
+	for (size_t i = 0; i < count; i++) {
+		size_t size = strcspn(list[i], "*");
+		if (strncmp(name, list[i], size) == 0 && (list[i][size] == '*' || !name[size]))
+			return true;
+	}
+	return false;
+}
 
+/* What the runtime, its helpers, the loader or an interpreter would read themselves. */
+static bool is_read_by_runtime(const char *name)
+{
+	static const char *const names[] = {
+		"LD_*",        "MALLOC_*",   "GCONV_PATH",  "GLIBC_TUNABLES",
+		"LOCPATH",     "NLSPATH",    "HOSTALIASES", "RES_OPTIONS",
+		"LOCALDOMAIN", "TMPDIR",     "CONTAIN*",    "_CONTAIN*",
+		"PODMAN_*",    "DOCKER_*",   "BUILDAH_*",   "STORAGE_*",
+		"REGISTRY_*",  "XDG_*",      "DBUS_*",      "LISTEN_*",
+		"NOTIFY_*",    "SSL_*",      "GODEBUG",     "GOTRACEBACK",
+		"GOGC",        "GOMEMLIMIT", "GOMAXPROCS",  "BASH_*",
+		"ENV",         "SHELLOPTS",  "IFS",         "PS4",
+		"CDPATH",      "PYTHON*",    "PERL*",
+	};
+
+	return is_any_of(name, names, sizeof(names) / sizeof(*names));
+}
+
+static bool is_of_host(const char *name)
+{
+	static const char *const names[] = { "PATH", "HOME", "SHELL", "USER", "LOGNAME" };
+
+	return is_any_of(name, names, sizeof(names) / sizeof(*names));
+}
+
+static bool is_in(char *const *list, const char *variable)
+{
+	for (; *list; list++)
+		if (strcmp(*list, variable) == 0)
+			return true;
+	return false;
+}
+
+/* Names alone, as a rule: the values are in the runtime's own environment, where others cannot
+ * see them as they see a command line. What would change the runtime itself is told by the
+ * command line, unless it is a secret: the runtime runs as the task's user and can do no more
+ * than the task could. What the host is to its user says nothing inside; what the task set
+ * does. */
+static void add_environment(struct word_list *words, struct spec *spec, const json_t *secrets)
+{
+	struct environment own = { .arena = words->arena };
+
+	for (char **variable = spec->clean_up_environment; *variable; variable++)
+		environment_add(&own, *variable);
 	for (char **variable = spec->environment; *variable; variable++) {
 		size_t size = strcspn(*variable, "=");
-		bool host = false;
-		for (size_t i = 0; i < sizeof(of_host) / sizeof(*of_host); i++)
-			host = host || (strlen(of_host[i]) == size &&
-			                strncmp(*variable, of_host[i], size) == 0);
-		if (host)
-			continue;
 		char *name = arena_copy(words->arena, *variable, size + 1);
 		name[size] = '\0';
+		bool secret = json_object_get(secrets, name) != NULL;
+		bool host = is_of_host(name);
+		if (host && is_in(spec->clean_up_environment, *variable))
+			continue;
+		if (!secret && (host || is_read_by_runtime(name))) {
+			add_value(words, "--env", *variable);
+			continue;
+		}
 		add_value(words, "--env", name);
+		environment_add(&own, *variable);
 	}
+	spec->environment = environment_finish(&own);
 }
 
 static void add_gpus(struct word_list *words, const struct node_order *order, bool is_podman)
@@ -167,10 +205,16 @@ static void add_place(struct word_list *words, const struct run_settings *settin
 }
 
 /* Those of docker are made by its own service, so it is told the limits. */
-static void add_limits(struct word_list *words, const struct node_order *order)
+static void add_limits(struct word_list *words, const struct run_settings *settings,
+                       const struct node_order *order)
 {
 	struct buffer text = { 0 };
 
+	if (settings->pids > 0) {
+		buffer_print(&text, "%lld", (long long)settings->pids);
+		add_value(words, "--pids-limit", text.data);
+		buffer_clear(&text);
+	}
 	if (order->cpu_milli > 0) {
 		buffer_print(&text, "%lld.%03lld", (long long)(order->cpu_milli / 1000),
 		             (long long)(order->cpu_milli % 1000));
@@ -195,29 +239,57 @@ static void add_command(struct word_list *words, const struct spec *spec)
 		add(words, *argument);
 }
 
+/* The runtime that is to be used; NULL with a reason. */
+static const char *choose_runtime(struct arena *arena, const struct run_settings *settings,
+                                  const char *image, struct error *error)
+{
+	bool none = settings->container_runtime && strcmp(settings->container_runtime, "none") == 0;
+	const char *runtime = none ? NULL : find_runtime(arena, settings);
+
+	if (none)
+		error_set(error, ERROR_UNAVAILABLE,
+		          "node %s runs no containers, and so not the image %s: its "
+		          "container runtime is set to none",
+		          settings->node, image);
+	else if (!runtime)
+		error_set(error, ERROR_UNAVAILABLE, "node %s has no %s to run the image %s with",
+		          settings->node,
+		          is_any(settings->container_runtime) ? "podman or docker"
+		                                              : settings->container_runtime,
+		          image);
+	return runtime;
+}
+
+/* The container itself is removed by the same user, with the same environment: a user sees only
+ * the containers that it made. */
+static char **clean_up(struct arena *arena, const char *runtime, bool is_podman, const char *name)
+{
+	struct word_list words = { .arena = arena };
+
+	add(&words, runtime);
+	if (is_podman)
+		add(&words, "--cgroup-manager=cgroupfs");
+	add(&words, "rm");
+	add(&words, "--force");
+	add(&words, name);
+	char **list = arena_copy(arena, words.at, (words.count + 1) * sizeof(*words.at));
+	free(words.at);
+	return list;
+}
+
 bool container_plan(struct arena *arena, const struct run_settings *settings,
-                    const struct node_order *order, const char *image, struct run_plan *plan,
-                    struct error *error)
+                    const struct node_order *order, const struct container_order *wanted,
+                    struct run_plan *plan, struct error *error)
 {
 	struct spec *spec = &plan->spec;
 	struct word_list words = { .arena = arena };
 
-	if (settings->container_runtime && strcmp(settings->container_runtime, "none") == 0)
-		return error_set(error, ERROR_UNAVAILABLE,
-		                 "node %s runs no containers, and so not the image %s: its "
-		                 "container runtime is set to none",
-		                 settings->node, image);
-	const char *runtime = find_runtime(arena, settings);
+	const char *runtime = choose_runtime(arena, settings, wanted->image, error);
 	if (!runtime)
-		return error_set(error, ERROR_UNAVAILABLE,
-		                 "node %s has no %s to run the image %s with", settings->node,
-		                 is_any(settings->container_runtime) ? "podman or docker"
-		                                                     : settings->container_runtime,
-		                 image);
+		return false;
 	bool is_podman = strstr(runtime, "podman") != NULL;
 	char *name =
-	    file_path("gpu-scheduler-%s-%lld", settings->node, (long long)order->reservation_id);
-	char *clean_up = file_path("%s rm --force %s >/dev/null 2>&1", runtime, name);
+	    file_path("gpu-scheduler-%s-%lld", settings->label, (long long)order->reservation_id);
 
 	add(&words, runtime);
 	if (is_podman)
@@ -230,23 +302,22 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	if (is_podman)
 		add_place(&words, settings, order, spec);
 	else
-		add_limits(&words, order);
+		add_limits(&words, settings, order);
 	if (!settings->simulated)
 		add_gpus(&words, order, is_podman);
-	if (spec->directory && spec->script == NULL && strcmp(spec->directory, "/") != 0 &&
-	    access(spec->directory, F_OK) != 0)
-		add_value(&words, "--workdir", spec->directory);
+	if (wanted->directory)
+		add_value(&words, "--workdir", wanted->directory);
 	add_guard(&words, settings, order, plan);
-	add_preload(&words, spec);
-	add_environment(&words, spec);
-	add(&words, image);
+	add_environment(&words, spec, wanted->secrets);
+	add(&words, wanted->image);
 	add_command(&words, spec);
 	spec->arguments = arena_copy(arena, words.at, (words.count + 1) * sizeof(*words.at));
 	spec->script = NULL;
 	spec->directory = "/";
-	spec->clean_up = arena_string(arena, clean_up);
+	/* podman maps user identities by a setuid program. */
+	spec->keeps_privileges = true;
+	spec->clean_up = clean_up(arena, runtime, is_podman, name);
 	free(words.at);
 	free(name);
-	free(clean_up);
 	return true;
 }

@@ -73,6 +73,7 @@ void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 		put_number(&inner, 1, envelope->settings.heartbeat_ms);
 		put_number(&inner, 2, envelope->settings.metrics_ms);
 		put_text(&inner, 3, envelope->settings.container_runtime);
+		put_number(&inner, 4, envelope->settings.sign_in);
 		break;
 	default:
 		return;
@@ -232,6 +233,8 @@ static bool decode_settings(struct text data, struct told_settings *settings)
 			settings->metrics_ms = field.value;
 		else if (field.number == 3)
 			settings->container_runtime = field.bytes;
+		else if (field.number == 4)
+			settings->sign_in = field.value != 0;
 	}
 	return true;
 }

@@ -27,6 +27,7 @@ struct output_chunk {
 struct told_settings {
 	int64_t heartbeat_ms, metrics_ms;
 	struct text container_runtime;
+	bool sign_in; /* everyone who gives the scheduler orders has signed in */
 };
 
 enum envelope_kind {

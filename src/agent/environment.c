@@ -6,28 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char **find(const struct environment *environment, const char *name)
+static char **find(const struct environment *environment, const char *name, size_t size)
 {
-	size_t size = strlen(name);
-
 	for (size_t i = 0; i < environment->count; i++)
 		if (strncmp(environment->at[i], name, size) == 0 && environment->at[i][size] == '=')
 			return &environment->at[i];
 	return NULL;
 }
 
-void environment_set(struct environment *environment, const char *name, const char *value)
+void environment_add(struct environment *environment, char *variable)
 {
-	size_t size = strlen(name) + strlen(value) + 2;
-	char *text = arena_alloc(environment->arena, size);
-	char **there = find(environment, name);
+	char **there = find(environment, variable, strcspn(variable, "="));
 
-	snprintf(text, size, "%s=%s", name, value);
 	if (!there) {
 		array_reserve(environment->at, environment->capacity, environment->count + 1);
 		there = &environment->at[environment->count++];
 	}
-	*there = text;
+	*there = variable;
+}
+
+void environment_set(struct environment *environment, const char *name, const char *value)
+{
+	size_t size = strlen(name) + strlen(value) + 2;
+	char *text = arena_alloc(environment->arena, size);
+
+	snprintf(text, size, "%s=%s", name, value);
+	environment_add(environment, text);
 }
 
 void environment_set_number(struct environment *environment, const char *name, int64_t number)
@@ -40,13 +44,13 @@ void environment_set_number(struct environment *environment, const char *name, i
 
 void environment_default(struct environment *environment, const char *name, const char *value)
 {
-	if (!find(environment, name))
+	if (!find(environment, name, strlen(name)))
 		environment_set(environment, name, value);
 }
 
 const char *environment_get(const struct environment *environment, const char *name)
 {
-	char **there = find(environment, name);
+	char **there = find(environment, name, strlen(name));
 
 	return there ? *there + strlen(name) + 1 : NULL;
 }

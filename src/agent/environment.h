@@ -15,6 +15,8 @@ struct environment {
 };
 
 void environment_set(struct environment *environment, const char *name, const char *value);
+/* `variable` is NAME=value; it must live as long as the arena does. */
+void environment_add(struct environment *environment, char *variable);
 void environment_set_number(struct environment *environment, const char *name, int64_t number);
 /* Only where it is not there yet. */
 void environment_default(struct environment *environment, const char *name, const char *value);

@@ -40,13 +40,13 @@ bool guarding_is_due(const struct run_settings *settings, const struct node_orde
  * in a directory that only we can reach: into the container the file comes by itself. */
 static char *closed_directory(const struct run_settings *settings)
 {
-	return file_path(BOOKS_DIRECTORY "/gpu-guard-%s.containers", settings->node);
+	return file_path(BOOKS_DIRECTORY "/gpu-guard-%s.containers", settings->label);
 }
 
 static char *books_path(const struct run_settings *settings, int64_t reservation_id, bool closed)
 {
 	if (!closed)
-		return file_path(BOOKS_DIRECTORY "/gpu-guard-%s-%lld", settings->node,
+		return file_path(BOOKS_DIRECTORY "/gpu-guard-%s-%lld", settings->label,
 		                 (long long)reservation_id);
 	char *directory = closed_directory(settings);
 	char *path = file_path("%s/%lld", directory, (long long)reservation_id);

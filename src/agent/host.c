@@ -55,3 +55,11 @@ int64_t host_disk_free_bytes(const char *path)
 		return -1;
 	return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
 }
+
+int64_t host_process_capacity(void)
+{
+	int64_t numbers = file_number("/proc/sys/kernel/pid_max", 32768);
+	int64_t threads = file_number("/proc/sys/kernel/threads-max", numbers);
+
+	return max64(min64(numbers, threads), 0);
+}

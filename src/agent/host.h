@@ -15,4 +15,7 @@ void host_read(struct host *host);
 /* Free bytes of the file system that this is on; -1: not known. */
 int64_t host_disk_free_bytes(const char *path);
 
+/* How many processes and threads the kernel can have at once. */
+int64_t host_process_capacity(void);
+
 #endif

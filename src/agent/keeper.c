@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +27,6 @@
 #define HOOK_MS 60000
 #define LEASE_LOOK_MS 1000     /* it may be told to end earlier than it was before */
 #define RUNTIME_MARGIN_MS 1000 /* the agent, if there is one, goes first */
-#define SPEC_BYTES (64u << 20)
 #define EXIT_LINE "exited %d %" PRId64 " %" PRId64 " %" PRId64
 
 enum ending { ENDING_NOT, ENDING_NOTICED, ENDING_KILLED };
@@ -38,6 +39,8 @@ struct keeper {
 	                        */
 	struct output_writer output, error_output;
 	pid_t pid;
+	pid_t looker; /* for checkpoints; 0: none */
+	int marks;    /* what it tells */
 	int64_t started_ms;
 	bool exited, leased_out, timed_out;
 	int exit_code;
@@ -225,11 +228,43 @@ static void wait_for_events(struct keeper *keeper, int64_t until_ms)
 {
 	struct pollfd files[] = { { .fd = keeper->signals, .events = POLLIN },
 		                  { .fd = keeper->out[0], .events = POLLIN },
+		                  { .fd = keeper->looker > 0 ? keeper->marks : -1,
+		                    .events = POLLIN },
 		                  { .fd = keeper->errors[0], .events = POLLIN } };
-	nfds_t count = keeper->spec.errors_apart ? 3 : 2;
+	nfds_t count = keeper->spec.errors_apart ? 4 : 3;
 	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_ms(), 0);
 
 	poll(files, count, (int)min64(wait_ms, 60000));
+}
+
+static void stop_looking(struct keeper *keeper)
+{
+	if (keeper->looker == 0)
+		return;
+	kill(keeper->looker, SIGKILL);
+	close(keeper->marks);
+	keeper->looker = 0;
+}
+
+/* Passes the last mark on to the agent, or to the one after it. */
+static void take_marks(struct keeper *keeper)
+{
+	int64_t mark = 0, last = 0;
+	ssize_t got = -1;
+
+	while (keeper->looker > 0 && (got = read(keeper->marks, &mark, sizeof(mark))) > 0)
+		last = mark;
+	if (got == 0)
+		stop_looking(keeper);
+	if (last == 0)
+		return;
+	char *path = keeper_mark_path(keeper->spec.status_path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && pwrite(fd, &last, sizeof(last), 0) < 0)
+		say(keeper, "gpu-keeper: a checkpoint could not be told to the agent");
+	if (fd >= 0)
+		close(fd);
+	free(path);
 }
 
 static void keep(struct keeper *keeper)
@@ -237,30 +272,51 @@ static void keep(struct keeper *keeper)
 	while (!keeper->exited) {
 		wait_for_events(keeper, enforce(keeper));
 		drain_all(keeper);
+		take_marks(keeper);
 		reap(keeper);
 	}
 	drain_all(keeper);
+	take_marks(keeper);
+	stop_looking(keeper);
 	write_down_end(keeper);
 }
 
-/* Whatever the first process left behind ends with it. */
-static void clear(struct keeper *keeper)
+static void empty_group(struct keeper *keeper, const struct cgroup *group)
 {
 	int pause_ms = 1;
 
-	while (cgroup_is_populated(&keeper->spec.group)) {
-		cgroup_kill(&keeper->spec.group);
+	while (cgroup_is_populated(group)) {
+		cgroup_kill(group);
 		wait_for_events(keeper, clock_ms() + pause_ms);
 		drain_all(keeper);
 		reap(keeper);
 		pause_ms = pause_ms < 200 ? pause_ms * 2 : pause_ms;
 	}
 	drain_all(keeper);
+}
+
+/* Not in the work's own group: the agent kills what is in there until the keeper has left. */
+static void clean_up(struct keeper *keeper)
+{
+	struct cgroup beside;
+
+	if (!keeper->spec.clean_up[0] || !cgroup_make_beside(&keeper->spec.group, &beside))
+		return;
+	keeper_child_clean_up(&keeper->spec, &beside, HOOK_MS);
+	empty_group(keeper, &beside);
+	cgroup_remove(&beside);
+	cgroup_free(&beside);
+}
+
+/* Whatever the first process left behind ends with it. */
+static void clear(struct keeper *keeper)
+{
 	const struct spec *spec = &keeper->spec;
-	if (spec->clean_up)
-		keeper_child_hook(spec, spec->clean_up, true, keeper->out[1], HOOK_MS);
+
+	empty_group(keeper, &spec->group);
+	clean_up(keeper);
 	if (spec->epilog)
-		keeper_child_hook(spec, spec->epilog, false, keeper->out[1], HOOK_MS);
+		keeper_child_hook(spec, spec->epilog, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	cgroup_remove(&keeper->spec.group);
 	tell(keeper->status, "gone");
@@ -272,8 +328,7 @@ static bool run_prolog(struct keeper *keeper)
 
 	if (!keeper->spec.prolog)
 		return true;
-	code =
-	    keeper_child_hook(&keeper->spec, keeper->spec.prolog, false, keeper->out[1], HOOK_MS);
+	code = keeper_child_hook(&keeper->spec, keeper->spec.prolog, keeper->out[1], HOOK_MS);
 	drain_all(keeper);
 	if (code != 0)
 		tell(keeper->report, "refused the prolog %s ended with %d", keeper->spec.prolog,
@@ -308,6 +363,7 @@ static bool start(struct keeper *keeper)
 	keeper->started_ms = clock_ms();
 	keeper->pid =
 	    keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault, &error);
+	spec_wipe(&keeper->spec);
 	if (fault == CHILD_COMMAND_FAULT)
 		fail(keeper, error.text);
 	else if (fault == CHILD_SYSTEM_FAULT)
@@ -317,19 +373,24 @@ static bool start(struct keeper *keeper)
 	int64_t begun = process_start(keeper->pid);
 	tell(keeper->status, "started %d %" PRId64, keeper->pid, begun);
 	tell(keeper->report, "started %d %" PRId64, keeper->pid, begun);
+	if (keeper->spec.checkpoint_path)
+		keeper->looker = keeper_child_look(&keeper->spec, &keeper->marks);
 	return true;
 }
 
+/* Read where it is: a copy would have secrets in it that nobody wipes. */
 static bool read_spec(struct keeper *keeper, int fd)
 {
-	struct buffer buffer = { 0 };
-	char path[64];
+	struct stat status = { 0 };
+	void *data = MAP_FAILED;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	bool read_well = file_read(path, SPEC_BYTES, &buffer) &&
-	                 spec_decode(&keeper->arena, buffer.data, buffer.size, &keeper->spec);
-	buffer_free(&buffer);
+	if (fstat(fd, &status) == 0 && status.st_size > 0)
+		data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
+	if (data == MAP_FAILED)
+		return false;
+	bool read_well = spec_decode(&keeper->arena, data, (size_t)status.st_size, &keeper->spec);
+	munmap(data, (size_t)status.st_size);
 	keeper->spec.group.keeper = getpid();
 	return read_well;
 }
@@ -337,6 +398,8 @@ static bool read_spec(struct keeper *keeper, int fd)
 static bool begin(struct keeper *keeper, struct error *error)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* It has secrets in its memory until the task has them. */
+	prctl(PR_SET_DUMPABLE, 0);
 	watch_signals(keeper);
 	return open_outputs(keeper, error);
 }

@@ -17,7 +17,8 @@
  *   exited CODE PEAK_BYTES EXITED_MS CPU_MS | ended REASON (in place of `exited`: its end is
  *   nobody's result) | gone.
  *   The agent locks it before there is a keeper, and the keeper holds the lock as long as it
- *   lives: so who finds it locked knows of the keeper, whatever that has written so far. */
+ *   lives: so who finds it locked knows of the keeper, whatever that has written so far;
+ * - the mark of the last checkpoint, an int64_t in a file that changes with it. */
 /* What gpu-keeper does: it is given the file that holds the spec and the pipe for the report,
  * both as numbers of open files. */
 int keeper_main(const char *spec_file, const char *report_file, const char *status_file);
@@ -39,6 +40,10 @@ bool keeper_status_read(const char *path, struct keeper_status *status);
 /* Opens and locks it for a new keeper, empty; negative where it cannot be done, as where
  * the last keeper lives. */
 int keeper_status_lock(const char *path);
+/* Where the mark of the last checkpoint is, beside the status; to be freed. */
+char *keeper_mark_path(const char *status_path);
+/* The mark; 0: there is none. */
+int64_t keeper_mark_read(const char *status_path);
 /* Whether the work has a keeper. */
 bool keeper_status_is_locked(const char *path);
 

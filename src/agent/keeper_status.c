@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -73,6 +74,25 @@ int keeper_status_lock(const char *path)
 	close(fd);
 	errno = reason;
 	return -1;
+}
+
+char *keeper_mark_path(const char *status_path)
+{
+	return file_path("%s.checkpoint", status_path);
+}
+
+int64_t keeper_mark_read(const char *status_path)
+{
+	char *path = keeper_mark_path(status_path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int64_t mark = 0;
+
+	if (fd < 0 || pread(fd, &mark, sizeof(mark), 0) != sizeof(mark))
+		mark = 0;
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return mark;
 }
 
 bool keeper_status_is_locked(const char *path)

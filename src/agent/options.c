@@ -13,8 +13,10 @@
 #include "agent/labels.h"
 #include "agent/time_slices.h"
 #include "base/log.h"
+#include "base/number.h"
 
 #define MIB (INT64_C(1) << 20)
+#define PIDS_MOST 32768 /* of a task, unless it is said */
 
 enum option_kind { OPTION_TEXT, OPTION_FLAG, OPTION_NUMBER };
 
@@ -28,7 +30,7 @@ struct option {
 
 /* What is not in the settings as it is told. */
 struct told {
-	const char *schedulers, *overuse, *unguarded, *guard;
+	const char *schedulers, *overuse, *unguarded, *guard, *privileges;
 	int64_t verbosity;
 	bool help, version;
 };
@@ -90,6 +92,10 @@ static const struct option table[] = {
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
 	            "runs tasks that name none, where the agent is root; nobody"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
+	FLAG_OPTION("trust-open-scheduler", options.agent.trust_open_scheduler,
+	            "tasks may name their user although the scheduler asks for no sign-in"),
+	TEXT_OPTION("task-privileges", "bounded|keep", told.privileges,
+	            "of tasks without an image: keep lets setuid programs work; bounded"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
 	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
 	TEXT_OPTION("guard", "shared|always|never|FILE", told.guard,
@@ -105,7 +111,10 @@ static const struct option table[] = {
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
 	            "where in the trees; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
-	              "processes of a task at most; 0: not limited"),
+	              "processes and threads of a task at most; an eighth of what the kernel can "
+	              "have, up to 32768; 0: not limited"),
+	NUMBER_OPTION("pids-total", "N", options.agent.pids_total, 0, 1 << 22, 1,
+	              "of all tasks together; three quarters of that; 0: not limited"),
 	NUMBER_OPTION("model-port-first", "N", options.agent.run.port_first, 1024, 65535, 1,
 	              "servers of models listen on a port from here on, chosen at random; 19000"),
 	NUMBER_OPTION("model-port-last", "N", options.agent.run.port_last, 1024, 65535, 1,
@@ -248,7 +257,7 @@ static void set_defaults(struct place *place)
 	agent->policy.beat_ms = 0; /* until it is known whether that was said */
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
-	agent->run.pids = 65536;
+	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
 	agent->run.port_first = 19000;
 	agent->run.port_last = 28999;
 	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
@@ -371,12 +380,33 @@ static bool check_name(const char *name, struct error *error)
 	return true;
 }
 
+/* So that no task, and no set of tasks, can take every process of the machine. */
+static void set_pids(struct agent_settings *agent)
+{
+	int64_t capacity = host_process_capacity();
+
+	if (agent->run.pids < 0)
+		agent->run.pids = min64(max64(capacity / 8, 1), PIDS_MOST);
+	if (agent->pids_total < 0)
+		agent->pids_total = max64(capacity / 4 * 3, 1);
+}
+
+static bool set_privileges(struct run_settings *run, const char *told, struct error *error)
+{
+	if (told && strcmp(told, "keep") != 0 && strcmp(told, "bounded") != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "--task-privileges is '%s'; it is bounded or keep", told);
+	run->keep_privileges = told && strcmp(told, "keep") == 0;
+	return true;
+}
+
 static bool finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
 	struct host host;
 
 	host_read(&host);
+	set_pids(agent);
 	agent->own_beat = agent->policy.beat_ms > 0;
 	agent->own_figures = agent->policy.figures_ms > 0;
 	if (!agent->own_beat)
@@ -404,7 +434,8 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		return error_set(
 		    error, ERROR_INVALID,
 		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
-	if (!set_guard(options, told->guard, error))
+	if (!set_guard(options, told->guard, error) ||
+	    !set_privileges(&agent->run, told->privileges, error))
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);

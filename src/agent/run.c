@@ -11,6 +11,7 @@
 #include "agent/guarding.h"
 #include "agent/slot_command.h"
 #include "agent/user.h"
+#include "agent/vault.h"
 #include "base/number.h"
 #include "wire/json_reader.h"
 
@@ -25,7 +26,8 @@ struct reading {
 	const struct run_settings *settings;
 	const struct node_order *order;
 	const json_t *payload;
-	struct environment environment;
+	json_t *secrets;                /* variables that nobody else may see */
+	struct environment environment; /* the task's */
 	struct run_plan *plan;
 	const char *home;
 };
@@ -46,9 +48,8 @@ static json_t *read_payload(const char *payload, struct error *error)
 	return json_read(text_of(payload), &limits, error);
 }
 
-static void set_variables(struct reading *reading, const char *name)
+static void set_variables(struct reading *reading, json_t *variables)
 {
-	json_t *variables = json_object_get(reading->payload, name);
 	const char *key;
 	json_t *value;
 
@@ -83,11 +84,10 @@ static void set_command(struct reading *reading)
 }
 
 /* Allocated GPUs replace what anyone asked to see. */
-static void set_gpus(struct reading *reading)
+static void set_gpus(const struct reading *reading, struct environment *environment)
 {
 	const struct node_order *order = reading->order;
 	struct buffer uuids = { 0 }, memory = { 0 };
-	struct environment *environment = &reading->environment;
 	int64_t least_mib = INT64_MAX;
 
 	for (int64_t i = 0; i < order->part_count; i++) {
@@ -110,10 +110,9 @@ static void set_gpus(struct reading *reading)
 	buffer_free(&memory);
 }
 
-static void set_identity(struct reading *reading)
+static void set_identity(const struct reading *reading, struct environment *environment)
 {
 	const struct node_order *order = reading->order;
-	struct environment *environment = &reading->environment;
 	struct buffer job = { 0 };
 	const char *tenant = text_in(reading, "tenant");
 
@@ -213,6 +212,37 @@ static void set_guard(struct reading *reading)
 	guarding_prepare(reading->settings, reading->order, reading->plan, &reading->environment);
 }
 
+/* What prolog and epilog are told. They run as the agent's user, so nothing here may be of the
+ * task's choosing: no variable that a loader, a shell or an interpreter reads, and no path. */
+static char **hook_environment(const struct reading *reading)
+{
+	struct environment hook = { .arena = reading->arena };
+	const struct spec *spec = &reading->plan->spec;
+	const char *user = environment_get(&reading->environment, "USER");
+
+	environment_set(&hook, "PATH", DEFAULT_PATH);
+	environment_set(&hook, "HOME", "/");
+	environment_set(&hook, "SHELL", "/bin/sh");
+	set_gpus(reading, &hook);
+	set_identity(reading, &hook);
+	if (user)
+		environment_set(&hook, "GPU_SCHEDULER_USER", user);
+	environment_set_number(&hook, "GPU_SCHEDULER_UID",
+	                       spec->uid >= 0 ? spec->uid : (int64_t)geteuid());
+	return environment_finish(&hook);
+}
+
+/* PATH and who the user is, before anything that the task chose. */
+static char **own_environment(const struct reading *reading)
+{
+	const struct environment *made = &reading->environment;
+	struct environment copy = { .arena = reading->arena };
+
+	for (size_t i = 0; i < made->count; i++)
+		environment_add(&copy, made->at[i]);
+	return environment_finish(&copy);
+}
+
 static bool begin(struct reading *reading, struct error *error)
 {
 	struct run_plan *plan = reading->plan;
@@ -227,17 +257,45 @@ static bool begin(struct reading *reading, struct error *error)
 	plan->spec.prolog = settings->prolog;
 	plan->spec.epilog = settings->epilog;
 	plan->spec.open_files = settings->open_files;
+	plan->spec.keeps_privileges = settings->keep_privileges;
 	plan->spec.output = settings->output;
 	plan->spec.errors_apart = settings->errors_apart;
+	reading->secrets =
+	    vault_open(settings->keys, reading->order->reservation_id, reading->payload, error);
+	if (!reading->secrets)
+		return false;
 	environment_set(environment, "PATH", DEFAULT_PATH);
 	if (!user_apply(settings, text_in(reading, "user"), &plan->spec, environment,
 	                &reading->home, error))
 		return false;
-	set_variables(reading, "environment");
-	set_variables(reading, "secret_environment");
-	set_gpus(reading);
-	set_identity(reading);
+	plan->spec.hook_environment = hook_environment(reading);
+	plan->spec.clean_up_environment = own_environment(reading);
+	set_variables(reading, json_object_get(reading->payload, "environment"));
+	set_variables(reading, reading->secrets);
+	set_gpus(reading, environment);
+	set_identity(reading, environment);
 	set_gang(reading);
+	return true;
+}
+
+/* Nothing is ever meant from where the agent happens to have been started. */
+static bool check_paths(struct reading *reading)
+{
+	static const char *const names[] = { "working_directory", "checkpoint_path" };
+	struct spec *spec = &reading->plan->spec;
+	struct buffer text = { 0 };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *path = text_in(reading, names[i]);
+		if (!path || *path == '/')
+			continue;
+		buffer_print(&text, "%s is '%s', which is not an absolute path", names[i], path);
+		spec->failure = arena_string(reading->arena, text.data);
+		spec->arguments = arena_copy(reading->arena, &(char *){ NULL }, sizeof(char *));
+		spec->script = spec->checkpoint_path = NULL;
+		buffer_free(&text);
+		return false;
+	}
 	return true;
 }
 
@@ -258,26 +316,35 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
 	json_t *payload = read_payload(order->payload, error);
-	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	struct reading reading = { .arena = arena,
+		                   .settings = settings,
+		                   .order = order,
+		                   .payload = payload,
+		                   .plan = plan };
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
 	good = good && begin(&reading, error);
 	if (good) {
-		const char *image = text_in(&reading, "image");
+		struct container_order container = {
+			.image = text_in(&reading, "image"),
+			.directory = text_in(&reading, "working_directory"),
+			.secrets = reading.secrets,
+		};
 		set_command(&reading);
-		plan->checkpoint_path = text_in(&reading, "checkpoint_path");
+		plan->spec.checkpoint_path = text_in(&reading, "checkpoint_path");
 		plan->notice_signal = signal_of(text_in(&reading, "checkpoint_signal"));
-		if (plan->checkpoint_path)
+		if (plan->spec.checkpoint_path)
 			environment_set(&reading.environment, "GPU_SCHEDULER_CHECKPOINT_PATH",
-			                plan->checkpoint_path);
-		plan->container = image != NULL;
+			                plan->spec.checkpoint_path);
+		plan->container = container.image != NULL;
 		set_guard(&reading);
 		finish(&reading);
-		if (image)
-			good = container_plan(arena, settings, order, image, plan, error);
+		if (check_paths(&reading) && plan->container)
+			good = container_plan(arena, settings, order, &container, plan, error);
 	}
 	free(reading.environment.at);
+	vault_forget(reading.secrets);
 	json_decref(payload);
 	return good;
 }
@@ -287,7 +354,11 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
 	json_t *payload = read_payload(order->payload, error);
-	struct reading reading = { arena, settings, order, payload, { 0 }, plan, NULL };
+	struct reading reading = { .arena = arena,
+		                   .settings = settings,
+		                   .order = order,
+		                   .payload = payload,
+		                   .plan = plan };
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
@@ -299,6 +370,7 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 		finish(&reading);
 	}
 	free(reading.environment.at);
+	vault_forget(reading.secrets);
 	json_decref(payload);
 	return good;
 }

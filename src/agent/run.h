@@ -4,6 +4,7 @@
 
 #include "agent/spec.h"
 #include "node/message.h"
+#include "seal/secret.h"
 
 /* Which works with GPUs are put under the guard. */
 enum guarding {
@@ -14,10 +15,14 @@ enum guarding {
 
 /* How this node runs things; set by its administrator. Texts may be NULL. */
 struct run_settings {
-	const char *node;         /* its name */
-	const char *address;      /* that others reach it by */
-	const char *default_user; /* for tasks that name none, where the agent is root */
-	bool allow_root;          /* tasks may run as root */
+	const char *node;    /* its name */
+	const char *label;   /* its name among all agents of the machine, for cgroups and such */
+	const char *address; /* that others reach it by */
+	const char *default_user;       /* for tasks that name none, where the agent is root */
+	bool allow_root;                /* tasks may run as root */
+	bool trusts_users;              /* tasks may name their user, where the agent is root */
+	bool keep_privileges;           /* of tasks without an image: see spec.h */
+	const struct secret_keys *keys; /* that secrets of tasks are sealed with here */
 	const char *prolog, *epilog;
 	const char *guard; /* libgpuguard.so; NULL: there is none */
 	enum guarding guarding;
@@ -33,14 +38,13 @@ struct run_settings {
 /* What the payload of a task says, as far as this node reads it. */
 struct run_plan {
 	struct spec spec;
-	int64_t fake_memory_mib;     /* of each GPU; -1: does not say */
-	int64_t fake_utilisation;    /* thousandths; -1: does not say */
-	const char *checkpoint_path; /* changes when the task's work is safe; NULL: none */
-	int64_t notice_signal;       /* beside SIGTERM; 0: none */
-	const char *health_path;     /* slots: where it answers when it is ready */
-	int64_t port;                /* slots: that it listens on */
-	bool container;              /* tasks: runs in one */
-	bool guarded;                /* is to be under the guard */
+	int64_t fake_memory_mib;  /* of each GPU; -1: does not say */
+	int64_t fake_utilisation; /* thousandths; -1: does not say */
+	int64_t notice_signal;    /* beside SIGTERM; 0: none */
+	const char *health_path;  /* slots: where it answers when it is ready */
+	int64_t port;             /* slots: that it listens on */
+	bool container;           /* tasks: runs in one */
+	bool guarded;             /* is to be under the guard */
 };
 
 /* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the

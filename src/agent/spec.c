@@ -29,13 +29,17 @@ static const struct spec_field fields[] = {
 	FIELD(SPEC_TEXT, directory),
 	FIELD(SPEC_NUMBER, uid),
 	FIELD(SPEC_NUMBER, gid),
+	FIELD(SPEC_FLAG, keeps_privileges),
 	FIELD(SPEC_NUMBER, grace_ms),
 	FIELD(SPEC_NUMBER, runtime_ms),
 	FIELD(SPEC_TEXT, lease_path),
 	FIELD(SPEC_NUMBER, open_files),
 	FIELD(SPEC_TEXT, prolog),
 	FIELD(SPEC_TEXT, epilog),
-	FIELD(SPEC_TEXT, clean_up),
+	FIELD(SPEC_LIST, hook_environment),
+	FIELD(SPEC_LIST, clean_up),
+	FIELD(SPEC_LIST, clean_up_environment),
+	FIELD(SPEC_TEXT, checkpoint_path),
 	FIELD(SPEC_TEXT, status_path),
 	FIELD(SPEC_TEXT, output_directory),
 	FIELD(SPEC_NUMBER, output.file_bytes),
@@ -169,7 +173,17 @@ bool spec_decode(struct arena *arena, const char *data, size_t size, struct spec
 		if (!value || !read_field(arena, spec, name, value))
 			return false;
 	}
-	spec->arguments = read_list(arena, "arguments", data, size);
-	spec->environment = read_list(arena, "environment", data, size);
+	for (size_t i = 0; i < FIELDS; i++)
+		if (fields[i].kind == SPEC_LIST)
+			*(char ***)(void *)((char *)spec + fields[i].offset) =
+			    read_list(arena, fields[i].name, data, size);
 	return left == 0 && spec->status_path && spec->output_directory;
+}
+
+void spec_wipe(struct spec *spec)
+{
+	for (char **variable = spec->environment; variable && *variable; variable++) {
+		explicit_bzero(*variable, strlen(*variable));
+		*variable = NULL;
+	}
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -27,18 +28,23 @@ struct head {
 };
 #define ERASED UINT32_MAX
 
+#define INSTANCE_SIZE 16
+
 struct value {
+	bool secret;
 	size_t size;
 	char data[];
 };
 
 struct state {
 	char *directory;
+	char instance[INSTANCE_SIZE];
 	int lock, journal, lease;
 	struct map values;
 	struct buffer waiting; /* to be appended */
 	size_t written;        /* to the journal */
 	size_t live;           /* of that, what still counts */
+	bool has_old_secrets;  /* in what does not */
 };
 
 static uint32_t check_of(const struct head *head, const void *data, size_t size)
@@ -52,24 +58,28 @@ static void forget(struct state *state, int64_t key)
 {
 	struct value *value = map_remove(&state->values, key);
 
-	if (value)
-		state->live -= sizeof(struct head) + value->size;
+	if (!value)
+		return;
+	state->live -= sizeof(struct head) + value->size;
+	state->has_old_secrets = state->has_old_secrets || value->secret;
+	explicit_bzero(value->data, value->size);
 	free(value);
 }
 
-static void remember(struct state *state, int64_t key, const void *data, size_t size)
+static void remember(struct state *state, int64_t key, const void *data, size_t size, bool secret)
 {
 	struct value *value = memory_alloc(sizeof(*value) + size);
 
 	forget(state, key);
 	value->size = size;
+	value->secret = secret;
 	if (size > 0)
 		memcpy(value->data, data, size);
 	map_put(&state->values, key, value);
 	state->live += sizeof(struct head) + size;
 }
 
-/* Takes what is whole, and cuts off the rest. */
+/* Takes what is whole, and cuts off the rest. Which of it is secret is not known any more. */
 static bool read_journal(struct state *state, struct error *error)
 {
 	struct buffer bytes = { 0 };
@@ -89,7 +99,7 @@ static bool read_journal(struct state *state, struct error *error)
 		if (head.size == ERASED)
 			forget(state, head.key);
 		else
-			remember(state, head.key, data, size);
+			remember(state, head.key, data, size, true);
 		at += sizeof(head) + size;
 	}
 	state->written = at;
@@ -145,6 +155,48 @@ static bool make_directories(const struct state *state, struct error *error)
 	return made;
 }
 
+/* What is in the file, without the newline. False where there is none. */
+static bool read_instance(struct state *state, const char *path)
+{
+	struct buffer text = { 0 };
+	bool there = file_read(path, INSTANCE_SIZE, &text);
+
+	if (there)
+		snprintf(state->instance, sizeof(state->instance), "%.*s",
+		         (int)strcspn(text.data, "\n"), text.data);
+	buffer_free(&text);
+	return there;
+}
+
+static bool make_instance(struct state *state, const char *path)
+{
+	char *new_path = file_path("%s.new", path);
+	uint32_t number = 0;
+	int fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	/* Its works, if it has any, are in cgroups that do not have it in their names. */
+	if (state->written > 0)
+		state->instance[0] = '\0';
+	else if (getrandom(&number, sizeof(number), 0) == sizeof(number))
+		snprintf(state->instance, sizeof(state->instance), "%08" PRIx32, number);
+	bool made = fd >= 0 && dprintf(fd, "%s\n", state->instance) > 0 && fsync(fd) == 0 &&
+	            rename(new_path, path) == 0 && sync_directory(state->directory);
+	if (fd >= 0)
+		close(fd);
+	free(new_path);
+	return made;
+}
+
+static bool name_instance(struct state *state, struct error *error)
+{
+	char *path = file_path("%s/instance", state->directory);
+	bool named = read_instance(state, path) || make_instance(state, path);
+
+	free(path);
+	return named || error_set(error, ERROR_UNAVAILABLE, "cannot write in %s: %s",
+	                          state->directory, strerror(errno));
+}
+
 struct state *state_open(const char *directory, struct error *error)
 {
 	struct state *state = NEW(struct state);
@@ -166,7 +218,7 @@ struct state *state_open(const char *directory, struct error *error)
 			opened = error_set(error, ERROR_UNAVAILABLE, "cannot write in %s: %s",
 			                   state->directory, strerror(errno));
 	}
-	if (opened && read_journal(state, error))
+	if (opened && read_journal(state, error) && name_instance(state, error))
 		return state;
 	state_close(state);
 	return NULL;
@@ -211,10 +263,10 @@ static void append(struct buffer *to, int64_t key, const void *data, size_t size
 	buffer_bytes(to, data, size);
 }
 
-void state_put(struct state *state, int64_t key, const void *data, size_t size)
+void state_put(struct state *state, int64_t key, const void *data, size_t size, bool secret)
 {
 	append(&state->waiting, key, data, size, false);
-	remember(state, key, data, size);
+	remember(state, key, data, size, secret);
 }
 
 void state_erase(struct state *state, int64_t key)
@@ -239,6 +291,20 @@ static bool write_all(int fd, const char *data, size_t size)
 	return true;
 }
 
+/* The blocks of a file that has no name any more. */
+static void overwrite(int fd, size_t size)
+{
+	static const char zeros[65536];
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_APPEND);
+	for (size_t at = 0; at < size; at += sizeof(zeros)) {
+		size_t piece = size - at < sizeof(zeros) ? size - at : sizeof(zeros);
+		if (pwrite(fd, zeros, piece, (off_t)at) != (ssize_t)piece)
+			return;
+	}
+	fdatasync(fd);
+}
+
 static bool rewrite(struct state *state)
 {
 	struct buffer all = { 0 };
@@ -254,9 +320,12 @@ static bool rewrite(struct state *state)
 	bool done = fd >= 0 && write_all(fd, all.data, all.size) && fsync(fd) == 0 &&
 	            rename(new_path, path) == 0 && sync_directory(state->directory);
 	if (done) {
+		if (state->has_old_secrets)
+			overwrite(state->journal, state->written);
 		close(state->journal);
 		state->journal = fd;
 		state->written = all.size;
+		state->has_old_secrets = false;
 		buffer_clear(&state->waiting);
 	} else if (fd >= 0) {
 		close(fd);
@@ -288,6 +357,14 @@ bool state_sync(struct state *state, struct error *error)
 	return true;
 }
 
+bool state_wipe(struct state *state, struct error *error)
+{
+	if (!state->has_old_secrets || rewrite(state))
+		return true;
+	return error_set(error, ERROR_UNAVAILABLE, "cannot write the journal in %s: %s",
+	                 state->directory, strerror(errno));
+}
+
 bool state_set_lease(struct state *state, int64_t until_ms)
 {
 	return pwrite(state->lease, &until_ms, sizeof(until_ms), 0) == sizeof(until_ms);
@@ -304,4 +381,9 @@ int64_t state_lease(const struct state *state)
 const char *state_directory(const struct state *state)
 {
 	return state->directory;
+}
+
+const char *state_instance(const struct state *state)
+{
+	return state->instance;
 }

@@ -34,6 +34,11 @@ static const struct passwd *look_up(const char *name, struct passwd *entry, char
 	return found;
 }
 
+static bool is_default(const struct run_settings *settings, const char *name)
+{
+	return settings->default_user && strcmp(name, settings->default_user) == 0;
+}
+
 static bool become(const struct run_settings *settings, const char *name,
                    const struct passwd *entry, struct spec *spec, struct error *error)
 {
@@ -44,6 +49,12 @@ static bool become(const struct run_settings *settings, const char *name,
 		                 "the agent does not run as root and cannot become the user %s",
 		                 name);
 	}
+	if (name && !settings->trusts_users && !is_default(settings, name))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "node %s runs no task as %s, because its scheduler lets everyone "
+		                 "in without sign-in: set auth.enable there, or start the agent "
+		                 "with --trust-open-scheduler",
+		                 settings->node, name);
 	if (!entry)
 		return error_set(error, ERROR_NOT_FOUND, "there is no user %s on node %s",
 		                 name ? name : "of the agent", settings->node);

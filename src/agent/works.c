@@ -103,6 +103,11 @@ void works_use_container_runtime(struct works *works, const char *runtime)
 	works->settings.run.container_runtime = runtime;
 }
 
+void works_trust_users(struct works *works, bool trusted)
+{
+	works->settings.run.trusts_users = trusted;
+}
+
 void works_free(struct works *works)
 {
 	while (works->count > 0)
@@ -314,9 +319,12 @@ void works_erase(struct works *works, int64_t reservation_id)
 {
 	struct work_process *process = works_find(works, reservation_id);
 	char *path = works_status_path(works, reservation_id);
+	char *mark = keeper_mark_path(path);
 
 	unlink(path);
+	unlink(mark);
 	free(path);
+	free(mark);
 	guarding_end(&works->settings.run, reservation_id);
 	if (process)
 		works_remove(works, process);

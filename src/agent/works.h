@@ -27,6 +27,8 @@ struct works_settings {
 struct works *works_new(const struct works_settings *settings);
 /* For tasks from now on, as in struct run_settings. The text lives as long as the works do. */
 void works_use_container_runtime(struct works *works, const char *runtime);
+/* Whether tasks may name their user from now on, as in struct run_settings. */
+void works_trust_users(struct works *works, bool trusted);
 /* Works go on; nobody watches them any more. */
 void works_free(struct works *works);
 

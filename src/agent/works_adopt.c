@@ -136,12 +136,15 @@ static void recall_plan(struct work_process *process)
 	struct works *works = process->works;
 	struct error error = { 0 };
 	bool slot = process->order->kind == ORDER_LOAD;
+	struct run_settings run = works->settings.run;
 	char *output =
 	    works_output_directory(works->settings.state_directory, process->reservation_id,
 	                           process->order->job_id, process->order->task);
 
-	(slot ? run_plan_slot : run_plan_task)(&process->arena, &works->settings.run,
-	                                       process->order, &process->plan, &error);
+	run.trusts_users = true; /* it runs as its user already */
+	(slot ? run_plan_slot : run_plan_task)(&process->arena, &run, process->order,
+	                                       &process->plan, &error);
+	spec_wipe(&process->plan.spec);
 	process->plan.spec.output_directory = arena_string(&process->arena, output);
 	free(output);
 	if (slot) {

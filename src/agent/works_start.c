@@ -100,6 +100,7 @@ static int spec_file(const struct spec *spec)
 	spec_encode(&bytes, spec);
 	bool written = fd >= 0 && write(fd, bytes.data, bytes.size) == (ssize_t)bytes.size &&
 	               lseek(fd, 0, SEEK_SET) == 0;
+	explicit_bzero(bytes.data, bytes.size);
 	buffer_free(&bytes);
 	if (!written && fd >= 0)
 		close(fd);
@@ -138,6 +139,7 @@ static bool start_keeper(struct work_process *process, struct error *error)
 	int ends[2] = { -1, -1 };
 	pid_t keeper = 0;
 	int spec = spec_file(&process->plan.spec);
+	spec_wipe(&process->plan.spec);
 	int status = above(keeper_status_lock(process->plan.spec.status_path));
 	int failed = spec < 0 || status < 0 || pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
 	int report = failed ? -1 : above(ends[1]);

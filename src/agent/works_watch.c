@@ -88,31 +88,26 @@ int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers,
 	return id;
 }
 
-/* A number that changes whenever the file, or what is directly in the directory, does. */
-static int64_t mark_of(const char *path)
+static void look_for_checkpoint(struct work_process *process)
 {
-	struct stat status;
+	char *status = works_status_path(process->works, process->reservation_id);
+	int64_t mark = keeper_mark_read(status), before = process->checkpoint_mark;
 
-	if (stat(path, &status) != 0)
-		return 0;
-	return (int64_t)status.st_mtim.tv_sec * 1000000 + status.st_mtim.tv_nsec / 1000 +
-	       (int64_t)status.st_size;
+	free(status);
+	process->checkpoint_mark = mark;
+	if (mark != 0 && mark != before)
+		works_tell(process, INPUT_CHECKPOINT, (struct work_event){ 0 });
 }
 
 void works_look(struct works *works)
 {
 	for (size_t i = 0; i < works->count; i++) {
 		struct work_process *process = works->list[i];
-		const char *path = process->plan.checkpoint_path;
 		/* Adopted before its keeper had started it. */
 		if (process->keeper_end && process->status.pid == 0 && !process->exited)
 			works_read_status(process);
-		if (!path || !process->started || process->exited)
-			continue;
-		int64_t mark = mark_of(path), before = process->checkpoint_mark;
-		process->checkpoint_mark = mark;
-		if (mark != 0 && mark != before)
-			works_tell(process, INPUT_CHECKPOINT, (struct work_event){ 0 });
+		if (process->plan.spec.checkpoint_path && process->started && !process->exited)
+			look_for_checkpoint(process);
 	}
 }
 

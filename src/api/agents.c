@@ -1,7 +1,9 @@
 /* agents.c - the sessions of nodes: what they say becomes asks, orders become messages */
 #include "api/agents.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/agents_local.h"
 #include "base/memory.h"
@@ -12,6 +14,21 @@ enum {
 	ACKNOWLEDGE_MS = 50, /* after which what nodes said is acknowledged, together */
 };
 
+static void copy_addresses(struct agents *agents, const char *const *hosts)
+{
+	size_t count = 0;
+
+	while (hosts && hosts[count])
+		count++;
+	const char **copies = memory_zero(count + 1, sizeof(*copies));
+	for (size_t i = 0; i < count; i++)
+		copies[i] = memory_text(hosts[i]);
+	gethostname(agents->host_name, sizeof(agents->host_name) - 1);
+	agents->addresses = (struct address_rules){ copies, count, agents->host_name };
+	agents->settings.slot_addresses = NULL;
+	agents->settings.policy.addresses = &agents->addresses;
+}
+
 struct agents *agents_new(struct desk *desk, const struct agents_settings *settings)
 {
 	struct agents *agents = NEW(struct agents);
@@ -21,6 +38,7 @@ struct agents *agents_new(struct desk *desk, const struct agents_settings *setti
 	agents->settings = *settings;
 	agents->settings.policy.acknowledge_ms =
 	    min64(ACKNOWLEDGE_MS, settings->policy.resend_ms / 4);
+	copy_addresses(agents, settings->slot_addresses);
 	return agents;
 }
 
@@ -34,6 +52,7 @@ static void free_node(struct agents_node *node)
 	if (node->session)
 		session_delete(node->session);
 	free(node->works);
+	free(node->slots);
 	free(node->name);
 	free(node);
 }
@@ -51,10 +70,14 @@ void agents_free(struct agents *agents)
 	agents_samples_free(agents);
 	while (agents->all) {
 		struct agents_ask *ask = agents->all;
+		memory_unpoison(ask, sizeof(*ask));
 		agents->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
 	}
+	for (size_t i = 0; i < agents->addresses.allowed_count; i++)
+		free((char *)agents->addresses.allowed[i]);
+	free((void *)agents->addresses.allowed);
 	buffer_free(&agents->scratch);
 	arena_free(&agents->arena);
 	arena_free(&agents->packing);
@@ -143,6 +166,7 @@ static struct agents_ask *take_ask(struct agents *agents)
 	struct agents_ask *ask = agents->spare;
 
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		agents->spare = ask->next;
 		return ask;
 	}
@@ -150,6 +174,22 @@ static struct agents_ask *take_ask(struct agents *agents)
 	ask->next_of_all = agents->all;
 	agents->all = ask;
 	return ask;
+}
+
+void agents_misreport(const struct agents_node *node, const char *sentence)
+{
+	const struct agents_settings *settings = &node->agents->settings;
+
+	if (settings->misreport)
+		settings->misreport(settings->context, node->name, sentence);
+}
+
+/* Whether the core refused it because it is about what another node has. */
+static bool is_misreport(const struct ask *done)
+{
+	return !done->ok &&
+	       (done->error.code == ERROR_FORBIDDEN ||
+	        (done->error.code == ERROR_CONFLICT && done->command.kind == COMMAND_NODE_REPORT));
 }
 
 /* A command is durable, or was refused. What could not be looked at is not old news: the
@@ -163,6 +203,8 @@ static void on_done(struct ask *done)
 	bool unseen =
 	    !done->ok && (done->error.code == ERROR_UNAVAILABLE || done->error.code == ERROR_FULL);
 
+	if (is_misreport(done))
+		agents_misreport(node, done->error.text);
 	if (unseen || (!done->ok && done->command.kind == COMMAND_NODE_REPORT))
 		session_refused(node->session, now_ms(agents), ask->connection, &done->error,
 		                &outputs);
@@ -173,6 +215,7 @@ static void on_done(struct ask *done)
 	ask_reset(done);
 	ask->next = agents->spare;
 	agents->spare = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 static void ask_core(struct agents_node *node, const struct session_output *output)
@@ -227,6 +270,9 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 		case SESSION_BEAT:
 			agents_take_beat(node, &output->message->beat);
 			break;
+		case SESSION_MISREPORT:
+			agents_misreport(node, output->reason);
+			break;
 		case SESSION_CLOSE:
 			if (from)
 				agents_stream_end(from, GRPC_OK, NULL);
@@ -245,11 +291,12 @@ static void send_advice(struct agents_node *node)
 	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 
-	if (!node->stream ||
-	    (advice->heartbeat_ms == 0 && advice->metrics_ms == 0 && !advice->container_runtime))
+	if (!node->stream || (advice->heartbeat_ms == 0 && advice->metrics_ms == 0 &&
+	                      !advice->container_runtime && !advice->sign_in))
 		return;
 	settings.heartbeat_interval_ms = advice->heartbeat_ms;
 	settings.metrics_interval_ms = advice->metrics_ms;
+	settings.sign_in = advice->sign_in;
 	if (advice->container_runtime)
 		settings.container_runtime = (char *)advice->container_runtime;
 	envelope.settings = &settings;
@@ -261,6 +308,15 @@ void agents_advise(struct agents *agents, const struct agents_advice *advice)
 	agents->settings.advice = *advice;
 	for (size_t i = 0; i < agents->count; i++)
 		send_advice(agents->list[i]);
+}
+
+static void set_peer(struct agents_node *node, const struct exchange *exchange)
+{
+	char peer[64];
+
+	snprintf(peer, sizeof(peer), "%.*s", (int)min64((int64_t)exchange->peer_address.size, 63),
+	         exchange->peer_address.data);
+	session_set_peer(node->session, peer);
 }
 
 void agents_message(struct agents_node *node, const struct message *message,
@@ -280,6 +336,7 @@ void agents_message(struct agents_node *node, const struct message *message,
 		node->legacy = NULL;
 		from->node = node;
 		node->stream = from;
+		set_peer(node, from->exchange);
 	}
 	agents_do(node, from, &outputs);
 	if (welcome)
@@ -414,6 +471,19 @@ void agents_order(struct agents *agents, const struct effect *effect)
 	arena_reset(&agents->arena);
 	session_order(node->session, now_ms(agents), effect, &lookup, &outputs);
 	agents_do(node, node->stream, &outputs);
+}
+
+void agents_misreported(struct agents *agents, const struct event *event)
+{
+	const struct agents_node *node = node_by_id(agents, event->node_id);
+	char sentence[256];
+
+	if (!node)
+		return;
+	snprintf(sentence, sizeof(sentence),
+	         "node %.90s reports reservation %lld, which is on another node", node->name,
+	         (long long)event->value);
+	agents_misreport(node, sentence);
 }
 
 void agents_given_up(struct agents *agents, const char *name, const char *reason)

@@ -4,6 +4,7 @@
 
 #include "api/desk.h"
 #include "api/identity.h"
+#include "api/streams.h"
 #include "node/session.h"
 #include "wire/grpc.h"
 
@@ -15,9 +16,11 @@ struct agents;
 struct agents_advice {
 	int64_t heartbeat_ms, metrics_ms;
 	const char *container_runtime; /* lives for ever */
+	bool sign_in; /* everyone has to sign in, so that tenants are who they say */
 };
 
 struct agents_settings {
+	struct streams *streams; /* NULL: connections are not watched */
 	struct session_policy policy;
 	struct agents_advice advice;
 	/* What the node is given to run a task with: the payload of the job with its secrets
@@ -26,6 +29,11 @@ struct agents_settings {
 	                     struct error *error);
 	bool (*model_payload)(void *context, int64_t model_id, struct buffer *payload,
 	                      struct error *error);
+	/* Hosts that nodes may announce for slots beside their own: see node/address.h. NULL, or
+	 * ends with NULL; copied. */
+	const char *const *slot_addresses;
+	/* A node claimed something that is not its own; `sentence` says what. May be NULL. */
+	void (*misreport)(void *context, const char *node, const char *sentence);
 	/* What a node said that people want to see: late, over, idle, refused. May be NULL. */
 	void (*note)(void *context, const char *node, const struct message *message);
 	void *context;
@@ -41,6 +49,8 @@ void agents_advise(struct agents *agents, const struct agents_advice *advice);
 
 /* From the desk's listener. */
 void agents_order(struct agents *agents, const struct effect *effect);
+/* The core found that the node reported on another's reservation. */
+void agents_misreported(struct agents *agents, const struct event *event);
 /* An administrator declared the node dead, or removed it; after that is durable. */
 void agents_given_up(struct agents *agents, const char *node, const char *reason);
 
@@ -58,8 +68,8 @@ struct agents_sample {
 	char reason[AGENTS_REASON_MAX]; /* why it is not healthy, where the node says */
 };
 bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample);
-/* Requests in flight that the runtime of a slot tells; -1: it does not. */
-int64_t agents_slot_active(const struct agents *agents, int64_t slot_id);
+/* Requests in flight that the runtime of a slot on the node tells; -1: it does not. */
+int64_t agents_slot_active(const struct agents *agents, const char *node, int64_t slot_id);
 /* What a work of the node has used so far, as last measured; false: nothing is known. */
 bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
                 struct task_use *use);

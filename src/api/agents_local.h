@@ -10,6 +10,7 @@ struct legacy;
 
 /* A call of Connect. `node` is NULL until it said hello; then it is the node's `stream`. */
 struct agents_stream {
+	struct stream stream;
 	struct agents *agents;
 	struct exchange *exchange;
 	struct identity identity;
@@ -30,6 +31,8 @@ struct agents_node {
 	int output_count;
 	struct work_sample *works; /* what they used, by reservation: as the last beat said */
 	size_t work_count, work_capacity;
+	struct slot_sample *slots; /* as the last beat said */
+	size_t slot_count, slot_capacity;
 };
 
 /* A command that came of what a node said. */
@@ -45,13 +48,14 @@ struct agents {
 	struct desk *desk; /* gone before this is freed */
 	struct loop *loop;
 	struct agents_settings settings;
+	struct address_rules addresses;
+	char host_name[256]; /* of this machine */
 	bool begun;
 	int64_t term;
 	struct text_map nodes; /* by name */
 	struct agents_node **list;
 	size_t count, capacity;
 	struct text_map samples;        /* of struct agents_sample, by UUID */
-	struct map slot_active;         /* of int64_t: requests in flight, by slot */
 	struct agents_ask *spare, *all; /* all: also those that are under way */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
@@ -71,6 +75,8 @@ void agents_message(struct agents_node *node, const struct message *message,
 /* Does what a session put out; frees the outputs. */
 void agents_do(struct agents_node *node, struct agents_stream *from,
                struct session_outputs *outputs);
+/* Tells people that the node claimed something that is not its own. */
+void agents_misreport(const struct agents_node *node, const char *sentence);
 /* The connection of the node broke. */
 void agents_disconnected(struct agents_node *node);
 

@@ -33,6 +33,25 @@ static void take_counters(struct agents *agents, const struct gpu_counters *from
 	snprintf(sample->reason, sizeof(sample->reason), "%s", from->reason);
 }
 
+/* A node's beat changes what is shown of its own GPUs and slots alone. */
+static void take_gpus(struct agents_node *node, const struct beat *beat)
+{
+	for (int64_t i = 0; i < beat->sample_count; i++)
+		if (session_has_gpu(node->session, beat->samples[i].uuid))
+			take_sample(node->agents, &beat->samples[i]);
+	for (int64_t i = 0; i < beat->counter_count; i++)
+		if (session_has_gpu(node->session, beat->counters[i].uuid))
+			take_counters(node->agents, &beat->counters[i]);
+}
+
+static void take_slots(struct agents_node *node, const struct beat *beat)
+{
+	node->slot_count = (size_t)beat->slot_count;
+	array_reserve(node->slots, node->slot_capacity, node->slot_count + 1);
+	for (size_t i = 0; i < node->slot_count; i++)
+		node->slots[i] = beat->slots[i];
+}
+
 /* They come in the order of their reservations. */
 static void take_works(struct agents_node *node, const struct beat *beat)
 {
@@ -45,21 +64,9 @@ static void take_works(struct agents_node *node, const struct beat *beat)
 
 void agents_take_beat(struct agents_node *node, const struct beat *beat)
 {
-	struct agents *agents = node->agents;
-
-	for (int64_t i = 0; i < beat->sample_count; i++)
-		take_sample(agents, &beat->samples[i]);
-	for (int64_t i = 0; i < beat->counter_count; i++)
-		take_counters(agents, &beat->counters[i]);
+	take_gpus(node, beat);
 	take_works(node, beat);
-	for (int64_t i = 0; i < beat->slot_count; i++) {
-		int64_t *active = map_get(&agents->slot_active, beat->slots[i].reservation_id);
-		if (!active) {
-			active = NEW(int64_t);
-			map_put(&agents->slot_active, beat->slots[i].reservation_id, active);
-		}
-		*active = beat->slots[i].active;
-	}
+	take_slots(node, beat);
 }
 
 bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample)
@@ -90,19 +97,19 @@ bool agents_use(const struct agents *agents, const char *node, int64_t reservati
 	return true;
 }
 
-int64_t agents_slot_active(const struct agents *agents, int64_t slot_id)
+int64_t agents_slot_active(const struct agents *agents, const char *node, int64_t slot_id)
 {
-	const int64_t *active = map_get(&agents->slot_active, slot_id);
+	const struct agents_node *of = node ? agents_find(agents, node) : NULL;
 
-	return active ? *active : -1;
+	for (size_t i = 0; of && i < of->slot_count; i++)
+		if (of->slots[i].reservation_id == slot_id)
+			return of->slots[i].active;
+	return -1;
 }
 
 void agents_samples_free(struct agents *agents)
 {
 	for (size_t i = 0; i < agents->samples.capacity; i++)
 		free(agents->samples.entries[i].value);
-	for (size_t i = 0; i < agents->slot_active.capacity; i++)
-		free(agents->slot_active.entries[i].value);
 	text_map_free(&agents->samples);
-	map_free(&agents->slot_active);
 }

@@ -15,6 +15,7 @@ void agents_stream_end(struct agents_stream *stream, enum grpc_status status, co
 
 	exchange->context = NULL;
 	exchange->events = NULL;
+	streams_remove(&stream->stream);
 	buffer_free(&stream->waiting);
 	free(stream);
 	if (node && node->stream == stream)
@@ -78,6 +79,14 @@ static void on_gone(struct exchange *exchange)
 	drop(exchange->context, GRPC_CANCELLED, NULL);
 }
 
+/* A node whose token no longer holds gets no further order. */
+static void end_sign_in(struct stream *stream, const char *reason)
+{
+	drop((struct agents_stream *)(void *)((char *)stream -
+	                                      offsetof(struct agents_stream, stream)),
+	     GRPC_UNAUTHENTICATED, reason);
+}
+
 static void on_end(struct exchange *exchange)
 {
 	drop(exchange->context, GRPC_OK, NULL);
@@ -136,5 +145,6 @@ void agents_connect(struct agents *agents, struct exchange *exchange,
 	stream->identity = *identity;
 	exchange->context = stream;
 	exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
 	grpc_stream(exchange);
 }

@@ -197,6 +197,7 @@ static void bulk_free(struct bulk *bulk)
 {
 	while (bulk->free) {
 		struct bulk_ask *ask = bulk->free;
+		memory_unpoison(ask, sizeof(*ask));
 		bulk->free = ask->next;
 		ask_free(&ask->ask);
 		free(ask);
@@ -256,6 +257,7 @@ static struct bulk_ask *take_ask(struct bulk *bulk)
 {
 	struct bulk_ask *ask = bulk->free;
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		bulk->free = ask->next;
 		return ask;
 	}
@@ -273,6 +275,7 @@ static void give_back(struct bulk_ask *ask)
 	ask_reset(&ask->ask);
 	ask->next = bulk->free;
 	bulk->free = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 /* Goes on when half of the window is free, so that asks are handed in many at a time. */

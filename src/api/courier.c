@@ -41,8 +41,8 @@ struct courier {
 	struct receiver *receivers;
 	int64_t waiting;
 	bool ended;
-	bool abandoned;     /* nobody waits for the threads any more: they touch nothing but this */
-	dial_end_ms end_ms; /* 0 until it ends */
+	bool abandoned; /* nobody waits for the threads any more: they touch nothing but this */
+	fetch_end_ms end_ms; /* 0 until it ends */
 	struct outcome *outcomes, **outcomes_end;
 	bool is_posted;
 	struct post post;

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "api/dial.h"
 #include "base/error.h"
+#include "fetch/fetch.h"
 #include "wire/loop.h"
 
 /* One notification for one receiver. All texts are its own; those that do not belong to its
@@ -17,8 +17,8 @@ struct parcel {
 	char *event, *body;
 	bool only_public;
 	int64_t tries;
-	const dial_end_ms *end_ms; /* the courier's: when a try must be over */
-	struct parcel *next;       /* the courier's */
+	const fetch_end_ms *end_ms; /* the courier's: when a try must be over */
+	struct parcel *next;        /* the courier's */
 };
 void parcel_free(struct parcel *parcel);
 

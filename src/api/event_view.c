@@ -13,6 +13,8 @@ enum event_topic event_topic(enum event_kind kind)
 	case EVENT_GPU_OVER:
 	case EVENT_GPU_FREE_AGAIN:
 	case EVENT_RELEASE_LATE:
+	case EVENT_NODE_MISREPORTED:
+	case EVENT_CLOCK_MOVED:
 		return TOPIC_NODES;
 	case EVENT_TENANT_CHANGED:
 		return TOPIC_TENANTS;
@@ -57,7 +59,7 @@ static void write_job(struct json_writer *json, const struct event *event,
 	const char *state = state_after(event);
 	json_put_id(json, "job_id", ID_JOB, event->job_id);
 	if (event->kind == EVENT_TASK_STARTED || event->kind == EVENT_TASK_ENDED ||
-	    event->kind >= EVENT_TASK_OVER)
+	    (event->kind >= EVENT_TASK_OVER && event->kind <= EVENT_TASK_UNGUARDED))
 		json_put_integer(json, "task", event->task);
 	if (event->kind == EVENT_TASK_ENDED)
 		json_put_integer(json, "exit_code", event->value);
@@ -81,6 +83,12 @@ static void write_value(struct json_writer *json, const struct event *event)
 		break;
 	case EVENT_MODEL_FAILED:
 		json_put_integer(json, "failures", event->value);
+		break;
+	case EVENT_CLOCK_MOVED:
+		json_put_integer(json, "moved_by_ms", event->value);
+		break;
+	case EVENT_NODE_MISREPORTED:
+		json_put_integer(json, "reservation_id", event->value);
 		break;
 	case EVENT_SLOT_LOADING:
 	case EVENT_SLOT_READY:

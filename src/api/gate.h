@@ -2,7 +2,6 @@
 #ifndef API_GATE_H
 #define API_GATE_H
 
-#include "api/catalogue.h"
 #include "api/identity.h"
 #include "wire/exchange.h"
 
@@ -30,11 +29,25 @@ struct gate *gate_new(const struct gate_settings *settings, struct error *error)
 bool gate_reload(struct gate *gate, const struct gate_settings *settings, struct error *error);
 void gate_free(struct gate *gate);
 
-/* How tenants that a JWT names by their names are found (0: there is none such); without
- * it only "tenant-3" is understood. */
-void gate_find_tenants(struct gate *gate, int64_t (*find)(void *context, const char *name),
-                       void *context);
-void gate_use_catalogue(struct gate *gate, struct catalogue *catalogue);
+/* The tenants that credentials are for. Without them only "tenant-3" is understood in a
+ * JWT, and every tenant is taken to exist. */
+struct gate_tenants {
+	int64_t (*find)(void *context, const char *name); /* 0: there is none such */
+	bool (*exists)(void *context, int64_t id);
+	void *context;
+};
+void gate_use_tenants(struct gate *gate, const struct gate_tenants *tenants);
+struct roster;
+void gate_use_roster(struct gate *gate, struct roster *roster);
+/* Tenants have changed: no answer from before counts. */
+void gate_forget(struct gate *gate);
+
+/* Whether an identity that was let in still would be: its token exists, its key is
+ * configured, it has not expired, its tenant exists. Otherwise `reason` says what changed. */
+bool gate_admits(const struct gate *gate, const struct identity *identity, int64_t unix_ms,
+                 const char **reason);
+
+struct failures *gate_failures(struct gate *gate);
 
 /* Opaque API tokens, which the store keeps hashed under kind "token". */
 struct gate_token {

@@ -2,9 +2,59 @@
 #ifndef API_GATE_LOCAL_H
 #define API_GATE_LOCAL_H
 
+#include "api/digest.h"
+#include "api/failures.h"
 #include "api/gate.h"
+#include "api/jwt.h"
+#include "api/rate.h"
+#include "base/map.h"
 
 #define GATE_TOKEN_PREFIX "gst_"
+
+/* What gate_reload replaces. */
+struct gate_rules {
+	bool open;
+	char **hosts, **origins;
+	struct jwt_key **keys;
+	size_t key_count;
+	char *audience, *issuer;
+	struct rates *rates;
+};
+
+/* A JWT that was found good. */
+struct gate_remembered {
+	unsigned char digest[DIGEST_SIZE];
+	int64_t until_ms; /* 0: empty */
+	struct identity identity;
+};
+
+/* An account (key id and subject) of which a JWT was found good. */
+struct gate_account {
+	uint64_t account;
+	int64_t until_ms;
+};
+
+struct gate {
+	struct gate_rules rules;
+	/* How many failures each may still have; see gate_sign_in.c. */
+	struct rates *by_address, *by_connection, *by_account;
+	struct gate_remembered *remembered;
+	struct gate_account *accounts;
+	struct failures *failures;
+	struct gate_token **tokens;
+	size_t token_count, token_capacity;
+	struct text_map by_hash, by_id;
+	struct gate_tenants tenants;
+};
+
+bool gate_refuse(struct gate_refusal *refusal, int status, const char *code, const char *text);
+bool gate_refuse_rate(struct gate_refusal *refusal, int64_t wait_ms, const char *text);
+
+/* gate_sign_in.c */
+void gate_sign_in_begin(struct gate *gate);
+void gate_sign_in_end(struct gate *gate);
+bool gate_sign_in(struct gate *gate, const struct exchange *exchange, int64_t unix_ms,
+                  struct identity *identity, struct gate_refusal *refusal);
 
 /* "admin", "tenant", "viewer", "agent". */
 bool gate_role_read(const char *text, enum role *role);

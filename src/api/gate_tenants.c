@@ -1,18 +1,21 @@
-/* gate_tenants.c - tenants that a token names, found in the catalogue */
+/* gate_tenants.c - the tenants that credentials are for, found in the roster */
 #include "api/gate.h"
+#include "api/roster.h"
 
 static int64_t find(void *context, const char *name)
 {
-	struct catalogue *catalogue = context;
+	const struct roster *roster = context;
+	const struct roster_tenant *tenant = text_map_get(&roster->by_name, name);
 
-	catalogue_lock(catalogue);
-	const struct tenant_record *tenant = catalogue_tenant_named(catalogue, name);
-	int64_t id = tenant ? tenant->id : 0;
-	catalogue_unlock(catalogue);
-	return id;
+	return tenant ? tenant->id : 0;
 }
 
-void gate_use_catalogue(struct gate *gate, struct catalogue *catalogue)
+static bool exists(void *context, int64_t id)
 {
-	gate_find_tenants(gate, find, catalogue);
+	return roster_find(context, id) != NULL;
+}
+
+void gate_use_roster(struct gate *gate, struct roster *roster)
+{
+	gate_use_tenants(gate, &(struct gate_tenants){ find, exists, roster });
 }

@@ -51,6 +51,7 @@ void grpc_services_free(struct grpc_services *services)
 	grpc_reflection_free(services);
 	while (services->all) {
 		struct grpc_call *call = services->all;
+		memory_unpoison(call, sizeof(*call));
 		services->all = call->next_of_all;
 		ask_free(&call->ask);
 		free(call);
@@ -125,6 +126,7 @@ static struct grpc_call *take_call(struct grpc_services *services, struct exchan
 	struct grpc_call *call = services->spare;
 
 	if (call) {
+		memory_unpoison(call, sizeof(*call));
 		services->spare = call->next;
 	} else {
 		call = NEW(struct grpc_call);
@@ -147,6 +149,7 @@ static void give_back(struct grpc_call *call)
 	ask_reset(&call->ask);
 	call->next = services->spare;
 	services->spare = call;
+	memory_poison(call, sizeof(*call));
 }
 
 void grpc_call_reply(struct grpc_call *call, const void *message)

@@ -5,7 +5,7 @@
 #include "api/agents.h"
 #include "api/audit.h"
 #include "api/roster.h"
-#include "store/secret.h"
+#include "seal/secret.h"
 
 /* scheduler.SchedulerService, agent.AgentService, grpc.health.v1.Health and
  * grpc.reflection.v1 and v1alpha. In the loop's thread alone. */

@@ -15,6 +15,7 @@ enum {
 	RING = 16384, /* events that are kept for those who come back, or are slow */
 	PAGE = 500,   /* events that are read from the store at a time */
 	PUMP = 1000,  /* events that are sent to one listener before the others have their turn */
+	CODE_POLICY = 1008, /* of WebSocket */
 };
 
 /* An event that happened lately, and the frame that was made of it, if anyone wanted it. */
@@ -28,12 +29,14 @@ struct moment {
  * had from the ring, or first from the store where that is older. */
 struct listener {
 	struct hub *hub;
+	struct stream stream;
 	struct websocket *socket;
 	struct identity identity;
 	unsigned topics;   /* a bit for each */
 	int64_t tenant_id; /* only of this one and those below; 0: of all that it may see */
 	int64_t cursor;    /* the number up to which it has everything */
 	bool blocked;      /* the socket takes nothing now */
+	bool is_ending;    /* and will take nothing any more */
 	bool from_store;   /* what it misses may be read from the store */
 	struct ask *reading;
 	struct timer pump;
@@ -96,6 +99,8 @@ static bool is_for(const struct listener *listener, const struct event *event)
 	const struct roster *roster = &listener->hub->service->roster;
 	if (!(listener->topics & 1U << event_topic(event->kind)))
 		return false;
+	if (event->kind == EVENT_NODE_MISREPORTED)
+		return roster_sees_all(&listener->identity);
 	/* Nodes are everyone's; what is somebody's is for those who may see it. */
 	if (event->tenant_id == 0)
 		return (event->job_id == 0 && event->model_id == 0) ||
@@ -127,7 +132,7 @@ static struct shared *frame_of(struct hub *hub, struct moment *moment)
 
 static bool send(struct listener *listener, struct shared *frame)
 {
-	if (!websocket_send(listener->socket, frame)) {
+	if (listener->is_ending || !websocket_send(listener->socket, frame)) {
 		listener->blocked = true;
 		return false;
 	}
@@ -270,7 +275,7 @@ static void on_pump(struct timer *timer)
 static void on_writable(struct websocket *socket)
 {
 	struct listener *listener = websocket_context(socket);
-	listener->blocked = false;
+	listener->blocked = listener->is_ending;
 	pump(listener);
 }
 
@@ -279,6 +284,7 @@ static void on_closed(struct websocket *socket, int code)
 	struct listener *listener = websocket_context(socket);
 	struct hub *hub = listener->hub;
 	(void)code;
+	streams_remove(&listener->stream);
 	if (listener->reading)
 		((struct reading *)listener->reading)->listener = NULL;
 	loop_timer_clear(hub->service->desk->loop, &listener->pump);
@@ -291,6 +297,17 @@ static void on_closed(struct websocket *socket, int code)
 		listener->next->before = listener->before;
 	hub->counters.listeners--;
 	free(listener);
+}
+
+/* Who listens is not who it was let in as any more. */
+static void end_listening(struct stream *stream, const char *reason)
+{
+	struct listener *listener =
+	    (struct listener *)(void *)((char *)stream - offsetof(struct listener, stream));
+	streams_remove(stream);
+	listener->is_ending = listener->blocked = true;
+	ticker_remove(listener->hub->ticker, listener->socket);
+	websocket_close(listener->socket, CODE_POLICY, reason);
 }
 
 static const struct websocket_events socket_events = { .writable = on_writable,
@@ -410,6 +427,7 @@ void hub_listen(struct call *call)
 		hub->listeners->before = listener;
 	hub->listeners = listener;
 	hub->counters.listeners++;
+	streams_add(call->service->streams, &listener->stream, &call->identity, end_listening);
 	greet(listener);
 	if (ticks)
 		ticker_add(hub->ticker, listener->socket, &call->identity, tenant_id, ticks);

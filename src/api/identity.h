@@ -12,11 +12,21 @@ enum role {
 	ROLE_AGENT,  /* a node: AgentService alone, and only as the node it is named after */
 };
 
+/* What an identity was established by, so that the gate can tell later whether it still
+ * holds. */
+struct credential {
+	enum { CREDENTIAL_OPEN, CREDENTIAL_TOKEN, CREDENTIAL_JWT } kind;
+	int64_t expires_ms; /* since 1970; 0: never */
+	uint64_t key;       /* JWT: the key, and what else was required of the token */
+	char text[96];      /* token: its id. JWT: its tenant as the token names it */
+};
+
 struct identity {
 	enum role role;
 	int64_t tenant_id; /* 0: bound to none */
 	char name[96];     /* for the audit log: "token t-3f2a", "jwt alice", "open" */
 	char node[96];     /* ROLE_AGENT: the node; empty: any */
+	struct credential credential;
 };
 
 /* What explanations are redacted for: 0 sees all. */

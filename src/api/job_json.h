@@ -4,7 +4,7 @@
 
 #include "api/roster.h"
 #include "core/command.h"
-#include "store/secret.h"
+#include "seal/secret.h"
 #include "wire/json_scan.h"
 
 /* What reading a job needs beside its text. */

@@ -13,6 +13,7 @@ enum { EVENTS_MAX = 10000, NODE_NAME_MAX = 256 };
  * `pending`, and the node is paused meanwhile. */
 struct logs {
 	struct call *call;
+	struct stream stream;
 	int64_t job_id, task, reservation_id, offset;
 	bool follow, errors;
 	char node[NODE_NAME_MAX];
@@ -24,11 +25,17 @@ struct logs {
 	bool in_memory;
 };
 
+static void drop(struct logs *logs)
+{
+	streams_remove(&logs->stream);
+	buffer_free(&logs->pending);
+	free(logs);
+}
+
 static void finish(struct logs *logs)
 {
 	struct call *call = logs->call;
-	buffer_free(&logs->pending);
-	free(logs);
+	drop(logs);
 	call_end(call);
 }
 
@@ -37,6 +44,10 @@ static void begin(struct logs *logs)
 	if (logs->begun)
 		return;
 	logs->begun = true;
+	/* It is the text of strangers: no browser may take it for a page. */
+	call_header(logs->call, "x-content-type-options", TEXT("nosniff"));
+	call_header(logs->call, "content-disposition", TEXT("inline; filename=\"output.txt\""));
+	call_header(logs->call, "content-security-policy", TEXT("sandbox; default-src 'none'"));
 	call_begin(logs->call, 200, "text/plain; charset=utf-8");
 }
 
@@ -61,8 +72,7 @@ static void on_end(void *context, const struct error *error)
 	if (error && !logs->begun) {
 		struct call *call = logs->call;
 		struct error copy = *error;
-		buffer_free(&logs->pending);
-		free(logs);
+		drop(logs);
 		call_fail(call, &copy);
 		return;
 	}
@@ -95,6 +105,21 @@ static void on_gone(struct exchange *exchange)
 	finish(logs);
 }
 
+/* Who reads is not who it was let in as any more. */
+static void end_reading(struct stream *stream, const char *reason)
+{
+	struct logs *logs = (struct logs *)(void *)((char *)stream - offsetof(struct logs, stream));
+	struct call *call = logs->call;
+	bool begun = logs->begun;
+	if (logs->output)
+		agents_stop_output(logs->output);
+	drop(logs);
+	if (begun)
+		call_abort(call);
+	else
+		call_refuse(call, 401, "unauthenticated", "%s", reason);
+}
+
 static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
 
 static void start(struct logs *logs)
@@ -106,6 +131,7 @@ static void start(struct logs *logs)
 		on_gone(call->exchange);
 		return;
 	}
+	streams_add(call->service->streams, &logs->stream, &call->identity, end_reading);
 	struct agents_output *output =
 	    agents_read_output(call->service->agents, &(struct agents_output_options){
 							  .node = logs->node,
@@ -170,12 +196,6 @@ static bool read_history(struct ask *ask, struct store *store, struct error *err
 		if (history[i].kind == EVENT_TASK_STARTED && history[i].task == logs->task)
 			logs->node_id = history[i].node_id;
 	return true;
-}
-
-static void drop(struct logs *logs)
-{
-	buffer_free(&logs->pending);
-	free(logs);
 }
 
 static void got_history(struct ask *ask)

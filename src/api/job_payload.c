@@ -93,6 +93,20 @@ static bool one_text(struct job_payload *payload, const char *name, size_t most,
 	return true;
 }
 
+/* A node has no directory that a relative path could be meant from. */
+static bool one_path(struct job_payload *payload, const char *name, struct json_scan *scan,
+                     struct error *error)
+{
+	struct json_scan ahead = *scan;
+	struct text value = { NULL, 0 };
+
+	if (json_scan_kind(&ahead) == JSON_KIND_TEXT && json_scan_text(&ahead, &value) &&
+	    value.size > 0 && value.data[0] != '/')
+		return error_set(error, ERROR_INVALID,
+		                 "%s must be an absolute path, one that begins with '/'", name);
+	return one_text(payload, name, PATH_BYTES_MAX, scan, error);
+}
+
 static bool check_variable(const char *name, struct text key, struct error *error)
 {
 	if (key.size == 0 || memchr(key.data, '=', key.size))
@@ -148,6 +162,8 @@ bool job_payload_member(struct job_payload *payload, const char *name, struct js
 		return one_text(payload, name, SCRIPT_BYTES_MAX, scan, error);
 	if (strcmp(name, "secret_environment") == 0)
 		return variables(name, VARIABLES_MAX, scan, &payload->secrets, error);
+	if (strcmp(name, "working_directory") == 0 || strcmp(name, "checkpoint_path") == 0)
+		return one_path(payload, name, scan, error);
 	if (strcmp(name, "environment") != 0 && strcmp(name, "labels") != 0)
 		return one_text(payload, name, PATH_BYTES_MAX, scan, error);
 	size_t most = *name == 'l' ? LABELS_MAX : VARIABLES_MAX;

@@ -2,7 +2,7 @@
 #ifndef API_JOB_PAYLOAD_H
 #define API_JOB_PAYLOAD_H
 
-#include "store/secret.h"
+#include "seal/secret.h"
 #include "wire/json_scan.h"
 #include "wire/json_writer.h"
 

@@ -2,10 +2,12 @@
 #include "api/jwt.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "api/base64.h"
 #include "api/jwt_local.h"
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "wire/json_reader.h"
 
 /* Clocks of those who sign may be ahead of ours by so much, or behind. */
@@ -14,13 +16,15 @@ enum { CLOCK_SKEW_S = 5, AUDIENCES_MAX = 32 };
 static const struct json_limits small = { .bytes = JWT_BYTES_MAX, .depth = 8, .values = 256 };
 
 /* What a token is made of: texts of the token, and decoded. */
-struct parts {
+struct jwt_parts {
 	struct text signed_text; /* header and payload as they were signed */
 	struct text header, payload, signature;
+	struct text algorithm, id; /* of the header */
+	json_t *document;          /* that they are in */
 	struct buffer storage;
 };
 
-static bool decode(struct parts *parts, struct text text, size_t *from, size_t *size)
+static bool decode(struct jwt_parts *parts, struct text text, size_t *from, size_t *size)
 {
 	*from = parts->storage.size;
 	if (text.size == 0 || !base64url_read(text, &parts->storage))
@@ -29,7 +33,7 @@ static bool decode(struct parts *parts, struct text text, size_t *from, size_t *
 	return true;
 }
 
-static bool take_apart(struct text token, struct parts *parts)
+static bool take_apart(struct text token, struct jwt_parts *parts)
 {
 	struct text of[3];
 	size_t from[3], size[3];
@@ -55,31 +59,49 @@ static bool take_apart(struct text token, struct parts *parts)
 }
 
 /* Nothing of the header is followed: it has to agree with a key that we have. */
-static const struct jwt_key *find_key(const struct parts *parts, struct jwt_key *const *keys,
-                                      size_t key_count, struct error *error)
+static bool matches(const struct jwt_parts *parts, const struct jwt_key *key)
 {
-	json_t *header = json_read(parts->header, &small, error);
-	struct json_reader reader = json_reader_of(header, "", error);
-	struct text algorithm = json_get_text(&reader, "alg", JWT_CLAIM_MAX);
-	struct text id = json_get_text(&reader, "kid", JWT_BYTES_MAX);
-	const struct jwt_key *found = NULL;
+	return text_is(parts->id, key->id) &&
+	       text_is(parts->algorithm, jwt_algorithm_names[key->algorithm]);
+}
 
-	if (!header || reader.failed) {
-		error_set(error, ERROR_FORBIDDEN, "the header of the token is not valid");
-	} else if (json_object_get(header, "crit")) {
-		error_set(error, ERROR_FORBIDDEN,
-		          "the token asks for extensions ('crit') that are not supported");
-	} else {
-		error_set(error, ERROR_FORBIDDEN,
-		          "the token is not signed with a key that is known here");
-		for (size_t i = 0; i < key_count && !found; i++)
-			if (text_is(id, keys[i]->id) &&
-			    text_is(algorithm, jwt_algorithm_names[keys[i]->algorithm]) &&
-			    jwt_key_signed(keys[i], parts->signed_text, parts->signature))
-				found = keys[i];
+static bool read_header(struct jwt *jwt, struct error *error)
+{
+	struct jwt_parts *parts = jwt->parts;
+
+	jwt->fault = JWT_MALFORMED;
+	parts->document = json_read(parts->header, &small, error);
+	struct json_reader reader = json_reader_of(parts->document, "", error);
+	parts->algorithm = json_get_text(&reader, "alg", JWT_CLAIM_MAX);
+	parts->id = json_get_text(&reader, "kid", JWT_BYTES_MAX);
+	if (!parts->document || reader.failed)
+		return error_set(error, ERROR_FORBIDDEN, "the header of the token is not valid");
+	if (json_object_get(parts->document, "crit"))
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "the token asks for extensions ('crit') that are not supported");
+	size_t size = parts->id.size < JWT_CLAIM_MAX ? parts->id.size : JWT_CLAIM_MAX - 1;
+	if (size > 0)
+		memcpy(jwt->key_id, parts->id.data, size);
+	return true;
+}
+
+/* Whether there is a key that the token may be signed with. */
+static bool has_key(struct jwt *jwt, struct jwt_key *const *keys, size_t key_count,
+                    struct error *error)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < key_count; i++) {
+		if (!matches(jwt->parts, keys[i]))
+			continue;
+		found = true;
+		jwt->is_costly |= keys[i]->algorithm != JWT_HS256;
 	}
-	json_decref(header);
-	return found;
+	if (found)
+		return true;
+	jwt->fault = JWT_NO_KEY;
+	return error_set(error, ERROR_FORBIDDEN,
+	                 "the token is not signed with a key that is known here");
 }
 
 /* Seconds since 1970, which may have decimals, as milliseconds. */
@@ -171,20 +193,61 @@ bool jwt_read_claims(struct text json, const struct jwt_wanted *wanted, struct j
 	return ok;
 }
 
+bool jwt_open(struct text token, struct jwt_key *const *keys, size_t key_count,
+              const struct jwt_wanted *wanted, struct jwt *jwt, struct error *error)
+{
+	*jwt = (struct jwt){ .fault = JWT_MALFORMED, .parts = NEW(struct jwt_parts) };
+	if (!take_apart(token, jwt->parts))
+		return error_set(
+		    error, ERROR_FORBIDDEN,
+		    "the token is not three parts of base64url with dots between them");
+	if (!read_header(jwt, error) || !has_key(jwt, keys, key_count, error))
+		return false;
+	jwt->fault = JWT_BAD_CLAIMS;
+	if (!jwt_read_claims(jwt->parts->payload, wanted, &jwt->claims, error)) {
+		if (jwt->claims.expires_ms > 0 &&
+		    wanted->now_ms >= jwt->claims.expires_ms + CLOCK_SKEW_S * 1000)
+			jwt->fault = JWT_EXPIRED;
+		return false;
+	}
+	jwt->fault = JWT_SOUND;
+	return true;
+}
+
+bool jwt_check(struct jwt *jwt, struct jwt_key *const *keys, size_t key_count, struct error *error)
+{
+	const struct jwt_parts *parts = jwt->parts;
+
+	for (size_t i = 0; i < key_count; i++)
+		if (matches(parts, keys[i]) &&
+		    jwt_key_signed(keys[i], parts->signed_text, parts->signature)) {
+			jwt->key = keys[i]->number;
+			error_clear(error);
+			return true;
+		}
+	jwt->fault = JWT_FORGED;
+	return error_set(error, ERROR_FORBIDDEN,
+	                 "the token is not signed with a key that is known here");
+}
+
+void jwt_close(struct jwt *jwt)
+{
+	if (!jwt->parts)
+		return;
+	json_decref(jwt->parts->document);
+	buffer_free(&jwt->parts->storage);
+	free(jwt->parts);
+	jwt->parts = NULL;
+}
+
 bool jwt_verify(struct text token, struct jwt_key *const *keys, size_t key_count,
                 const struct jwt_wanted *wanted, struct jwt_claims *claims, struct error *error)
 {
-	struct parts parts = { 0 };
-	bool ok = false;
+	struct jwt jwt;
+	bool ok = jwt_open(token, keys, key_count, wanted, &jwt, error) &&
+	          jwt_check(&jwt, keys, key_count, error);
 
-	if (!take_apart(token, &parts))
-		error_set(error, ERROR_FORBIDDEN,
-		          "the token is not three parts of base64url with dots between them");
-	else
-		ok = find_key(&parts, keys, key_count, error) &&
-		     jwt_read_claims(parts.payload, wanted, claims, error);
-	if (ok)
-		error_clear(error);
-	buffer_free(&parts.storage);
+	*claims = jwt.claims;
+	jwt_close(&jwt);
 	return ok;
 }

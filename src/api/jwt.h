@@ -34,8 +34,34 @@ struct jwt_claims {
 	int64_t expires_ms;
 };
 
-/* Whether a key signed it, by its algorithm, and it is for us and for now. A token with a
- * key id is checked with the keys of that id alone, one without with those whose id is
+/* What is wrong with a token. */
+enum jwt_fault { JWT_SOUND, JWT_MALFORMED, JWT_NO_KEY, JWT_EXPIRED, JWT_BAD_CLAIMS, JWT_FORGED };
+
+/* A token whose signature has not been checked yet. Until it has, its claims are only what
+ * somebody says. */
+struct jwt {
+	struct jwt_claims claims;
+	enum jwt_fault fault;
+	char key_id[JWT_CLAIM_MAX]; /* cut to size; for people */
+	bool is_costly;             /* its signature is of a public key */
+	uint64_t key;               /* which key signed it; by jwt_check */
+	struct jwt_parts *parts;
+};
+
+/* Everything that can be checked without cryptography: its form, that there is a key of its
+ * id and algorithm, and that it is for us and for now. False with a reason, and `fault` says
+ * of which kind it is. jwt_close is needed in any case. */
+bool jwt_open(struct text token, struct jwt_key *const *keys, size_t key_count,
+              const struct jwt_wanted *wanted, struct jwt *jwt, struct error *error);
+/* The signature. */
+bool jwt_check(struct jwt *jwt, struct jwt_key *const *keys, size_t key_count, struct error *error);
+void jwt_close(struct jwt *jwt);
+
+/* A number for the key's id, algorithm and material. */
+uint64_t jwt_key_number(const struct jwt_key *key);
+
+/* All of the above: whether a key signed it, by its algorithm, and it is for us and for now. A
+ * token with a key id is checked with the keys of that id alone, one without with those whose id is
  * empty. Otherwise false, with a reason that says what is wrong and not how to get past. */
 bool jwt_verify(struct text token, struct jwt_key *const *keys, size_t key_count,
                 const struct jwt_wanted *wanted, struct jwt_claims *claims, struct error *error);

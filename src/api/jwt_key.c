@@ -6,6 +6,7 @@
 
 #include "api/digest.h"
 #include "api/jwt_local.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 enum { SECRET_BYTES_MIN = 32, RSA_BITS_MIN = 2048, ES256_HALF = 32 };
@@ -70,6 +71,21 @@ static bool set_public_key(struct jwt_key *key, const char *material, struct err
 	return true;
 }
 
+static uint64_t number_of(const struct jwt_key *key, const char *material)
+{
+	unsigned char digest[DIGEST_SIZE];
+	uint64_t number;
+
+	digest_sha256(text_of(material), digest);
+	memcpy(&number, digest, sizeof(number));
+	return hash_combine(hash_combine(number, hash_text(key->id)), (uint64_t)key->algorithm);
+}
+
+uint64_t jwt_key_number(const struct jwt_key *key)
+{
+	return key->number;
+}
+
 struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *material,
                             struct error *error)
 {
@@ -93,8 +109,10 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 		ok = set_secret(key, material, error);
 	else
 		ok = set_public_key(key, material, error);
-	if (ok)
+	if (ok) {
+		key->number = number_of(key, material);
 		return key;
+	}
 	jwt_key_free(key);
 	return NULL;
 }

@@ -16,6 +16,7 @@ struct jwt_key {
 	char *secret;
 	size_t secret_size;
 	EVP_PKEY *public_key;
+	uint64_t number; /* of id, algorithm and material */
 };
 
 /* Whether the key made this signature of `text`. */

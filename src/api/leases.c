@@ -12,13 +12,14 @@ enum {
 	LINGER_MS = 5000, /* a request that nobody waits for, so that its model is loaded */
 };
 
-struct leases *leases_new(struct desk *desk, const struct roster *roster)
+struct leases *leases_new(struct desk *desk, const struct roster *roster, struct streams *streams)
 {
 	struct leases *leases = NEW(struct leases);
 
 	leases->desk = desk;
 	leases->loop = desk->loop;
 	leases->roster = roster;
+	leases->streams = streams;
 	return leases;
 }
 
@@ -41,6 +42,7 @@ static struct exchange *let_go(struct lease *lease)
 	struct exchange *exchange = lease->exchange;
 
 	lease->exchange = NULL;
+	streams_remove(&lease->stream);
 	if (exchange) {
 		exchange->context = NULL;
 		exchange->events = NULL;
@@ -64,6 +66,7 @@ void leases_free(struct leases *leases)
 	}
 	while (leases->all) {
 		struct lease_ask *ask = leases->all;
+		memory_unpoison(ask, sizeof(*ask));
 		leases->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);
@@ -78,6 +81,7 @@ struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
 	struct lease_ask *ask = leases->spare;
 
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		leases->spare = ask->next;
 	} else {
 		ask = NEW(struct lease_ask);
@@ -95,9 +99,12 @@ struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
 
 void leases_give_ask(struct lease_ask *ask)
 {
+	struct leases *leases = ask->leases;
+
 	ask_reset(&ask->ask);
-	ask->next = ask->leases->spare;
-	ask->leases->spare = ask;
+	ask->next = leases->spare;
+	leases->spare = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 static void on_quiet(struct ask *ask)
@@ -133,6 +140,16 @@ static void on_gone(struct exchange *exchange)
 
 	let_go(lease);
 	exchange_abort(exchange);
+	withdraw(lease);
+}
+
+/* Who waits is not who it was let in as any more. */
+static void end_waiting(struct stream *stream, const char *reason)
+{
+	struct lease *lease =
+	    (struct lease *)(void *)((char *)stream - offsetof(struct lease, stream));
+
+	exchange_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
 	withdraw(lease);
 }
 
@@ -234,6 +251,7 @@ void leases_ask(struct leases *leases, struct exchange *exchange, const struct l
 		lease->next->link = &lease->next;
 	leases->first = lease;
 	map_put(&leases->by_id, lease->id, lease);
+	streams_add(leases->streams, &lease->stream, wish->identity, end_waiting);
 	exchange->context = lease;
 	exchange->events = &waiting_events;
 	exchange->hangup_is_gone = true;

@@ -5,13 +5,15 @@
 #include "api/desk.h"
 #include "api/identity.h"
 #include "api/roster.h"
+#include "api/streams.h"
 #include "wire/exchange.h"
 
 /* Leases are requests of the core: volatile, and all over when the scheduler starts anew.
  * In the loop's thread alone. All handlers answer the exchange, now or later, and end it. */
 struct leases;
 
-struct leases *leases_new(struct desk *desk, const struct roster *roster);
+/* `streams` may be NULL. */
+struct leases *leases_new(struct desk *desk, const struct roster *roster, struct streams *streams);
 void leases_free(struct leases *leases);
 /* The desk leads: nothing is in flight. */
 void leases_begin(struct leases *leases);

@@ -85,7 +85,7 @@ void leases_create(struct leases *leases, struct exchange *exchange,
                    const struct identity *identity, int64_t model_id)
 {
 	struct error error = { 0 };
-	struct lease_wish wish = { .model_id = model_id };
+	struct lease_wish wish = { .model_id = model_id, .identity = identity };
 
 	if (!identity_may_change(identity))
 		exchange_refuse(exchange, 403, "forbidden", "a viewer may not use models");

@@ -15,6 +15,7 @@ struct lease {
 	int64_t wait_ms, lease_ms; /* lease_ms 0: as configured */
 	bool is_asked;
 	struct exchange *exchange;
+	struct stream stream; /* while `exchange` is there */
 	struct timer timer;
 	struct lease *next, **link;
 };
@@ -31,6 +32,7 @@ struct leases {
 	struct desk *desk; /* gone before this is freed */
 	struct loop *loop;
 	const struct roster *roster;
+	struct streams *streams;
 	struct map by_id;
 	struct lease *first;
 	struct lease_ask *spare, *all; /* all: also those that are under way */
@@ -39,6 +41,7 @@ struct leases {
 
 struct lease_wish {
 	int64_t model_id, tenant_id, wait_ms, lease_ms;
+	const struct identity *identity; /* of who waits */
 };
 /* Asks the core for a place; answers and ends the exchange. */
 void leases_ask(struct leases *leases, struct exchange *exchange, const struct lease_wish *wish);

@@ -188,11 +188,10 @@ static void answer_registration(struct legacy *legacy, bool ok, const char *text
 	Agent__RegisterAgentResponse response = AGENT__REGISTER_AGENT_RESPONSE__INIT;
 	uint8_t bytes[1024];
 	char message[ERROR_TEXT_MAX];
-	struct exchange *exchange = legacy->registering;
+	struct exchange *exchange = legacy_end_registering(legacy);
 
 	if (!exchange)
 		return;
-	legacy->registering = NULL;
 	snprintf(message, sizeof(message), "%s", text);
 	response.success = ok;
 	response.message = message;

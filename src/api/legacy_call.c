@@ -10,10 +10,12 @@
 /* A call of one of the two streams. `legacy` is looked for with each message: it may have
  * gone meanwhile. */
 struct legacy_stream {
+	struct stream stream;
+	struct exchange *exchange;
 	struct agents *agents;
 	struct identity identity;
 	bool is_heartbeat;
-	char node[96]; /* whose assignments it takes; empty: not said yet */
+	char node[96]; /* the one that it speaks for; empty: not said yet */
 };
 
 enum { REASON_BYTES_MAX = 4096 };
@@ -69,6 +71,28 @@ static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *reque
 	legacy->host_bytes = max64(0, min64(request->total_memory_mb, HOST_BYTES_MAX >> 20)) << 20;
 }
 
+struct exchange *legacy_end_registering(struct legacy *legacy)
+{
+	struct exchange *exchange = legacy->registering;
+
+	legacy->registering = NULL;
+	if (exchange)
+		exchange->events = NULL;
+	return exchange;
+}
+
+/* The node is registered all the same: only nobody waits to hear it. */
+static void registering_gone(struct exchange *exchange)
+{
+	const struct agents_node *node = exchange->context;
+
+	INVARIANT(node->legacy && node->legacy->registering == exchange);
+	legacy_end_registering(node->legacy);
+	grpc_finish(exchange, GRPC_CANCELLED, NULL);
+}
+
+static const struct exchange_events registering_events = { .gone = registering_gone };
+
 static void register_agent(struct agents *agents, struct exchange *exchange,
                            const struct identity *identity, struct arena *arena)
 {
@@ -98,10 +122,12 @@ static void register_agent(struct agents *agents, struct exchange *exchange,
 		legacy_adopt(node->legacy);
 	}
 	fill(node->legacy, request);
-	if (node->legacy->registering)
-		grpc_finish(node->legacy->registering, GRPC_ABORTED,
-		            "the node was registered again meanwhile");
+	struct exchange *before = legacy_end_registering(node->legacy);
+	if (before)
+		grpc_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
 	node->legacy->registering = exchange;
+	exchange->context = node;
+	exchange->events = &registering_events;
 	legacy_connect(node->legacy);
 }
 
@@ -118,6 +144,8 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 		                            "succeeded", "stopped", NULL };
 	struct legacy_work *work = legacy_find(legacy, metrics->job_id);
 
+	if (!work)
+		legacy_not_here(legacy, metrics->job_id);
 	if (!work || work->state == WORK_QUEUED)
 		return;
 	if (strcmp(metrics->state, "running") == 0 && work->state == WORK_SENT) {
@@ -196,6 +224,7 @@ void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const
 		legacy->assignments = NULL;
 	exchange->context = NULL;
 	exchange->events = NULL;
+	streams_remove(&stream->stream);
 	free(stream);
 	grpc_finish(exchange, status, text);
 }
@@ -221,13 +250,26 @@ static void take_readiness(struct exchange *exchange, const Agent__JobAssignment
 		return;
 	}
 	struct exchange *before = legacy->assignments;
-	snprintf(stream->node, sizeof(stream->node), "%s", request->node_id);
 	legacy->assignments = exchange;
 	if (before && before != exchange)
 		legacy_end_stream(before, GRPC_ABORTED,
 		                  "the node takes its assignments by another call");
 	legacy->assignments = exchange;
 	legacy_hand_out(legacy);
+}
+
+/* A stream names its node once: what is kept of it, and cleared with it, is kept there. */
+static bool take_name(struct legacy_stream *stream, const char *name, struct error *error)
+{
+	if (!agents_may_speak(&stream->identity, name, error))
+		return false;
+	if (stream->node[0] && strcmp(stream->node, name) != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "this call is for node %s: open another for %s", stream->node,
+		                 name);
+	INVARIANT(strlen(name) < sizeof(stream->node));
+	snprintf(stream->node, sizeof(stream->node), "%s", name);
+	return true;
 }
 
 static void on_body(struct exchange *exchange, struct text part)
@@ -248,7 +290,7 @@ static void on_body(struct exchange *exchange, struct text part)
 	if (!request)
 		legacy_end_stream(exchange, GRPC_INVALID_ARGUMENT,
 		                  "this is not a message of this call");
-	else if (!agents_may_speak(&stream->identity, name, &error))
+	else if (!take_name(stream, name, &error))
 		legacy_end_stream(exchange, agents_status_of(&error), error.text);
 	else if (stream->is_heartbeat)
 		take_heartbeat(exchange, request, &arena);
@@ -280,6 +322,16 @@ static void on_gone(struct exchange *exchange)
 	legacy_end_stream(exchange, GRPC_CANCELLED, NULL);
 }
 
+/* A node whose token no longer holds gets no further assignment. */
+static void end_sign_in(struct stream *watched, const char *reason)
+{
+	const struct legacy_stream *stream =
+	    (struct legacy_stream *)(void *)((char *)watched -
+	                                     offsetof(struct legacy_stream, stream));
+
+	legacy_end_stream(stream->exchange, GRPC_UNAUTHENTICATED, reason);
+}
+
 static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
@@ -290,7 +342,9 @@ static void open_stream(struct agents *agents, struct exchange *exchange,
 	struct legacy_stream *stream = NEW(struct legacy_stream);
 
 	stream->agents = agents;
+	stream->exchange = exchange;
 	stream->identity = *identity;
+	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
 	stream->is_heartbeat = is_heartbeat;
 	exchange->context = stream;
 	exchange->events = &events;

@@ -55,13 +55,18 @@ void legacy_ended(struct legacy *legacy, struct legacy_work *work, int64_t exit_
                   const char *message);
 void legacy_beat(struct legacy *legacy, Agent__GPUMetrics *const *metrics, size_t count);
 
-/* legacy_call.c: ends one of the two streams. */
+/* legacy_call.c */
+/* The call of RegisterAgent that waits, if there is one. It is the caller's to end. */
+struct exchange *legacy_end_registering(struct legacy *legacy);
+/* Ends one of the two streams. */
 void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text);
 
 /* legacy_work.c */
 void legacy_order(struct legacy *legacy, const struct node_order *order);
 /* Hands out what waits, as far as somebody takes it. */
 void legacy_hand_out(struct legacy *legacy);
+/* The agent reports on a job that it does not have: noted where another node has it. */
+void legacy_not_here(struct legacy *legacy, const char *job);
 /* Works that run there by the books, from before this scheduler started. */
 void legacy_adopt(struct legacy *legacy);
 

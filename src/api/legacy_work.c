@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/ids.h"
 #include "api/legacy_local.h"
 #include "api/protobuf.h"
 #include "base/memory.h"
@@ -161,6 +162,29 @@ void legacy_hand_out(struct legacy *legacy)
 		work->state = WORK_SENT;
 		buffer_free(&work->assignment);
 	}
+}
+
+void legacy_not_here(struct legacy *legacy, const char *job)
+{
+	struct catalogue *catalogue = legacy->node->agents->desk->catalogue;
+	struct catalogue_job found;
+	char sentence[256];
+	int64_t id = 0;
+	bool elsewhere = false;
+
+	if (!id_read(text_of(job), ID_JOB, &id))
+		return;
+	catalogue_lock(catalogue);
+	if (catalogue_job(catalogue, id, &found))
+		for (size_t i = 0; i < found.task_count; i++)
+			elsewhere = elsewhere || found.tasks[i]->reservation_id > 0;
+	catalogue_unlock(catalogue);
+	if (!elsewhere)
+		return;
+	snprintf(sentence, sizeof(sentence),
+	         "node %.90s reports on job-%lld, which it does not have", legacy->node->name,
+	         (long long)id);
+	agents_misreport(legacy->node, sentence);
 }
 
 void legacy_adopt(struct legacy *legacy)

@@ -128,10 +128,12 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 static void on_kept(struct ask *done)
 {
 	struct notify_ask *ask = (struct notify_ask *)done;
+	struct notify *notify = ask->notify;
 
 	ask_reset(done);
-	ask->next = ask->notify->spare;
-	ask->notify->spare = ask;
+	ask->next = notify->spare;
+	notify->spare = ask;
+	memory_poison(ask, sizeof(*ask));
 }
 
 /* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
@@ -141,6 +143,7 @@ static void keep(struct notify *notify, int64_t number, const char *value)
 	char key[32];
 
 	if (ask) {
+		memory_unpoison(ask, sizeof(*ask));
 		notify->spare = ask->next;
 	} else {
 		ask = NEW(struct notify_ask);
@@ -246,6 +249,7 @@ void notify_free(struct notify *notify)
 	}
 	while (notify->all) {
 		struct notify_ask *ask = notify->all;
+		memory_unpoison(ask, sizeof(*ask));
 		notify->all = ask->next_of_all;
 		ask_free(&ask->ask);
 		free(ask);

@@ -1,6 +1,7 @@
 /* service.c - the service: what is behind the ports */
 #include "api/service.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "api/service_state.h"
 #include "base/hash.h"
 
-enum { NODE_GPUS_FOR_MS = 1000 };
+enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };
 
 static const char not_leading[] = "this scheduler is not the active one: it is starting, or "
 				  "another one is";
@@ -25,6 +26,11 @@ static int64_t clock_us(clockid_t clock)
 int64_t service_unix_ms(void)
 {
 	return clock_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t service_time_ms(const struct service *service)
+{
+	return service->desk->time_ms ? service->desk->time_ms(service->desk) : service_unix_ms();
 }
 
 int64_t service_clock_us(void)
@@ -75,12 +81,23 @@ static void on_changed(void *context)
 static void on_event(void *context, const struct event *event)
 {
 	struct service *service = context;
-	if (event->kind == EVENT_TENANT_CHANGED)
+	if (event->kind == EVENT_TENANT_CHANGED) {
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
+		gate_forget(service->gate);
+		streams_check(service->streams);
+	}
+	if (event->kind == EVENT_NODE_MISREPORTED)
+		agents_misreported(service->agents, event);
 	meters_event(&service->meters, event, service_catalogue(service));
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
+}
+
+static void on_misreport(void *context, const char *node, const char *sentence)
+{
+	struct service *service = context;
+	misreports_note(service->misreports, node, sentence);
 }
 
 /* Requests. */
@@ -163,6 +180,27 @@ static const char *needed_role(enum access access)
 	                                 : "an administrator, a tenant or a viewer";
 }
 
+static bool check(struct service *service, const struct exchange *exchange,
+                  struct identity *identity, struct gate_refusal *refusal)
+{
+	if (gate_check(service->gate, exchange, service_unix_ms(), identity, refusal))
+		return true;
+	failure_audit_wake(service->failure_audit);
+	return false;
+}
+
+/* A body may take minutes to come, and meanwhile the token may be revoked. */
+static bool check_again(const struct service *service, const struct identity *identity,
+                        struct gate_refusal *refusal)
+{
+	const char *reason;
+	if (gate_admits(service->gate, identity, service_unix_ms(), &reason))
+		return true;
+	*refusal = (struct gate_refusal){ .status = 401, .code = "unauthenticated" };
+	snprintf(refusal->text, sizeof(refusal->text), "%s", reason);
+	return false;
+}
+
 /* Lets it in, or answers why not. */
 static bool let_in(struct call *call)
 {
@@ -174,11 +212,11 @@ static bool let_in(struct call *call)
 		call_refuse(call, 503, "unavailable", "%s", not_leading);
 		return false;
 	}
-	if (!gate_check(call->service->gate, call->exchange, service_unix_ms(), &call->identity,
-	                &refusal)) {
+	if (!check(call->service, call->exchange, &call->identity, &refusal)) {
 		refuse_at_gate(call, &refusal);
 		return false;
 	}
+	exchange_trust(call->exchange);
 	if (has_access(&call->identity, call->route->access))
 		return true;
 	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
@@ -195,11 +233,15 @@ static void on_grpc_head(struct service *service, struct exchange *exchange)
 		exchange_refuse(exchange, 503, "unavailable", "%s", not_leading);
 		return;
 	}
-	if (!is_public &&
-	    !gate_check(service->gate, exchange, service_unix_ms(), &identity, &refusal)) {
+	if (!is_public && !check(service, exchange, &identity, &refusal)) {
 		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
 		return;
 	}
+	if (!is_public)
+		exchange_trust(exchange);
+	/* Nobody has signed in, and nothing that is asked here is long. */
+	if (is_public)
+		exchange->body_limit = PUBLIC_BODY_BYTES;
 	if (grpc_services_is_stream(exchange)) {
 		grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
 		return;
@@ -215,7 +257,12 @@ static void on_grpc_request(struct service *service, struct exchange *exchange)
 	struct call *call = exchange->context;
 	struct identity identity = call->identity;
 	bool is_public = grpc_services_is_public(exchange);
+	struct gate_refusal refusal;
 	call_release(call);
+	if (!is_public && !check_again(service, &identity, &refusal)) {
+		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
+		return;
+	}
 	grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
 }
 
@@ -252,6 +299,12 @@ static void on_request(struct exchange *exchange)
 		return;
 	}
 	call->in_request = true;
+	struct gate_refusal refusal;
+	if (call->route->access != ACCESS_ANYONE &&
+	    !check_again(call->service, &call->identity, &refusal)) {
+		refuse_at_gate(call, &refusal);
+		return;
+	}
 	call->route->handle(call);
 }
 
@@ -315,13 +368,18 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->began_ms = service_unix_ms();
 	service->id_seed = hash_combine((uint64_t)clock_us(CLOCK_REALTIME), (uint64_t)getpid());
 	service->router = router_new();
+	service->pages = pages_new();
 	service->traffic = traffic_new(route_count);
 	service->hub = hub_new(service);
+	service->streams = streams_new(desk->loop, gate);
 	service->agents = agents_new(desk, &(struct agents_settings){
+					       .streams = service->streams,
 					       .policy = settings->sessions,
 					       .advice = settings->advice,
 					       .task_payload = order_task_payload,
 					       .model_payload = order_model_payload,
+					       .slot_addresses = settings->slot_addresses,
+					       .misreport = on_misreport,
 					       .context = service,
 					   });
 	service->http =
@@ -330,8 +388,10 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->metrics =
 	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
 	service->audit = audit_new(0);
-	service->tokens = tokens_new(desk, gate, service->audit);
-	service->leases = leases_new(desk, &service->roster);
+	service->misreports = misreports_new(desk, service->audit);
+	service->failure_audit = failure_audit_new(desk, gate_failures(gate), service->audit);
+	service->tokens = tokens_new(desk, gate, service->audit, service->streams);
+	service->leases = leases_new(desk, &service->roster, service->streams);
 	service->services = grpc_services_new(&(struct grpc_services_settings){
 	    .desk = desk,
 	    .agents = service->agents,
@@ -342,7 +402,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	    .audit = service->audit,
 	    .check_possible = settings->check_possible,
 	});
-	gate_use_catalogue(gate, desk->catalogue);
+	gate_use_roster(gate, &service->roster);
 	desk->listener = (struct desk_listener){ .order = on_order,
 		                                 .route = on_route,
 		                                 .event = on_event,
@@ -392,8 +452,11 @@ bool service_reload(struct service *service, const struct service_settings *sett
 		return false;
 	if (!gate_reload(service->gate, &settings->gate, error))
 		return false;
+	streams_check(service->streams);
 	service->settings.secret_keys = settings->secret_keys;
 	service->settings.check_possible = settings->check_possible;
+	service->settings.allow_unix_user = settings->allow_unix_user;
+	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
@@ -405,6 +468,7 @@ void service_free(struct service *service)
 	notify_free(service->notify);
 	while (service->free_calls) {
 		struct call *call = service->free_calls;
+		memory_unpoison(call, sizeof(*call));
 		service->free_calls = call->next;
 		ask_free(&call->ask);
 		buffer_free(&call->body);
@@ -414,10 +478,14 @@ void service_free(struct service *service)
 	grpc_services_free(service->services);
 	leases_free(service->leases);
 	tokens_free(service->tokens);
-	audit_free(service->audit);
 	agents_free(service->agents);
+	misreports_free(service->misreports);
+	failure_audit_free(service->failure_audit);
+	audit_free(service->audit);
+	streams_free(service->streams);
 	gate_free(service->gate);
 	router_free(service->router);
+	pages_free(service->pages);
 	traffic_free(service->traffic);
 	roster_free(&service->roster);
 	buffer_free(&service->scratch);

@@ -4,7 +4,7 @@
 
 #include "api/agents.h"
 #include "api/gate.h"
-#include "store/secret.h"
+#include "seal/secret.h"
 
 /* All of the api for one loop. In the loop's thread alone. */
 struct service;
@@ -13,8 +13,11 @@ struct service_settings {
 	struct gate_settings gate;
 	struct session_policy sessions;
 	struct agents_advice advice;
+	const char *const *slot_addresses;     /* see agents_settings */
 	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
 	bool check_possible;                   /* refuse what could never run, unasked */
+	bool allow_unix_user;                  /* tenants may be given Unix users */
+	bool allow_private_webhooks;           /* and webhooks in a private network */
 	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
 	const char *version;                   /* of the program */
 	const struct notify_settings *notify;  /* NULL: no notifications */

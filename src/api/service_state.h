@@ -4,14 +4,18 @@
 
 #include "api/audit.h"
 #include "api/call.h"
+#include "api/failure_audit.h"
 #include "api/grpc_services.h"
 #include "api/hub.h"
 #include "api/leases.h"
 #include "api/meters.h"
+#include "api/misreports.h"
 #include "api/notify.h"
+#include "api/pages.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
+#include "api/streams.h"
 #include "api/tokens.h"
 #include "api/traffic.h"
 
@@ -19,19 +23,24 @@ struct service {
 	struct desk *desk;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
 	struct gate *gate;
+	struct streams *streams;
+	struct failure_audit *failure_audit;
 	struct agents *agents;
 	struct audit *audit;
+	struct misreports *misreports;
 	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */
 	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
 	struct router *router;
+	struct pages *pages;
 	struct roster roster;
 	struct traffic *traffic; /* of requests, for metrics */
 	struct meters meters;
 	struct handler http, grpc, metrics;
 	struct call *free_calls;
+	int64_t calls;         /* taken and not given back */
 	struct buffer scratch; /* of one function at a time */
 	uint64_t id_seed, id_count;
 	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
@@ -55,6 +64,8 @@ static inline void service_breathe(const struct service *service, int64_t done)
 /* Milliseconds since 1970, and microseconds of a clock that only goes forward. */
 int64_t service_unix_ms(void);
 int64_t service_clock_us(void);
+/* Milliseconds since 1970 as the core counts them: for what is compared with its records. */
+int64_t service_time_ms(const struct service *service);
 /* GPUs of the largest node. */
 int64_t service_node_gpus(struct service *service);
 

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "api/dial.h"
 #include "base/error.h"
+#include "fetch/fetch.h"
 
 enum smtp_security { SMTP_STARTTLS, SMTP_TLS, SMTP_PLAIN };
 
@@ -19,7 +19,7 @@ struct smtp_mail {
 	const char *subject, *body; /* UTF-8 */
 	int64_t number, unix_ms;
 	int64_t timeout_ms;
-	const dial_end_ms *end_ms; /* as in struct dial_options */
+	const fetch_end_ms *end_ms; /* as in struct fetch_request */
 };
 
 /* name@host, of characters that need no quoting. */

@@ -17,6 +17,7 @@ struct tokens {
 	struct desk *desk;
 	struct gate *gate;
 	struct audit *audit;
+	struct streams *streams;
 };
 
 /* A change that waits to be durable. */
@@ -28,11 +29,12 @@ struct token_change {
 	char text[96]; /* empty: it is revoked */
 };
 
-struct tokens *tokens_new(struct desk *desk, struct gate *gate, struct audit *audit)
+struct tokens *tokens_new(struct desk *desk, struct gate *gate, struct audit *audit,
+                          struct streams *streams)
 {
 	struct tokens *tokens = NEW(struct tokens);
 
-	*tokens = (struct tokens){ desk, gate, audit };
+	*tokens = (struct tokens){ desk, gate, audit, streams };
 	return tokens;
 }
 
@@ -108,6 +110,8 @@ static void on_done(struct ask *ask)
 		answer_json(exchange, 201, &body);
 	} else {
 		gate_remove_token(change->tokens->gate, change->token.id);
+		if (change->tokens->streams)
+			streams_check(change->tokens->streams);
 		buffer_text(&body, "{\"message\":\"Token revoked\"}");
 		answer_json(exchange, 200, &body);
 	}

@@ -5,10 +5,13 @@
 #include "api/audit.h"
 #include "api/desk.h"
 #include "api/gate.h"
+#include "api/streams.h"
 
 /* All three are for administrators, answer the exchange now or later, and end it. */
 struct tokens;
-struct tokens *tokens_new(struct desk *desk, struct gate *gate, struct audit *audit);
+/* `streams` may be NULL. */
+struct tokens *tokens_new(struct desk *desk, struct gate *gate, struct audit *audit,
+                          struct streams *streams);
 void tokens_free(struct tokens *tokens);
 
 /* A token that was kept (kind "token"), at the start. False with a reason: not readable. */

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/dial.h"
 #include "api/digest.h"
+#include "base/buffer.h"
+
+enum { ANSWER_BYTES = 64 << 10 };
 
 /* Nothing that could end a line of the request, or begin another part of it. */
 static bool is_plain(const char *text)
@@ -63,57 +65,75 @@ bool webhook_url_read(const char *url, struct webhook_url *parts, struct error *
 	return true;
 }
 
-static void write_request(struct buffer *request, const struct webhook *webhook,
-                          const struct webhook_url *url)
+static void write_signature(struct buffer *header, const struct webhook *webhook)
 {
-	bool is_ipv6 = strchr(url->host, ':') != NULL;
+	unsigned char digest[DIGEST_SIZE];
+	char hex[DIGEST_HEX_SIZE];
 
-	buffer_print(request, "POST %s HTTP/1.1\r\nHost: %s%s%s:%lld\r\n", url->target,
-	             is_ipv6 ? "[" : "", url->host, is_ipv6 ? "]" : "", (long long)url->port);
-	buffer_print(request,
-	             "User-Agent: gpu-scheduler\r\nContent-Type: application/json\r\n"
-	             "Content-Length: %zu\r\nConnection: close\r\n"
-	             "X-GPU-Scheduler-Event: %s\r\nX-GPU-Scheduler-Delivery: %lld\r\n",
-	             webhook->body.size, webhook->event, (long long)webhook->number);
-	if (webhook->secret && webhook->secret[0]) {
-		unsigned char digest[DIGEST_SIZE];
-		char hex[DIGEST_HEX_SIZE];
-		digest_hmac(text_of(webhook->secret), webhook->body, digest);
-		digest_hex(digest, hex);
-		buffer_print(request, "X-GPU-Scheduler-Signature: sha256=%s\r\n", hex);
-	}
-	buffer_text(request, "\r\n");
-	buffer_bytes(request, webhook->body.data, webhook->body.size);
+	if (!webhook->secret || !webhook->secret[0])
+		return;
+	digest_hmac(text_of(webhook->secret), webhook->body, digest);
+	digest_hex(digest, hex);
+	buffer_print(header, "X-GPU-Scheduler-Signature: sha256=%s", hex);
+}
+
+static bool is_public(void *context, const struct sockaddr *address)
+{
+	(void)context;
+	return !fetch_is_private(address);
+}
+
+/* Posts the body with these headers; the answer's status, 0 with a reason if there is none. */
+static int post(const struct webhook *webhook, const struct webhook_url *url,
+                const char *const *headers, struct error *error)
+{
+	struct fetch_request request = {
+		.method = "POST",
+		.url = webhook->url,
+		.server = url->host,
+		.headers = headers,
+		.body = webhook->body.data,
+		.body_size = webhook->body.size,
+		.user_agent = "gpu-scheduler",
+		.ca_file = webhook->ca_path,
+		.connect_ms = webhook->timeout_ms,
+		.total_ms = webhook->timeout_ms,
+		.answer_bytes = ANSWER_BYTES,
+		/* A proxy would connect to addresses that are not allowed here. */
+		.is_direct = webhook->only_public,
+		.end_ms = webhook->end_ms,
+		.allows = webhook->only_public ? is_public : NULL,
+	};
+	struct fetcher *fetcher = fetcher_new();
+	struct fetch_answer answer = { 0 };
+
+	/* The status is enough, even if the rest of the answer is too large or does not come. */
+	bool is_answered = fetcher_ask(fetcher, &request, &answer, error) || answer.status > 0;
+	int status = is_answered ? answer.status : 0;
+	fetch_answer_free(&answer);
+	fetcher_free(fetcher);
+	return status;
 }
 
 bool webhook_post(const struct webhook *webhook, struct error *error)
 {
 	struct webhook_url url;
-	struct buffer request = { 0 };
-	char line[512];
-	int status = 0;
+	struct buffer event = { 0 }, delivery = { 0 }, signature = { 0 };
 
 	if (!webhook_url_read(webhook->url, &url, error))
 		return false;
-	struct dial *dial = dial_open(&(struct dial_options){ .host = url.host,
-	                                                      .port = url.port,
-	                                                      .tls = url.tls,
-	                                                      .ca_path = webhook->ca_path,
-	                                                      .only_public = webhook->only_public,
-	                                                      .timeout_ms = webhook->timeout_ms,
-	                                                      .end_ms = webhook->end_ms },
-	                              error);
-	if (!dial)
+	buffer_print(&event, "X-GPU-Scheduler-Event: %s", webhook->event);
+	buffer_print(&delivery, "X-GPU-Scheduler-Delivery: %lld", (long long)webhook->number);
+	write_signature(&signature, webhook);
+	const char *headers[] = { "Content-Type: application/json", event.data, delivery.data,
+		                  signature.data, NULL };
+	int status = post(webhook, &url, headers, error);
+	buffer_free(&event);
+	buffer_free(&delivery);
+	buffer_free(&signature);
+	if (status == 0)
 		return false;
-	write_request(&request, webhook, &url);
-	bool ok = dial_write(dial, (struct text){ request.data, request.size }, error) &&
-	          dial_line(dial, line, sizeof(line), error);
-	buffer_free(&request);
-	dial_close(dial);
-	if (!ok)
-		return false;
-	if (strncmp(line, "HTTP/1.", 7) == 0 && strlen(line) >= 12)
-		status = (int)strtol(line + 9, NULL, 10);
+	error_clear(error);
 	if (status >= 200 && status < 300)
 		return true;
 	return error_set(error, status == 410 ? ERROR_NOT_FOUND : ERROR_UNAVAILABLE,

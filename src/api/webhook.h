@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "api/dial.h"
 #include "base/error.h"
+#include "fetch/fetch.h"
 #include "wire/text.h"
 
 struct webhook {
@@ -17,7 +17,7 @@ struct webhook {
 	const char *ca_path;
 	bool only_public;
 	int64_t timeout_ms;
-	const dial_end_ms *end_ms; /* as in struct dial_options */
+	const fetch_end_ms *end_ms; /* as in struct fetch_request */
 };
 
 /* The parts of a URL that can be posted to. */

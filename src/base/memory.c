@@ -9,12 +9,39 @@
 
 #include "error.h"
 
+#ifdef MEMORY_IS_WATCHED
+#include <sanitizer/asan_interface.h>
+
+void memory_poison(void *memory, size_t size)
+{
+	ASAN_POISON_MEMORY_REGION(memory, size);
+}
+
+void memory_unpoison(void *memory, size_t size)
+{
+	ASAN_UNPOISON_MEMORY_REGION(memory, size);
+}
+
+/* A pooled object still owns the memory it points to, so the leak check has to look into
+ * poisoned memory as well. */
+const char *__lsan_default_options(void); /* NOLINT: the sanitizer's own name */
+const char *__lsan_default_options(void)  /* NOLINT */
+{
+	return "use_poisoned=1";
+}
+#endif
+
 enum {
 	ARRAY_FIRST_CAPACITY = 8,
 	ARENA_FIRST_BLOCK = 4096,
 	CACHE_LINE = 64,
 	HUGE_PAGE = 2 << 20,
 };
+#ifdef MEMORY_IS_WATCHED
+enum { IS_WATCHED = 1 };
+#else
+enum { IS_WATCHED = 0 };
+#endif
 
 struct arena_block {
 	struct arena_block *next;
@@ -112,6 +139,7 @@ static void arena_advance(struct arena *arena, size_t size)
 		block = memory_alloc(sizeof(*block) + room);
 		block->next = NULL;
 		block->size = room;
+		memory_poison(block->data, room);
 		if (last)
 			last->next = block;
 		else
@@ -129,11 +157,12 @@ void *arena_alloc(struct arena *arena, size_t size)
 		return NULL;
 	if (size > SIZE_MAX / 2)
 		panic("out of memory: %zu bytes", size);
-	size = (size + unit - 1) / unit * unit;
-	if (!arena->current || arena->current->size - arena->used < size)
-		arena_advance(arena, size);
+	size_t rounded = (size + unit - 1) / unit * unit;
+	if (!arena->current || arena->current->size - arena->used < rounded)
+		arena_advance(arena, rounded);
 	void *memory = (char *)arena->current->data + arena->used;
-	arena->used += size;
+	arena->used += rounded;
+	memory_unpoison(memory, size);
 	return memory;
 }
 
@@ -152,6 +181,8 @@ char *arena_string(struct arena *arena, const char *text)
 
 void arena_reset(struct arena *arena)
 {
+	for (struct arena_block *block = arena->first; block && IS_WATCHED; block = block->next)
+		memory_poison(block->data, block->size);
 	arena->current = arena->first;
 	arena->used = 0;
 }

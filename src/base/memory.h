@@ -4,6 +4,35 @@
 
 #include <stddef.h>
 
+/* Whether the address sanitizer watches this build. gcc and clang say it differently. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MEMORY_IS_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEMORY_IS_WATCHED 1
+#endif
+#endif
+
+/* What lies in a pool, waiting to be used again, must not be touched through a pointer that
+ * somebody kept. Whoever pools objects poisons them when they are given back and unpoisons
+ * them when they are taken or freed, so that the address sanitizer reports such a use. Both
+ * cost nothing in other builds. */
+#ifdef MEMORY_IS_WATCHED
+void memory_poison(void *memory, size_t size);
+void memory_unpoison(void *memory, size_t size);
+#else
+static inline void memory_poison(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
+static inline void memory_unpoison(void *memory, size_t size)
+{
+	(void)memory;
+	(void)size;
+}
+#endif
+
 /* malloc, zeroed malloc and realloc that panic instead of returning NULL. A size
  * of 0 gives NULL. */
 void *memory_alloc(size_t size);
@@ -42,7 +71,8 @@ void *arena_alloc(struct arena *arena, size_t size);
 /* Copies of bytes and of NUL-terminated strings (NULL stays NULL). */
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 char *arena_string(struct arena *arena, const char *text);
-/* Forgets everything given out and keeps the blocks. */
+/* Forgets everything given out and keeps the blocks. In sanitizer builds, using what was
+ * given out before is reported. */
 void arena_reset(struct arena *arena);
 /* Frees the blocks too; the arena is empty and usable again. */
 void arena_free(struct arena *arena);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/field.h"
 #include "cli/session.h"
+#include "cli/text/field.h"
 
 enum { ANSWER_MS = 1000, JOBS_MAX = 200 };
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/field.h"
-#include "cli/quantity.h"
-#include "cli/yaml_text.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+#include "cli/text/yaml_text.h"
 
 static void print_json(const json_t *document)
 {

@@ -3,7 +3,7 @@
 #define CLI_LISTING_H
 
 #include "cli/session.h"
-#include "cli/table.h"
+#include "cli/text/table.h"
 
 /* A column of a table, made from one item of the answer. */
 struct column {

@@ -6,9 +6,9 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/config.h"
-#include "cli/terminal.h"
+#include "cli/client/client.h"
+#include "cli/config/config.h"
+#include "cli/text/terminal.h"
 
 extern const struct option session_options[];        /* --server, --context, ... */
 extern const struct option session_output_options[]; /* -o */

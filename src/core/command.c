@@ -48,23 +48,24 @@ struct only_reservation {
 	F(T, coming, LIST(T, coming_count, reservation_type))
 #define GPU_FIELDS(F, T)                                                                           \
 	F(T, uuid) F(T, foreign_mib) F(T, temperature_c) F(T, healthy)                             \
-	F(T, measurements, LIST(T, measurement_count, measurement_type))
+	F(T, measurements, LIST(T, measurement_count, measurement_type)) F(T, node)
 
 #define SUBMIT_FIELDS(F, T) F(T, array_from) F(T, array_to) F(T, hold) F(T, check_possible)
 #define REPRIORITISE_FIELDS(F, T) F(T, id) F(T, priority)
 #define STATE_FIELDS(F, T) F(T, name) F(T, state, .words = &node_state_words)
 #define DRAIN_FIELDS(F, T) F(T, name) F(T, draining)
-#define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message)
+#define TASK_FIELDS(F, T) F(T, reservation_id) F(T, exit_code) F(T, released) F(T, message) F(T, node)
 #define USE_FIELDS(F, T)                                                                           \
 	F(T, ago_ms) F(T, use.peak_mib) F(T, use.gpu_ms) F(T, use.energy_mj)                       \
 	F(T, use.host_peak_bytes) F(T, use.cpu_ms) F(T, use.limit_mib) F(T, use.guard_peak_mib)    \
 	F(T, use.refusals) F(T, use.refused_mib) F(T, use.unguarded)
 #define NOTICE_FIELDS(F, T)                                                                        \
-	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message)
+	F(T, reservation_id) F(T, notice, .words = &task_notice_words) F(T, message) F(T, node)
 #define MODEL_FIELDS(F, T) F(T, administrator)
 #define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
 #define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
-#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released)
+#define CLOCK_FIELDS(F, T) F(T, to_ms) F(T, clamp)
+#define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released) F(T, node)
 /* clang-format on */
 
 #define TYPE static const struct record_type
@@ -91,6 +92,7 @@ TYPE notice_type = RECORD_TYPE("task", 0, MEMBER(task), NOTICE_FIELDS);
 TYPE model_type = RECORD_TYPE("put_model", 0, struct model_command, MODEL_FIELDS);
 TYPE request_type = RECORD_TYPE("request", 0, struct request_command, REQUEST_FIELDS);
 TYPE done_type = RECORD_TYPE("request_done", 0, MEMBER(done), DONE_FIELDS);
+TYPE clock_type = RECORD_TYPE("clock", 0, MEMBER(clock), CLOCK_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 0, MEMBER(slot), SLOT_FIELDS);
 
 /* A kind of command: its name, and up to two descriptions of its member. */
@@ -134,6 +136,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_TIME] = { "time", { NULL } },
 	[COMMAND_PASS] = { "pass", { &units_type } },
 	[COMMAND_TASK_NOTICE] = { "task_notice", { &notice_type } },
+	[COMMAND_CLOCK] = { "clock", { &clock_type } },
 };
 
 #define MEMBER_OFFSET offsetof(struct command, id)
@@ -198,7 +201,7 @@ struct command *command_decode(struct arena *arena, const uint8_t **data, const 
 	return command;
 }
 
-/* What is said of tasks comes in numbers, and has but one text. */
+/* Reports about tasks are frequent, and two texts are all they point to. */
 static bool is_of_task(enum command_kind kind)
 {
 	return kind == COMMAND_TASK_STARTED || kind == COMMAND_TASK_REFUSED ||
@@ -213,8 +216,9 @@ struct command *command_copy(struct arena *arena, const struct command *command)
 
 	if (is_of_task(command->kind)) {
 		struct command *copy = arena_copy(arena, command, sizeof(*command));
-		const char *message = command->task.message;
+		const char *message = command->task.message, *node = command->task.node;
 		copy->task.message = message && *message ? arena_string(arena, message) : "";
+		copy->task.node = node && *node ? arena_string(arena, node) : "";
 		return copy;
 	}
 	command_encode(&buffer, command);

@@ -42,6 +42,7 @@ enum command_kind {
 	COMMAND_TIME,        /* time passed */
 	COMMAND_PASS,        /* decide now */
 	COMMAND_TASK_NOTICE, /* for people: what the node has to say about a task */
+	COMMAND_CLOCK,       /* the clock was wrong: all times move with it */
 	COMMAND_KINDS,
 };
 
@@ -106,12 +107,15 @@ struct node_report_command {
 	int64_t coming_count;
 };
 
+/* `node`, here and below: the name of the node that reports. The core refuses what a node
+ * says about another's GPU, task or slot. Empty: not from a node, so nothing to compare. */
 struct gpu_report_command {
 	const char *uuid;
 	int64_t foreign_mib, temperature_c;
 	bool healthy;
 	const struct measurement *measurements;
 	int64_t measurement_count;
+	const char *node;
 };
 
 struct command {
@@ -145,6 +149,7 @@ struct command {
 			int32_t notice;      /* NOTICE: enum task_notice */
 			int64_t ago_ms;      /* EXITED: so long ago, by the node's clock */
 			struct task_use use; /* EXITED: of this run */
+			const char *node;
 		} task;
 		struct model_command model;
 		struct request_command request; /* REQUEST; RENEW: lease_ms from now on */
@@ -157,7 +162,12 @@ struct command {
 			const char *address;    /* READY */
 			const char *message;    /* EXITED: why */
 			bool released;          /* EXITED: and its memory is back */
+			const char *node;
 		} slot;
+		struct {
+			int64_t to_ms; /* what the clock says now */
+			bool clamp;    /* see clock_move */
+		} clock;
 		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
 		int64_t units;   /* PASS: starts, claims and evictions at the most */
 	};

@@ -272,10 +272,49 @@ static void compare_running(struct sched *sched, struct node *node,
 			task_vanished(sched, reservation);
 	}
 	free(ids);
-	for (int64_t i = 0; i < report->running_count; i++)
-		if (!map_get(&sched->reservations, report->running[i]) &&
+	for (int64_t i = 0; i < report->running_count; i++) {
+		const struct reservation *reservation =
+		    map_get(&sched->reservations, report->running[i]);
+		if ((!reservation || reservation->node != node) &&
 		    !is_slot(report, report->running[i]))
 			order_stop_unknown(sched, node, report->running[i]);
+	}
+}
+
+static bool is_of_other(const struct sched *sched, const struct node *node, int64_t id)
+{
+	const struct reservation *reservation = map_get(&sched->reservations, id);
+
+	return reservation && reservation->node != node;
+}
+
+/* The first reservation of another node that the report names; 0: none. */
+static int64_t first_of_other(const struct sched *sched, const struct node *node,
+                              const struct node_report_command *report)
+{
+	for (int64_t i = 0; i < report->running_count; i++)
+		if (is_of_other(sched, node, report->running[i]))
+			return report->running[i];
+	for (int64_t i = 0; i < report->slot_count; i++)
+		if (is_of_other(sched, node, report->slots[i].reservation_id))
+			return report->slots[i].reservation_id;
+	for (int64_t i = 0; i < report->measurement_count; i++)
+		if (is_of_other(sched, node, report->measurements[i].reservation_id))
+			return report->measurements[i].reservation_id;
+	return 0;
+}
+
+/* What a report says about another node's work changes nothing, but people should know:
+ * the node lies, or the ledger was restored from a backup and gave an id out twice. */
+static void note_others(struct sched *sched, const struct node *node,
+                        const struct node_report_command *report)
+{
+	int64_t id = first_of_other(sched, node, report);
+
+	if (id > 0)
+		sched_event(sched, (struct event){ .kind = EVENT_NODE_MISREPORTED,
+		                                   .node_id = node->r.id,
+		                                   .value = id });
 }
 
 /* Slots that the node has. True if one was adopted: its memory is foreign no more. */
@@ -363,6 +402,7 @@ bool facts_node_report(struct sched *sched, const struct node_report_command *re
 	    !check_moved_gpus(sched, report, error))
 		return false;
 	struct node *node = report_node(sched, report);
+	note_others(sched, node, report);
 	report_gpus(sched, node, report);
 	if (take_slots(sched, node, report))
 		report_gpus(sched, node, report);
@@ -382,6 +422,10 @@ bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *repo
 	if (!gpu)
 		return error_set(error, ERROR_NOT_FOUND, "GPU %s is not known",
 		                 report->uuid ? report->uuid : "(none)");
+	if (report->node && *report->node && strcmp(gpu->node->r.name, report->node) != 0)
+		return error_set(error, ERROR_FORBIDDEN,
+		                 "node %.90s reports on GPU %.90s, which is on node %.90s",
+		                 report->node, gpu->r.uuid, gpu->node->r.name);
 	if (!cluster_check_gpu_report(gpu, report, error))
 		return false;
 	struct gpu_record record = gpu->r;

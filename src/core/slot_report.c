@@ -4,7 +4,9 @@
 #include "core/fit.h"
 #include "core/state.h"
 
-#define ID_MAX (INT64_MAX / 8)
+/* A ledger that was restored from a backup may not know the last ids that it gave out. It
+ * cannot be this far behind: a node must not choose how far ids go. */
+#define IDS_AHEAD_MAX (INT64_C(1) << 20)
 
 /* What the node measured of a slot: its GPUs. */
 struct found {
@@ -147,11 +149,12 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 
 	if (!slot) {
 		struct model *model =
-		    report->model ? models_named(&sched->models, report->model) : NULL;
+		    report->model ? models_only_named(&sched->models, report->model) : NULL;
 		struct found found = find_parts(sched, node, all, report->reservation_id);
 		if (!model || model->r.removed || found.count == 0 || found.too_many ||
 		    model_part_mib(model, found.count) == 0 || report->reservation_id <= 0 ||
-		    report->reservation_id > ID_MAX || !may_stay(&found, report->ready) ||
+		    report->reservation_id > sched->meta.last_reservation_id + IDS_AHEAD_MAX ||
+		    !may_stay(&found, report->ready) ||
 		    map_get(&sched->reservations, report->reservation_id))
 			return false;
 		adopt(sched, model, node, report->reservation_id, &found);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -101,9 +102,22 @@ bool watch_give(struct watch *watch, uid_t user, gid_t group, struct error *erro
 	                 (long)user, strerror(errno));
 }
 
+/* The task owns its segment and can put anything in its place: a link, a pipe, a device. So the
+ * path is opened only if it is a plain file by this one name. */
+static int open_segment(const char *path)
+{
+	struct stat status;
+	int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (file < 0 ||
+	    (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1))
+		return file;
+	close(file);
+	return -1;
+}
+
 bool watch_open(struct watch *watch, const char *path, struct error *error)
 {
-	int file = open(path, O_RDWR | O_CLOEXEC);
+	int file = open_segment(path);
 	if (file >= 0)
 		begin(watch, file);
 	if (file >= 0)

@@ -29,6 +29,7 @@ struct session *session_new(const char *name, bool known, int64_t term, int64_t 
 
 	session->name = memory_text(name);
 	session->boot = memory_text("");
+	session->peer = memory_text("");
 	session->policy = *policy;
 	session->starts.most = policy->starts_max;
 	session->term = term;
@@ -61,6 +62,7 @@ void session_delete(struct session *session)
 	told_free(&session->told);
 	free(session->name);
 	free(session->boot);
+	free(session->peer);
 	free(session);
 }
 
@@ -433,6 +435,12 @@ int64_t session_wake_ms(const struct session *session)
 	return wake_ms;
 }
 
+void session_set_peer(struct session *session, const char *peer)
+{
+	free(session->peer);
+	session->peer = memory_text(peer);
+}
+
 const char *session_name(const struct session *session)
 {
 	return session->name;
@@ -441,6 +449,11 @@ const char *session_name(const struct session *session)
 int64_t session_connection(const struct session *session)
 {
 	return session->open ? session->connection : 0;
+}
+
+bool session_has_gpu(const struct session *session, const char *uuid)
+{
+	return told_has(&session->told, uuid);
 }
 
 bool session_is_synced(const struct session *session)

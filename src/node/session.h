@@ -4,6 +4,7 @@
 
 #include "core/command.h"
 #include "core/effects.h"
+#include "node/address.h"
 #include "node/message.h"
 
 /* One per node, for as long as the node is known: it outlives connections. What
@@ -29,16 +30,19 @@ struct session_policy {
 	int64_t resend_ms;      /* an order not acknowledged for so long is sent again */
 	int64_t foreign_step_mib; /* a change of foreign memory by no more is not told */
 	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
+	/* Which hosts nodes may announce; lives as long as the session. NULL: any. */
+	const struct address_rules *addresses;
 	int64_t starts_max;       /* orders to start or load under way at once; 0: no bound */
 };
 struct session_policy session_policy_default(void);
 
 enum session_output_kind {
-	SESSION_COMMAND, /* for the core; its time is to be filled in */
-	SESSION_SEND,    /* to the node, by this connection */
-	SESSION_NOTE,    /* something for people to see: late, over, idle, refused */
-	SESSION_BEAT,    /* what the node measures, for those who watch */
-	SESSION_CLOSE,   /* this connection is over */
+	SESSION_COMMAND,   /* for the core; its time is to be filled in */
+	SESSION_SEND,      /* to the node, by this connection */
+	SESSION_NOTE,      /* something for people to see: late, over, idle, refused */
+	SESSION_BEAT,      /* what the node measures, for those who watch */
+	SESSION_CLOSE,     /* this connection is over */
+	SESSION_MISREPORT, /* the node announced what is not its own: `reason` */
 };
 
 struct session_output {
@@ -49,6 +53,7 @@ struct session_output {
 	const void *data;           /* SEND */
 	size_t size;
 	const struct message *message; /* NOTE, BEAT */
+	const char *reason;            /* MISREPORT: a sentence */
 };
 
 /* In the order in which they are to be done. Zero is empty. */
@@ -72,6 +77,8 @@ void session_delete(struct session *session);
  * session knows is answered so that the node connects anew. */
 void session_message(struct session *session, int64_t now_ms, const struct message *message,
                      struct session_outputs *outputs);
+/* The IP address that the present connection comes from. */
+void session_set_peer(struct session *session, const char *peer);
 /* The commands of all changes up to this number, on this connection, are
  * durable, or were refused: the node may forget them. */
 void session_stored(struct session *session, int64_t now_ms, int64_t connection, int64_t change,
@@ -108,6 +115,8 @@ void session_order(struct session *session, int64_t now_ms, const struct effect 
 
 const char *session_name(const struct session *session);
 int64_t session_connection(const struct session *session); /* 0: none */
+/* Whether the GPU was in the node's last snapshot. */
+bool session_has_gpu(const struct session *session, const char *uuid);
 bool session_is_synced(const struct session *session);
 
 #endif

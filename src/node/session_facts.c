@@ -14,6 +14,86 @@ void session_command(struct session *session, const struct command *command, int
 	session->commanded = max64(session->commanded, change);
 }
 
+static struct address_source source_of(const struct session *session)
+{
+	return (struct address_source){ .rules = session->policy.addresses,
+		                        .node = session->name,
+		                        .peer = session->peer };
+}
+
+static void misreport(struct session_outputs *outputs, const char *reason)
+{
+	session_output(outputs, SESSION_MISREPORT)->reason = arena_string(&outputs->arena, reason);
+}
+
+/* The address to tell the core for a slot that takes requests; NULL: none can be believed. */
+static const char *settle_address(const struct session *session, const char *announced,
+                                  struct session_outputs *outputs)
+{
+	struct address_source source = source_of(session);
+	struct error error = { 0 };
+	bool replaced;
+	const char *settled =
+	    address_settle(&source, announced, &outputs->arena, &replaced, &error);
+
+	if (replaced)
+		error_set(&error, ERROR_FORBIDDEN,
+		          "node %.90s announces the address '%.100s' for a slot, which is not its "
+		          "own: %s is used instead",
+		          session->name, announced, settled);
+	if (!settled || replaced)
+		misreport(outputs, error.text);
+	return settled;
+}
+
+/* Slots as the core is to see them: one without a usable address does not take requests. */
+static const struct slot_report *settle_slots(const struct session *session,
+                                              const struct node_report_command *snapshot,
+                                              struct session_outputs *outputs)
+{
+	size_t count = (size_t)snapshot->slot_count;
+	struct slot_report *slots = arena_alloc(&outputs->arena, (count + 1) * sizeof(*slots));
+
+	for (size_t i = 0; i < count; i++) {
+		slots[i] = snapshot->slots[i];
+		const char *address =
+		    slots[i].ready ? settle_address(session, slots[i].address, outputs) : NULL;
+		slots[i].ready = address != NULL;
+		slots[i].address = address ? address : "";
+	}
+	return slots;
+}
+
+/* Tasks of a gang find each other by the label `address` of their nodes. */
+static const char *settle_labels(const struct session *session, const char *labels,
+                                 struct session_outputs *outputs)
+{
+	static const char key[] = "address=";
+	struct address_source source = source_of(session);
+	struct buffer settled = { 0 };
+
+	if (!labels || !strstr(labels, key))
+		return labels;
+	buffer_text(&settled, "");
+	for (const char *line = labels; *line;) {
+		size_t size = strcspn(line, "\n");
+		char *label = arena_copy(&outputs->arena, line, size + 1);
+		label[size] = '\0';
+		if (strncmp(label, key, sizeof(key) - 1) == 0 &&
+		    !address_is_own(&source, label + sizeof(key) - 1))
+			buffer_print(&settled, "%s%s", key,
+			             *session->peer ? session->peer : session->name);
+		else
+			buffer_print(&settled, "%s", label);
+		line += size;
+		if (*line)
+			buffer_print(&settled, "%c", *line++);
+	}
+	labels = arena_string(&outputs->arena, settled.data);
+	buffer_free(&settled);
+	return labels;
+}
+
 void session_take_snapshot(struct session *session, const struct message *message,
                            struct session_outputs *outputs)
 {
@@ -30,6 +110,8 @@ void session_take_snapshot(struct session *session, const struct message *messag
 	command.report.name = session->name;
 	command.report.boot = session->boot;
 	command.report.snapshot = true;
+	command.report.labels = settle_labels(session, message->snapshot.labels, outputs);
+	command.report.slots = settle_slots(session, &message->snapshot, outputs);
 	told_snapshot(&session->told, &message->snapshot, &session->policy);
 	session_command(session, &command, message->number, outputs);
 }
@@ -45,7 +127,8 @@ static void tell_gpu(struct session *session, const struct gpu_sample *sample,
 		                                   .temperature_c = sample->temperature_c,
 		                                   .healthy = sample->healthy,
 		                                   .measurements = measurements,
-		                                   .measurement_count = count };
+		                                   .measurement_count = count,
+		                                   .node = session->name };
 	told_sample(&session->told, sample, measurements, count, &session->policy);
 	session_command(session, &command, 0, outputs);
 }
@@ -110,7 +193,7 @@ static enum task_notice notice_of(const struct change *change)
 	}
 }
 
-static struct command command_of(const struct change *change)
+static struct command command_of(const struct session *session, const struct change *change)
 {
 	static const enum command_kind task_kinds[CHANGE_KINDS] = {
 		[CHANGE_STARTED] = COMMAND_TASK_STARTED,
@@ -134,6 +217,7 @@ static struct command command_of(const struct change *change)
 		command.slot.address = change->address;
 		command.slot.message = change->message;
 		command.slot.released = change->kind == CHANGE_REFUSED;
+		command.slot.node = session->name;
 	} else {
 		command.task.reservation_id = change->reservation_id;
 		command.task.exit_code = change->exit_code;
@@ -141,6 +225,7 @@ static struct command command_of(const struct change *change)
 		command.task.notice = (int32_t)notice_of(change);
 		command.task.ago_ms = change->ago_ms;
 		command.task.use = change->use;
+		command.task.node = session->name;
 	}
 	return command;
 }
@@ -149,12 +234,17 @@ void session_take_change(struct session *session, const struct message *message,
                          struct session_outputs *outputs)
 {
 	const struct change *change = &message->change;
-	struct command command = command_of(change);
+	struct command command = command_of(session, change);
 
 	if (change->kind >= CHANGE_LATE || change->kind == CHANGE_REFUSED)
 		session_output(outputs, SESSION_NOTE)->message = message;
 	if (change->kind == CHANGE_REFUSED)
 		tell_figures(session, change, outputs);
+	if (command.kind == COMMAND_SLOT_READY) {
+		command.slot.address = settle_address(session, change->address, outputs);
+		if (!command.slot.address)
+			return;
+	}
 	if (command.kind != COMMAND_START) /* 0: this is for people */
 		session_command(session, &command, message->number, outputs);
 }

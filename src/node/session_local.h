@@ -29,7 +29,7 @@ struct session_ended {
  * was acknowledged meanwhile overtakes changes. `ended` are changes that are not durable. All of
  * these, and `starts`, begin anew with a connection. */
 struct session {
-	char *name, *boot;
+	char *name, *boot, *peer;
 	struct session_policy policy;
 	int64_t term;
 	bool known;            /* to the core */

@@ -174,6 +174,14 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 	return is_use_gone(told, at, uses, use_count);
 }
 
+bool told_has(const struct told *told, const char *uuid)
+{
+	for (int i = 0; i < told->gpu_count; i++)
+		if (strcmp(told->gpus[i].uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
 void told_clear(struct told *told)
 {
 	for (int i = 0; i < told->gpu_count; i++)

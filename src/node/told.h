@@ -40,6 +40,7 @@ bool told_is_news(struct told *told, const struct gpu_sample *sample, const stru
 void told_sample(struct told *told, const struct gpu_sample *sample,
                  const struct measurement *measurements, int64_t count,
                  const struct session_policy *policy);
+bool told_has(const struct told *told, const char *uuid);
 void told_clear(struct told *told);
 void told_free(struct told *told);
 

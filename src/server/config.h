@@ -25,8 +25,8 @@ struct config {
 		    ageing_cap, usage_half_life_hours, usage_influence, min_runtime_ms,
 		    release_timeout_ms, gang_grace_ms, refuse_backoff_ms, grace_ms,
 		    keep_finished_ms, promise_jobs, promise_gpus, foreign_tolerance_mb,
-		    search_pause_us, search_width, request_lease_ms, policy, consolidate,
-		    time_sharing, sharing_wait_ms, sharing_turn_ms;
+		    search_pause_us, search_width, request_lease_ms, clock_step_ms, clock_hold_ms,
+		    policy, consolidate, time_sharing, sharing_wait_ms, sharing_turn_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;
@@ -42,13 +42,13 @@ struct config {
 		const char *listen, *tls_cert_path, *tls_key_path, *tls_client_ca_path;
 		int64_t http_port, grpc_port, rate_limit_rps, rate_limit_burst, stop_grace_ms,
 		    page_size, page_size_max;
-		bool enable_tls;
+		bool enable_tls, allow_plaintext;
 		struct texts cors_origins, allowed_hosts;
 	} api;
 	struct {
 		const char *jwt_secret, *jwt_audience, *jwt_issuer;
 		struct texts jwt_keys;
-		bool enable;
+		bool enable, allow_open_network, allow_open_unix_user;
 	} auth;
 	struct {
 		bool enable;
@@ -58,6 +58,7 @@ struct config {
 	struct {
 		int64_t heartbeat_interval_ms, metrics_interval_ms, silent_ms, lease_ms, margin_ms,
 		    standing_ms, resend_ms, starts_max, foreign_step_mb, container_runtime;
+		struct texts slot_addresses;
 	} agent;
 	struct {
 		const char *kubeconfig_path, *namespace;
@@ -76,7 +77,8 @@ struct config {
 		bool allow_private_addresses;
 	} notifications;
 	struct {
-		int64_t body_bytes, connections, connections_per_address, requests, head_ms,
+		int64_t body_bytes, connections, connections_per_address, connections_reserved,
+		    held_bytes, held_bytes_per_connection, buffered_bytes, requests, head_ms,
 		    body_ms, idle_ms, write_ms;
 	} limits;
 	struct {
@@ -92,6 +94,7 @@ struct config {
  * the environment or an option, which `by` names. */
 struct place {
 	bool given;
+	bool from_file; /* it names a file of its own, in which the value is */
 	int line, column;
 	const char *by;
 };
@@ -132,6 +135,10 @@ void config_differences(const struct config *before, const struct config *after,
 /* Settings that were given and have no effect: those of an earlier system, which are
  * taken so that its files can be used. The same form. */
 void config_without_effect(const struct config *config, struct buffer *text);
+
+/* Settings that are secrets and in a file that every user of the machine can read, as a text
+ * with commas; empty if there are none. */
+void config_exposed_secrets(const struct config *config, struct buffer *text);
 
 /* What the parts of the scheduler are given. */
 void config_to_record(const struct config *config, struct config_record *record);

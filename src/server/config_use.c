@@ -2,9 +2,11 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/config.h"
+#include "server/settings.h"
 
 /* Degrees that a hot GPU has to cool by, where nothing is said. */
 enum { COOLING_C = 5, HOUR_MS = 3600 * 1000 };
@@ -87,6 +89,7 @@ struct agents_advice config_to_advice(const struct config *config)
 		    min64(config->agent.heartbeat_interval_ms, heartbeat_most_ms(config)),
 		.metrics_ms = config->agent.metrics_interval_ms,
 		.container_runtime = runtimes[config->agent.container_runtime],
+		.sign_in = config->auth.enable,
 	};
 }
 
@@ -96,6 +99,10 @@ struct limits config_to_limits(const struct config *config)
 	limits.body_bytes = (size_t)config->limits.body_bytes;
 	limits.connections = (size_t)config->limits.connections;
 	limits.connections_per_address = (size_t)config->limits.connections_per_address;
+	limits.connections_reserved = (size_t)config->limits.connections_reserved;
+	limits.held_bytes = (size_t)config->limits.held_bytes;
+	limits.held_bytes_per_connection = (size_t)config->limits.held_bytes_per_connection;
+	limits.buffered_bytes = (size_t)config->limits.buffered_bytes;
 	limits.exchanges = (size_t)config->limits.requests;
 	limits.head_ms = config->limits.head_ms;
 	limits.body_ms = config->limits.body_ms;
@@ -147,6 +154,19 @@ const char *config_database(struct config *config)
 	return database;
 }
 
+void config_exposed_secrets(const struct config *config, struct buffer *text)
+{
+	struct stat status;
+
+	if (!*config->file || stat(config->file, &status) != 0 || !(status.st_mode & S_IROTH))
+		return;
+	for (size_t i = 0; i < setting_count; i++)
+		if (settings[i].kind == SETTING_SECRET && config->places[i].given &&
+		    config->places[i].line > 0 && !config->places[i].from_file)
+			buffer_print(text, "%s%s.%s", text->size > 0 ? ", " : "",
+			             settings[i].section, settings[i].key);
+}
+
 bool config_is_loopback(const struct config *config)
 {
 	struct in_addr four;
@@ -154,6 +174,35 @@ bool config_is_loopback(const struct config *config)
 	if (inet_pton(AF_INET, config->api.listen, &four) == 1)
 		return ntohl(four.s_addr) >> 24 == 127;
 	return inet_pton(AF_INET6, config->api.listen, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+/* What is listened on beyond this machine is protected, unless that was waived. */
+static bool check_reach(const struct config *config, struct error *error)
+{
+	struct buffer exposed = { 0 };
+
+	if (config_is_loopback(config))
+		return true;
+	if (!config->auth.enable && !config->auth.allow_open_network)
+		return config_refuse(
+		    config, "api", "listen", error,
+		    "is %.60s, which others can reach: set auth.enable to true "
+		    "(and make a token by 'gpu-scheduler token create'), or "
+		    "listen on 127.0.0.1; auth.allow_open_network lets everyone in",
+		    config->api.listen);
+	if (!config->api.enable_tls && !config->api.allow_plaintext)
+		return config_refuse(config, "api", "listen", error,
+		                     "is %.60s, which others can reach, and tokens would pass in "
+		                     "the clear: set api.enable_tls to true, or listen on "
+		                     "127.0.0.1 behind a proxy; api.allow_plaintext allows it",
+		                     config->api.listen);
+	config_exposed_secrets(config, &exposed);
+	bool ok = exposed.size == 0 ||
+	          error_set(error, ERROR_INVALID,
+	                    "%s: every user of this machine can read it, and it has %s: chmod 640",
+	                    config->file, exposed.data);
+	buffer_free(&exposed);
+	return ok;
 }
 
 static bool check_listening(const struct config *config, struct error *error)
@@ -164,12 +213,8 @@ static bool check_listening(const struct config *config, struct error *error)
 		return config_refuse(config, "api", "listen", error,
 		                     "is '%.60s': write an IPv4 or IPv6 address, such as 0.0.0.0",
 		                     config->api.listen);
-	if (!config_is_loopback(config) && !config->auth.enable)
-		return config_refuse(config, "api", "listen", error,
-		                     "is %.60s, which others can reach: set auth.enable to true "
-		                     "(and make a token by 'gpu-scheduler token create'), or "
-		                     "listen on 127.0.0.1",
-		                     config->api.listen);
+	if (!check_reach(config, error))
+		return false;
 	const struct {
 		const char *key;
 		int64_t port;
@@ -257,6 +302,17 @@ static bool check_heartbeat(const struct config *config, struct error *error)
 	    (long long)(silent ? config->agent.silent_ms : config->agent.lease_ms));
 }
 
+static bool check_slot_addresses(const struct config *config, struct error *error)
+{
+	struct error reason;
+
+	for (size_t i = 0; i < config->agent.slot_addresses.count; i++)
+		if (!address_check_rule(config->agent.slot_addresses.at[i], &reason))
+			return config_refuse(config, "agent", "slot_addresses", error, "has %s",
+			                     reason.text);
+	return true;
+}
+
 bool config_validate(struct config *config, struct error *error)
 {
 	struct config_record record = config_default();
@@ -277,5 +333,5 @@ bool config_validate(struct config *config, struct error *error)
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
 	       check_keys(config, error) && check_database(config, error) &&
-	       check_heartbeat(config, error);
+	       check_heartbeat(config, error) && check_slot_addresses(config, error);
 }

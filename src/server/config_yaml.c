@@ -188,6 +188,7 @@ static bool read_key(struct reading *reading, const char *section)
 		return refuse(reading, reason);
 	}
 	*place = (struct place){ .given = true,
+		                 .from_file = in_file,
 		                 .line = (int)reading->event.start_mark.line + 1,
 		                 .column = (int)reading->event.start_mark.column + 1,
 		                 .by = reading->config->file };

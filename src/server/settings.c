@@ -83,6 +83,8 @@ const struct setting settings[] = {
 	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of others' memory that a GPU given whole may have on it")
 	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for jobs to stop in vain, for each that was looked at")
 	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes that are compared for one task before the best is taken")
+	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A jump of the system clock by more is not followed at once: it is logged, and shown in `/health` and the metrics")
+	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts for so long is followed: all times move with it, and no duration, age or bill changes")
 	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model that is not renewed for so long is over")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL's, a name, an address or the directory of its socket. Without it the store is one SQLite file")
@@ -104,10 +106,11 @@ const struct setting settings[] = {
 	INTEGER(redis, events_max, 100, LARGE, "100000", false, "Events that are kept in the stream, about")
 	INTEGER(redis, cache_s, 1, DAY_MS, "300", false, "Seconds that a cached row lives")
 
-	TEXT_OF(api, listen, "127.0.0.1", false, "The address to listen on. Any but a loopback address needs sign-in (`auth.enable`)")
+	TEXT_OF(api, listen, "127.0.0.1", false, "The address to listen on. Any but a loopback address needs sign-in (`auth.enable`) and TLS (`api.enable_tls`)")
 	INTEGER(api, http_port, 0, PORT_MAX, "8080", false, "REST, WebSocket and dashboard; 0 is any that is free")
 	INTEGER(api, grpc_port, 0, PORT_MAX, "9090", false, "gRPC; 0 is any that is free")
 	FLAG(api, enable_tls, "false", false, "")
+	FLAG(api, allow_plaintext, "false", false, "Allows other than loopback addresses without TLS. Only for a network where nobody else can listen, such as one between containers, or behind a proxy that has TLS: tokens and secrets pass in the clear")
 	TEXT_OF(api, tls_cert_path, "", false, "PEM, the whole chain. Read again when it changes")
 	TEXT_OF(api, tls_key_path, "", false, "PEM")
 	TEXT_OF(api, tls_client_ca_path, "", false, "Clients must show a certificate that it signed")
@@ -120,6 +123,8 @@ const struct setting settings[] = {
 	INTEGER(api, page_size_max, 1, 100000, "1000", true, "Entries of a listing at the most")
 
 	FLAG(auth, enable, "false", false, "Whether clients must sign in. Without it everyone is an administrator, so only a loopback address is allowed")
+	FLAG(auth, allow_open_network, "false", false, "Allows other than loopback addresses without sign-in. Whoever reaches the service can then run programs on every node")
+	FLAG(auth, allow_open_unix_user, "false", true, "Allows `unix_user` of tenants to be set without sign-in. Every local user and every job can then run programs as any of those users")
 	SECRET(auth, jwt_secret, true, "Accepts JSON web tokens signed with it (HS256) that name no key")
 	LIST(auth, jwt_keys, true, "Keys of JSON web tokens, each `ID:ALGORITHM:FILE`: the `kid`, HS256, RS256 or ES256, and a file with the secret or the public key in PEM")
 	TEXT_OF(auth, jwt_audience, "", true, "The `aud` that a token must have; empty is any")
@@ -139,6 +144,7 @@ const struct setting settings[] = {
 	INTEGER(agent, resend_ms, 100, DAY_MS, "3000", false, "An order not acknowledged for so long is sent again")
 	INTEGER(agent, starts_max, 1, 10000, "32", false, "How many tasks and models a node is told to start at once. The others of that node wait for one of these to run, be refused or end; tenants take turns")
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "MiB by which others' memory may change without that being told")
+	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
 
 	TEXT_OF(kubernetes, kubeconfig_path, "", false, "Has no effect, and is taken for setups that have it")
 	TEXT_OF(kubernetes, namespace, "", false, "The same")
@@ -170,12 +176,16 @@ const struct setting settings[] = {
 
 	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
 	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")
-	INTEGER(limits, connections_per_address, 1, 1000000, "16384", false, "Of one address")
+	INTEGER(limits, connections_per_address, 1, 1000000, "4096", false, "Of one address")
+	INTEGER(limits, connections_reserved, 0, 1000000, "1024", false, "Of `connections`, so many are kept free for each of: HTTP, gRPC (agents), this machine")
+	INTEGER(limits, held_bytes, 1048576, LARGE, "268435456", false, "Memory of answers that clients have not read, of all connections")
+	INTEGER(limits, held_bytes_per_connection, 65536, LARGE, "16777216", false, "The same, of one connection")
+	INTEGER(limits, buffered_bytes, 1024, LARGE, "268435456", false, "Memory of requests that are being received or served")
 	INTEGER(limits, requests, 1, 10000000, "65536", false, "In flight at once")
 	INTEGER(limits, head_ms, 100, 3600000, "10000", false, "For a client to send its headers")
 	INTEGER(limits, body_ms, 100, 3600000, "300000", false, "For a client to send its body")
 	INTEGER(limits, idle_ms, 100, 3600000, "75000", false, "That a connection may be without a request")
-	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent")
+	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent, on a connection or an HTTP/2 stream")
 
 	INTEGER(logging, verbosity, 0, 4, "2", true, "0 errors, 1 warnings, 2 starts and changes, 3 each request, 4 each step of each decision")
 };

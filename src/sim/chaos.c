@@ -31,6 +31,7 @@ const char *const chaos_class_names[CHAOS_CLASSES] = {
 	[CHAOS_KILL] = "kill",
 	[CHAOS_SECOND] = "second",
 	[CHAOS_IMPATIENCE] = "impatience",
+	[CHAOS_LIE] = "lie",
 };
 
 static bool goes_before(const struct chaos_event *a, const struct chaos_event *b)
@@ -205,6 +206,8 @@ static void fault(struct chaos *chaos)
 		drain(chaos, at);
 	if (chaos_fails(chaos, CHAOS_CLOCK, 60))
 		jump(chaos);
+	if (chaos_fails(chaos, CHAOS_LIE, 200))
+		liar_speak(chaos);
 	measure_fault(chaos, at);
 	chaos_later(chaos, between(&chaos->random, 100, 15000),
 	            (struct chaos_event){ .kind = HAPPEN_FAULT });

@@ -26,6 +26,7 @@ enum chaos_class {
 	CHAOS_KILL,       /* the scheduler is killed between deciding, storing and telling */
 	CHAOS_SECOND,     /* another takes over from a scheduler that does not know it */
 	CHAOS_IMPATIENCE, /* people cancel, requeue, hold and release */
+	CHAOS_LIE,        /* a node reports on what others have */
 	CHAOS_CLASSES,
 };
 /* "loss", ... */

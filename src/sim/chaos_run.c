@@ -235,6 +235,7 @@ void run_event(struct chaos *chaos, const struct chaos_event *event)
 		return;
 	struct input input = { .event = { .reservation_id = run->reservation_id } };
 	bool runs = run->alive && !run->exited;
+	char address[48];
 	switch (event->kind) {
 	case HAPPEN_RUN_BEGUN:
 		input.kind = INPUT_STARTED;
@@ -252,7 +253,8 @@ void run_event(struct chaos *chaos, const struct chaos_event *event)
 		break;
 	case HAPPEN_RUN_READY:
 		input.kind = INPUT_READY;
-		input.event.address = "here";
+		snprintf(address, sizeof(address), "http://%s:8000", chaos->nodes[run->node].name);
+		input.event.address = address;
 		if (runs)
 			machine_apply(chaos, event->node, input);
 		break;

@@ -77,6 +77,9 @@ static void stop(struct chaos_server *server)
 			session_delete(server->sessions[i]);
 		server->sessions[i] = NULL;
 	}
+	if (server->liar)
+		session_delete(server->liar);
+	server->liar = NULL;
 }
 
 void server_crash(struct chaos *chaos, int place)

@@ -135,6 +135,7 @@ struct chaos_server {
 	struct sched *sched; /* NULL: it is down */
 	int64_t life, term, clock_ms, active_ms;
 	struct session *sessions[CHAOS_NODES];
+	struct session *liar;         /* NULL: it is not connected */
 	struct chaos_batch **batches; /* in their order; the first `stored` are durable */
 	size_t batch_count, batch_capacity, stored;
 	bool committing, telling; /* such an event is on its way */
@@ -192,6 +193,9 @@ struct chaos {
 	size_t request_count, request_capacity;
 	int64_t tenant_ids[CHAOS_TENANTS], model_ids[CHAOS_MODELS];
 	int tenant_count, model_count;
+	struct {
+		int64_t connection, number; /* its last one, and of its last change */
+	} liar;
 };
 
 /* Choices; both ends of `between` included. */
@@ -275,6 +279,11 @@ int64_t server_must(struct chaos *chaos, struct command command);
 void server_crash(struct chaos *chaos, int place);
 void server_take_over(struct chaos *chaos);
 void server_give_up(struct chaos *chaos, int at);
+
+/* chaos_liar.c: a node that nothing runs on, for it is always drained, claims what is on
+ * others. */
+#define LIAR "liar"
+void liar_speak(struct chaos *chaos);
 
 /* chaos_client.c: who wants what. */
 void client_init(struct chaos *chaos);

@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 
-static const char title[] = "gpu-scheduler journal 2\n";
+static const char title[] = "gpu-scheduler journal 3\n";
 #define TITLE_SIZE (sizeof(title) - 1)
 
 enum { COUNT_AT = 4, NUMBER_AT = 8, SUM_AT = 16, FRAME_HEAD = 24, FILES = 8 };

@@ -50,10 +50,12 @@ struct exchange_events {
 	void (*body_end)(struct exchange *exchange);
 	/* There is room again after a write that was not taken. */
 	void (*writable)(struct exchange *exchange);
-	/* Nobody is there to read an answer any more (or a gRPC deadline has passed). If the
-	 * handler has it already it must still end it; if not (only `head` was called),
-	 * it is gone after this. Also where it was refused before it came so far, because its
-	 * body is too large or too slow. */
+	/* Nobody reads an answer any more: the client left, a gRPC deadline passed, or the
+	 * request was refused by wire itself because its body is malformed, too large or too
+	 * slow. If the exchange is the handler's it must still end it; what it sends is
+	 * dropped. If not (only `head` was called), the exchange is gone after this. So a
+	 * handler that did not answer in `head` gets exactly one of `request` and this,
+	 * and after `request` or as a stream, may get this before it has ended it. */
 	void (*gone)(struct exchange *exchange);
 };
 
@@ -77,7 +79,8 @@ struct exchange {
 	int64_t received_ms;      /* when its headers were complete, by loop_now_ms */
 	int64_t grpc_deadline_ms; /* by loop_now_ms; INT64_MAX: none. Kept by wire */
 
-	/* The handler's own. `body_limit` may be set in `head`. `hangup_is_gone`: the client
+	/* The handler's own. `body_limit` may be set in `head`; in a gRPC stream it is that of
+	 * a message with its prefix. `hangup_is_gone`: the client
 	 * having closed its side counts as gone already, although it might still read;
 	 * for answers that take long. */
 	void *context;
@@ -114,6 +117,10 @@ void exchange_abort(struct exchange *exchange);
 void exchange_stream_body(struct exchange *exchange);
 /* Stops and starts the parts of a streamed body. */
 void exchange_pause_body(struct exchange *exchange, bool paused);
+
+/* The client has proven who it is. When connections are scarce, those whose clients have not
+ * are closed first. */
+void exchange_trust(struct exchange *exchange);
 
 /* Whether anyone is left to read the answer. */
 bool exchange_is_gone(const struct exchange *exchange);

@@ -64,6 +64,13 @@ void grpc_stream(struct exchange *exchange)
 	exchange_state(exchange)->is_grpc_stream = true;
 }
 
+/* How large a message may be, decompressed. */
+static size_t message_limit(const struct exchange_state *state)
+{
+	size_t limit = state->exchange.body_limit;
+	return limit > GRPC_FRAME_PREFIX ? limit - GRPC_FRAME_PREFIX : 0;
+}
+
 /* Undoes the compression that the call's headers name, into `out`. False: refused. */
 static bool decompress(struct exchange_state *state, struct text message, struct buffer *out)
 {
@@ -71,14 +78,13 @@ static bool decompress(struct exchange_state *state, struct text message, struct
 	struct loop *loop = exchange->loop;
 	struct text encoding = headers_get(&exchange->headers, "grpc-encoding");
 	if (!text_is(encoding, "gzip") && !text_is(encoding, "deflate")) {
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED,
+		grpc_reject(state, GRPC_UNIMPLEMENTED,
 		            "a message is compressed in a way that is not known here: "
 		            "use gzip, deflate or identity");
 		return false;
 	}
-	if (!compress_undo(&loop->compressor, message, loop->limits.message_bytes, out)) {
-		grpc_finish(exchange, GRPC_INTERNAL,
-		            "a compressed message is damaged or too large");
+	if (!compress_undo(&loop->compressor, message, message_limit(state), out)) {
+		grpc_reject(state, GRPC_INTERNAL, "a compressed message is damaged or too large");
 		return false;
 	}
 	return true;
@@ -92,23 +98,36 @@ static bool is_plain(enum grpc_frame_result result)
 static void refuse_frame(struct exchange_state *state, enum grpc_frame_result result)
 {
 	if (result == GRPC_FRAME_TOO_LARGE)
-		grpc_finish(&state->exchange, GRPC_RESOURCE_EXHAUSTED,
-		            "a message is larger than is allowed");
+		grpc_reject(state, GRPC_RESOURCE_EXHAUSTED, "a message is larger than is allowed");
 	else
-		grpc_finish(&state->exchange, GRPC_INTERNAL,
-		            "the bytes of the call are not gRPC messages");
+		grpc_reject(state, GRPC_INTERNAL, "the bytes of the call are not gRPC messages");
+}
+
+/* A message that has arrived in part is kept like a body. */
+static bool count_partial(struct exchange_state *state, size_t before)
+{
+	size_t now = state->messages.partial.size;
+	if (now > before)
+		return exchange_buffer(state, now - before);
+	exchange_unbuffer(state, before - now);
+	return true;
 }
 
 void grpc_receive(struct exchange_state *state, struct text part)
 {
 	struct exchange *exchange = &state->exchange;
-	struct loop *loop = exchange->loop;
-	size_t most = loop->limits.message_bytes;
+	size_t most = message_limit(state);
 	for (;;) {
 		struct text message;
 		bool is_compressed;
+		size_t before = state->messages.partial.size;
 		enum grpc_frame_result result =
 		    grpc_frame_next(&state->messages, &part, most, &message, &is_compressed);
+		if (!count_partial(state, before)) {
+			grpc_reject(state, GRPC_UNAVAILABLE,
+			            "there are too many large requests at once: try again later");
+			return;
+		}
 		if (result == GRPC_FRAME_MORE)
 			return;
 		/* The handler may end the exchange, but it stays while it is being read. */
@@ -124,7 +143,7 @@ void grpc_receive(struct exchange_state *state, struct text part)
 				exchange->events->body(exchange, message);
 		}
 		buffer_free(&plain);
-		if (state->has_ended)
+		if (state->has_ended || state->is_gone)
 			return;
 	}
 }
@@ -142,15 +161,14 @@ bool grpc_complete(struct exchange_state *state)
 	struct exchange *exchange = &state->exchange;
 	struct text bytes = exchange->body, message;
 	bool is_compressed = false;
-	enum grpc_frame_result result =
-	    grpc_frame_next(&state->messages, &bytes, exchange->loop->limits.message_bytes,
-	                    &message, &is_compressed);
+	enum grpc_frame_result result = grpc_frame_next(
+	    &state->messages, &bytes, message_limit(state), &message, &is_compressed);
 	if (!is_plain(result)) {
 		refuse_frame(state, result);
 		return false;
 	}
 	if (result == GRPC_FRAME_MORE || bytes.size > 0) {
-		grpc_finish(exchange, GRPC_INTERNAL, "a unary call has exactly one message");
+		grpc_reject(state, GRPC_INTERNAL, "a unary call has exactly one message");
 		return false;
 	}
 	exchange->body = message;
@@ -239,13 +257,17 @@ static void end_call(struct exchange_state *state, enum grpc_status status, cons
 	buffer_free(&message);
 }
 
-void grpc_expire(struct exchange_state *state)
+void grpc_reject(struct exchange_state *state, enum grpc_status status, const char *text)
 {
 	if (state->has_ended || state->is_gone)
 		return;
-	end_call(state, GRPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
-	/* What the handler still does to end it has no effect any more. */
-	exchange_lose(state);
+	end_call(state, status, text);
+	exchange_disown(state);
+}
+
+void grpc_expire(struct exchange_state *state)
+{
+	grpc_reject(state, GRPC_DEADLINE_EXCEEDED, "the deadline of the call has passed");
 }
 
 /* Sends prefix and message; the latter compressed if that was agreed and is worth it. */
@@ -269,13 +291,12 @@ static void write_message(struct exchange_state *state, struct text message)
 bool grpc_send(struct exchange *exchange, struct text message)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && exchange->is_grpc);
-	if (state->is_gone)
+	INVARIANT(exchange->is_grpc);
+	if (!exchange_takes(state, ANSWER_ANY))
 		return true;
 	if (!state->has_begun)
 		begin_answer(state, state->grpc_gzip);
-	if (!exchange_has_room(state))
+	if (!exchange_has_room(state, message.size))
 		return false;
 	write_message(state, message);
 	return true;
@@ -284,9 +305,8 @@ bool grpc_send(struct exchange *exchange, struct text message)
 void grpc_finish(struct exchange *exchange, enum grpc_status status, const char *text)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && exchange->is_grpc);
-	if (!state->is_gone)
+	INVARIANT(exchange->is_grpc);
+	if (exchange_takes(state, ANSWER_ANY))
 		end_call(state, status, text);
 	exchange_finish(state);
 }
@@ -294,9 +314,16 @@ void grpc_finish(struct exchange *exchange, enum grpc_status status, const char 
 void grpc_reply(struct exchange *exchange, struct text message)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(!state->has_ended && !state->has_begun && exchange->is_grpc);
-	if (!state->is_gone) {
+	INVARIANT(exchange->is_grpc);
+	if (!exchange_takes(state, ANSWER_START)) {
+		exchange_finish(state);
+		return;
+	}
+	if (!connection_may_hold(state->connection, message.size)) {
+		exchange->loop->counters.answers_dropped++;
+		end_call(state, GRPC_RESOURCE_EXHAUSTED,
+		         "too many answers wait to be read: read them, then call again");
+	} else {
 		begin_answer(state, state->grpc_gzip &&
 		                        message.size >= exchange->loop->limits.compress_bytes);
 		write_message(state, message);

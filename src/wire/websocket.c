@@ -251,9 +251,8 @@ struct websocket *websocket_accept(struct exchange *exchange, const struct webso
                                    void *context, const char *protocol)
 {
 	struct exchange_state *state = exchange_state(exchange);
-	loop_check_thread(exchange->loop);
-	INVARIANT(exchange->is_websocket && state->is_owned && !state->has_ended);
-	if (state->is_gone) {
+	INVARIANT(exchange->is_websocket && state->is_owned);
+	if (!exchange_takes(state, ANSWER_START)) {
 		exchange_finish(state);
 		return NULL;
 	}
@@ -318,7 +317,7 @@ static bool has_room(struct websocket *socket, size_t size)
 	/* What waits may only be waiting for company. */
 	if (!fits(connection, size))
 		connection_push(connection);
-	if (fits(connection, size))
+	if (fits(connection, size) && connection_may_hold(connection, size))
 		return !connection->is_closing;
 	socket->wants_writable = true;
 	connection->is_blocked = true;

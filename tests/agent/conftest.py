@@ -27,7 +27,8 @@ def make_agent(driver, tmp_path):
     def make(name=None, **options):
         name = name or f"node-{tmp_path.name.replace('_', '-')[-20:]}-{len(agents)}-{os.getpid()}"
         port = options.pop("port", driver.port)
-        agents.append(Agent(port, tmp_path / name, name, **options))
+        state = options.pop("state", tmp_path / name)
+        agents.append(Agent(port, state, name, **options))
         return agents[-1]
 
     yield make

@@ -1,6 +1,7 @@
 """bin/gpu-agent on simulated GPUs, and the scheduler's half of the conversation (scheduler_driver),
 which gives the orders that a test wants."""
 
+import errno
 import json
 import os
 import pathlib
@@ -139,6 +140,7 @@ class Agent:
                 "--allow-root",
                 "--user",
                 "root",
+                "--trust-open-scheduler",
                 "--address",
                 "127.0.0.1",
                 *(["--beat-ms", str(self.beat_ms)] if self.beat_ms else []),
@@ -157,6 +159,10 @@ class Agent:
         self.process.terminate()
         assert self.process.wait(10) == 0
 
+    def label(self):
+        """What its cgroups are named after: the node, and the state directory."""
+        return f"{self.name}-{pathlib.Path(self.state, 'instance').read_text().strip()}"
+
     def uuid(self, index=0):
         return f"GPU-fake-{self.name}-{index}"
 
@@ -164,18 +170,25 @@ class Agent:
         pathlib.Path(self.state, "fake-gpus").write_text(text)
 
 
+# Keepers end processes and remove cgroups while we look; ENODEV is a cgroup that went while its
+# file was open.
+GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
+
+
 def clean_up(names):
     """Ends what tests left running, by the cgroups of their agents, and removes those."""
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
-        if tree.name not in names:
+        # Named after the node and the state directory.
+        if not any(tree.name in (name, f"{name}-{tree.name[-8:]}") for name in names):
             continue
         groups = groups_below(tree)
         for group in groups:
             try:
                 for pid in (group / "cgroup.procs").read_text().split():
                     os.kill(int(pid), 9)
-            except (ProcessLookupError, FileNotFoundError):
-                pass  # its keeper was quicker
+            except OSError as error:
+                if error.errno not in GONE:
+                    raise
         for group in [*groups, tree]:
             remove_group(group)
 
@@ -186,8 +199,9 @@ def groups_below(tree):
         try:
             found = [path for path in tree.rglob("*") if path.is_dir()]
             return sorted(found, key=lambda path: -len(path.parts))
-        except FileNotFoundError:
-            continue
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
     return []
 
 

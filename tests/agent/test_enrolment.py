@@ -1,5 +1,6 @@
 """Agents that sign in: with a token of their own, over TLS."""
 
+import os
 import subprocess
 
 import pytest
@@ -53,6 +54,19 @@ def test_an_enrolled_agent_signs_in_and_runs_jobs(secured):
     job = secured.submit("echo signed in", gpu_count=1)
     assert secured.await_state(job, "completed", "failed")["state"] == "completed"
     assert secured.logs(job) == "signed in\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_where_everyone_signs_in_a_task_runs_as_the_user_of_its_tenant(secured):
+    _, path = secured.enroll("node-of-users")
+    secured.agent(
+        "node-of-users",
+        arguments=["--token-file", str(path), "--trust-open-scheduler=0", "--allow-root=0", "--user", "nobody"],
+    )
+    tenant = secured.make_tenant("daemons", unix_user="daemon")
+    job = secured.submit("id -un", tenant_id=tenant)
+    secured.await_state(job, "completed")
+    assert secured.logs(job) == "daemon\n"
 
 
 def refused_by(secured, name, *arguments):

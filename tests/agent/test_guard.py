@@ -69,7 +69,7 @@ def pids_of(agent, end):
             groups = (directory / "cgroup").read_text()
         except OSError:
             continue
-        ours = f"/{agent.name}/" in groups and "podman" not in command and "conmon" not in command
+        ours = f"/{agent.label()}/" in groups and "podman" not in command and "conmon" not in command
         if ours and command.endswith(end):
             found.append(int(directory.name))
     return found

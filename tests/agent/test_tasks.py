@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import alive
-from stub import Agent
+from stub import Agent, Driver, remove_group
 
 
 def test_a_task_runs_and_its_output_is_read_back(driver, agent):
@@ -68,6 +68,10 @@ def test_a_task_sees_its_gpus_its_limits_and_its_place(driver, agent):
     [
         ({"command": ["/no/such/program"]}, "cannot run /no/such/program"),
         ({"command": ["true"], "working_directory": "/no/such/place"}, "/no/such/place"),
+        ({"command": ["pwd"], "working_directory": "tmp"}, "working_directory is 'tmp'"),
+        ({"script": "pwd", "working_directory": "."}, "working_directory is '.'"),
+        ({"command": ["true"], "image": "i", "working_directory": "../tmp"}, "not an absolute path"),
+        ({"command": ["true"], "checkpoint_path": "c"}, "checkpoint_path is 'c'"),
         ({}, "no command"),
     ],
 )
@@ -178,6 +182,51 @@ def test_the_number_of_processes_is_limited(driver, make_agent):
     assert "fork" in driver.output(agent.name, 1)
 
 
+def pids_group(name):
+    """The directory of a cgroup whose processes are counted, in either kind of tree."""
+    for tree in ("pids", "unified", "."):
+        path = pathlib.Path("/sys/fs/cgroup", tree, name)
+        if (path / "pids.max").exists():
+            return path
+    pytest.skip("no cgroup here limits processes")
+
+
+def test_no_task_may_take_every_process_of_the_machine(driver, agent):
+    driver.start(agent.name, 1, ["sleep", "1000"])
+    driver.change("started", 1)
+    group = pids_group(f"gpu-scheduler/{agent.label()}/work-1")
+    kernel = [int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("pid_max", "threads-max")]
+    assert int((group / "pids.max").read_text()) == min(min(kernel) // 8, 32768)
+    total = int((group.parent.parent / "pids.max").read_text())
+    assert total == min(kernel) // 4 * 3
+
+
+def test_all_tasks_together_have_a_limit_of_processes(driver, make_agent):
+    parent = f"gpu-test-{os.getpid()}"
+    agent = make_agent(arguments=["--pids", "40", "--pids-total", "50", "--cgroup-parent", parent])
+    driver.snapshot(agent.name)
+    try:
+        script = "for i in $(seq 35); do sleep 1000 & done 2>&1; echo all; wait"
+        driver.start(agent.name, 1, [], payload={"script": script})
+        driver.change("started", 1)
+        deadline = time.monotonic() + 20
+        while driver.output(agent.name, 1) != "all\n":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.start(agent.name, 2, [], payload={"script": script})
+        # The shell ends at the first that it cannot have.
+        driver.change("exited", 2)
+        assert "fork" in driver.output(agent.name, 2)
+        driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=100)
+        driver.change("released", 1)
+    finally:
+        agent.kill()
+        for tree in pathlib.Path("/sys/fs/cgroup").glob(f"*/{parent}"):
+            for group in sorted(tree.rglob("*/"), key=lambda path: -len(path.parts)):
+                remove_group(group)
+            remove_group(tree)
+
+
 def test_prolog_and_epilog_run_around_a_task(driver, make_agent, tmp_path):
     trace = tmp_path / "trace"
     for name in ("prolog", "epilog"):
@@ -209,6 +258,43 @@ def test_a_checkpoint_that_is_written_is_told(driver, agent, tmp_path):
     driver.change("checkpoint", 1)
 
 
+def test_a_checkpoint_is_told_under_the_next_agent(driver, agent, tmp_path):
+    path = tmp_path / "checkpoint"
+    driver.start(agent.name, 1, ["sleep", "1000"], payload={"command": ["sleep", "1000"], "checkpoint_path": str(path)})
+    driver.change("started", 1)
+    agent.kill()
+    since = len(driver.seen)
+    agent.start()
+    driver.snapshot(agent.name, since)
+    path.write_text("1")
+    driver.change("checkpoint", 1, since=since)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_nobody_learns_of_a_file_that_the_tasks_user_cannot_see(driver, make_agent, tmp_path):
+    agent = make_agent(arguments=["--allow-root=0", "--user", "nobody"])
+    driver.snapshot(agent.name)
+    tmp_path.chmod(0o700)
+    hidden = tmp_path / "hidden"
+    seen = pathlib.Path(tempfile.mkdtemp())
+    seen.chmod(0o755)
+    try:
+        for reservation, path in ((1, hidden), (2, seen / "file")):
+            path.write_text("1")
+            payload = {"command": ["sleep", "1000"], "checkpoint_path": str(path)}
+            driver.start(agent.name, reservation, [], payload=payload)
+            driver.change("started", reservation)
+        driver.change("checkpoint", 2)
+        for content in ("22", "333"):
+            since = len(driver.seen)
+            for path in (hidden, seen / "file"):
+                path.write_text(content)
+            driver.change("checkpoint", 2, since=since)
+        assert not any(m.get("change") == "checkpoint" and m["reservation"] == 1 for m in driver.seen)
+    finally:
+        shutil.rmtree(seen)
+
+
 def test_without_cgroups_nothing_escapes_either(driver, make_agent, tmp_path):
     marker = f"bare-{tmp_path.name}"
     agent = make_agent(arguments=["--cgroup-parent", "none"])
@@ -231,12 +317,55 @@ def test_a_second_agent_on_the_same_state_refuses(driver, agent):
     assert "another gpu-agent" in second.stderr
 
 
-def test_a_second_agent_of_the_same_node_refuses_wherever_its_state_is(driver, agent, tmp_path):
-    words = [str(word) for word in agent.process.args]
-    words[words.index("--state") + 1] = str(tmp_path / "elsewhere")
-    second = subprocess.run(words, capture_output=True, text=True)
-    assert second.returncode == 1
-    assert f"another gpu-agent runs node {agent.name} here" in second.stderr
+def test_agents_of_one_name_with_other_states_run_beside_each_other(driver, agent, make_agent):
+    """Such as two ./run on other ports: both are named after the machine."""
+    second_driver = Driver()
+    try:
+        second = make_agent(agent.name, port=second_driver.port, state=f"{agent.state}-2")
+        for one, its_driver in ((agent, driver), (second, second_driver)):
+            its_driver.snapshot(one.name)
+            its_driver.start(one.name, 1, ["sleep", "1000"], gpus=[[one.uuid(), 1024]])
+            its_driver.change("started", 1)
+        since = len(second_driver.seen)
+        second.kill()
+        second.start()
+        assert second_driver.snapshot(second.name, since)["running"] == [1]
+        second_driver.tell(do="stop", node=second.name, reservation=1, grace_ms=100)
+        second_driver.change("released", 1)
+        assert not any(m.get("change") == "exited" for m in driver.seen)
+        driver.tell(do="stop", node=agent.name, reservation=1, grace_ms=100)
+        driver.change("released", 1)
+    finally:
+        second_driver.stop()
+
+
+def test_no_task_can_keep_its_agent_from_starting_again(driver, make_agent):
+    agent = make_agent(arguments=["--allow-root=0", "--user", "nobody"])
+    driver.snapshot(agent.name)
+    hold = f"""#!/usr/bin/env python3
+import fcntl, os, socket, time
+held = socket.socket(socket.AF_UNIX)
+held.bind("\\0gpu-agent/{agent.name}")
+for name in ("lock", "journal", "instance", "works/1"):
+    try:
+        fcntl.flock(os.open(f"{agent.state}/{{name}}", os.O_RDONLY), fcntl.LOCK_EX)
+        print("holds", name)
+    except OSError:
+        pass
+print("ready", flush=True)
+time.sleep(1000)
+"""
+    driver.start(agent.name, 1, [], payload={"script": hold})
+    driver.change("started", 1)
+    deadline = time.monotonic() + 20
+    while "ready" not in (said := driver.output(agent.name, 1)):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.05)
+    assert "holds" not in said
+    since = len(driver.seen)
+    agent.kill()
+    agent.start()
+    assert driver.snapshot(agent.name, since)["running"] == [1]
 
 
 @pytest.mark.skipif(

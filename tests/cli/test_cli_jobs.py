@@ -30,14 +30,13 @@ def test_a_job_that_was_killed_ends_as_a_shell_would_say(cli):
 
 
 def test_output_comes_as_it_is_written(cli):
-    process = cli.start("run", "--", "sh", "-c", "echo first; sleep 30")
+    process = cli.start("run", "--", "sh", "-c", "echo first; sleep 1000")
     try:
-        begun = time.monotonic()
         assert process.stdout.readline() == "first\n"
-        assert time.monotonic() - begun < 10
+        assert process.poll() is None
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def test_an_interruption_cancels_the_job(cli, cluster):
@@ -54,9 +53,13 @@ def test_a_second_interruption_leaves_at_once(cli, cluster):
     process = cli.start("run", "--", "sh", "-c", "trap '' TERM; echo begun; while :; do sleep 1; done")
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    for line in process.stderr:
+        if "cancelling" in line:
+            break
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=1) == 130
+    assert process.wait(timeout=60) == 130
+    # The job ignores the request to stop, so gpu-cli did not wait for its end.
+    assert cluster.job(re.search(r"job-\d+", line)[0])["state"] not in ("cancelled", "completed", "failed")
 
 
 def test_tasks_are_told_apart_by_their_numbers(cli):

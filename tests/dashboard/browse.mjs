@@ -32,7 +32,7 @@ export async function browse(walk) {
       colorScheme: "light",
       ...options,
     });
-    context.setDefaultTimeout(6000);
+    context.setDefaultTimeout(30_000);
     const page = await context.newPage();
     page.on("console", (message) => {
       // Chromium says so of every answer that is no success; some are asked for here.
@@ -71,7 +71,7 @@ export function check(truth, sentence) {
 }
 
 /** Waits until `test` gives something true, which is returned. */
-export async function until(test, what, seconds = 6) {
+export async function until(test, what, seconds = 30) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const found = await test();

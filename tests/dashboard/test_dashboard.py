@@ -34,6 +34,10 @@ def packages():
         pytest.skip("npm could not fetch the packages of the tests")
 
 
+# What one click may change in a page that shows 800 GPUs: parts of the document.
+CHANGES_MAX = 1500
+
+
 def walk(name, **given):
     """Runs a walk to its end; what it found."""
     given["chromium"] = CHROMIUM
@@ -49,6 +53,25 @@ def report(found):
         print(f"{step['ms']:6} ms  {name}  {json.dumps(step.get('found')) if step.get('found') else ''}")
     failed = {name: step["error"] for name, step in found["steps"].items() if not step["ok"]}
     assert not failed, json.dumps(failed, indent=1)
+
+
+def walk_among_many(directory, **given):
+    """Clicks through a page of 100 nodes with 800 GPUs and 300 jobs."""
+    from crowd import Crowd
+
+    scheduler = Scheduler(directory / "scheduler")
+    crowd = Crowd(scheduler.grpc, 100)
+    try:
+        tenants = [scheduler.post("/api/v1/tenants", {"name": name}).json()["id"]
+                   for name in ("vision", "language", "robotics", "biology")]
+        jobs = [{"tenant_id": tenants[i % 4], "name": f"train-{i}", "command": ["sleep", "1000"],
+                 **({"gpu_count": 1 + i % 4} if i % 3 else {"gpu_memory_mb": 20000})}
+                for i in range(300)]
+        assert scheduler.post("/api/v1/jobs", jobs).status == 201
+        return walk("many", url=scheduler.url, **given)
+    finally:
+        crowd.close()
+        scheduler.stop()
 
 
 class Secured:
@@ -146,24 +169,10 @@ def test_a_service_that_was_lost_is_found_again(tmp_path):
         scheduler.stop()
 
 
-def test_800_gpus_are_answered_within_100_ms(tmp_path):
-    from crowd import Crowd
-
-    scheduler = Scheduler(tmp_path / "scheduler")
-    crowd = Crowd(scheduler.grpc, 100)
-    try:
-        tenants = [scheduler.post("/api/v1/tenants", {"name": name}).json()["id"]
-                   for name in ("vision", "language", "robotics", "biology")]
-        jobs = [{"tenant_id": tenants[i % 4], "name": f"train-{i}", "command": ["sleep", "1000"],
-                 **({"gpu_count": 1 + i % 4} if i % 3 else {"gpu_memory_mb": 20000})}
-                for i in range(300)]
-        assert scheduler.post("/api/v1/jobs", jobs).status == 201
-        found = walk("many", url=scheduler.url)
-        report(found)
-        assert found["noise"] == []
-    finally:
-        crowd.close()
-        scheduler.stop()
+def test_a_click_among_800_gpus_changes_only_what_it_must(tmp_path):
+    found = walk_among_many(tmp_path, changes_max=CHANGES_MAX)
+    report(found)
+    assert found["noise"] == []
 
 
 def test_the_page_is_served_with_a_strict_policy(secured):

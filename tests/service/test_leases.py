@@ -1,7 +1,6 @@
 """Places in slots of models, over REST."""
 
 import threading
-import time
 
 import pytest
 
@@ -16,10 +15,8 @@ def calls(tmp_path):
 
 
 def test_without_a_place_who_asks_is_told_to_wait(calls):
-    began = time.monotonic()
     status, answer = calls.ask("POST", "/models/model-1/leases")
     assert status in (422, 503), answer
-    assert time.monotonic() - began < 5
     assert answer["error"]
 
 

@@ -62,8 +62,9 @@ class Mailbox:
     """A mail server that takes everything; with `tls` from the first byte on, or when it
     is asked to."""
 
-    def __init__(self, tls=None, at_once=False):
+    def __init__(self, tls=None, at_once=False, refusals=()):
         self.mails = []
+        self.refusals = list(refusals)  # of recipients, one after the other
         self.connections = 0
         self.tls, self.at_once = tls, at_once
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -100,11 +101,15 @@ class Mailbox:
             words.append(line.strip())
             if line.startswith(b"EHLO"):
                 say(b"250-here")
+                say(b"250-STARTTLS")
+                say(b"250-AUTH PLAIN")
                 say(b"250 SIZE 1000000")
             elif line.startswith(b"STARTTLS"):
                 say(b"220 go on")
                 self.talk(self.tls.wrap_socket(client, server_side=True), greets=False)
                 return
+            elif line.startswith(b"RCPT") and self.refusals:
+                say(self.refusals.pop(0))
             elif line.startswith(b"AUTH"):
                 say(b"235 welcome")
             elif line.startswith(b"DATA"):
@@ -262,6 +267,67 @@ def test_a_tenant_is_told_by_mail(start, mailbox):
     assert mail["To"] == "<lab@example.org>"
     assert mail["Bcc"] is None
     assert "was cancelled" in mail.get_payload(decode=True).decode()
+
+
+def test_a_mail_that_cannot_be_taken_now_is_sent_again(start):
+    mailbox = Mailbox(refusals=[b"451 later"])
+    calls = start("--notify", json.dumps({"notify_email": "lab@example.org"}), "--smtp", mailbox.port)
+    cancelled_job(calls)
+    wait_for(lambda: mailbox.mails)
+    assert mailbox.connections == 2
+    mailbox.listener.close()
+
+
+def test_a_mail_that_is_rejected_for_good_is_not_sent_again(start):
+    mailbox = Mailbox(refusals=[b"550 no such person"])
+    calls = start("--notify", json.dumps({"notify_email": "lab@example.org"}), "--smtp", mailbox.port)
+    cancelled_job(calls, name="first")
+    wait_for(lambda: mailbox.connections == 1 and not mailbox.refusals)
+    cancelled_job(calls, name="second")
+    wait_for(lambda: mailbox.mails)
+    assert len(mailbox.mails) == 1
+    assert mailbox.connections == 2
+    mailbox.listener.close()
+
+
+def raw_receiver(answer):
+    """A server that takes one request after the other and sends these bytes."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    heads = []
+
+    def serve():
+        while True:
+            try:
+                client, _ = listener.accept()
+                heads.append(client.recv(65536))
+                client.sendall(answer)
+                client.close()
+            except OSError:
+                return
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener, heads, f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
+
+
+def test_a_redirect_of_a_webhook_is_not_followed(start, receiver):
+    listener, heads, url = raw_receiver(
+        f"HTTP/1.1 307 Elsewhere\r\nLocation: {receiver.url}\r\nContent-Length: 0\r\n\r\n".encode())
+    calls = start("--notify", json.dumps({"notify_webhook": url}))
+    cancelled_job(calls)
+    wait_for(lambda: len(heads) >= 2)
+    assert not receiver.got
+    listener.close()
+
+
+def test_a_webhook_may_answer_in_chunks_and_at_length(start):
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1000\r\n" + 4096 * b"x" + b"\r\n0\r\n\r\n"
+    listener, heads, url = raw_receiver(answer)
+    calls = start("--notify", json.dumps({"notify_webhook": url}))
+    for number in range(3):
+        cancelled_job(calls, name=f"job-{number}")
+    wait_for(lambda: len(heads) == 3)
+    assert len({head.split(b"Delivery: ")[1].split()[0] for head in heads}) == 3
+    listener.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import time
 
+import pytest
+
 from scheduler import Scheduler
 
 
@@ -31,12 +33,47 @@ def test_with_sign_in_only_those_with_a_token_are_let_in(signed_in):
     assert signed_in.get("/health", headers={"Authorization": ""}).status == 200
 
 
-def test_with_sign_in_it_may_listen_to_all(tmp_path):
+def test_with_sign_in_and_plaintext_allowed_it_may_listen_to_all(tmp_path):
     one = Scheduler(tmp_path / "one", "--listen", "0.0.0.0",
-                    sections={"auth": {"enable": True}})
+                    sections={"auth": {"enable": True}, "api": {"allow_plaintext": True}})
     one.url = one.url.replace("0.0.0.0", "127.0.0.1")
     assert one.get("/api/v1/tenants").status == 401
     one.stop()
+
+
+def test_settings_with_secrets_that_all_can_read_are_told_of_or_refused(tmp_path):
+    sections = {"auth": {"enable": True, "jwt_secret": "0123456789abcdef0123456789abcdef"},
+                "api": {"allow_plaintext": True}}
+    one = Scheduler(tmp_path / "one", sections=sections, starts=False)
+    one.write_config()
+    one.config.chmod(0o644)
+    one.start()
+    line = one.await_log("every user of this machine can read secrets in the settings: chmod 640")
+    assert line["settings"] == "auth.jwt_secret"
+    assert "0123456789abcdef" not in one.errors.read_text()
+    one.stop()
+    refused = one.run("--listen", "0.0.0.0", "--check-config")
+    assert refused.returncode == 2 and "chmod 640" in refused.stderr, refused.stderr
+    one.config.chmod(0o640)
+    assert one.run("--listen", "0.0.0.0", "--check-config").returncode == 0
+
+
+def test_without_sign_in_no_tenant_is_given_a_unix_user(start):
+    one = start()
+    refused = one.post("/api/v1/tenants", {"name": "lab", "unix_user": "postgres"})
+    assert refused.status == 403 and "auth.allow_open_unix_user" in refused.json()["error"]
+    assert one.post("/api/v1/tenants", {"name": "lab"}).status == 201
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "postgres"}).status == 403
+    one.sections = {"auth": {"allow_open_unix_user": True}}
+    one.reload()
+    one.await_log("the settings were read again")
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "postgres"}).status == 200
+    one.sections = {}
+    one.stop()
+    one.start()
+    assert one.put("/api/v1/tenants/lab", {"max_gpus": 1}).status == 200, "what is there stays"
+    assert one.put("/api/v1/tenants/lab", {"unix_user": "daemon"}).status == 403
+    assert one.put("/api/v1/tenants/lab", {"unix_user": None}).status == 200
 
 
 def test_tokens_outlive_the_process(signed_in):
@@ -154,3 +191,34 @@ def test_requests_in_flight_are_answered_before_it_ends(scheduler):
     scheduler.start()
     names = [tenant["name"] for tenant in scheduler.get("/api/v1/tenants").json()["tenants"]]
     assert names == ["late"]
+
+
+@pytest.mark.parametrize("field, value", [
+    ("notify_webhook", "file:///etc/passwd"),
+    ("notify_webhook", "https://"),
+    ("notify_webhook", "gopher://example.org/"),
+    ("notify_webhook", "https://user:secret@example.org/"),
+    ("notify_webhook", "https://example.org/\r\nX: y"),
+    ("notify_webhook", "http://127.0.0.1:8080/"),
+    ("notify_webhook", "http://127.1/"),
+    ("notify_webhook", "http://0x7f000001/"),
+    ("notify_webhook", "http://[::1]/"),
+    ("notify_webhook", "http://[::ffff:10.0.0.1]/"),
+    ("notify_webhook", "http://169.254.169.254/latest/meta-data"),
+    ("notify_webhook", "http://localhost/"),
+    ("notify_email", "a@b\r\nBCC: x@example.org"),
+    ("notify_email", "a@example.org,b@example.org"),
+    ("notify_email", "nobody"),
+    ("notify_email", True),
+])
+def test_what_cannot_be_notified_is_refused_at_once(shared_scheduler, field, value):
+    refused = shared_scheduler.post("/api/v1/tenants", {"name": "lab", field: value})
+    assert refused.status == 400 and field in refused.json()["error"], refused
+    assert shared_scheduler.get("/api/v1/tenants/lab").status == 404
+
+
+def test_webhooks_and_addresses_that_are_good_are_taken(shared_scheduler):
+    made = shared_scheduler.post("/api/v1/tenants", {
+        "name": "told", "notify_webhook": "https://hooks.example.org/x?y=z", "notify_email": True,
+        "email": "name@example.org"})
+    assert made.status == 201, made

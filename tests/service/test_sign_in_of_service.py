@@ -1,5 +1,6 @@
 """The real service with sign-in: gRPC, nodes, tokens, leases and audit behind one gate."""
 
+import http.client
 import threading
 
 import grpc
@@ -105,10 +106,48 @@ def test_a_lease_waits_for_a_load(behind):
     order = node.order()
     assert order["kind"] == LOAD
     node.change(STARTED, order)
-    node.change(READY, order, address="10.0.0.1:8000")
+    node.change(READY, order, address="127.0.0.1:8000")
     waiting.join(timeout=20)
     assert answers[0].status == 201, answers[0]
     lease = answers[0].json()
-    assert lease["address"] == "10.0.0.1:8000" and lease["expires_at"]
+    assert lease["address"] == "127.0.0.1:8000" and lease["expires_at"]
     assert scheduler.delete(f"/api/v1/leases/{lease['lease_id']}").status == 200
     node.close()
+
+
+def test_failed_sign_ins_are_logged_counted_and_audited(behind):
+    scheduler = behind.scheduler
+    forged = jwt(claims(sub="mallory"), SECRET + "?")
+    for token in (forged, forged, "gst_this-is-no-token-of-ours"):
+        assert scheduler.get("/api/v1/jobs", token=token).status == 401
+    line = scheduler.await_log("sign-in refused")
+    assert (line["method"], line["reason"], line["address"]) == ("token", "unknown", "127.0.0.1")
+    accounts = [one["account"] for one in scheduler.log() if one["message"] == "sign-in refused"]
+    assert "mallory" in accounts
+    metrics = scheduler.get("/metrics").body.decode()
+    name = "gpu_scheduler_sign_in_failures_total"
+    assert f'{name}{{method="jwt",reason="signature"}} 2' in metrics
+    assert f'{name}{{method="token",reason="unknown"}} 1' in metrics
+    entry = wait_for(lambda: [one for one in scheduler.get("/api/v1/audit").json()["entries"]
+                              if one["action"] == "sign-in failed"])[0]
+    assert entry["object"] == "127.0.0.1"
+    assert entry["detail"] == "3 failed: token unknown 1, jwt signature 2"
+    written = scheduler.errors.read_text()
+    assert forged not in written and "gst_this" not in written
+
+
+def test_a_flood_of_forged_tokens_is_logged_in_moderation_and_locks_nobody_out(behind):
+    scheduler = behind.scheduler
+    connection = http.client.HTTPConnection("127.0.0.1", scheduler.port, timeout=30)
+    for i in range(600):
+        connection.request("GET", "/api/v1/jobs", headers={
+            "Authorization": f"Bearer {jwt(claims(sub=f'mallory-{i}'), SECRET + '?')}"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status in (401, 429)
+        if i % 50 == 0:
+            fresh = jwt(claims(sub=f"fresh-{i}"), SECRET)
+            assert scheduler.get("/api/v1/jobs", token=fresh).status == 200
+    connection.close()
+    lines = [one for one in scheduler.log() if one["message"] == "sign-in refused"]
+    assert 0 < len(lines) < 100

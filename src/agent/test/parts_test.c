@@ -263,6 +263,7 @@ static const char *variable(const struct run_plan *plan, const char *name)
 static void a_model_is_served_by_its_template(void **state)
 {
 	struct run_settings settings = { .node = "n",
+		                         .label = "n",
 		                         .allow_root = true,
 		                         .default_user = "root",
 		                         .port_first = 19000,
@@ -299,9 +300,11 @@ static void a_model_is_served_by_its_template(void **state)
 
 static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 {
-	struct run_settings settings = {
-		.node = "n", .allow_root = true, .default_user = "root", .guard = "/lib/guard.so"
-	};
+	struct run_settings settings = { .node = "n",
+		                         .label = "n",
+		                         .allow_root = true,
+		                         .default_user = "root",
+		                         .guard = "/lib/guard.so" };
 	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 1000, 1000,
 		                        false } };
 	struct node_order order = {
@@ -334,7 +337,9 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 
 static bool is_due(enum guarding guarding, bool whole, bool wanted)
 {
-	struct run_settings settings = { .node = "n", .guard = "g.so", .guarding = guarding };
+	struct run_settings settings = {
+		.node = "n", .label = "n", .guard = "g.so", .guarding = guarding
+	};
 	struct order_part part = { "GPU-1", 1000, 1000, whole };
 	struct node_order order = { .parts = &part, .part_count = 1 };
 
@@ -354,6 +359,7 @@ static void works_are_guarded_where_they_share_a_gpu_or_ask_for_it(void **state)
 static void under_the_guard_a_model_may_use_what_it_reserved(void **state)
 {
 	struct run_settings settings = { .node = "n",
+		                         .label = "n",
 		                         .allow_root = true,
 		                         .default_user = "root",
 		                         .guard = "/lib/guard.so",

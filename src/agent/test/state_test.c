@@ -55,7 +55,7 @@ static struct table read_all(const char *path)
 
 static void put(struct state *state, int64_t key, const char *value)
 {
-	state_put(state, key, value, strlen(value));
+	state_put(state, key, value, strlen(value), false);
 	assert_true(state_sync(state, NULL));
 }
 
@@ -133,7 +133,7 @@ static void a_journal_of_old_values_is_written_anew(void **context)
 	memset(large, 'x', sizeof(large));
 	put(state, 9, "nine");
 	for (int i = 0; i < 12; i++) {
-		state_put(state, 1, large, sizeof(large));
+		state_put(state, 1, large, sizeof(large), false);
 		assert_true(state_sync(state, NULL));
 	}
 	state_erase(state, 1);
@@ -176,6 +176,46 @@ static void a_lease_is_what_was_last_told(void **context)
 	place_remove(path);
 }
 
+static void a_directory_keeps_its_name_and_shares_it_with_none(void **context)
+{
+	const char *path = place_make();
+	struct state *state = open_state(path);
+	char name[32], other[600];
+
+	(void)context;
+	snprintf(name, sizeof(name), "%s", state_instance(state));
+	assert_int_equal(strlen(name), 8);
+	put(state, 1, "one");
+	snprintf(other, sizeof(other), "%s/other", path);
+	struct state *beside = open_state(other);
+	assert_string_not_equal(state_instance(beside), name);
+	state_close(beside);
+	state_close(state);
+	state = open_state(path);
+	assert_string_equal(state_instance(state), name);
+	state_close(state);
+	place_remove(path);
+}
+
+static void a_directory_of_an_older_version_has_no_name(void **context)
+{
+	const char *path = place_make();
+	struct state *state = open_state(path);
+	char file[600];
+
+	(void)context;
+	put(state, 1, "one");
+	state_close(state);
+	snprintf(file, sizeof(file), "%s/instance", path);
+	assert_int_equal(unlink(file), 0);
+	for (int i = 0; i < 2; i++) {
+		state = open_state(path);
+		assert_string_equal(state_instance(state), "");
+		state_close(state);
+	}
+	place_remove(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +225,8 @@ int main(void)
 		cmocka_unit_test(a_journal_of_old_values_is_written_anew),
 		cmocka_unit_test(a_second_one_is_refused),
 		cmocka_unit_test(a_lease_is_what_was_last_told),
+		cmocka_unit_test(a_directory_keeps_its_name_and_shares_it_with_none),
+		cmocka_unit_test(a_directory_of_an_older_version_has_no_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

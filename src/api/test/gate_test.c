@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "api/failures.h"
 #include "api/gate.h"
+#include "base/log.h"
 #include "sign.h"
 
 #define SECRET "a secret of more than thirty-two bytes"
@@ -114,6 +116,29 @@ static void pages_of_other_origins_are_refused(void **state)
 	gate_free(gate);
 }
 
+static void a_page_of_another_site_cannot_make_a_browser_ask(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *site;
+		bool good;
+	} sites[] = { { "same-origin", true },
+		      { "none", true },
+		      { NULL, true },
+		      { "cross-site", false },
+		      { "same-site", false } };
+	struct gate *gate = open_gate(NULL, NULL);
+
+	for (size_t i = 0; i < sizeof(sites) / sizeof(*sites); i++) {
+		struct call request = { .exchange = { .authority = TEXT("localhost"),
+			                              .peer_address = TEXT("192.0.2.1") } };
+		add_header(&request, "sec-fetch-site", sites[i].site);
+		assert_int_equal(gate_check(gate, &request.exchange, 0, &who, &refusal),
+		                 sites[i].good);
+	}
+	gate_free(gate);
+}
+
 static void without_a_token_nobody_is_let_in(void **state)
 {
 	(void)state;
@@ -146,7 +171,7 @@ static void claims_say_who_it_is(void **state)
 	(void)state;
 	struct gate *gate = closed_gate();
 
-	gate_find_tenants(gate, find_lab, NULL);
+	gate_use_tenants(gate, &(struct gate_tenants){ .find = find_lab });
 	assert_true(check_claims(gate, "{\"exp\":9,\"role\":\"admin\",\"sub\":\"eve\"}", 0));
 	assert_int_equal(who.role, ROLE_ADMIN);
 	assert_string_equal(who.name, "jwt eve");
@@ -279,12 +304,154 @@ static void who_fails_to_sign_in_again_and_again_is_not_listened_to(void **state
 	gate_free(gate);
 }
 
+/* A gate for tokens that a private key signs. */
+static struct gate *public_key_gate(EVP_PKEY *key)
+{
+	char *pem = sign_public_pem(key);
+	struct gate_key public_key = { "", "ES256", pem };
+	struct gate *gate =
+	    gate_new(&(struct gate_settings){ .keys = &public_key, .key_count = 1 }, &error);
+
+	assert_non_null(gate);
+	free(pem);
+	return gate;
+}
+
+static bool check_signed(struct gate *gate, EVP_PKEY *key, const char *subject, uint16_t port,
+                         int64_t now_ms)
+{
+	char claims[160], bearer[2048];
+	snprintf(claims, sizeof(claims), "{\"exp\":900,\"role\":\"admin\",\"sub\":\"%s\"}",
+	         subject);
+	char *token = sign_key("{\"alg\":\"ES256\"}", claims, key);
+	struct call request = { .exchange = { .authority = TEXT("x"),
+		                              .peer_address = TEXT("192.0.2.1"),
+		                              .peer_port = port,
+		                              .received_ms = now_ms } };
+
+	snprintf(bearer, sizeof(bearer), "Bearer %s", token);
+	free(token);
+	add_header(&request, "authorization", bearer);
+	return gate_check(gate, &request.exchange, now_ms, &who, &refusal);
+}
+
+/* Until no more of them are checked. */
+static void flood(struct gate *gate, EVP_PKEY *forger, uint16_t port)
+{
+	for (int i = 0; i < 1000; i++) {
+		assert_false(check_signed(gate, forger, "mallory", port, 0));
+		if (refusal.status == 429)
+			return;
+		assert_int_equal(refusal.status, 401);
+	}
+	fail_msg("forged tokens are checked without end");
+}
+
+static void forged_tokens_keep_no_good_one_out(void **state)
+{
+	(void)state;
+	EVP_PKEY *key = sign_ec_key("P-256"), *forger = sign_ec_key("P-256");
+	struct gate *gate = public_key_gate(key);
+
+	assert_true(check_signed(gate, key, "alice", 1, 0));
+	flood(gate, forger, 1);
+	/* By another connection of the same address. */
+	assert_true(check_signed(gate, key, "bob", 2, 0));
+	/* By the connection of the forger: a new token of an account that was let in before. */
+	assert_true(check_signed(gate, key, "alice", 1, 0));
+	assert_false(check_signed(gate, key, "carol", 1, 0));
+	assert_int_equal(refusal.status, 429);
+	/* And API tokens anywhere. */
+	struct gate_token token = { .identity = { .role = ROLE_VIEWER } };
+	char text[96];
+	assert_true(gate_make_token(&token, text, &error));
+	gate_put_token(gate, &token);
+	assert_true(check(gate, "x", NULL, text, 0));
+	EVP_PKEY_free(key);
+	EVP_PKEY_free(forger);
+	gate_free(gate);
+}
+
+static void bad_tokens_of_an_address_keep_no_good_one_out(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	const char *good = "{\"exp\":100,\"role\":\"admin\",\"sub\":\"%d\"}";
+	char claims[160];
+
+	for (int i = 0; i < 2000; i++) {
+		char *forged = sign_hmac("{\"alg\":\"HS256\"}", "{\"exp\":100,\"role\":\"admin\"}",
+		                         SECRET "?");
+		assert_false(check(gate, "x", NULL, forged, 0));
+		free(forged);
+		if (i % 100 != 0)
+			continue;
+		snprintf(claims, sizeof(claims), good, i);
+		assert_true(check_claims(gate, claims, 0));
+	}
+	assert_false(check(gate, "x", NULL, "gst_unknown", 0));
+	assert_int_equal(refusal.status, 429);
+	gate_free(gate);
+}
+
+static void failures_are_counted_by_method_and_reason(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	struct failure_summary summaries[FAILURE_SUMMARIES_MAX];
+	struct buffer text = { 0 };
+
+	log_set_verbosity(0);
+	check(gate, "x", NULL, NULL, 0);
+	check(gate, "x", NULL, "gst_unknown", 0);
+	check(gate, "x", NULL, "gst_unknown", 0);
+	check_claims(gate, "{\"exp\":1,\"role\":\"admin\"}", 100000);
+	assert_int_equal(failures_take(gate_failures(gate), summaries), 1);
+	assert_string_equal(summaries[0].address, "192.0.2.1");
+	failure_summary_print(&summaries[0], &text);
+	assert_string_equal(text.data, "3 failed: token unknown 2, jwt expired 1");
+	assert_int_equal(failures_take(gate_failures(gate), summaries), 0);
+	buffer_clear(&text);
+	failures_print(gate_failures(gate), &text);
+	assert_non_null(strstr(text.data, "{method=\"none\",reason=\"missing\"} 1\n"));
+	assert_non_null(strstr(text.data, "{method=\"token\",reason=\"unknown\"} 2\n"));
+	buffer_free(&text);
+	gate_free(gate);
+}
+
+static void an_identity_is_admitted_as_long_as_its_credential_holds(void **state)
+{
+	(void)state;
+	struct gate *gate = closed_gate();
+	struct gate_token token = { .identity = { .role = ROLE_VIEWER }, .expires_ms = 5000 };
+	static const struct gate_key other = { "", "HS256", SECRET "other" };
+	char text[96];
+	const char *reason;
+
+	assert_true(gate_make_token(&token, text, &error));
+	gate_put_token(gate, &token);
+	assert_true(check(gate, "x", NULL, text, 0));
+	assert_true(gate_admits(gate, &who, 4999, &reason));
+	assert_false(gate_admits(gate, &who, 5000, &reason));
+	gate_remove_token(gate, token.id);
+	assert_false(gate_admits(gate, &who, 0, &reason));
+	assert_string_equal(reason, "the token was revoked");
+	assert_true(check_claims(gate, "{\"exp\":9,\"role\":\"admin\"}", 0));
+	assert_true(gate_admits(gate, &who, 8999, &reason));
+	assert_false(gate_admits(gate, &who, 9000, &reason));
+	assert_true(
+	    gate_reload(gate, &(struct gate_settings){ .keys = &other, .key_count = 1 }, &error));
+	assert_false(gate_admits(gate, &who, 0, &reason));
+	gate_free(gate);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_open_service_answers_to_loopback_names_alone),
 		cmocka_unit_test(hosts_that_are_listed_are_answered_to),
 		cmocka_unit_test(pages_of_other_origins_are_refused),
+		cmocka_unit_test(a_page_of_another_site_cannot_make_a_browser_ask),
 		cmocka_unit_test(without_a_token_nobody_is_let_in),
 		cmocka_unit_test(claims_say_who_it_is),
 		cmocka_unit_test(a_token_that_was_good_expires_all_the_same),
@@ -293,6 +460,10 @@ int main(void)
 		cmocka_unit_test(a_token_is_read_back_as_it_was_kept),
 		cmocka_unit_test(a_client_that_asks_too_often_is_told_when_to_come_back),
 		cmocka_unit_test(who_fails_to_sign_in_again_and_again_is_not_listened_to),
+		cmocka_unit_test(forged_tokens_keep_no_good_one_out),
+		cmocka_unit_test(bad_tokens_of_an_address_keep_no_good_one_out),
+		cmocka_unit_test(failures_are_counted_by_method_and_reason),
+		cmocka_unit_test(an_identity_is_admitted_as_long_as_its_credential_holds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,6 +274,17 @@ static void the_key_of_the_header_counts_where_the_job_has_none(void **state)
 	assert_string_equal(f->submit.job.idempotency_key, "own");
 }
 
+static void a_path_that_is_not_absolute_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	refuse(f, "{\"tenant_id\":1,\"working_directory\":\"data\"}",
+	       "working_directory must be an absolute path, one that begins with '/'");
+	refuse(f, "{\"tenant_id\":1,\"checkpoint_path\":\"../c\"}",
+	       "checkpoint_path must be an absolute path, one that begins with '/'");
+	accept(f,
+	       "{\"tenant_id\":1,\"working_directory\":\"\\u002fdata\",\"checkpoint_path\":\"\"}");
+}
+
 static void a_label_is_found_in_a_payload(void **state)
 {
 	struct fixture *f = *state;
@@ -305,6 +316,7 @@ int main(void)
 		TEST(secrets_without_a_key_are_refused_with_the_remedy),
 		TEST(secrets_are_sealed_for_the_tenant_and_never_shown),
 		TEST(the_key_of_the_header_counts_where_the_job_has_none),
+		TEST(a_path_that_is_not_absolute_is_refused),
 		TEST(a_label_is_found_in_a_payload),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

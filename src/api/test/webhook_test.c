@@ -3,10 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "api/dial.h"
 #include "api/smtp.h"
 #include "api/webhook.h"
 
@@ -74,10 +75,16 @@ static void private_addresses_are_told_from_public_ones(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(private_ones) / sizeof(*private_ones); i++) {
-		struct dial_options options = {
-			.host = private_ones[i], .port = 9, .only_public = true, .timeout_ms = 1000
-		};
-		assert_null(dial_open(&options, &error));
+		char target[64];
+		bool is_ipv6 = strchr(private_ones[i], ':') != NULL;
+		snprintf(target, sizeof(target), "http://%s%s%s:9/", is_ipv6 ? "[" : "",
+		         private_ones[i], is_ipv6 ? "]" : "");
+		struct webhook webhook = { .url = target,
+			                   .event = "test",
+			                   .body = TEXT("{}"),
+			                   .only_public = true,
+			                   .timeout_ms = 60000 };
+		assert_false(webhook_post(&webhook, &error));
 		assert_int_equal(error.code, ERROR_FORBIDDEN);
 	}
 }

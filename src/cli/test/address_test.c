@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/address.h"
+#include "cli/client/address.h"
 
 static struct address read_address(const char *url)
 {

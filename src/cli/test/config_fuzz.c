@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cli/config.h"
+#include "cli/config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

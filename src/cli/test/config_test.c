@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/config.h"
+#include "cli/config/config.h"
 
 static void contexts_are_read(void **state)
 {

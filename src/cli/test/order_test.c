@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "cli/field.h"
-#include "cli/order.h"
+#include "cli/text/field.h"
+#include "cli/text/order.h"
 
 static void numbers_in_names_count_as_numbers(void **state)
 {

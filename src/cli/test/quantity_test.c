@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/quantity.h"
+#include "cli/text/quantity.h"
 
 static int64_t memory(const char *text)
 {

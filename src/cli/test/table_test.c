@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cli/table.h"
-#include "cli/text_width.h"
+#include "cli/text/table.h"
+#include "cli/text/text_width.h"
 
 /* What is printed, to be freed. */
 static char *printed(struct table *table)

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cli/text_width.h"
-#include "cli/top_view.h"
+#include "cli/job/top_view.h"
+#include "cli/text/text_width.h"
 
 /* Two GPUs of 100 MiB. On the first: 40 in use by job-1, 20 of job-2 that starts, 20 of slot-3
  * being freed, 10 foreign. The second is another tenant's. */

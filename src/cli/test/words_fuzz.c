@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/address.h"
-#include "cli/quantity.h"
-#include "cli/text_width.h"
+#include "cli/client/address.h"
+#include "cli/text/quantity.h"
+#include "cli/text/text_width.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,6 +7,7 @@
 
 #include "core/test/property_drain.h"
 #include "core/test/property_generator.h"
+#include "core/test/property_liar.h"
 #include "core/test/property_random.h"
 #include "core/test/property_run.h"
 
@@ -93,6 +94,8 @@ static void run_all(struct run *run, struct generator *generator, int64_t comman
 		while (run->number < end) {
 			struct command command = generator_next(generator);
 			drive(run, generator, &command);
+			if (rarely(&generator->random, 8))
+				liar_speaks(run, generator);
 		}
 		drain(run, generator);
 		generator_turn(generator);

@@ -213,6 +213,27 @@ static void a_segment_can_be_given_to_who_runs_the_task(void **state)
 	assert_int_equal(status.st_uid, 65534);
 }
 
+static void what_a_task_put_in_the_place_of_its_segment_is_not_opened(void **state)
+{
+	struct fixture *fixture = *state;
+	struct watch watch;
+	struct error error;
+	char other[80];
+	snprintf(other, sizeof other, "%s-other", fixture->path);
+	assert_int_equal(link(fixture->path, other), 0);
+	assert_false(watch_open(&watch, fixture->path, &error));
+	assert_int_equal(unlink(fixture->path), 0);
+	assert_int_equal(symlink(other, fixture->path), 0);
+	assert_false(watch_open(&watch, fixture->path, &error));
+	assert_int_equal(unlink(fixture->path), 0);
+	assert_int_equal(mkfifo(fixture->path, 0600), 0);
+	assert_false(watch_open(&watch, fixture->path, &error));
+	assert_int_equal(unlink(fixture->path), 0);
+	assert_int_equal(rename(other, fixture->path), 0);
+	assert_true(watch_open(&watch, fixture->path, &error));
+	watch_close(&watch);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_begin, fixture_end)
 
 int main(void)
@@ -230,6 +251,7 @@ int main(void)
 		TEST(limits_that_make_no_sense_are_refused),
 		TEST(a_task_that_runs_gets_no_budget_on_another_gpu),
 		TEST(a_segment_can_be_given_to_who_runs_the_task),
+		TEST(what_a_task_put_in_the_place_of_its_segment_is_not_opened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,11 @@ SIDE_TEST(what_happens_to_tasks_and_slots_becomes_their_commands)
 	assert_non_null(command(side, COMMAND_TASK_CHECKPOINT));
 	change(side, (struct change){ .kind = CHANGE_STARTED, .reservation_id = 8, .slot = true });
 	assert_non_null(command(side, COMMAND_SLOT_LOADING));
-	change(side,
-	       (struct change){
-		   .kind = CHANGE_READY, .reservation_id = 8, .slot = true, .address = "here" });
-	assert_string_equal(command(side, COMMAND_SLOT_READY)->slot.address, "here");
+	change(side, (struct change){ .kind = CHANGE_READY,
+	                              .reservation_id = 8,
+	                              .slot = true,
+	                              .address = "http://here:80" });
+	assert_string_equal(command(side, COMMAND_SLOT_READY)->slot.address, "http://here:80");
 	change(side,
 	       (struct change){
 		   .kind = CHANGE_EXITED, .reservation_id = 8, .slot = true, .message = "why" });
@@ -166,6 +167,108 @@ SIDE_TEST(a_beat_that_was_overtaken_is_ignored)
 	assert_int_equal(side->outputs.count, 0);
 }
 
+SIDE_TEST(whatever_a_node_says_names_the_node)
+{
+	struct gpu_sample sample = { .uuid = "gpu-b", .healthy = true };
+
+	connect_node(side);
+	for (int32_t kind = 0; kind < CHANGE_KINDS; kind++) {
+		for (int slot = 0; slot < 2; slot++) {
+			change(side, (struct change){ .kind = kind,
+			                              .reservation_id = 7,
+			                              .slot = slot == 1,
+			                              .address = "http://here:80",
+			                              .samples = &sample,
+			                              .sample_count = 1 });
+			for (size_t i = 0; i < side->outputs.count; i++) {
+				const struct command *made = side->outputs.at[i].command;
+				if (!made)
+					continue;
+				bool of_gpu = made->kind == COMMAND_GPU_REPORT;
+				bool of_slot = made->kind == COMMAND_SLOT_LOADING ||
+				               made->kind == COMMAND_SLOT_READY ||
+				               made->kind == COMMAND_SLOT_EXITED;
+				assert_string_equal(of_gpu    ? made->gpu.node
+				                    : of_slot ? made->slot.node
+				                              : made->task.node,
+				                    "node-1");
+			}
+		}
+	}
+	beat(side, 5000, 40, true, NULL);
+	assert_string_equal(command(side, COMMAND_GPU_REPORT)->gpu.node, "node-1");
+}
+
+static const char *reason(const struct side *side)
+{
+	for (size_t i = 0; i < side->outputs.count; i++)
+		if (side->outputs.at[i].kind == SESSION_MISREPORT)
+			return side->outputs.at[i].reason;
+	return NULL;
+}
+
+static void be_strict(struct side *side)
+{
+	static const struct address_rules rules = { NULL, 0, NULL };
+
+	session_delete(side->session);
+	side->policy.addresses = &rules;
+	side->session = session_new("node-1", true, 5, side->now_ms, &side->policy);
+	session_set_peer(side->session, "10.0.0.7");
+}
+
+SIDE_TEST(a_slot_is_reached_at_its_own_node_whatever_that_announces)
+{
+	struct change ready = { .kind = CHANGE_READY,
+		                .reservation_id = 8,
+		                .slot = true,
+		                .address = "http://node-1:80" };
+
+	be_strict(side);
+	connect_node(side);
+	change(side, ready);
+	assert_string_equal(command(side, COMMAND_SLOT_READY)->slot.address, "http://node-1:80");
+	assert_null(reason(side));
+	ready.address = "http://evil.example:666";
+	change(side, ready);
+	assert_string_equal(command(side, COMMAND_SLOT_READY)->slot.address, "http://10.0.0.7:666");
+	assert_non_null(strstr(reason(side), "http://10.0.0.7:666 is used instead"));
+	ready.address = "http://node-1:80@evil.example:666";
+	change(side, ready);
+	assert_int_equal(commands(side), 0);
+	assert_non_null(strstr(reason(side), "is not http://HOST:PORT"));
+}
+
+SIDE_TEST(a_snapshot_with_the_host_of_another_is_corrected)
+{
+	const struct slot_report slots[] = { { 8, "m", "http://evil.example:666", true },
+		                             { 9, "m", "file:///etc/passwd", true },
+		                             { 10, "m", "", false } };
+
+	be_strict(side);
+	hello(side, 1);
+	struct message message = head(side, MESSAGE_SNAPSHOT);
+	message.number = ++side->changes;
+	message.snapshot = (struct node_report_command){ .name = "node-1",
+		                                         .boot = "boot-1",
+		                                         .labels = "address=evil\ndisk=ssd",
+		                                         .devices = side->devices,
+		                                         .device_count = 1,
+		                                         .slots = slots,
+		                                         .slot_count = 3,
+		                                         .snapshot = true };
+	say(side, message);
+	const struct node_report_command *report = &command(side, COMMAND_NODE_REPORT)->report;
+	assert_string_equal(report->labels, "address=10.0.0.7\ndisk=ssd");
+	assert_int_equal(report->slot_count, 3);
+	assert_true(report->slots[0].ready);
+	assert_string_equal(report->slots[0].address, "http://10.0.0.7:666");
+	assert_false(report->slots[1].ready);
+	assert_string_equal(report->slots[1].address, "");
+	assert_false(report->slots[2].ready);
+	assert_non_null(reason(side));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +285,9 @@ int main(void)
 		cmocka_unit_test(use_is_told_only_when_it_is_more_than_reserved_or_was),
 		cmocka_unit_test(use_that_was_told_and_is_no_more_is_told),
 		cmocka_unit_test(a_beat_that_was_overtaken_is_ignored),
+		cmocka_unit_test(whatever_a_node_says_names_the_node),
+		cmocka_unit_test(a_slot_is_reached_at_its_own_node_whatever_that_announces),
+		cmocka_unit_test(a_snapshot_with_the_host_of_another_is_corrected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ static struct {
 	struct tokens *tokens;
 	struct leases *leases;
 	struct roster roster;
+	struct streams *streams;
 	struct grpc_services *services;
 	struct listener *listener;
 	struct notify *notify;
@@ -410,13 +411,15 @@ int main(int argc, char **argv)
 	    .failed = on_failed,
 	});
 	driver.desk = engine_desk(driver.engine);
-	driver.tokens = tokens_new(driver.desk, driver.gate, driver.audit);
-	gate_use_catalogue(driver.gate, driver.desk->catalogue);
+	driver.streams = streams_new(driver.loop, driver.gate);
+	driver.tokens = tokens_new(driver.desk, driver.gate, driver.audit, driver.streams);
+	gate_use_roster(driver.gate, &driver.roster);
 	driver.agents =
-	    agents_new(driver.desk, &(struct agents_settings){ .policy = session_policy_default(),
+	    agents_new(driver.desk, &(struct agents_settings){ .streams = driver.streams,
+	                                                       .policy = session_policy_default(),
 	                                                       .task_payload = task_payload,
 	                                                       .model_payload = model_payload });
-	driver.leases = leases_new(driver.desk, &driver.roster);
+	driver.leases = leases_new(driver.desk, &driver.roster, driver.streams);
 	driver.notify = notify_new(driver.desk, &driver.notify_settings, &error);
 	if (!driver.notify)
 		panic("%s", error.text);
@@ -436,6 +439,7 @@ int main(int argc, char **argv)
 	grpc_services_free(driver.services);
 	leases_free(driver.leases);
 	agents_free(driver.agents);
+	streams_free(driver.streams);
 	tokens_free(driver.tokens);
 	audit_free(driver.audit);
 	gate_free(driver.gate);

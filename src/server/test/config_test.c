@@ -205,7 +205,17 @@ static void settings_that_contradict_each_other_are_refused(void **state)
 	expect_refusal("api:\n  listen: 0.0.0.0\n",
 	               "test.yaml:2:3: api.listen is 0.0.0.0, which others can reach: set "
 	               "auth.enable to true (and make a token by 'gpu-scheduler token create'), or "
-	               "listen on 127.0.0.1");
+	               "listen on 127.0.0.1; auth.allow_open_network lets everyone in");
+	expect_refusal(
+	    "api:\n  listen: 0.0.0.0\nauth:\n  enable: true\n",
+	    "test.yaml:2:3: api.listen is 0.0.0.0, which others can reach, and tokens "
+	    "would pass in the clear: set api.enable_tls to true, or listen on 127.0.0.1 "
+	    "behind a proxy; api.allow_plaintext allows it");
+	expect_refusal(
+	    "api:\n  listen: 0.0.0.0\nauth:\n  allow_open_network: true\n",
+	    "test.yaml:2:3: api.listen is 0.0.0.0, which others can reach, and tokens "
+	    "would pass in the clear: set api.enable_tls to true, or listen on 127.0.0.1 "
+	    "behind a proxy; api.allow_plaintext allows it");
 	expect_refusal("api:\n  listen: localhost\n",
 	               "test.yaml:2:3: api.listen is 'localhost': write an IPv4 or IPv6 address, "
 	               "such as 0.0.0.0");

@@ -47,7 +47,9 @@ static int64_t run_sqlite(const char *path, const char *sql)
 {
 	sqlite3 *database;
 	int64_t number = 0;
+	/* The writer's thread may be checkpointing, or closing the database. */
 	if (sqlite3_open(path, &database) != SQLITE_OK ||
+	    sqlite3_busy_timeout(database, 60000) != SQLITE_OK ||
 	    sqlite3_exec(database, sql, take_number, &number, NULL) != SQLITE_OK)
 		panic("%s: %s", sql, sqlite3_errmsg(database));
 	sqlite3_close(database);

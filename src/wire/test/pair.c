@@ -44,13 +44,13 @@ void pair_run(struct pair *pair)
 
 void pair_connect(struct pair *pair, const struct handler *handler)
 {
-	pair_close(pair);
+	pair_hang_up(pair);
 	int ends[2];
 	INVARIANT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	pair->client = ends[0];
 	pair->is_ended = false;
 	buffer_clear(&pair->answers);
-	connection_open(pair->loop, ends[1], handler, NULL);
+	connection_open(pair->loop, ends[1], &(struct reception){ .handler = handler });
 	pair_run(pair);
 }
 
@@ -76,12 +76,17 @@ void pair_shut(struct pair *pair)
 	pair_run(pair);
 }
 
-void pair_close(struct pair *pair)
+void pair_hang_up(struct pair *pair)
 {
 	if (pair->client >= 0)
 		close(pair->client);
 	pair->client = -1;
 	pair_run(pair);
+}
+
+void pair_close(struct pair *pair)
+{
+	pair_hang_up(pair);
 	pair_answer_kept();
 	for (int i = 0; i < ROUNDS && pair->loop->connections; i++)
 		pair_run(pair);

@@ -22,6 +22,8 @@ void pair_send(struct pair *pair, struct text bytes);
 void pair_run(struct pair *pair);
 /* The client closes its side, or goes altogether. */
 void pair_shut(struct pair *pair);
+/* Goes without a check that nothing is left: the handler may still hold exchanges. */
+void pair_hang_up(struct pair *pair);
 void pair_close(struct pair *pair);
 void pair_free(struct pair *pair);
 

@@ -1,0 +1,58 @@
+/* ip.c - IP addresses and networks, as people write them */
+#include "base/ip.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAPPED_BITS = 96, IPV4_BITS = 32, IPV6_BITS = 128 };
+
+bool ip_read(const char *text, struct ip *ip)
+{
+	static const unsigned char mapped[MAPPED_BITS / 8] = { [10] = 0xff, [11] = 0xff };
+
+	memcpy(ip->at, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, text, ip->at + sizeof(mapped)) == 1 ||
+	       inet_pton(AF_INET6, text, ip->at) == 1;
+}
+
+bool ip_equal(const struct ip *a, const struct ip *b)
+{
+	return memcmp(a->at, b->at, sizeof(a->at)) == 0;
+}
+
+bool ip_is_loopback(const struct ip *ip)
+{
+	struct ip_network ipv4, ipv6;
+
+	return (ip_network_read("127.0.0.0/8", &ipv4) && ip_network_has(&ipv4, ip)) ||
+	       (ip_network_read("::1/128", &ipv6) && ip_network_has(&ipv6, ip));
+}
+
+bool ip_network_read(const char *text, struct ip_network *network)
+{
+	char address[INET6_ADDRSTRLEN];
+	const char *slash = strchr(text, '/');
+	char *end = NULL;
+
+	if (!slash || (size_t)(slash - text) >= sizeof(address) || slash[1] < '0' || slash[1] > '9')
+		return false;
+	memcpy(address, text, (size_t)(slash - text));
+	address[slash - text] = '\0';
+	long bits = strtol(slash + 1, &end, 10);
+	bool is_ipv6 = strchr(address, ':') != NULL;
+	if (*end || bits > (is_ipv6 ? IPV6_BITS : IPV4_BITS) || !ip_read(address, &network->start))
+		return false;
+	network->bits = (int)bits + (is_ipv6 ? 0 : MAPPED_BITS);
+	return true;
+}
+
+bool ip_network_has(const struct ip_network *network, const struct ip *ip)
+{
+	int whole = network->bits / 8, rest = network->bits % 8;
+	const unsigned char *start = network->start.at;
+
+	if (memcmp(ip->at, start, (size_t)whole) != 0)
+		return false;
+	return rest == 0 || (ip->at[whole] ^ start[whole]) >> (8 - rest) == 0;
+}

@@ -1,0 +1,25 @@
+/* stream.h - live events of the service, over a WebSocket */
+#ifndef CLI_CLIENT_STREAM_H
+#define CLI_CLIENT_STREAM_H
+
+#include <jansson.h>
+
+#include "cli/client/client.h"
+
+struct stream;
+
+/* Opens /api/v1/stream with the topics ("jobs,nodes"). NULL with a reason: whoever asks can
+ * still look again from time to time. */
+struct stream *stream_open(const struct client *client, const char *topics, struct error *error);
+void stream_close(struct stream *stream);
+
+/* Whether the head of an answer, up to its empty line, agrees to a WebSocket with that key. */
+bool stream_is_accepted(const char *head, const char *key);
+
+/* The next event, if one is there already, in `*event` (json_decref); NULL: none is. False:
+ * the stream is over. Does not wait. */
+bool stream_next(struct stream *stream, json_t **event);
+/* To poll for reading. */
+int stream_descriptor(const struct stream *stream);
+
+#endif

@@ -1,0 +1,391 @@
+/* cluster_commands.c - gpu-cli status, nodes and gpus: what there is, and what is on it */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/text/field.h"
+#include "cli/text/order.h"
+#include "cli/text/quantity.h"
+
+/* A line such as 'GPUs    16, 12 free'. */
+static void say(const struct session *session, const char *label, struct buffer *text)
+{
+	(void)session;
+	printf("%-12s%s\n", label, text->data);
+	buffer_clear(text);
+}
+
+static void add_count(struct buffer *text, const json_t *status, const char *key, const char *word)
+{
+	int64_t count = field_integer(status, key);
+	if (count > 0)
+		buffer_print(text, "%s%lld %s", text->size > 0 ? ", " : "", (long long)count, word);
+}
+
+static void print_status(const struct session *session, const json_t *status, const json_t *health)
+{
+	struct buffer text = { 0 };
+	buffer_print(&text, "%s, %s", session->server, field_text(health, "status"));
+	if (*field_text(health, "version"))
+		buffer_print(&text, ", version %s", field_text(health, "version"));
+	say(session, "Service", &text);
+	buffer_print(&text, "%lld of %lld online", (long long)field_integer(status, "online_nodes"),
+	             (long long)field_integer(status, "total_nodes"));
+	add_count(&text, status, "draining_nodes", "draining");
+	say(session, "Nodes", &text);
+	buffer_print(&text, "%lld, %lld free", (long long)field_integer(status, "total_gpus"),
+	             (long long)field_integer(status, "available_gpus"));
+	if (field_has(status, "avg_gpu_utilization"))
+		buffer_print(&text, ", %.0f%% busy",
+		             field_number(status, "avg_gpu_utilization") * 100);
+	say(session, "GPUs", &text);
+	quantity_print_memory(&text, field_integer(status, "reserved_gpu_memory_mb"));
+	buffer_text(&text, " of ");
+	quantity_print_memory(&text, field_integer(status, "total_gpu_memory_mb"));
+	buffer_text(&text, " reserved");
+	if (field_integer(status, "releasing_gpu_memory_mb") > 0) {
+		buffer_text(&text, ", ");
+		quantity_print_memory(&text, field_integer(status, "releasing_gpu_memory_mb"));
+		buffer_text(&text, " being freed");
+	}
+	if (field_integer(status, "foreign_gpu_memory_mb") > 0) {
+		buffer_text(&text, ", ");
+		quantity_print_memory(&text, field_integer(status, "foreign_gpu_memory_mb"));
+		buffer_text(&text, " foreign");
+	}
+	say(session, "GPU memory", &text);
+	add_count(&text, status, "running_jobs", "running");
+	add_count(&text, status, "scheduled_jobs", "starting");
+	add_count(&text, status, "pending_jobs", "waiting");
+	add_count(&text, status, "preempted_jobs", "preempted");
+	add_count(&text, status, "completed_jobs", "completed");
+	add_count(&text, status, "failed_jobs", "failed");
+	add_count(&text, status, "cancelled_jobs", "cancelled");
+	if (text.size == 0)
+		buffer_text(&text, "none yet");
+	say(session, "Jobs", &text);
+	buffer_free(&text);
+}
+
+static int run_status(const struct arguments *arguments)
+{
+	struct session session;
+	struct error error = { 0 };
+	int code;
+	if (!session_open(&session, arguments, &code))
+		return code;
+	json_t *health = session_get(&session, "/api/v1/health", &error);
+	json_t *status = health ? session_get(&session, "/api/v1/cluster/status", &error) : NULL;
+	code = status ? CLI_FINE : session_fail(&session, &error);
+	if (status) {
+		json_object_set(status, "health", health);
+		if (!listing_print_document(&session, status, "total_gpus"))
+			print_status(&session, status, health);
+	}
+	json_decref(status);
+	json_decref(health);
+	session_close(&session);
+	return code;
+}
+
+static void node_name(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(node, "id"));
+}
+
+static void node_state(struct session *session, struct table *table, const json_t *node)
+{
+	const char *state = field_flag(node, "draining") && field_flag(node, "online")
+	                        ? "draining"
+	                        : field_text(node, "state");
+	(void)session;
+	table_coloured(table, colour_of_state(state), "%s", state);
+}
+
+static void node_gpus(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(node, "total_gpus"));
+}
+
+static void node_free(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(node, "available_gpus"));
+}
+
+static void node_tasks(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(node, "reservations"));
+}
+
+static void node_cpus(struct session *session, struct table *table, const json_t *node)
+{
+	(void)session;
+	table_cell(table, "%g/%g", field_number(node, "used_cpu_cores"),
+	           field_number(node, "total_cpu_cores"));
+}
+
+static void node_memory(struct session *session, struct table *table, const json_t *node)
+{
+	struct buffer text = { 0 };
+	(void)session;
+	quantity_print_memory(&text, field_integer(node, "used_memory_mb"));
+	buffer_text(&text, "/");
+	quantity_print_memory(&text, field_integer(node, "total_memory_mb"));
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
+static void node_place(struct session *session, struct table *table, const json_t *node)
+{
+	const char *zone = field_text(node, "zone"), *rack = field_text(node, "rack");
+	(void)session;
+	table_cell(table, "%s%s%s", zone, *zone && *rack ? "/" : "", rack);
+}
+
+static void node_labels(struct session *session, struct table *table, const json_t *node)
+{
+	struct buffer text = { 0 };
+	const char *key;
+	json_t *value;
+	(void)session;
+	buffer_text(&text, "");
+	json_object_foreach(json_object_get(node, "labels"), key, value)
+	{
+		buffer_print(&text, "%s%s=%s", text.size > 0 ? "," : "", key,
+		             json_string_value(value));
+	}
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
+static const struct column node_columns[] = {
+	COLUMN("NODE", node_name, .shrinks = true),
+	COLUMN("STATE", node_state),
+	COLUMN("GPUS", node_gpus, .right = true),
+	COLUMN("FREE", node_free, .right = true),
+	COLUMN("TASKS", node_tasks, .right = true),
+	COLUMN("CPUS", node_cpus, .right = true),
+	COLUMN("MEMORY", node_memory, .right = true),
+	COLUMN("PLACE", node_place, .extra = true, .shrinks = true),
+	COLUMN("LABELS", node_labels, .extra = true, .shrinks = true),
+};
+
+/* A list of things, all of it, or those that are named. */
+static int print_list(const struct arguments *arguments, const char *path, const char *query,
+                      const char *key, const struct column *columns, size_t count,
+                      const char *name_key)
+{
+	struct session session;
+	struct error error = { 0 };
+	int status;
+	if (!session_open(&session, arguments, &status))
+		return status;
+	json_t *items = session_list(&session, path, query, key, 1000000, &error);
+	order_items(items, order_by_node);
+	if (items)
+		listing_print(&session, items, columns, count, name_key);
+	status = items ? CLI_FINE : session_fail(&session, &error);
+	json_decref(items);
+	session_close(&session);
+	return status;
+}
+
+/* One node as it is, with its GPUs. */
+static int print_node(const struct arguments *arguments, const char *name)
+{
+	struct session session;
+	struct error error = { 0 };
+	int status;
+	if (!session_open(&session, arguments, &status))
+		return status;
+	json_t *node =
+	    session_get(&session, session_path(&session, "/api/v1/nodes/%s", name), &error);
+	if (node && !listing_print_document(&session, node, "id")) {
+		json_t *list = json_pack("[O]", node);
+		listing_print(&session, list, COLUMNS(node_columns), "id");
+		json_decref(list);
+	}
+	status = node ? CLI_FINE : session_fail(&session, &error);
+	json_decref(node);
+	session_close(&session);
+	return status;
+}
+
+static int run_nodes(const struct arguments *arguments)
+{
+	if (arguments->operand_count > 1)
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
+	if (arguments->operand_count == 1)
+		return print_node(arguments, arguments->operands[0]);
+	return print_list(arguments, "/api/v1/nodes", "", "nodes", COLUMNS(node_columns), "id");
+}
+
+static void gpu_node(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(gpu, "node"));
+}
+
+static void gpu_index(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(gpu, "index"));
+}
+
+static void gpu_model(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(gpu, "model"));
+}
+
+static void gpu_total(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	listing_memory(table, field_integer(gpu, "total_memory"));
+}
+
+static void gpu_free(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	listing_memory(table, field_integer(gpu, "free_memory"));
+}
+
+static void gpu_reserved(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	listing_memory(table, field_integer(gpu, "reserved_memory"));
+}
+
+static void gpu_releasing(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	listing_memory(table, field_integer(gpu, "releasing_memory"));
+}
+
+static void gpu_foreign(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	listing_memory(table, field_integer(gpu, "foreign_memory"));
+}
+
+static void gpu_busy(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	if (field_has(gpu, "utilization"))
+		table_cell(table, "%.0f%%", field_number(gpu, "utilization") * 100);
+	else
+		table_cell(table, "%s", "-");
+}
+
+static void gpu_heat(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	if (field_has(gpu, "temperature_c"))
+		table_coloured(table, field_flag(gpu, "hot") ? COLOUR_RED : COLOUR_NONE, "%lld C",
+		               (long long)field_integer(gpu, "temperature_c"));
+	else
+		table_cell(table, "%s", "-");
+}
+
+static void gpu_power(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	table_cell(table, "%.0f W", field_number(gpu, "power_watts"));
+}
+
+/* What is to be said about it in a word or two; nothing where all is well. */
+static void gpu_note(struct session *session, struct table *table, const json_t *gpu)
+{
+	const char *note = !field_flag(gpu, "present")    ? "gone"
+	                   : !field_flag(gpu, "healthy")  ? "unhealthy"
+	                   : field_flag(gpu, "over")      ? "over"
+	                   : field_flag(gpu, "hot")       ? "hot"
+	                   : field_flag(gpu, "mig_mode")  ? "MIG"
+	                   : field_flag(gpu, "available") ? "free"
+	                   : field_flag(gpu, "whole")     ? "whole"
+	                                                  : "";
+	bool bad = strcmp(note, "unhealthy") == 0 || strcmp(note, "over") == 0 ||
+	           strcmp(note, "hot") == 0 || strcmp(note, "gone") == 0;
+	(void)session;
+	table_coloured(table, bad ? COLOUR_RED : COLOUR_NONE, "%s", note);
+}
+
+static void gpu_uuid(struct session *session, struct table *table, const json_t *gpu)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(gpu, "uuid"));
+}
+
+static const struct column gpu_columns[] = {
+	COLUMN("NODE", gpu_node, .shrinks = true),
+	COLUMN("GPU", gpu_index, .right = true),
+	COLUMN("MEMORY", gpu_total, .right = true),
+	COLUMN("RESERVED", gpu_reserved, .right = true),
+	COLUMN("FREEING", gpu_releasing, .right = true),
+	COLUMN("FOREIGN", gpu_foreign, .right = true),
+	COLUMN("FREE", gpu_free, .right = true),
+	COLUMN("BUSY", gpu_busy, .right = true),
+	COLUMN("HEAT", gpu_heat, .right = true),
+	COLUMN("NOTE", gpu_note),
+	COLUMN("MODEL", gpu_model, .shrinks = true, .extra = true),
+	COLUMN("POWER", gpu_power, .right = true, .extra = true),
+	COLUMN("UUID", gpu_uuid, .extra = true),
+};
+
+static int run_gpus(const struct arguments *arguments)
+{
+	struct buffer query = { 0 };
+	if (arguments->operand_count > 1)
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[1]);
+	buffer_text(&query, "");
+	if (arguments->operand_count == 1) {
+		buffer_text(&query, "node=");
+		client_escape(&query, arguments->operands[0]);
+	}
+	int status =
+	    print_list(arguments, "/api/v1/gpus", query.data, "gpus", COLUMNS(gpu_columns), "uuid");
+	buffer_free(&query);
+	return status;
+}
+
+const struct cli_command status_command = {
+	.name = "status",
+	.arguments = "",
+	.summary = "the cluster in a few lines",
+	.examples = "status\n"
+		    "status -o json\n",
+	.asks = true,
+	.lists = true,
+	.run = run_status,
+};
+
+const struct cli_command nodes_command = {
+	.name = "nodes",
+	.arguments = "[NODE]",
+	.summary = "the nodes, and what they have",
+	.examples = "nodes\n"
+		    "nodes alpha -o yaml\n",
+	.asks = true,
+	.lists = true,
+	.operand = COMPLETES_NODES,
+	.run = run_nodes,
+};
+
+const struct cli_command gpus_command = {
+	.name = "gpus",
+	.arguments = "[NODE]",
+	.summary = "every GPU: memory reserved, being freed, foreign and free",
+	.examples = "gpus\n"
+		    "gpus alpha -o wide\n",
+	.asks = true,
+	.lists = true,
+	.operand = COMPLETES_NODES,
+	.run = run_gpus,
+};

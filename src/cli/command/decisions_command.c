@@ -1,0 +1,158 @@
+/* decisions_command.c - gpu-cli decisions: what was decided, and by which arithmetic */
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+#include "cli/text/text_width.h"
+
+static const struct option options[] = {
+	OPTION("--job", "-j", "JOB", "about this one", .completes = COMPLETES_JOBS),
+	OPTION("--node", NULL, "NODE", "that chose GPUs of this one", .completes = COMPLETES_NODES),
+	OPTION("--model", NULL, "MODEL", "about this model", .completes = COMPLETES_MODELS),
+	OPTION("--type", NULL, "TYPE",
+	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
+	       "evicted, load, unload, adopt or fail",
+	       .completes = COMPLETES_WORDS,
+	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
+	                "evicted load unload adopt fail"),
+	OPTION("--limit", NULL, "N", "at most so many (default 20)"),
+	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
+	{ 0 },
+};
+
+static void column_id(struct session *session, struct table *table, const json_t *decision)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(decision, "id"));
+}
+
+static void column_time(struct session *session, struct table *table, const json_t *decision)
+{
+	struct buffer text = { 0 };
+	(void)session;
+	quantity_print_moment(&text, field_moment(decision, "time"));
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
+static void column_type(struct session *session, struct table *table, const json_t *decision)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(decision, "type"));
+}
+
+static void column_about(struct session *session, struct table *table, const json_t *decision)
+{
+	const char *job = field_text(decision, "job_id"), *slot = field_text(decision, "slot_id"),
+		   *model = field_text(decision, "model");
+	(void)session;
+	table_cell(table, "%s", *job ? job : *slot ? slot : model);
+}
+
+static void column_node(struct session *session, struct table *table, const json_t *decision)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(decision, "runner_id"));
+}
+
+static void column_gpus(struct session *session, struct table *table, const json_t *decision)
+{
+	(void)session;
+	table_cell(table, "%zu", json_array_size(json_object_get(decision, "gpus")));
+}
+
+static void column_message(struct session *session, struct table *table, const json_t *decision)
+{
+	const json_t *lines = json_object_get(decision, "explanation");
+	const char *message = field_text(decision, "message");
+	size_t count = json_array_size(lines);
+	const char *first = json_string_value(json_array_get(lines, count > 1 ? 1 : 0));
+	(void)session;
+	table_cell(table, "%s", *message ? message : first ? first : "");
+}
+
+static const struct column columns[] = {
+	COLUMN("#", column_id, .right = true),
+	COLUMN("TIME", column_time),
+	COLUMN("TYPE", column_type),
+	COLUMN("ABOUT", column_about),
+	COLUMN("NODE", column_node, .shrinks = true),
+	COLUMN("GPUS", column_gpus, .right = true),
+	COLUMN("WHY", column_message, .shrinks = true),
+};
+
+static void print_explained(const json_t *decisions)
+{
+	size_t place, line;
+	json_t *decision, *sentence;
+	json_array_foreach(decisions, place, decision)
+	{
+		json_array_foreach(json_object_get(decision, "explanation"), line, sentence)
+		{
+			struct buffer clean = { 0 };
+			text_clean(&clean, json_string_value(sentence));
+			printf("%s%s\n", line > 0 ? "  " : "", clean.data);
+			buffer_free(&clean);
+		}
+	}
+}
+
+static void add_query(const struct arguments *arguments, struct buffer *query, const char *option,
+                      const char *key)
+{
+	const char *value = arguments_value(arguments, option);
+	if (!value)
+		return;
+	buffer_print(query, "&%s=", key);
+	client_escape(query, value);
+}
+
+static int show(struct session *session, int64_t limit)
+{
+	const struct arguments *arguments = session->arguments;
+	struct error error = { 0 };
+	struct buffer query = { 0 };
+	const char *job = arguments_value(arguments, "--job");
+	buffer_text(&query, "explain=1");
+	if (job) {
+		buffer_text(&query, "&job=");
+		client_escape(&query, session_job(session, job));
+	}
+	add_query(arguments, &query, "--node", "node");
+	add_query(arguments, &query, "--model", "model");
+	add_query(arguments, &query, "--type", "type");
+	json_t *decisions = session_list(session, "/api/v1/scheduler/decisions", query.data, NULL,
+	                                 (size_t)limit, &error);
+	buffer_free(&query);
+	if (!decisions)
+		return session_fail(session, &error);
+	bool explained = session->form == FORM_TABLE && !arguments_has(arguments, "--short");
+	if (json_array_size(decisions) == 0 && session->form == FORM_TABLE)
+		fputs("no decisions\n", stderr);
+	else if (explained)
+		print_explained(decisions);
+	else
+		listing_print(session, decisions, COLUMNS(columns), "id");
+	json_decref(decisions);
+	return CLI_FINE;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return listing_run(arguments, 20, " (--job JOB chooses)", show);
+}
+
+const struct cli_command decisions_command = {
+	.name = "decisions",
+	.arguments = "[OPTION...]",
+	.summary = "what was decided, the newest first, with the arithmetic",
+	.examples = "decisions --job job-12\n"
+		    "decisions --type preempt --limit 5\n"
+		    "decisions --short\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.run = run,
+};

@@ -1,0 +1,116 @@
+/* list_command.c - gpu-cli list: jobs, the newest first */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/job/job_columns.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+
+static const struct option options[] = {
+	OPTION("--state", "-s", "STATE",
+	       "pending, scheduled, running, completed, failed, cancelled or preempted",
+	       .completes = COMPLETES_WORDS,
+	       .words = "pending scheduled running completed failed cancelled preempted"),
+	OPTION("--name", "-n", "NAME", "those whose name begins so"),
+	OPTION("--label", "-l", "NAME=VALUE", "those with this label"),
+	OPTION("--sort", NULL, "BY", "submitted_at (oldest first) or priority",
+	       .completes = COMPLETES_WORDS, .words = "submitted_at priority"),
+	OPTION("--limit", NULL, "N", "at most so many (default 50)"),
+	OPTION("--all", "-a", NULL, "all of them"),
+	{ 0 },
+};
+
+/* How long it ran, or has run so far. */
+static void column_time(struct session *session, struct table *table, const json_t *job)
+{
+	int64_t start = field_moment(job, "started_at"), end = field_moment(job, "completed_at");
+	(void)session;
+	listing_duration(table, start < 0 ? -1 : (end < 0 ? quantity_now() : end) - start);
+}
+
+static void column_code(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	if (field_has(job, "exit_code"))
+		table_cell(table, "%lld", (long long)field_integer(job, "exit_code"));
+	else
+		table_cell(table, "%s", "");
+}
+
+static void column_message(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(job, "message"));
+}
+
+static const struct column columns[] = {
+	COLUMN("JOB", job_column_id),
+	COLUMN("NAME", job_column_name, .shrinks = true),
+	COLUMN("TENANT", job_column_tenant, .shrinks = true),
+	COLUMN("STATE", job_column_state),
+	COLUMN("GPUS", job_column_gpus, .right = true),
+	COLUMN("PRIORITY", job_column_priority, .right = true, .extra = true),
+	COLUMN("AGE", job_column_submitted, .right = true),
+	COLUMN("TIME", column_time, .right = true),
+	COLUMN("NODE", job_column_node, .shrinks = true),
+	COLUMN("CODE", column_code, .right = true, .extra = true),
+	COLUMN("MESSAGE", column_message, .shrinks = true, .extra = true),
+	COLUMN("COMMAND", job_column_command, .shrinks = true, .extra = true),
+};
+
+static void add_query(struct buffer *query, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buffer_print(query, "%s%s=", query->size > 0 ? "&" : "", key);
+	client_escape(query, value);
+}
+
+static int show(struct session *session, int64_t limit)
+{
+	const struct arguments *arguments = session->arguments;
+	struct buffer query = { 0 };
+	struct error error = { 0 };
+	buffer_text(&query, "");
+	add_query(&query, "state", arguments_value(arguments, "--state"));
+	add_query(&query, "name", arguments_value(arguments, "--name"));
+	add_query(&query, "label", arguments_value(arguments, "--label"));
+	add_query(&query, "sort", arguments_value(arguments, "--sort"));
+	add_query(&query, "tenant_id", session->tenant);
+	json_t *jobs =
+	    session_list(session, "/api/v1/jobs", query.data, "jobs", (size_t)limit + 1, &error);
+	buffer_free(&query);
+	if (!jobs)
+		return session_fail(session, &error);
+	bool more = json_array_size(jobs) > (size_t)limit;
+	if (more)
+		json_array_remove(jobs, (size_t)limit);
+	if (json_array_size(jobs) == 0 && session->form == FORM_TABLE)
+		fputs("no jobs\n", stderr);
+	else
+		listing_print(session, jobs, COLUMNS(columns), "id");
+	if (more)
+		fprintf(stderr, "there are more: --limit N shows N of them, --all all\n");
+	json_decref(jobs);
+	return CLI_FINE;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return listing_run(arguments, arguments_has(arguments, "--all") ? LISTING_MAX : 50,
+	                   " ('gpu-cli get JOB' shows one)", show);
+}
+
+const struct cli_command list_command = {
+	.name = "list",
+	.arguments = "[OPTION...]",
+	.summary = "list jobs, the newest first",
+	.examples = "list\n"
+		    "list --state running -o wide\n"
+		    "list --label sweep=3 -o name\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.run = run,
+};

@@ -1,0 +1,410 @@
+/* model_commands.c - gpu-cli models and slots: what is served, and where it is loaded */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/job/model_request.h"
+#include "cli/listing.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+
+static const struct option options[] = {
+	OPTION("--from", NULL, "FILE",
+	       "a model's file or directory: its memory is estimated, for --splits",
+	       .completes = COMPLETES_FILES),
+	OPTION("--gpu-memory", "-m", "SIZE", "of one slot, over all its GPUs"),
+	OPTION("--splits", NULL, "1,2,4", "counts of GPUs that it may be split over"),
+	OPTION("--runtime", "-r", "NAME", "vllm, ollama, llama.cpp or custom",
+	       .completes = COMPLETES_WORDS, .words = "vllm ollama llama.cpp custom"),
+	OPTION("--command", NULL, "LINE", "for the shell, instead of a runtime: serve -p {port}"),
+	OPTION("--path", NULL, "PATH", "where its files are on the nodes"),
+	OPTION("--image", NULL, "IMAGE", "a container image to run in"),
+	OPTION("--context-length", NULL, "N", "tokens of each request: 8k"),
+	OPTION("--parallel", NULL, "N", "requests at a time"),
+	OPTION("--kv", NULL, "TYPE", "of the cache of keys and values"),
+	OPTION("--concurrency", NULL, "N", "requests in flight in one slot"),
+	OPTION("--min", NULL, "N", "slots that are always wanted"),
+	OPTION("--max", NULL, "N", "slots at most"),
+	OPTION("--idle-ttl", NULL, "TIME", "idle for so long, a slot may be evicted"),
+	OPTION("--load-timeout", NULL, "TIME", "that loading may take"),
+	OPTION("--priority", "-p", "N", "as for jobs"),
+	OPTION("--prewarm", NULL, NULL, "wanted loaded before anyone asks"),
+	OPTION("--pinned", NULL, NULL, "never evicted"),
+	OPTION("--shared", NULL, NULL, "all tenants may use it"),
+	OPTION("--wait", "-w", "TIME", "lease: how long to wait for a place (default 30s)"),
+	OPTION("--for", NULL, "TIME", "lease: how long it is for (default 10m)"),
+	{ 0 },
+};
+
+static void model_id(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(model, "id"));
+}
+
+static void model_name(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(model, "name"));
+}
+
+static void model_tenant(struct session *session, struct table *table, const json_t *model)
+{
+	table_cell(table, "%s", session_tenant_name(session, field_text(model, "tenant_id")));
+}
+
+static void model_runtime(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(model, "runtime"));
+}
+
+static void model_memory(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	listing_memory(table, field_integer(model, "gpu_memory_mb"));
+}
+
+static void model_slots(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%lld+%lld", (long long)field_integer(model, "ready_slots"),
+	           (long long)field_integer(model, "coming_slots"));
+}
+
+static void model_range(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%lld-%lld", (long long)field_integer(model, "min_replicas"),
+	           (long long)field_integer(model, "max_replicas"));
+}
+
+static void model_active(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(model, "active_requests"));
+}
+
+static void model_waiting(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(model, "waiting_requests"));
+}
+
+static void model_failures(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%lld", (long long)field_integer(model, "failures"));
+}
+
+static void model_message(struct session *session, struct table *table, const json_t *model)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(model, "message"));
+}
+
+static const struct column columns[] = {
+	COLUMN("MODEL", model_id),
+	COLUMN("NAME", model_name, .shrinks = true),
+	COLUMN("TENANT", model_tenant, .shrinks = true),
+	COLUMN("RUNTIME", model_runtime),
+	COLUMN("MEMORY", model_memory, .right = true),
+	COLUMN("READY", model_slots, .right = true),
+	COLUMN("MIN-MAX", model_range, .right = true),
+	COLUMN("ACTIVE", model_active, .right = true),
+	COLUMN("WAITING", model_waiting, .right = true),
+	COLUMN("FAILURES", model_failures, .right = true, .extra = true),
+	COLUMN("MESSAGE", model_message, .shrinks = true, .extra = true),
+};
+
+static int print_model(struct session *session, json_t *model, const struct error *error)
+{
+	if (!model)
+		return session_fail(session, error);
+	if (!listing_print_document(session, model, "id")) {
+		json_t *list = json_pack("[O]", model);
+		listing_print(session, list, COLUMNS(columns), "id");
+		json_decref(list);
+	}
+	json_decref(model);
+	return CLI_FINE;
+}
+
+static int list(struct session *session)
+{
+	struct error error = { 0 };
+	json_t *models = session_list(session, "/api/v1/models", "", "models", 1000000, &error);
+	if (!models)
+		return session_fail(session, &error);
+	if (json_array_size(models) == 0 && session->form == FORM_TABLE)
+		fputs("no models\n", stderr);
+	else
+		listing_print(session, models, COLUMNS(columns), "id");
+	json_decref(models);
+	return CLI_FINE;
+}
+
+static int create(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	json_t *body = model_request(session->arguments, &error);
+	if (!body)
+		return error.code == ERROR_INVALID ? cli_misused(session->command, "%s", error.text)
+		                                   : session_fail(session, &error);
+	const char *tenant = session_tenant(session, &error);
+	json_object_set_new(body, "name", json_string(name));
+	if (tenant && *tenant)
+		json_object_set_new(body, "tenant_id", json_string(tenant));
+	json_t *model = NULL;
+	if (tenant)
+		model = session_ask(session, "POST", "/api/v1/models", body, &error);
+	else
+		json_decref(body);
+	if (model && session->form == FORM_TABLE) {
+		printf("%s created (%s)\n", field_text(model, "id"), field_text(model, "name"));
+		json_decref(model);
+		return CLI_FINE;
+	}
+	return print_model(session, model, &error);
+}
+
+static int delete (struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	json_t *answer = session_ask(
+	    session, "DELETE", session_path(session, "/api/v1/models/%s", name), NULL, &error);
+	if (answer)
+		printf("%s is removed, with its last slot\n", name);
+	int status = answer ? CLI_FINE : session_fail(session, &error);
+	json_decref(answer);
+	return status;
+}
+
+/* How long to wait in milliseconds, and the text of a duration for a query. */
+static bool read_time(const struct session *session, const char *option, const char *usual,
+                      int64_t *ms, char text[40], struct error *error)
+{
+	const char *said = arguments_value(session->arguments, option);
+	if (!quantity_duration(option, said ? said : usual, ms, error))
+		return false;
+	snprintf(text, 40, "%lldms", (long long)*ms);
+	return true;
+}
+
+/* A place in a slot, to try it out by hand. */
+static int lease(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	char wait[40], length[40];
+	int64_t wait_ms, length_ms;
+	if (!read_time(session, "--wait", "30s", &wait_ms, wait, &error) ||
+	    !read_time(session, "--for", "10m", &length_ms, length, &error))
+		return cli_misused(session->command, "%s", error.text);
+	session->client.most_ms = wait_ms + 30000;
+	json_t *answer = session_ask(
+	    session, "POST",
+	    session_path(session, "/api/v1/models/%s/leases?wait=%s&lease=%s", name, wait, length),
+	    NULL, &error);
+	if (!answer)
+		return session_fail(session, &error);
+	if (!listing_print_document(session, answer, "lease_id"))
+		printf("%s: %s serves at %s until %s\n"
+		       "Give it back with: gpu-cli models release %s\n",
+		       field_text(answer, "lease_id"), field_text(answer, "slot_id"),
+		       field_text(answer, "address"), field_text(answer, "expires_at"),
+		       field_text(answer, "lease_id"));
+	json_decref(answer);
+	return CLI_FINE;
+}
+
+static int release(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	json_t *answer = session_ask(
+	    session, "DELETE", session_path(session, "/api/v1/leases/%s", name), NULL, &error);
+	if (answer)
+		printf("%s is given back\n", name);
+	int status = answer ? CLI_FINE : session_fail(session, &error);
+	json_decref(answer);
+	return status;
+}
+
+static int show(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	json_t *model =
+	    session_get(session, session_path(session, "/api/v1/models/%s", name), &error);
+	return print_model(session, model, &error);
+}
+
+static int run_models(const struct arguments *arguments)
+{
+	static const struct {
+		const char *verb;
+		int (*run)(struct session *session, const char *name);
+	} verbs[] = {
+		{ "create", create },   { "delete", delete }, { "lease", lease },
+		{ "release", release }, { "get", show },
+	};
+	size_t count = arguments->operand_count;
+	const char *verb = count > 0 ? arguments->operands[0] : "list";
+	int (*chosen)(struct session * session, const char *name) = NULL;
+	struct session session;
+	int status;
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (strcmp(verbs[i].verb, verb) == 0)
+			chosen = verbs[i].run;
+	bool lists = strcmp(verb, "list") == 0;
+	if (chosen ? count != 2 : count > 1)
+		return cli_misused(arguments->command,
+		                   chosen ? "%s needs one name"
+		                          : "'%.40s' is none of create, delete, get, lease, list "
+		                            "and release",
+		                   verb);
+	if (!session_open(&session, arguments, &status))
+		return status;
+	status = chosen  ? chosen(&session, arguments->operands[1])
+	         : lists ? list(&session)
+	                 : show(&session, verb);
+	session_close(&session);
+	return status;
+}
+
+static void slot_id(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(slot, "id"));
+}
+
+static void slot_model(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(slot, "model"));
+}
+
+static void slot_status(struct session *session, struct table *table, const json_t *slot)
+{
+	const char *status = field_text(slot, "status");
+	(void)session;
+	table_coloured(table, colour_of_state(status), "%s", status);
+}
+
+static void slot_node(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(slot, "runner_id"));
+}
+
+/* 0:20G,1:20G */
+static void slot_gpus(struct session *session, struct table *table, const json_t *slot)
+{
+	struct buffer text = { 0 };
+	size_t place;
+	json_t *gpu;
+	(void)session;
+	buffer_text(&text, "");
+	json_array_foreach(json_object_get(slot, "gpu_allocation"), place, gpu)
+	{
+		buffer_print(&text, "%s%lld:", place > 0 ? "," : "",
+		             (long long)field_integer(gpu, "index"));
+		quantity_print_memory(&text, field_integer(gpu, "memory_mb"));
+	}
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
+static void slot_requests(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%lld/%lld", (long long)field_integer(slot, "active_requests"),
+	           (long long)field_integer(slot, "max_concurrency"));
+}
+
+static void slot_age(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	listing_since(table, field_moment(slot, "created"));
+}
+
+static void slot_idle(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	listing_since(table, field_moment(slot, "last_used_at"));
+}
+
+static void slot_address(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(slot, "address"));
+}
+
+static void slot_runtime(struct session *session, struct table *table, const json_t *slot)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(slot, "runtime"));
+}
+
+static const struct column slot_columns[] = {
+	COLUMN("SLOT", slot_id),
+	COLUMN("MODEL", slot_model, .shrinks = true),
+	COLUMN("STATUS", slot_status),
+	COLUMN("NODE", slot_node, .shrinks = true),
+	COLUMN("GPUS", slot_gpus, .shrinks = true),
+	COLUMN("REQUESTS", slot_requests, .right = true),
+	COLUMN("AGE", slot_age, .right = true),
+	COLUMN("USED", slot_idle, .right = true),
+	COLUMN("ADDRESS", slot_address, .shrinks = true, .extra = true),
+	COLUMN("RUNTIME", slot_runtime, .extra = true),
+};
+
+static int run_slots(const struct arguments *arguments)
+{
+	struct session session;
+	struct error error = { 0 };
+	int status;
+	if (arguments->operand_count > 0)
+		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		                   arguments->operands[0]);
+	if (!session_open(&session, arguments, &status))
+		return status;
+	json_t *slots = session_get(&session, "/api/v1/scheduler/slots", &error);
+	if (slots && json_array_size(slots) == 0 && session.form == FORM_TABLE)
+		fputs("nothing is loaded\n", stderr);
+	else if (slots)
+		listing_print(&session, slots, COLUMNS(slot_columns), "id");
+	status = slots ? CLI_FINE : session_fail(&session, &error);
+	json_decref(slots);
+	session_close(&session);
+	return status;
+}
+
+const struct cli_command models_command = {
+	.name = "models",
+	.arguments = "[list|get|create|delete|lease|release] [NAME] [OPTION...]",
+	.summary = "models that are served from slots",
+	.details = "create NAME     put one; --from a file estimates the memory it takes\n"
+		   "delete NAME     remove it, with its last slot\n"
+		   "lease NAME      a place in a slot, to try it out; says where it serves\n"
+		   "release LEASE   give that back\n"
+		   "'gpu-cli why model-3' says what a model waits for.\n",
+	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
+		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"
+		    "models lease llama --wait 2m\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.operand = COMPLETES_WORDS,
+	.words = "list get create delete lease release",
+	.run = run_models,
+};
+
+const struct cli_command slots_command = {
+	.name = "slots",
+	.arguments = "",
+	.summary = "loaded models: where, in how much memory, how busy",
+	.examples = "slots -o wide\n",
+	.asks = true,
+	.lists = true,
+	.run = run_slots,
+};

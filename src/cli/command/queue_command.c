@@ -1,0 +1,126 @@
+/* queue_command.c - gpu-cli queue: what waits, when it is expected to start, and why it waits */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/job/job_columns.h"
+#include "cli/text/field.h"
+#include "cli/text/order.h"
+#include "cli/text/quantity.h"
+
+static const struct option options[] = {
+	OPTION("--limit", NULL, "N", "at most so many (default 100)"),
+	OPTION("--no-reasons", NULL, NULL, "without asking why each of them waits"),
+	{ 0 },
+};
+
+/* Why is asked for each job: for so many at most. */
+enum { REASONS_MAX = 100 };
+
+static void column_place(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	if (field_has(job, "queue_position"))
+		table_cell(table, "%lld", (long long)field_integer(job, "queue_position"));
+	else
+		table_cell(table, "%s", "-");
+}
+
+static void column_start(struct session *session, struct table *table, const json_t *job)
+{
+	struct buffer text = { 0 };
+	(void)session;
+	buffer_text(&text, "");
+	if (field_has(job, "estimated_start"))
+		quantity_print_moment(&text, field_moment(job, "estimated_start"));
+	else
+		buffer_text(&text, field_flag(job, "held") ? "when released" : "-");
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
+static void column_reason(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(job, "reason"));
+}
+
+static const struct column columns[] = {
+	COLUMN("#", column_place, .right = true),
+	COLUMN("JOB", job_column_id),
+	COLUMN("NAME", job_column_name, .shrinks = true),
+	COLUMN("TENANT", job_column_tenant, .shrinks = true),
+	COLUMN("PRIORITY", job_column_priority, .right = true, .extra = true),
+	COLUMN("GPUS", job_column_gpus, .right = true),
+	COLUMN("WAITS", job_column_submitted, .right = true),
+	COLUMN("START", column_start),
+	COLUMN("REASON", column_reason, .shrinks = true),
+};
+
+/* Why it waits, without what says again that it does: 'job-2 waits: ...'. */
+static void add_reason(struct session *session, json_t *job)
+{
+	struct error unused = { 0 };
+	json_t *answer = session_get(
+	    session, session_path(session, "/api/v1/jobs/%s/why", field_text(job, "id")), &unused);
+	const char *reason = json_string_value(json_array_get(json_object_get(answer, "why"), 0));
+	const char *waits = reason ? strstr(reason, " waits") : NULL;
+	if (waits)
+		reason = waits + strlen(" waits") + strspn(waits + strlen(" waits"), ": ");
+	if (reason)
+		json_object_set_new(job, "reason", json_string(reason));
+	json_decref(answer);
+}
+
+static int show(struct session *session, int64_t limit)
+{
+	struct error error = { 0 };
+	struct buffer query = { 0 };
+	size_t place;
+	json_t *job;
+	buffer_text(&query, "");
+	if (session->tenant) {
+		buffer_text(&query, "tenant_id=");
+		client_escape(&query, session->tenant);
+	}
+	json_t *jobs = session_list(session, "/api/v1/scheduler/queue", query.data, NULL,
+	                            (size_t)limit, &error);
+	buffer_free(&query);
+	if (!jobs)
+		return session_fail(session, &error);
+	order_items(jobs, order_by_position);
+	json_array_foreach(jobs, place, job)
+	{
+		if (place < REASONS_MAX && session->form != FORM_NAME &&
+		    !arguments_has(session->arguments, "--no-reasons"))
+			add_reason(session, job);
+	}
+	if (json_array_size(jobs) == 0 && session->form == FORM_TABLE)
+		fputs("nothing waits\n", stderr);
+	else
+		listing_print(session, jobs, COLUMNS(columns), "id");
+	json_decref(jobs);
+	return CLI_FINE;
+}
+
+static int run(const struct arguments *arguments)
+{
+	return listing_run(arguments, 100, "", show);
+}
+
+const struct cli_command queue_command = {
+	.name = "queue",
+	.arguments = "[OPTION...]",
+	.summary = "jobs that wait: expected starts, and reasons",
+	.details =
+	    "In the order that they are looked at; those that are held, or wait for others\n"
+	    "of their array or for other jobs, come last. A start is expected from what runs\n"
+	    "now and how long that is thought to take; where nothing can be said there is a\n"
+	    "dash.\n",
+	.examples = "queue\n"
+		    "queue --tenant-id physics -o json\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.run = run,
+};

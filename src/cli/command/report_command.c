@@ -1,0 +1,405 @@
+/* report_command.c - gpu-cli report: GPU-hours, cost and efficiency, by tenant or by job */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "cli/commands.h"
+#include "cli/job/job_columns.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+
+static const struct option options[] = {
+	OPTION("--since", NULL, "TIME", "the last 7d, 12h, 4w (default 30d)"),
+	OPTION("--from", NULL, "DAY", "or a moment: 2030-01-31"),
+	OPTION("--to", NULL, "DAY", "(default now)"),
+	OPTION("--by", NULL, "WHAT", "tenant (default) or job", .completes = COMPLETES_WORDS,
+	       .words = "tenant job"),
+	OPTION("--limit", NULL, "N", "jobs at most (default 1000)"),
+	{ 0 },
+};
+
+/* A period in milliseconds since 1970. */
+struct period {
+	int64_t from_ms, to_ms;
+};
+
+/* Times are lost where only the day is said, and that is meant. */
+static bool read_day(const char *option, const char *text, int64_t *ms, struct error *error)
+{
+	char moment[64];
+	snprintf(moment, sizeof(moment), "%.32s%s", text, strchr(text, 'T') ? "" : "T00:00:00Z");
+	*ms = quantity_moment(moment);
+	return *ms >= 0 ||
+	       error_set(
+		   error, ERROR_INVALID,
+		   "%s is '%.40s', and should be a day such as 2030-01-31, or a moment such as "
+		   "2030-01-31T12:00:00Z",
+		   option, text);
+}
+
+static bool read_period(const struct arguments *arguments, struct period *period,
+                        struct error *error)
+{
+	const char *since = arguments_value(arguments, "--since"),
+		   *from = arguments_value(arguments, "--from"),
+		   *to = arguments_value(arguments, "--to");
+	int64_t length_ms = INT64_C(30) * 24 * 3600 * 1000;
+	period->to_ms = quantity_now();
+	if (since && from)
+		return error_set(error, ERROR_INVALID, "--since and --from say the same: give one");
+	if ((to && !read_day("--to", to, &period->to_ms, error)) ||
+	    (since && !quantity_duration("--since", since, &length_ms, error)))
+		return false;
+	period->from_ms = max64(period->to_ms - length_ms, 0);
+	return !from || read_day("--from", from, &period->from_ms, error);
+}
+
+static void add_moment(struct buffer *to, const char *key, int64_t ms)
+{
+	time_t moment = (time_t)(ms / 1000);
+	struct tm parts;
+	char text[40];
+	gmtime_r(&moment, &parts);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	buffer_print(to, "%c%s=%s", strchr(to->data, '?') ? '&' : '?', key, text);
+}
+
+static void tenant_name(struct session *session, struct table *table, const json_t *usage)
+{
+	const char *name = field_text(usage, "tenant");
+	(void)session;
+	table_cell(table, "%s", *name ? name : field_text(usage, "tenant_id"));
+}
+
+static void count(struct table *table, const json_t *usage, const char *key)
+{
+	table_cell(table, "%lld", (long long)field_integer(usage, key));
+}
+
+static void usage_jobs(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	count(table, usage, "jobs");
+}
+
+static void usage_completed(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	count(table, usage, "completed_jobs");
+}
+
+static void usage_failed(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	count(table, usage, "failed_jobs");
+}
+
+static void usage_cancelled(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	count(table, usage, "cancelled_jobs");
+}
+
+static void gpu_hours(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	if (field_has(usage, "gpu_hours"))
+		table_cell(table, "%.3f", field_number(usage, "gpu_hours"));
+	else
+		table_cell(table, "%s", "-");
+}
+
+static void cpu_hours(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	table_cell(table, "%.3f", field_number(usage, "cpu_core_hours"));
+}
+
+static void cost(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	if (field_has(usage, "cost"))
+		table_cell(table, "%.2f", field_number(usage, "cost"));
+	else
+		table_cell(table, "%s", "-");
+}
+
+/* Of the GPU-hours, those of jobs that succeeded. */
+static void useful(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	if (field_has(usage, "useful"))
+		table_cell(table, "%.0f%%", field_number(usage, "useful") * 100);
+	else
+		table_cell(table, "%s", "-");
+}
+
+/* Of the GPU memory that was booked, what was used at most. */
+static void memory_used(struct session *session, struct table *table, const json_t *usage)
+{
+	(void)session;
+	if (field_has(usage, "memory_used"))
+		table_cell(table, "%.0f%%", field_number(usage, "memory_used") * 100);
+	else
+		table_cell(table, "%s", "-");
+}
+
+static const struct column tenant_columns[] = {
+	COLUMN("TENANT", tenant_name, .shrinks = true),
+	COLUMN("JOBS", usage_jobs, .right = true),
+	COLUMN("DONE", usage_completed, .right = true),
+	COLUMN("FAILED", usage_failed, .right = true),
+	COLUMN("CANCELLED", usage_cancelled, .right = true),
+	COLUMN("GPU-HOURS", gpu_hours, .right = true),
+	COLUMN("USEFUL", useful, .right = true),
+	COLUMN("COST", cost, .right = true),
+	COLUMN("CPU-HOURS", cpu_hours, .right = true, .extra = true),
+};
+
+static void energy(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	if (field_has(job, "energy_joules"))
+		table_cell(table, "%.3g Wh", field_number(job, "energy_joules") / 3600);
+	else
+		table_cell(table, "%s", "-");
+}
+
+static void job_time(struct session *session, struct table *table, const json_t *job)
+{
+	(void)session;
+	listing_duration(table,
+	                 field_moment(job, "completed_at") - field_moment(job, "started_at"));
+}
+
+static const struct column job_table[] = {
+	COLUMN("JOB", job_column_id),
+	COLUMN("NAME", job_column_name, .shrinks = true),
+	COLUMN("TENANT", job_column_tenant, .shrinks = true),
+	COLUMN("STATE", job_column_state),
+	COLUMN("GPUS", job_column_gpus, .right = true),
+	COLUMN("TIME", job_time, .right = true),
+	COLUMN("GPU-HOURS", gpu_hours, .right = true),
+	COLUMN("COST", cost, .right = true),
+	COLUMN("ENERGY", energy, .right = true, .extra = true),
+	COLUMN("MEMORY", memory_used, .right = true, .extra = true),
+};
+
+/* GPUs that it had all together, in GPUs; below 0: that is not known any more. */
+static double gpus_of(const json_t *job)
+{
+	double tasks = (double)max64(field_integer(job, "tasks"), 1);
+	if (field_has(job, "gpu_fraction"))
+		return tasks * field_number(job, "gpu_fraction");
+	if (job_is_part(job))
+		return -1;
+	return tasks * (double)field_integer(job, "gpu_count");
+}
+
+/* Adds GPU-hours, cost and how well memory was used, as far as that is known. */
+static void add_figures(struct session *session, json_t *job)
+{
+	double hours =
+	    (double)(field_moment(job, "completed_at") - field_moment(job, "started_at")) /
+	    3600000.0;
+	double gpus = gpus_of(job);
+	double used = field_has(job, "gpu_seconds") ? field_number(job, "gpu_seconds") / 3600
+	              : gpus >= 0                   ? gpus * hours
+	                                            : -1;
+	double limit = field_number(json_object_get(job, "guard"), "limit_mb");
+	const json_t *memory = json_object_get(job, "gpu_memory_mb");
+	if (limit <= 0)
+		limit = json_number_value(memory);
+	if (used >= 0) {
+		session_tenant_name(session, field_text(job, "tenant_id"));
+		const json_t *tenant =
+		    json_object_get(session->tenants, field_text(job, "tenant_id"));
+		json_object_set_new(job, "gpu_hours", json_real(used));
+		json_object_set_new(job, "cost",
+		                    json_real(used * field_number(tenant, "cost_per_gpu_hour")));
+	}
+	if (limit > 0 && field_integer(job, "peak_gpu_memory_mb") > 0)
+		json_object_set_new(job, "memory_used",
+		                    json_real(field_number(job, "peak_gpu_memory_mb") / limit));
+}
+
+/* Adds those of the newest `limit` jobs of that state that ran and ended in the period. */
+static bool add_finished(struct session *session, const struct period *period, const char *state,
+                         int64_t limit, json_t *jobs, struct error *error)
+{
+	struct buffer query = { 0 };
+	size_t place;
+	json_t *job;
+	buffer_print(&query, "state=%s", state);
+	if (session->tenant) {
+		buffer_text(&query, "&tenant_id=");
+		client_escape(&query, session->tenant);
+	}
+	json_t *all =
+	    session_list(session, "/api/v1/jobs", query.data, "jobs", (size_t)limit, error);
+	buffer_free(&query);
+	if (!all)
+		return false;
+	json_array_foreach(all, place, job)
+	{
+		int64_t end = field_moment(job, "completed_at");
+		if (end < period->from_ms || end > period->to_ms ||
+		    field_moment(job, "started_at") < 0)
+			continue;
+		add_figures(session, job);
+		json_array_append(jobs, job);
+	}
+	json_decref(all);
+	return true;
+}
+
+static int by_end(const void *left, const void *right)
+{
+	int64_t a = field_moment(*(json_t *const *)left, "completed_at"),
+		b = field_moment(*(json_t *const *)right, "completed_at");
+	return (a < b) - (a > b);
+}
+
+/* The first `limit` jobs by their end, the latest first. */
+static json_t *latest(const json_t *jobs, size_t limit)
+{
+	size_t count = json_array_size(jobs);
+	json_t **order = memory_zero(count + 1, sizeof(json_t *)), *first = json_array();
+	for (size_t i = 0; i < count; i++)
+		order[i] = json_array_get(jobs, i);
+	qsort(order, count, sizeof(json_t *), by_end);
+	for (size_t i = 0; i < count && i < limit; i++)
+		json_array_append(first, order[i]);
+	free(order);
+	return first;
+}
+
+/* Jobs that ran and ended in the period, the latest first. */
+static json_t *finished_jobs(struct session *session, const struct period *period, int64_t limit,
+                             struct error *error)
+{
+	static const char *const states[] = { "completed", "failed", "cancelled" };
+	json_t *jobs = json_array(), *first = NULL;
+	bool ok = true;
+	for (size_t i = 0; ok && i < sizeof(states) / sizeof(states[0]); i++)
+		ok = add_finished(session, period, states[i], limit, jobs, error);
+	if (ok)
+		first = latest(jobs, (size_t)limit);
+	json_decref(jobs);
+	return first;
+}
+
+/* Of each tenant's GPU-hours, the part that went into jobs that succeeded. */
+static void add_useful(json_t *tenants, const json_t *jobs)
+{
+	size_t place, other;
+	json_t *tenant, *job;
+	json_array_foreach(tenants, place, tenant)
+	{
+		double all = 0, good = 0;
+		json_array_foreach(jobs, other, job)
+		{
+			if (strcmp(field_text(job, "tenant_id"), field_text(tenant, "tenant_id")) !=
+			    0)
+				continue;
+			all += field_number(job, "gpu_hours");
+			if (strcmp(field_text(job, "state"), "completed") == 0)
+				good += field_number(job, "gpu_hours");
+		}
+		if (all > 0)
+			json_object_set_new(tenant, "useful", json_real(good / all));
+	}
+}
+
+static int by_tenant(struct session *session, const struct period *period, int64_t limit)
+{
+	struct error error = { 0 };
+	struct buffer path = { 0 };
+	if (session->tenant)
+		buffer_text(&path,
+		            session_path(session, "/api/v1/tenants/%s/usage", session->tenant));
+	else
+		buffer_text(&path, "/api/v1/reports/billing");
+	add_moment(&path, "from", period->from_ms);
+	/* What ended within this second counts. */
+	add_moment(&path, "to", period->to_ms + 999);
+	json_t *answer = session_get(session, path.data, &error);
+	buffer_free(&path);
+	if (!answer)
+		return session_fail(session, &error);
+	json_t *tenants = session->tenant ? json_pack("[O]", json_object_get(answer, "usage"))
+	                                  : json_incref(json_object_get(answer, "tenants"));
+	json_t *jobs = finished_jobs(session, period, limit, &error);
+	add_useful(tenants, jobs);
+	if (json_array_size(tenants) == 0 && session->form == FORM_TABLE)
+		fputs("nobody used anything in this time\n", stderr);
+	else
+		listing_print(session, tenants, COLUMNS(tenant_columns), "tenant_id");
+	json_decref(jobs);
+	json_decref(tenants);
+	json_decref(answer);
+	return CLI_FINE;
+}
+
+static int by_job(struct session *session, const struct period *period, int64_t limit)
+{
+	struct error error = { 0 };
+	json_t *jobs = finished_jobs(session, period, limit, &error);
+	if (!jobs)
+		return session_fail(session, &error);
+	if (json_array_size(jobs) == 0 && session->form == FORM_TABLE)
+		fputs("no job ended in this time\n", stderr);
+	else
+		listing_print(session, jobs, COLUMNS(job_table), "id");
+	json_decref(jobs);
+	return CLI_FINE;
+}
+
+static int run(const struct arguments *arguments)
+{
+	const char *by = arguments_value(arguments, "--by"),
+		   *limit_text = arguments_value(arguments, "--limit");
+	struct session session;
+	struct period period = { 0 };
+	struct error error = { 0 };
+	int64_t limit = 1000;
+	int status;
+	bool jobs = by && strcmp(by, "job") == 0;
+	if (by && !jobs && strcmp(by, "tenant") != 0)
+		return cli_misused(arguments->command,
+		                   "--by is '%.20s', and should be tenant or job", by);
+	if (!read_period(arguments, &period, &error) ||
+	    (limit_text &&
+	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
+		return cli_misused(arguments->command, "%s", error.text);
+	if (arguments->operand_count > 0)
+		return cli_misused(arguments->command,
+		                   "'%.80s' is one argument too many (--tenant-id chooses)",
+		                   arguments->operands[0]);
+	if (!session_open(&session, arguments, &status))
+		return status;
+	status = jobs ? by_job(&session, &period, limit) : by_tenant(&session, &period, limit);
+	session_close(&session);
+	return status;
+}
+
+const struct cli_command report_command = {
+	.name = "report",
+	.arguments = "[OPTION...]",
+	.summary = "GPU-hours, cost and efficiency, by tenant or job",
+	.details =
+	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
+	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
+	    "what it booked, where that was measured. JOBS are those that had GPUs or CPUs in\n"
+	    "this time; those that ended without are only in the columns behind it.\n",
+	.examples = "report --since 7d\n"
+		    "report --by job --tenant-id physics --since 24h\n"
+		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.run = run,
+};

@@ -1,0 +1,210 @@
+/* token_command.c - gpu-cli token: make, list and revoke API tokens */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/text/field.h"
+#include "cli/text/quantity.h"
+
+static const struct option options[] = {
+	OPTION("--role", "-r", "ROLE", "admin, tenant, viewer or agent (default tenant)",
+	       .completes = COMPLETES_WORDS, .words = "admin tenant viewer agent"),
+	OPTION("--node", NULL, "NODE", "of an agent: the only node that it speaks for",
+	       .completes = COMPLETES_NODES),
+	OPTION("--note", NULL, "TEXT", "what it is for"),
+	OPTION("--expires-in", NULL, "TIME", "30d, 12h (default: never)"),
+	OPTION("--save", NULL, "FILE", "write it there, for its owner alone, and do not show it",
+	       .completes = COMPLETES_FILES),
+	{ 0 },
+};
+
+static void column_id(struct session *session, struct table *table, const json_t *token)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(token, "id"));
+}
+
+static void column_role(struct session *session, struct table *table, const json_t *token)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(token, "role"));
+}
+
+static void column_for(struct session *session, struct table *table, const json_t *token)
+{
+	const char *tenant = field_text(token, "tenant_id");
+	table_cell(table, "%s",
+	           *tenant ? session_tenant_name(session, tenant) : field_text(token, "node"));
+}
+
+static void column_age(struct session *session, struct table *table, const json_t *token)
+{
+	(void)session;
+	listing_since(table, field_moment(token, "created_at"));
+}
+
+static void column_expires(struct session *session, struct table *table, const json_t *token)
+{
+	int64_t end = field_moment(token, "expires_at");
+	(void)session;
+	if (end < 0)
+		table_cell(table, "%s", "never");
+	else if (end <= quantity_now())
+		table_cell(table, "%s", "expired");
+	else
+		listing_since(table, end);
+}
+
+static void column_note(struct session *session, struct table *table, const json_t *token)
+{
+	(void)session;
+	table_cell(table, "%s", field_text(token, "note"));
+}
+
+static const struct column columns[] = {
+	COLUMN("TOKEN", column_id),
+	COLUMN("ROLE", column_role),
+	COLUMN("FOR", column_for, .shrinks = true),
+	COLUMN("AGE", column_age, .right = true),
+	COLUMN("EXPIRES", column_expires, .right = true),
+	COLUMN("NOTE", column_note, .shrinks = true),
+};
+
+static int list(struct session *session)
+{
+	struct error error = { 0 };
+	json_t *answer = session_get(session, "/api/v1/tokens", &error);
+	if (!answer)
+		return session_fail(session, &error);
+	const json_t *tokens = json_object_get(answer, "tokens");
+	if (json_array_size(tokens) == 0 && session->form == FORM_TABLE)
+		fputs("no tokens\n", stderr);
+	else
+		listing_print(session, tokens, COLUMNS(columns), "id");
+	json_decref(answer);
+	return CLI_FINE;
+}
+
+static void set_text(const struct arguments *arguments, json_t *body, const char *option,
+                     const char *key)
+{
+	const char *text = arguments_value(arguments, option);
+	if (text)
+		json_object_set_new(body, key, json_string(text));
+}
+
+/* What is asked for (json_decref); NULL with a reason. */
+static json_t *read_wishes(const struct session *session, struct error *error)
+{
+	const struct arguments *arguments = session->arguments;
+	const char *role = arguments_value(arguments, "--role"),
+		   *expires = arguments_value(arguments, "--expires-in");
+	int64_t ms;
+	if (expires && !quantity_duration("--expires-in", expires, &ms, error))
+		return NULL;
+	json_t *body = json_pack("{s:s}", "role", role ? role : "tenant");
+	set_text(arguments, body, "--node", "node");
+	set_text(arguments, body, "--note", "note");
+	bool bound = !role || strcmp(role, "tenant") == 0 || strcmp(role, "viewer") == 0;
+	if (bound && session->tenant)
+		json_object_set_new(body, "tenant_id", json_string(session->tenant));
+	if (expires) {
+		char text[40];
+		snprintf(text, sizeof(text), "%llds", (long long)((ms + 999) / 1000));
+		json_object_set_new(body, "expires_in", json_string(text));
+	}
+	return body;
+}
+
+/* The one time that it is shown, or kept. */
+static int hand_over(const struct session *session, json_t *answer)
+{
+	const char *path = arguments_value(session->arguments, "--save");
+	const char *token = field_text(answer, "token");
+	struct error error = { 0 };
+	struct buffer text = { 0 };
+	if (!path) {
+		if (!listing_print_document(session, answer, "id"))
+			puts(token);
+		return CLI_FINE;
+	}
+	buffer_print(&text, "%s\n", token);
+	bool good = config_write_private(path, text.data, text.size, &error);
+	explicit_bzero(text.data, text.size);
+	buffer_free(&text);
+	if (good)
+		printf("%s is in %s\n", field_text(answer, "id"), path);
+	return good ? CLI_FINE : session_fail(session, &error);
+}
+
+static int create(struct session *session)
+{
+	struct error error = { 0 };
+	json_t *body = read_wishes(session, &error);
+	if (!body)
+		return cli_misused(session->command, "%s", error.text);
+	json_t *answer = session_ask(session, "POST", "/api/v1/tokens", body, &error);
+	int status = answer ? hand_over(session, answer) : session_fail(session, &error);
+	json_decref(answer);
+	return status;
+}
+
+static int revoke(struct session *session)
+{
+	const struct arguments *arguments = session->arguments;
+	int status = CLI_FINE;
+	for (size_t i = 1; i < arguments->operand_count; i++) {
+		struct error error = { 0 };
+		json_t *answer =
+		    session_ask(session, "DELETE",
+		                session_path(session, "/api/v1/tokens/%s", arguments->operands[i]),
+		                NULL, &error);
+		if (answer)
+			printf("%s revoked\n", arguments->operands[i]);
+		int one = answer ? CLI_FINE : session_fail(session, &error);
+		status = status == CLI_FINE ? one : status;
+		json_decref(answer);
+	}
+	return status;
+}
+
+static int run(const struct arguments *arguments)
+{
+	const char *verb = arguments->operand_count > 0 ? arguments->operands[0] : "list";
+	bool lists = strcmp(verb, "list") == 0, creates = strcmp(verb, "create") == 0,
+	     revokes = strcmp(verb, "revoke") == 0;
+	struct session session;
+	int status;
+	if (!lists && !creates && !revokes)
+		return cli_misused(arguments->command, "'%.40s' is none of create, list and revoke",
+		                   verb);
+	if (revokes ? arguments->operand_count < 2 : arguments->operand_count > 1)
+		return cli_misused(arguments->command,
+		                   revokes ? "which? Give ids, such as t-20df1e19dc55"
+		                           : "'%.80s' is one argument too many",
+		                   revokes ? "" : arguments->operands[1]);
+	if (!session_open(&session, arguments, &status))
+		return status;
+	status = lists ? list(&session) : creates ? create(&session) : revoke(&session);
+	session_close(&session);
+	return status;
+}
+
+const struct cli_command token_command = {
+	.name = "token",
+	.arguments = "[create|list|revoke] [OPTION...] [ID...]",
+	.summary = "make, list and revoke API tokens",
+	.details = "A token is shown once, when it is made. --tenant-id says whom one of the role\n"
+		   "tenant or viewer is for.\n",
+	.examples = "token create --tenant-id physics --expires-in 30d --note ci\n"
+		    "token create --role agent --node alpha --save agent.token\n"
+		    "token list\n"
+		    "token revoke t-20df1e19dc55\n",
+	.options = options,
+	.asks = true,
+	.lists = true,
+	.operand = COMPLETES_WORDS,
+	.words = "create list revoke",
+	.run = run,
+};

@@ -1,0 +1,26 @@
+/* job_watch.h - stays with a job until it is over, and shows its output meanwhile */
+#ifndef CLI_JOB_JOB_WATCH_H
+#define CLI_JOB_JOB_WATCH_H
+
+#include "cli/session.h"
+
+struct job_watch {
+	const char *job;
+	bool output;  /* show what it writes */
+	bool cancels; /* an interruption cancels it; the second one leaves at once */
+	bool quiet;   /* say nothing about its states */
+	bool any_end; /* however it ends is fine */
+	int64_t task; /* only this one's output; -1: all */
+};
+
+/* From here on an interruption does not end the program: it is what `cancels` heeds. */
+void job_watch_catch(void);
+
+/* Waits until the job is over. What to end with: the job's code, or CLI_NO_JOB where it was
+ * cancelled, or the reason on stderr. */
+int job_watch(struct session *session, const struct job_watch *watch);
+
+/* Whether a job in this state does nothing any more. */
+bool job_is_over(const char *state);
+
+#endif

@@ -1,0 +1,39 @@
+/* top_view.h - the screen of gpu-cli top */
+#ifndef CLI_JOB_TOP_VIEW_H
+#define CLI_JOB_TOP_VIEW_H
+
+#include "cli/job/top_data.h"
+#include "cli/text/canvas.h"
+
+enum top_panel { TOP_GPUS, TOP_JOBS };
+enum top_sort { TOP_BY_NODE, TOP_BY_MEMORY, TOP_BY_BUSY, TOP_BY_HEAT, TOP_SORTS };
+enum top_mode { TOP_LOOKING, TOP_FILTERING, TOP_ASKING, TOP_HELPING, TOP_EXPLAINING };
+
+/* What is looked at, and how. `gpus` and `jobs` are the places of those that the filter lets
+ * through, in the order they are shown. */
+struct top_view {
+	const struct top_data *data;
+	const char *server;
+	enum top_panel panel;
+	enum top_sort sort;
+	enum top_mode mode;
+	char filter[80];
+	size_t *gpus, gpu_count, gpu_capacity;
+	size_t *jobs, job_count, job_capacity;
+	size_t selected[2], first[2]; /* by panel: the row that is chosen, and the topmost */
+	bool live;                    /* events come; otherwise it is looked at from time to time */
+	char message[256];            /* what just happened, or a question */
+	const json_t *sentences;      /* why, while explaining */
+};
+
+/* Applies filter and order, and keeps the selection within what there is. */
+void top_view_arrange(struct top_view *view);
+/* Writes the whole screen: exactly as many lines as the terminal has, or, where it has no end
+ * (rows 0), as many as there are. */
+void top_view_draw(struct top_view *view, struct canvas *canvas);
+/* The one that is chosen; NULL: there is none. */
+const struct top_gpu *top_view_gpu(const struct top_view *view);
+const struct top_job *top_view_job(const struct top_view *view);
+void top_view_free(struct top_view *view);
+
+#endif

@@ -1,0 +1,34 @@
+/* quantity.h - sizes, durations and moments as people write and read them */
+#ifndef CLI_TEXT_QUANTITY_H
+#define CLI_TEXT_QUANTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Memory in MiB, rounded up: 20G, 512M, 1.5T, 20GiB, 20000 (MiB). `name` is the option. */
+bool quantity_memory(const char *name, const char *text, int64_t *mib, struct error *error);
+/* A duration in milliseconds: 90m, 2h30m, 1d, 45s, 1d12h, 90 (seconds), 2:00:00, 1-12:00:00.
+ * More than none. */
+bool quantity_duration(const char *name, const char *text, int64_t *ms, struct error *error);
+/* A decimal with at most three digits behind the point, in thousandths: 0.5 is 500. */
+bool quantity_thousandths(const char *name, const char *text, int64_t most, int64_t *thousandths,
+                          struct error *error);
+/* A whole number from `least` to `most`. */
+bool quantity_integer(const char *name, const char *text, int64_t least, int64_t most,
+                      int64_t *number, struct error *error);
+
+/* Appends MiB as 512M, 20G, 1.5T. */
+void quantity_print_memory(struct buffer *to, int64_t mib);
+/* Appends a duration by its two largest units: 2h30m, 3d4h, 12s. */
+void quantity_print_duration(struct buffer *to, int64_t ms);
+
+/* A moment of RFC 3339 (2026-01-31T12:00:00.25Z) in milliseconds since 1970; -1: it is none. */
+int64_t quantity_moment(const char *text);
+int64_t quantity_now(void);
+/* Appends a moment as people at this machine read it: today 14:05:09, else 31 Jan 14:05. */
+void quantity_print_moment(struct buffer *to, int64_t ms);
+
+#endif
