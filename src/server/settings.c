@@ -142,7 +142,7 @@ const struct setting settings[] = {
 	INTEGER(agent, margin_ms, 0, DAY_MS, "10000", false, "For clocks that run unevenly and kills that take their time")
 	INTEGER(agent, standing_ms, 1000, DAY_MS, "10000", false, "A scheduler renews leases only for so long after it last knew that it is the active one")
 	INTEGER(agent, resend_ms, 100, DAY_MS, "3000", false, "An order not acknowledged for so long is sent again")
-	INTEGER(agent, starts_max, 1, 10000, "64", false, "How many tasks and models a node is told to start at once. The others of that node wait for one of these to run, be refused or end; tenants take turns")
+	INTEGER(agent, starts_max, 1, 10000, "32", false, "How many tasks and models a node is told to start at once. The others of that node wait for one of these to run, be refused or end; tenants take turns")
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "MiB by which others' memory may change without that being told")
 	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
 
