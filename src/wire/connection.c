@@ -1,12 +1,10 @@
 /* connection.c - one client's connection: bytes in, bytes out, and how long that may take */
 #include "wire/connection.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "wire/greeting.h"
@@ -247,6 +245,11 @@ static void received(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 	connection->received_ms = loop_now_ms(loop);
 	loop->counters.bytes_in += (uint64_t)size;
 	struct text bytes = { buffer->base, (size_t)size };
+	if (connection->awaits_proxy) {
+		bytes = connection_take_proxy(connection, bytes);
+		if (bytes.size == 0 || connection->is_closing || connection->is_finishing)
+			return;
+	}
 	if (connection->tls)
 		tls_session_receive(connection->tls, bytes);
 	else
@@ -419,6 +422,7 @@ static void closed(uv_handle_t *handle)
 	output_free(&connection->output);
 	output_free(&connection->sealed);
 	INVARIANT(connection->held.bytes == 0);
+	buffer_free(&connection->proxy_header);
 	tls_session_free(connection->tls);
 	loop->counters.connections--;
 	free(connection);
@@ -487,37 +491,29 @@ static struct address *count_address(struct loop *loop, int64_t key)
 	return address;
 }
 
-static bool is_loopback(const struct sockaddr_storage *address)
+/* The client at the other end, or behind it. */
+static void set_peer(struct connection *connection, const struct ip *ip, uint16_t port)
 {
-	const struct sockaddr_in *ip4 = (const struct sockaddr_in *)address;
-	const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)address;
-	return address->ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr)
-	                                      : ntohl(ip4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	connection->peer = *ip;
+	connection->peer_port = port;
+	ip_write(ip, connection->peer_address);
+	connection->is_proxy = proxies_have(connection->proxies, ip);
+	if (ip_is_loopback(ip))
+		connection->kind = PEER_LOCAL;
 }
 
-/* Keeps the peer's address as text, and counts it; false if there are too many from it. */
-static bool note_peer(struct connection *connection)
+/* Looks who is at the other end; false if that is no address, as in tests. */
+static bool find_peer(struct connection *connection)
 {
-	struct loop *loop = connection->loop;
 	struct sockaddr_storage address = { 0 };
 	int size = sizeof(address);
+	struct ip ip;
+	uint16_t port;
 	if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size) != 0 ||
-	    (address.ss_family != AF_INET && address.ss_family != AF_INET6))
-		return true;
-	const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&address;
-	const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)&address;
-	bool is_ip6 = address.ss_family == AF_INET6;
-	inet_ntop(address.ss_family,
-	          is_ip6 ? (const void *)&ip6->sin6_addr : (const void *)&ip4->sin_addr,
-	          connection->peer_address, sizeof(connection->peer_address));
-	connection->peer_port = ntohs(is_ip6 ? ip6->sin6_port : ip4->sin_port);
-	if (is_loopback(&address))
-		connection->kind = PEER_LOCAL;
-	/* Of IPv6, what one customer is given: the first 64 bits. */
-	uint64_t hash = is_ip6 ? hash_bytes(&ip6->sin6_addr, 8) : hash_bytes(&ip4->sin_addr, 4);
-	int64_t key = (int64_t)(hash >> 1 | 1);
-	connection->address = count_address(loop, key);
-	return connection->address != NULL;
+	    !ip_of_socket((const struct sockaddr *)&address, &ip, &port))
+		return false;
+	set_peer(connection, &ip, port);
+	return true;
 }
 
 static struct connection *connection_new(struct loop *loop, const struct handler *handler)
@@ -566,11 +562,15 @@ static void refuse(struct connection *connection)
 }
 
 /* Takes the place that the connection needs; false if there is none. */
-static bool admit(struct connection *connection)
+static bool take_place(struct connection *connection)
 {
 	struct loop *loop = connection->loop;
-	if (!note_peer(connection))
-		return false;
+	if (*connection->peer_address) {
+		connection->address =
+		    count_address(loop, (int64_t)(ip_customer(&connection->peer) >> 1 | 1));
+		if (!connection->address)
+			return false;
+	}
 	if (!admission_has_place(&loop->admission, connection->kind) &&
 	    !make_place(loop, connection->kind))
 		return false;
@@ -580,27 +580,61 @@ static bool admit(struct connection *connection)
 	return true;
 }
 
-static void begin(struct connection *connection, struct tls *tls)
+static void admit(struct connection *connection)
 {
 	const struct loop *loop = connection->loop;
+	if (take_place(connection))
+		return;
+	refuse(connection);
+	/* Telling them takes descriptors as well. */
+	if (loop->counters.connections > loop->limits.connections + REFUSALS_MAX)
+		connection_close(connection);
+}
+
+struct text connection_take_proxy(struct connection *connection, struct text bytes)
+{
+	struct proxy_header header;
+	struct buffer *seen = &connection->proxy_header;
+	size_t before = seen->size;
+	size_t room = PROXY_HEADER_MAX - before;
+	buffer_bytes(seen, bytes.data, bytes.size < room ? bytes.size : room);
+	enum proxy_result result = proxy_read((struct text){ seen->data, seen->size }, &header);
+	if (result == PROXY_MORE)
+		return (struct text){ 0 };
+	buffer_free(seen);
+	connection->awaits_proxy = false;
+	if (result == PROXY_INVALID) {
+		connection->loop->counters.protocol_errors++;
+		connection_close(connection);
+		return (struct text){ 0 };
+	}
+	if (header.has_source) {
+		connection->kind = connection->for_agents ? PEER_AGENT : PEER_OTHER;
+		set_peer(connection, &header.source, header.port);
+	}
+	admit(connection);
+	return text_from(bytes, header.size - before);
+}
+
+static void begin(struct connection *connection, struct tls *tls)
+{
 	uv_tcp_nodelay(&connection->tcp, 1);
 	uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
 	if (tls)
 		connection->tls = tls_session_new(tls, connection);
-	if (!admit(connection)) {
-		refuse(connection);
-		/* Telling them takes descriptors as well. */
-		if (loop->counters.connections > loop->limits.connections + REFUSALS_MAX)
-			connection_close(connection);
-	}
+	find_peer(connection);
+	connection->awaits_proxy = connection->is_proxy && connection->proxies->send_header;
+	if (!connection->awaits_proxy)
+		admit(connection);
 	connection_touch(connection);
 }
 
 void connection_open(struct loop *loop, int socket, const struct reception *reception)
 {
 	struct connection *connection = connection_new(loop, reception->handler);
-	if (reception->for_agents)
-		connection->kind = PEER_AGENT;
+	connection->proxies = reception->proxies;
+	connection->for_agents = reception->for_agents;
+	connection->kind = reception->for_agents ? PEER_AGENT : PEER_OTHER;
 	if (uv_tcp_open(&connection->tcp, socket) == 0) {
 		begin(connection, reception->tls);
 	} else {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "wire/connection.h"
 #include "wire/grpc.h"
@@ -262,6 +263,28 @@ static bool settle_authority(struct exchange_state *state, const struct url *url
 	return true;
 }
 
+/* A proxy in front of the service says whom the request is from. */
+static void take_client(struct exchange_state *state)
+{
+	const struct connection *connection = state->connection;
+	struct exchange *exchange = &state->exchange;
+	struct ip client =
+	    proxies_client(connection->proxies, &exchange->headers, &connection->peer);
+	if (memcmp(&client, &connection->peer, sizeof(client)) == 0)
+		return;
+	ip_write(&client, state->client);
+	exchange->peer_address = text_of(state->client);
+	exchange->peer_port = 0;
+}
+
+uint64_t exchange_customer(const struct exchange *exchange)
+{
+	struct ip ip;
+	if (ip_read(exchange->peer_address, &ip))
+		return ip_customer(&ip);
+	return hash_bytes(exchange->peer_address.data, exchange->peer_address.size) | 1;
+}
+
 bool exchange_set_up(struct exchange_state *state, int *status, struct error *error)
 {
 	struct exchange *exchange = &state->exchange;
@@ -280,6 +303,8 @@ bool exchange_set_up(struct exchange_state *state, int *status, struct error *er
 	    !check_singles(&exchange->headers, error) || !settle_authority(state, &url, error))
 		return false;
 	exchange->path = keep_text(head, url.path);
+	if (state->connection->is_proxy)
+		take_client(state);
 	exchange->is_websocket = asks_for_websocket(exchange);
 	if (head->bytes.capacity > KEPT_BODY_BYTES &&
 	    !exchange_buffer(state, head->bytes.capacity)) {

@@ -172,6 +172,7 @@ struct listener *listener_open(struct loop *loop, const struct listener_options 
 	listener->loop = loop;
 	listener->reception = (struct reception){ .handler = options->handler,
 		                                  .tls = options->tls,
+		                                  .proxies = options->proxies,
 		                                  .for_agents = options->for_agents };
 	listener->fd = fd;
 	listener->spare = -1;
