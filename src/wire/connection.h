@@ -104,9 +104,13 @@ struct reception {
 };
 /* Serves a connected socket, which becomes the loop's. */
 void connection_open(struct loop *loop, int socket, const struct reception *reception);
+/* connection_admit.c: looks who connected, and takes a place for it or refuses it; where a
+ * proxy has to say first who it is, that follows with its header. Gives the place back. */
+void connection_meet(struct connection *connection);
+void connection_give_place(struct connection *connection);
 /* Takes the header of the PROXY protocol off the first bytes; what is behind it. */
 struct text connection_take_proxy(struct connection *connection, struct text bytes);
-/* Its client has signed in: it is not closed for those who have not. */
+/* Its client has signed in, or it is closed: it is no longer one of those that make place. */
 void connection_trust(struct connection *connection);
 
 /* To be called when something has changed: the connection is looked at, and what is in its
