@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "node/session.h"
 #include "wire/limits.h"
+#include "wire/proxy.h"
 
 /* Texts of a list, NULL behind the last. Never NULL itself. */
 struct texts {
@@ -41,9 +42,9 @@ struct config {
 	struct {
 		const char *listen, *tls_cert_path, *tls_key_path, *tls_client_ca_path;
 		int64_t http_port, grpc_port, rate_limit_rps, rate_limit_burst, stop_grace_ms,
-		    page_size, page_size_max;
-		bool enable_tls, allow_plaintext;
-		struct texts cors_origins, allowed_hosts;
+		    page_size, page_size_max, forwarded_header;
+		bool enable_tls, allow_plaintext, proxy_protocol;
+		struct texts cors_origins, allowed_hosts, trusted_proxies;
 	} api;
 	struct {
 		const char *jwt_secret, *jwt_audience, *jwt_issuer;
@@ -145,6 +146,8 @@ void config_to_record(const struct config *config, struct config_record *record)
 struct session_policy config_to_policy(const struct config *config);
 struct agents_advice config_to_advice(const struct config *config);
 struct limits config_to_limits(const struct config *config);
+/* In the arena of the config, which was validated. */
+const struct proxies *config_to_proxies(struct config *config);
 /* A path of SQLite or a connection of libpq, in the arena of the config. */
 const char *config_database(struct config *config);
 bool config_is_postgres(const struct config *config);

@@ -111,6 +111,38 @@ struct limits config_to_limits(const struct config *config)
 	return limits;
 }
 
+const struct proxies *config_to_proxies(struct config *config)
+{
+	const struct texts *texts = &config->api.trusted_proxies;
+	struct proxies *proxies = arena_alloc(&config->arena, sizeof(*proxies));
+	struct network *networks =
+	    arena_alloc(&config->arena, (texts->count + 1) * sizeof(*networks));
+	struct error error;
+	*proxies =
+	    (struct proxies){ .networks = networks,
+		              .count = texts->count,
+		              .send_header = config->api.proxy_protocol,
+		              .forwarded = (enum forwarded_header)config->api.forwarded_header };
+	for (size_t i = 0; i < texts->count; i++)
+		if (!network_read(texts->at[i], &networks[i], &error))
+			panic("%s", error.text);
+	return proxies;
+}
+
+static bool check_proxies(const struct config *config, struct error *error)
+{
+	struct network network;
+	struct error reason = { 0 };
+	for (size_t i = 0; i < config->api.trusted_proxies.count; i++)
+		if (!network_read(config->api.trusted_proxies.at[i], &network, &reason))
+			return config_refuse(config, "api", "trusted_proxies", error,
+			                     "is wrong: %s", reason.text);
+	if (config->api.proxy_protocol && config->api.trusted_proxies.count == 0)
+		return config_refuse(config, "api", "proxy_protocol", error,
+		                     "needs api.trusted_proxies: the addresses of the proxies");
+	return true;
+}
+
 bool config_is_postgres(const struct config *config)
 {
 	return *config->database.host != '\0';
@@ -333,5 +365,6 @@ bool config_validate(struct config *config, struct error *error)
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
 	       check_keys(config, error) && check_database(config, error) &&
-	       check_heartbeat(config, error) && check_slot_addresses(config, error);
+	       check_heartbeat(config, error) && check_slot_addresses(config, error) &&
+	       check_proxies(config, error);
 }

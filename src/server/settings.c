@@ -13,6 +13,8 @@ static const char *const consolidations[] = { "none", "checkpointed", "all", NUL
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
 	                                "verify-ca", "verify-full", NULL };
 static const char *const runtimes[] = { "auto", "none", "docker", "podman", "containerd", NULL };
+/* In the order of enum forwarded_header. */
+static const char *const forwarded_headers[] = { "none", "x-forwarded-for", "forwarded", NULL };
 static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
@@ -116,6 +118,9 @@ const struct setting settings[] = {
 	TEXT_OF(api, tls_client_ca_path, "", false, "Clients must show a certificate that it signed")
 	LIST(api, cors_origins, true, "Origins of web pages that may use the service, beside its own; `*` is all")
 	LIST(api, allowed_hosts, true, "Names that the service may be called by, beside loopback names; empty is any where sign-in is required")
+	LIST(api, trusted_proxies, false, "Addresses and networks (`10.0.0.0/8`) of proxies in front of the service. What they say about clients' addresses is believed, and nobody else")
+	FLAG(api, proxy_protocol, "false", false, "Whether those proxies begin each connection with a header of the PROXY protocol, version 1 or 2")
+	WORD(api, forwarded_header, forwarded_headers, "x-forwarded-for", false, "The header by which those proxies name the client. They must set it or remove it")
 	INTEGER(api, rate_limit_rps, 0, 1000000000, "0", true, "Requests a second of one client; 0 is no limit")
 	INTEGER(api, rate_limit_burst, 0, 1000000000, "0", true, "Requests at once before that counts; 0 is twice the rate")
 	INTEGER(api, stop_grace_ms, 0, 600000, "10000", true, "How long requests in flight may take when the service stops")
