@@ -102,7 +102,10 @@ class Streams:
 
     def watch(self, kind, wait):
         def run():
-            self.ends[kind] = wait()
+            try:
+                self.ends[kind] = wait()
+            except (OSError, http.client.HTTPException, queue.Empty) as error:
+                self.ends[kind] = error
 
         threading.Thread(target=run, daemon=True).start()
 
