@@ -79,7 +79,6 @@ static void on_event(void *context, const struct event *event)
 	if (event->kind == EVENT_TENANT_CHANGED) {
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
 		gate_forget(service->gate);
-		streams_check(service->streams);
 	}
 	meters_event(&service->meters, event, service_catalogue(service));
 	if (service->notify)
