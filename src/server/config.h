@@ -95,9 +95,9 @@ struct config {
  * the environment or an option, which `by` names. */
 struct place {
 	bool given;
-	bool from_file; /* it names a file of its own, in which the value is */
 	int line, column;
 	const char *by;
+	const char *value_file; /* a file of its own, in which the value is; NULL: there is none */
 };
 
 /* Every setting as it is where nothing is said. */
@@ -137,8 +137,8 @@ void config_differences(const struct config *before, const struct config *after,
  * taken so that its files can be used. The same form. */
 void config_without_effect(const struct config *config, struct buffer *text);
 
-/* Settings that are secrets and in a file that every user of the machine can read, as a text
- * with commas; empty if there are none. */
+/* Settings that are secrets and in a file that every user of the machine can read, with that
+ * file, as a text with commas; empty if there are none. */
 void config_exposed_secrets(const struct config *config, struct buffer *text);
 
 /* What the parts of the scheduler are given. */

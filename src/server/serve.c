@@ -416,8 +416,8 @@ int serve(const struct options *options, struct config *config, char *const *env
 	config_exposed_secrets(config, &exposed);
 	if (exposed.size > 0)
 		log_at(LOG_WARNING,
-		       "every user of this machine can read secrets in the settings: chmod 640",
-		       LOG_TEXT("file", config->file), LOG_TEXT("settings", exposed.data));
+		       "every user of this machine can read secrets of the settings: chmod 640",
+		       LOG_TEXT("settings", exposed.data));
 	buffer_free(&exposed);
 	if (begin(&server, &error)) {
 		loop_run(server.loop);
