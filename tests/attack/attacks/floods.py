@@ -201,7 +201,7 @@ def many_bodies(world):
 @attack("tenant", "jobs that ask for thousands of GPUs take memory far beyond their size")
 def large_requests(world):
     count = 300 if world.quick else 1500
-    jobs = [{"command": ["true"], "name": "large", "gpu_count": 4096}] * count
+    jobs = [{"command": ["true"], "name": "large", "gpu_count": 900}] * count
     with world.flood(count * 16 / 1024, f"16 KiB for each of {count} waiting jobs"):
         answer = world.site.enemy.post("/api/v1/jobs", jobs)
         assert answer.status in (201, 207, 400, 403, 503), answer

@@ -102,7 +102,7 @@ def take_over_slot(world):
         order = good.order()
         assert order["kind"] == LOAD, order
         good.change(STARTED, order)
-        good.change(READY, order, address="127.0.0.1:8000")
+        good.change(READY, order, address="http://127.0.0.1:8000")
         first = answers.get(timeout=30).json()
         lie(site, lambda node, one: node.say(
             "change", True, kind=READY, reservation_id=one["reservation_id"], slot=1,
