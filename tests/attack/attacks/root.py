@@ -183,7 +183,8 @@ def gain_privileges(world):
     return f"NoNewPrivs 1, CapBnd {status['CapBnd']}"
 
 
-@attack("tenant", "an image's name, a job's name or an argument becomes an option of podman or a command")
+@attack("tenant", "an image's name, a job's name or an argument becomes an option of podman or a command",
+        quick=False)
 def names_as_options(world):
     site = world.site
     marker = site.directory_for_all() / "marker"
