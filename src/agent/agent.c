@@ -470,6 +470,14 @@ static void describe(const struct agent *agent, const struct gpu_source *source)
 	buffer_free(&text);
 }
 
+static bool check_ports(const struct run_settings *run, struct error *error)
+{
+	return run->port_first <= run->port_last ||
+	       error_set(error, ERROR_INVALID,
+	                 "--model-port-first %lld is above --model-port-last %lld",
+	                 (long long)run->port_first, (long long)run->port_last);
+}
+
 struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
                         struct gpu_source *source, struct error *error)
 {
@@ -477,7 +485,8 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 
 	agent->loop = loop;
 	agent->settings = *settings;
-	if (!recall(agent, error) || !make_link(agent, error)) {
+	if (!check_ports(&settings->run, error) || !recall(agent, error) ||
+	    !make_link(agent, error)) {
 		if (agent->node)
 			node_delete(agent->node);
 		if (agent->state)

@@ -115,6 +115,10 @@ static const struct option table[] = {
 	              "have, up to 32768; 0: not limited"),
 	NUMBER_OPTION("pids-total", "N", options.agent.pids_total, 0, 1 << 22, 1,
 	              "of all tasks together; three quarters of that; 0: not limited"),
+	NUMBER_OPTION("model-port-first", "N", options.agent.run.port_first, 1024, 65535, 1,
+	              "servers of models listen on a port from here on, chosen at random; 19000"),
+	NUMBER_OPTION("model-port-last", "N", options.agent.run.port_last, 1024, 65535, 1,
+	              "up to here; 28999"),
 	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
 	              "of a process of a task; 0: as the agent"),
 	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
@@ -254,6 +258,8 @@ static void set_defaults(struct place *place)
 	agent->state_directory = "/var/lib/gpu-agent";
 	agent->run.default_user = "nobody";
 	agent->run.pids = agent->pids_total = -1; /* as the machine can bear */
+	agent->run.port_first = 19000;
+	agent->run.port_last = 28999;
 	agent->run.output = (struct output_limits){ .file_bytes = 64 * MIB, .files = 4 };
 	agent->output_total_bytes = 10240 * MIB;
 	agent->output_age_s = INT64_C(14) * 86400;

@@ -29,6 +29,7 @@ struct run_settings {
 	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
 	const char *container_runtime; /* podman, docker, none; NULL, auto: whichever is there */
 	int64_t pids, open_files;
+	int64_t port_first, port_last; /* that servers of models listen on */
 	struct output_limits output;
 	bool errors_apart;
 	bool simulated; /* the GPUs are: nothing is there to give to containers */

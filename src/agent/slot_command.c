@@ -2,14 +2,17 @@
 #include "agent/slot_command.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/number.h"
 
 #define CONTEXT_MIB 1024 /* that the context of a CUDA program and its libraries take */
+#define PORT_TRIES 1000
 
 /* The words of a command, or of a template for the shell, are filled from these. */
 struct slot_values {
@@ -17,21 +20,42 @@ struct slot_values {
 	int64_t port, tensor_parallel, context, parallel, utilisation, memory_mib;
 };
 
-/* A port that nobody listens on. Another may take it before the server does; then the server
- * ends, and the slot is loaded again. */
-static int64_t free_port(void)
+static bool bind_to(int family, const struct sockaddr *address, socklen_t size)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t size = sizeof(address);
-	int64_t port = 0;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool bound = fd >= 0 && bind(fd, address, size) == 0;
+	bool absent = fd < 0 && errno == EAFNOSUPPORT;
 
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&address, &size) == 0)
-		port = ntohs(address.sin_port);
 	if (fd >= 0)
 		close(fd);
-	return port;
+	return bound || absent;
+}
+
+static bool is_free(int64_t port)
+{
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+
+	return bind_to(AF_INET, (const struct sockaddr *)&four, sizeof(four)) &&
+	       bind_to(AF_INET6, (const struct sockaddr *)&six, sizeof(six));
+}
+
+/* A port that nobody listens on, and that nobody can guess: whoever listens there before the
+ * server does keeps the model from being loaded. It is loaded again then, on another port. 0:
+ * there is none. */
+static int64_t free_port(const struct run_settings *settings)
+{
+	int64_t count = settings->port_last - settings->port_first + 1;
+
+	for (int i = 0; count > 0 && i < PORT_TRIES; i++) {
+		uint32_t random;
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return 0;
+		int64_t port = settings->port_first + (int64_t)random % count;
+		if (is_free(port))
+			return port;
+	}
+	return 0;
 }
 
 static void quote(struct buffer *text, const char *word)
@@ -79,12 +103,14 @@ static void vllm_command(struct buffer *text, const struct slot_values *values)
 	option_text(text, "--kv-cache-dtype", values->kv_cache);
 }
 
-static void llama_command(struct buffer *text, const struct slot_values *values)
+/* Its port is in its environment: every user of the machine can read a command line. */
+static void llama_command(struct environment *environment, const struct slot_values *values,
+                          struct buffer *text)
 {
+	environment_set_number(environment, "LLAMA_ARG_PORT", values->port);
 	buffer_text(text, "exec llama-server --host 0.0.0.0 --metrics --slots -ngl 999");
 	option_text(text, "--model", values->path);
 	option_text(text, "--alias", values->model);
-	option_number(text, "--port", values->port);
 	option_number(text, "--ctx-size", values->context);
 	option_number(text, "--parallel", values->parallel);
 	option_text(text, "--cache-type-k", values->kv_cache);
@@ -191,7 +217,7 @@ static const char *build(const struct node_order *order, const struct slot_value
 		vllm_command(text, values);
 		return "/health";
 	case RUNTIME_LLAMA_CPP:
-		llama_command(text, values);
+		llama_command(environment, values, text);
 		return "/health";
 	case RUNTIME_OLLAMA:
 		ollama_command(environment, values, text);
@@ -208,21 +234,22 @@ bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
 {
 	struct slot_values values = { .model = order->model,
 		                      .kv_cache = order->kv_cache ? order->kv_cache : "",
-		                      .port = free_port(),
+		                      .port = free_port(settings),
 		                      .tensor_parallel = order->tensor_parallel,
 		                      .context = order->context,
 		                      .parallel = order->parallel,
 		                      .utilisation = least_utilisation(order) };
 	struct buffer text = { 0 };
 
-	(void)settings;
 	if (plan->guarded && values.utilisation > 0)
 		values.utilisation = guarded_utilisation(order);
 	values.path = member(payload, "path", order->model);
 	for (int64_t i = 0; i < order->part_count; i++)
 		values.memory_mib += order->parts[i].memory_mib;
 	if (values.port == 0)
-		return error_set(error, ERROR_UNAVAILABLE, "there is no free port for the model");
+		return error_set(error, ERROR_UNAVAILABLE,
+		                 "no free port for the model from %lld to %lld",
+		                 (long long)settings->port_first, (long long)settings->port_last);
 	const char *health = build(order, &values, environment, &text);
 	plan->health_path = arena_string(arena, member(payload, "health_path", health));
 	plan->port = values.port;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/http_get.h"
+#include "agent/listener.h"
 #include "base/log.h"
 
 #define READY_LOOK_MS 250
@@ -19,8 +20,21 @@ struct slot_watch {
 	struct works_slot slot;
 	char *health_path;
 	bool ready;
+	bool unknown_told, foreign_told;
 	uv_timer_t *timer;
+	struct listener_check *checking;
 	struct http_get *asking;
+};
+
+/* Whose socket listens on the port of a slot, found out in a thread. Outlives a watch that is
+ * removed meanwhile. */
+struct listener_check {
+	uv_work_t work;
+	struct slot_watch *watch; /* NULL: removed */
+	struct cgroup group;      /* a copy */
+	int64_t port;
+	enum listener_owner owner;
+	int64_t uid;
 };
 
 struct slots {
@@ -58,7 +72,10 @@ static void remove_at(struct slots *slots, size_t at)
 	slots->at[at] = slots->at[--slots->count];
 	if (watch->asking)
 		http_get_cancel(watch->asking);
+	if (watch->checking)
+		watch->checking->watch = NULL;
 	uv_close((uv_handle_t *)watch->timer, timer_closed);
+	cgroup_free(&watch->slot.group);
 	free(watch->health_path);
 	free(watch);
 }
@@ -182,12 +199,93 @@ static void answered_health(void *context, int status, const char *body)
 		look_later(watch);
 }
 
+static struct cgroup copy_group(const struct cgroup *group)
+{
+	struct cgroup copy = *group;
+
+	for (int tree = 0; tree < CGROUP_TREES; tree++)
+		copy.path[tree] = group->path[tree] ? memory_text(group->path[tree]) : NULL;
+	return copy;
+}
+
+/* Requests would go to somebody else: nothing that answers there counts. */
+static void tell_foreign(struct slot_watch *watch, int64_t uid)
+{
+	struct buffer message = { 0 };
+
+	if (watch->foreign_told)
+		return;
+	watch->foreign_told = true;
+	buffer_print(&message,
+	             "port %" PRId64 " has a listener of user %" PRId64
+	             " that does not belong to the model's server",
+	             watch->slot.port, uid);
+	log_at(LOG_WARNING, message.data, LOG_NUMBER("reservation", watch->reservation_id));
+	tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = false, .message = message.data });
+	buffer_free(&message);
+}
+
+static void tell_unknown(struct slot_watch *watch)
+{
+	if (!watch->unknown_told)
+		log_at(LOG_ERROR, "it cannot be seen who listens on the port of a slot",
+		       LOG_NUMBER("reservation", watch->reservation_id),
+		       LOG_TEXT("reason", "neither /proc/net/tcp nor tcp6 can be read"));
+	watch->unknown_told = true;
+}
+
+static void take_owner(struct slot_watch *watch, enum listener_owner owner, int64_t uid)
+{
+	if (owner == LISTENER_OWN) {
+		watch->asking =
+		    http_get_start(watch->slots->loop, watch->slot.port, watch->health_path,
+		                   ANSWER_MS, answered_health, watch);
+		return;
+	}
+	look_later(watch);
+	if (owner == LISTENER_FOREIGN) {
+		tell_foreign(watch, uid);
+		return;
+	}
+	if (owner == LISTENER_UNKNOWN)
+		tell_unknown(watch);
+	if (watch->ready)
+		tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = false });
+}
+
+static void check_listener(uv_work_t *work)
+{
+	struct listener_check *check = work->data;
+
+	check->owner = listener_look(&check->group, check->port, &check->uid);
+}
+
+static void checked_listener(uv_work_t *work, int status)
+{
+	struct listener_check *check = work->data;
+	struct slot_watch *watch = check->watch;
+
+	(void)status;
+	if (watch) {
+		watch->checking = NULL;
+		take_owner(watch, check->owner, check->uid);
+	}
+	cgroup_free(&check->group);
+	free(check);
+}
+
+/* Whoever listens on the port is asked only if it is the slot's own server. */
 static void look(uv_timer_t *timer)
 {
 	struct slot_watch *watch = timer->data;
+	struct listener_check *check = NEW(struct listener_check);
 
-	watch->asking = http_get_start(watch->slots->loop, watch->slot.port, watch->health_path,
-	                               ANSWER_MS, answered_health, watch);
+	check->work.data = check;
+	check->watch = watch;
+	check->group = copy_group(&watch->slot.group);
+	check->port = watch->slot.port;
+	watch->checking = check;
+	uv_queue_work(watch->slots->loop, &check->work, check_listener, checked_listener);
 }
 
 void slots_watch(struct slots *slots, int64_t reservation_id, const struct works_slot *slot)
@@ -198,6 +296,7 @@ void slots_watch(struct slots *slots, int64_t reservation_id, const struct works
 	watch->slots = slots;
 	watch->reservation_id = reservation_id;
 	watch->slot = *slot;
+	watch->slot.group = copy_group(&slot->group);
 	watch->health_path = memory_text(slot->health_path ? slot->health_path : "/health");
 	watch->timer = NEW(uv_timer_t);
 	uv_timer_init(slots->loop, watch->timer);

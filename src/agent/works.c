@@ -338,6 +338,7 @@ bool works_slot(const struct works *works, int64_t reservation_id, struct works_
 	    process->plan.port <= 0)
 		return false;
 	*slot = (struct works_slot){ process->plan.port, process->plan.health_path,
-		                     process->order->runtime };
+		                     process->order->runtime, process->group };
+	slot->group.keeper = (pid_t)process->status.keeper;
 	return true;
 }

@@ -63,7 +63,8 @@ void works_look(struct works *works);
 struct works_slot {
 	int64_t port;
 	const char *health_path;
-	int32_t runtime; /* enum runtime */
+	int32_t runtime;     /* enum runtime */
+	struct cgroup group; /* its processes; belongs to the works */
 };
 bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot);
 

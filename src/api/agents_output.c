@@ -2,13 +2,16 @@
 #include <stdlib.h>
 
 #include "api/agents_local.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 enum {
 	WINDOW = 256 << 10,    /* bytes that a node may send ahead of what was taken */
 	STEP = 64 << 10,       /* taken bytes that are worth telling */
 	OUTPUTS_PER_NODE = 64, /* that are read at once */
 };
+#define OFFSET_MAX (INT64_C(1) << 60)
 
 /* `node` is NULL once there is nothing more to come: then the timer ends it. While `busy`
  * the reader is being called, and it is freed after that. */
@@ -18,7 +21,8 @@ struct agents_output {
 	struct agents_node *node;
 	struct agents_output *next, **link;
 	struct agents_output_options options;
-	int64_t taken, told;
+	int64_t taken, told; /* offsets: where it goes on, and the last that the node was told */
+	int64_t ahead;       /* bytes that came since the node was told */
 	struct error error;
 	struct timer timer;
 	bool paused, busy, stopped;
@@ -148,6 +152,7 @@ static void tell_taken(struct agents_output *output)
 	taken.offset = output->taken;
 	envelope.output_taken = &taken;
 	output->told = output->taken;
+	output->ahead = 0;
 	agents_stream_send(output->node->stream, &envelope);
 }
 
@@ -167,13 +172,42 @@ static struct agents_output *find(const struct agents_node *node, int64_t id)
 	return output;
 }
 
+/* Whether the node may send that: nothing twice, and no more ahead than it was asked for. What
+ * comes is kept for a reader that may be slow, so nothing else bounds it. */
+static bool is_due(const struct agents_output *output, const Agent__OutputChunk *chunk)
+{
+	return chunk->offset >= output->taken && chunk->offset <= OFFSET_MAX &&
+	       chunk->data.len <= WINDOW && output->ahead + (int64_t)chunk->data.len <= WINDOW;
+}
+
+static void cut_off(struct agents_output *output)
+{
+	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
+	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
+	struct agents_stream *stream = output->node->stream;
+
+	log_at(LOG_WARNING, "a node sent output that it was not asked for",
+	       LOG_TEXT("node", output->node->name), LOG_NUMBER("job", output->options.job_id),
+	       LOG_NUMBER("window_bytes", WINDOW));
+	stop.request_id = output->id;
+	envelope.output_stop = &stop;
+	fail(output, ERROR_UNAVAILABLE, "the node sent more output than it was asked for");
+	if (stream)
+		agents_stream_send(stream, &envelope);
+}
+
 void agents_output_chunk(struct agents_node *node, const Agent__OutputChunk *chunk)
 {
 	struct agents_output *output = find(node, chunk->request_id);
 
 	if (!output)
 		return;
+	if (chunk->data.len > 0 && !is_due(output, chunk)) {
+		cut_off(output);
+		return;
+	}
 	if (chunk->data.len > 0) {
+		output->ahead += (int64_t)chunk->data.len;
 		output->busy = true;
 		output->options.part(output->options.context, chunk->offset, chunk->data.data,
 		                     chunk->data.len);

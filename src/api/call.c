@@ -193,18 +193,22 @@ static void count(struct call *call, int status)
 	       LOG_TEXT("trace", trace_of(call)));
 }
 
-static void send(struct call *call, int status, const char *content_type, struct text body)
+/* Fills in the headers and sends it; takes over a reference to what it shares. */
+static void respond(struct call *call, struct response response)
 {
 	common_headers(call);
-	struct response response = { .status = status,
-		                     .content_type = content_type,
-		                     .headers = call->headers,
-		                     .header_count = call->header_count,
-		                     .body = body };
-	count(call, status);
+	response.headers = call->headers;
+	response.header_count = call->header_count;
+	count(call, response.status);
 	call->exchange->events = NULL;
 	exchange_respond(call->exchange, &response);
 	call_drop(call);
+}
+
+static void send(struct call *call, int status, const char *content_type, struct text body)
+{
+	respond(call,
+	        (struct response){ .status = status, .content_type = content_type, .body = body });
 }
 
 void call_begin(struct call *call, int status, const char *content_type)
@@ -253,36 +257,50 @@ static bool is_known_tag(struct text list, struct text tag)
 	return false;
 }
 
-/* A weak tag of what is answered; true: the client has that already. */
-static bool tag(struct call *call, char text[24])
+void call_make_tag(struct text body, char tag[CALL_TAG_MAX])
 {
-	uint64_t number = hash_bytes(call->body.data, call->body.size);
-	memcpy(text, "W/\"", 3);
+	uint64_t number = hash_bytes(body.data, body.size);
+	memcpy(tag, "W/\"", 3);
 	for (int i = 0; i < 16; i++, number >>= 4)
-		text[3 + i] = hex[number & 15];
-	text[19] = '"';
-	text[20] = '\0';
-	call_header(call, "etag", (struct text){ text, 20 });
+		tag[3 + i] = hex[number & 15];
+	tag[19] = '"';
+	tag[20] = '\0';
+}
+
+/* Sends a tag with the answer; true: the client has what it is of already. */
+static bool has_tagged(struct call *call, const char *tag)
+{
+	call_header(call, "etag", text_of(tag));
 	call_header(call, "cache-control", TEXT("private, no-cache"));
 	struct text known = headers_get(&call->exchange->headers, "if-none-match");
-	return known.data && is_known_tag(known, (struct text){ text + 2, 18 });
+	return known.data && is_known_tag(known, text_of(tag + 2));
 }
 
 void call_answer(struct call *call, int status, const char *content_type)
 {
 	bool is_read =
 	    call->exchange->method == METHOD_GET || call->exchange->method == METHOD_HEAD;
-	char text[24];
-	if (is_read && status == 200 && tag(call, text))
+	char tag[CALL_TAG_MAX];
+	if (is_read && status == 200)
+		call_make_tag((struct text){ call->body.data, call->body.size }, tag);
+	if (is_read && status == 200 && has_tagged(call, tag))
 		send(call, 304, NULL, (struct text){ NULL, 0 });
 	else
 		send(call, status, content_type, (struct text){ call->body.data, call->body.size });
 }
 
-void call_answer_lasting(struct call *call, const char *content_type)
+void call_answer_shared(struct call *call, const struct call_page *page)
 {
-	call_header(call, "cache-control", TEXT("public, max-age=31536000, immutable"));
-	send(call, 200, content_type, (struct text){ call->body.data, call->body.size });
+	if (page->is_lasting) {
+		call_header(call, "cache-control", TEXT("public, max-age=31536000, immutable"));
+	} else if (has_tagged(call, page->tag)) {
+		send(call, 304, NULL, (struct text){ NULL, 0 });
+		return;
+	}
+	respond(call, (struct response){ .status = 200,
+	                                 .content_type = page->content_type,
+	                                 .shared = shared_hold(page->body),
+	                                 .never_compress = true });
 }
 
 void call_answer_json(struct call *call, int status)

@@ -9,7 +9,7 @@
 struct service;
 struct route;
 
-enum { REQUEST_ID_MAX = 64, CALL_HEADERS_MAX = 16 };
+enum { REQUEST_ID_MAX = 64, CALL_HEADERS_MAX = 16, CALL_TAG_MAX = 24 };
 
 /* Taken from a pool when the head of a request is there, given back with the answer, and
  * used again with its memory. Everything that lives as long as the request is in the ask's
@@ -63,8 +63,16 @@ void call_header(struct call *call, const char *name, struct text value);
 /* What was written to `body`; a read may have it not modified. */
 void call_answer(struct call *call, int status, const char *content_type);
 void call_answer_json(struct call *call, int status);
-/* 200 with what was written to `body` and never changes under this path. */
-void call_answer_lasting(struct call *call, const char *content_type);
+/* 200 with bytes that many share, or 304. */
+struct call_page {
+	const char *content_type;
+	struct shared *body; /* the caller's */
+	const char *tag;     /* by call_make_tag, of what it is when unpacked */
+	bool is_lasting;     /* it never changes under this path */
+};
+void call_answer_shared(struct call *call, const struct call_page *page);
+/* A weak tag of a body. */
+void call_make_tag(struct text body, char tag[CALL_TAG_MAX]);
 /* {"message":text} */
 void call_answer_message(struct call *call, int status, const char *text);
 /* {"error":...,"code":...} with the status that belongs to the code. */

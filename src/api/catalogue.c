@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/job_sets.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/ranktree.h"
 
@@ -19,7 +21,7 @@ struct entry {
 	struct job_place place; /* as it stands in the sets; its id is 0 where it does not */
 };
 
-/* Pointers to records that belong to one node. */
+/* Pointers to records that belong to one node, or have names of the same hash. */
 struct list {
 	const void **at;
 	size_t count, capacity;
@@ -32,8 +34,9 @@ struct catalogue {
 	struct job_sets sets;
 	struct ranktree others[RECORD_KINDS]; /* clones by key; jobs, states and tasks are not here
 	                                       */
-	struct text_map tenants, nodes, models, gpus; /* by name, or UUID */
-	struct map node_gpus, node_reservations;      /* node's id -> struct list */
+	struct text_map tenants, nodes, gpus; /* by name, or UUID */
+	struct map node_gpus, node_reservations; /* node's id -> struct list */
+	struct map models;                       /* hash of a name -> struct list */
 };
 
 struct catalogue *catalogue_new(void)
@@ -83,10 +86,10 @@ void catalogue_free(struct catalogue *catalogue)
 	}
 	text_map_free(&catalogue->tenants);
 	text_map_free(&catalogue->nodes);
-	text_map_free(&catalogue->models);
 	text_map_free(&catalogue->gpus);
 	lists_free(&catalogue->node_gpus);
 	lists_free(&catalogue->node_reservations);
+	lists_free(&catalogue->models);
 	pthread_rwlock_destroy(&catalogue->lock);
 	free(catalogue);
 }
@@ -103,9 +106,6 @@ static struct text_map *names_of(struct catalogue *catalogue, enum record_kind k
 	case RECORD_NODE:
 		*name = ((const struct node_record *)record)->name;
 		return &catalogue->nodes;
-	case RECORD_MODEL:
-		*name = ((const struct model_record *)record)->name;
-		return &catalogue->models;
 	case RECORD_GPU:
 		*name = ((const struct gpu_record *)record)->uuid;
 		return &catalogue->gpus;
@@ -115,36 +115,41 @@ static struct text_map *names_of(struct catalogue *catalogue, enum record_kind k
 }
 
 static struct map *lists_of(struct catalogue *catalogue, enum record_kind kind, const void *record,
-                            int64_t *node_id, int64_t *order)
+                            int64_t *group, int64_t *order)
 {
 	if (kind == RECORD_GPU) {
-		*node_id = ((const struct gpu_record *)record)->node_id;
+		*group = ((const struct gpu_record *)record)->node_id;
 		*order = ((const struct gpu_record *)record)->place;
 		return &catalogue->node_gpus;
 	}
 	if (kind == RECORD_RESERVATION) {
-		*node_id = ((const struct reservation_record *)record)->node_id;
+		*group = ((const struct reservation_record *)record)->node_id;
 		*order = ((const struct reservation_record *)record)->id;
 		return &catalogue->node_reservations;
+	}
+	if (kind == RECORD_MODEL) {
+		*group = (int64_t)hash_text(((const struct model_record *)record)->name);
+		*order = ((const struct model_record *)record)->id;
+		return &catalogue->models;
 	}
 	return NULL;
 }
 
 static void list_add(struct catalogue *catalogue, enum record_kind kind, const void *record)
 {
-	int64_t node_id = 0, order = 0, other_node = 0, other = 0;
-	struct map *lists = lists_of(catalogue, kind, record, &node_id, &order);
+	int64_t group = 0, order = 0, other_group = 0, other = 0;
+	struct map *lists = lists_of(catalogue, kind, record, &group, &order);
 	if (!lists)
 		return;
-	struct list *list = map_get(lists, node_id);
+	struct list *list = map_get(lists, group);
 	if (!list) {
 		list = NEW(struct list);
-		map_put(lists, node_id, list);
+		map_put(lists, group, list);
 	}
 	array_reserve(list->at, list->capacity, list->count + 1);
 	size_t at = list->count++;
 	for (; at > 0; at--) {
-		lists_of(catalogue, kind, list->at[at - 1], &other_node, &other);
+		lists_of(catalogue, kind, list->at[at - 1], &other_group, &other);
 		if (other <= order)
 			break;
 		list->at[at] = list->at[at - 1];
@@ -154,9 +159,9 @@ static void list_add(struct catalogue *catalogue, enum record_kind kind, const v
 
 static void list_remove(struct catalogue *catalogue, enum record_kind kind, const void *record)
 {
-	int64_t node_id = 0, order = 0;
-	struct map *lists = lists_of(catalogue, kind, record, &node_id, &order);
-	struct list *list = lists ? map_get(lists, node_id) : NULL;
+	int64_t group = 0, order = 0;
+	struct map *lists = lists_of(catalogue, kind, record, &group, &order);
+	struct list *list = lists ? map_get(lists, group) : NULL;
 	if (!list)
 		return;
 	size_t at = 0;
@@ -389,9 +394,16 @@ const struct node_record *catalogue_node_named(const struct catalogue *catalogue
 }
 
 const struct model_record *catalogue_model_named(const struct catalogue *catalogue,
-                                                 const char *name)
+                                                 const char *name, int64_t after_id)
 {
-	return text_map_get(&catalogue->models, name);
+	const struct list *list = map_get(&catalogue->models, (int64_t)hash_text(name));
+
+	for (size_t i = 0; list && i < list->count; i++) {
+		const struct model_record *model = list->at[i];
+		if (model->id > after_id && strcmp(model->name, name) == 0)
+			return model;
+	}
+	return NULL;
 }
 
 const struct gpu_record *catalogue_gpu_named(const struct catalogue *catalogue, const char *uuid)

@@ -54,8 +54,9 @@ const void *catalogue_next(const struct catalogue *catalogue, struct catalogue_c
 const struct tenant_record *catalogue_tenant_named(const struct catalogue *catalogue,
                                                    const char *name);
 const struct node_record *catalogue_node_named(const struct catalogue *catalogue, const char *name);
+/* Models of different tenants may have the same name: the first with a larger id. */
 const struct model_record *catalogue_model_named(const struct catalogue *catalogue,
-                                                 const char *name);
+                                                 const char *name, int64_t after_id);
 const struct gpu_record *catalogue_gpu_named(const struct catalogue *catalogue, const char *uuid);
 
 /* The GPUs of a node by place, and the reservations (tasks' and slots') on a node. */

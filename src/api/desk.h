@@ -18,6 +18,9 @@ struct desk_health {
 	/* Of passes: how many, and how long they took; for the histogram of
 	 * scheduling latency see desk_latency. */
 	int64_t passes, pass_us_total;
+	/* How far the system clock is from the core's time, where it jumped and the core has not
+	 * followed (yet): negative if it is behind. And how often it jumped. */
+	int64_t clock_off_ms, clock_steps;
 };
 
 /* What becomes durable is told in the loop's thread, in the order of commits; and of one
@@ -38,6 +41,9 @@ struct desk {
 	void (*health)(struct desk *desk, struct desk_health *health);
 	/* When the scheduler last knew that it is the active one, by loop_now_ms's clock. */
 	int64_t (*active_ms)(struct desk *desk);
+	/* Milliseconds since 1970, as the core counts them: what its records are compared
+	 * with. */
+	int64_t (*time_ms)(struct desk *desk);
 	struct catalogue *catalogue;
 	struct desk_listener listener; /* set before the loop runs */
 	struct loop *loop;

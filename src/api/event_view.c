@@ -14,6 +14,7 @@ enum event_topic event_topic(enum event_kind kind)
 	case EVENT_GPU_FREE_AGAIN:
 	case EVENT_RELEASE_LATE:
 	case EVENT_NODE_MISREPORTED:
+	case EVENT_CLOCK_MOVED:
 		return TOPIC_NODES;
 	case EVENT_TENANT_CHANGED:
 		return TOPIC_TENANTS;
@@ -82,6 +83,9 @@ static void write_value(struct json_writer *json, const struct event *event)
 		break;
 	case EVENT_MODEL_FAILED:
 		json_put_integer(json, "failures", event->value);
+		break;
+	case EVENT_CLOCK_MOVED:
+		json_put_integer(json, "moved_by_ms", event->value);
 		break;
 	case EVENT_NODE_MISREPORTED:
 		json_put_integer(json, "reservation_id", event->value);

@@ -189,9 +189,13 @@ static bool check_origin(const struct gate *gate, const struct exchange *exchang
                          struct gate_refusal *refusal)
 {
 	struct text origin = origin_of(exchange);
+	/* Where there is no sign-in, nothing else keeps a page from asking in its visitor's
+	 * name. */
+	bool is_foreign = gate->rules.open && !origin.data &&
+	                  origin_is_foreign(headers_get(&exchange->headers, "sec-fetch-site"));
 
-	if (!origin.data || gate_allowed_origin(gate, exchange) ||
-	    origin_is_same(origin, exchange->authority))
+	if ((!origin.data && !is_foreign) || (origin.data && gate_allowed_origin(gate, exchange)) ||
+	    (origin.data && origin_is_same(origin, exchange->authority)))
 		return true;
 	return gate_refuse(
 	    refusal, 403, "forbidden",

@@ -244,7 +244,7 @@ void gpu_history_get(struct call *call)
 	struct history *history = arena_alloc(&call->ask.arena, sizeof(*history));
 	struct text from = query_get(&call->exchange->query, "from");
 
-	*history = (struct history){ .now_ms = service_unix_ms() };
+	*history = (struct history){ .now_ms = service_time_ms(call->service) };
 	history->from_ms = history->now_ms - HOUR_MS;
 	call->state = history;
 	if (from.data && from.size > 0 && !time_or_day_read(from, &history->from_ms)) {

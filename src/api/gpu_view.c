@@ -58,8 +58,10 @@ static void put_owner(struct json_writer *json, const struct gpu_view *view,
 			json_put_id(json, "slot_id", ID_SLOT, reservation->id);
 			json_put_id(json, "model_id", ID_MODEL, model->id);
 			json_put_string(json, "name", model->name);
-			put_tenant(json, view, model->tenant_id);
-			return;
+			if (slot_view_owns(roster, view->identity, model)) {
+				put_tenant(json, view, model->tenant_id);
+				return;
+			}
 		}
 	}
 	json_put_string(json, "tenant", "another tenant");

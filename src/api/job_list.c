@@ -259,7 +259,7 @@ static void put_in_memory(struct call *call, const struct catalogue *catalogue, 
 		                                   .catalogue = catalogue,
 		                                   .agents = call->service->agents,
 		                                   .arena = &call->ask.arena,
-		                                   .now_ms = service_unix_ms() });
+		                                   .now_ms = service_time_ms(call->service) });
 }
 
 static void put_archived(struct call *call, const struct catalogue *catalogue,
@@ -271,7 +271,7 @@ static void put_archived(struct call *call, const struct catalogue *catalogue,
 	                                   .catalogue = catalogue,
 	                                   .agents = call->service->agents,
 	                                   .arena = &call->ask.arena,
-	                                   .now_ms = service_unix_ms() });
+	                                   .now_ms = service_time_ms(call->service) });
 }
 
 /* Whether the next job is one in memory. By priority, those in memory come first. */

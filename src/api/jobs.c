@@ -169,7 +169,7 @@ static void answer_from_memory(struct call *call, const struct look_up *look_up,
 		                        .catalogue = catalogue,
 		                        .agents = call->service->agents,
 		                        .arena = &call->ask.arena,
-		                        .now_ms = service_unix_ms() });
+		                        .now_ms = service_time_ms(call->service) });
 	catalogue_unlock(catalogue);
 	if (found)
 		call_answer_json(call, 200);
@@ -268,7 +268,7 @@ static void answer_archived(struct call *call, const struct look_up *look_up)
 	                                   .catalogue = catalogue,
 	                                   .agents = call->service->agents,
 	                                   .arena = &call->ask.arena,
-	                                   .now_ms = service_unix_ms() });
+	                                   .now_ms = service_time_ms(call->service) });
 	catalogue_unlock(catalogue);
 	call_answer_json(call, 200);
 }

@@ -5,6 +5,7 @@
 #include "api/legacy_local.h"
 #include "api/protobuf.h"
 #include "base/memory.h"
+#include "node/texts.h"
 
 /* A call of one of the two streams. `legacy` is looked for with each message: it may have
  * gone meanwhile. */
@@ -16,6 +17,8 @@ struct legacy_stream {
 	bool is_heartbeat;
 	char node[96]; /* the one that it speaks for; empty: not said yet */
 };
+
+enum { REASON_BYTES_MAX = 4096 };
 
 static const char not_registered[] = "the node is not registered: call RegisterAgent first";
 
@@ -41,6 +44,10 @@ static bool check_registration(const Agent__RegisterAgentRequest *request, struc
 		    request->gpus[i]->memory_total_mb > MIB_MAX)
 			return error_set(error, ERROR_INVALID,
 			                 "gpus[%zu] needs a gpu_id and a memory_total_mb", i);
+	for (size_t i = 0; i < request->n_gpus; i++)
+		if (!text_check("device", "uuid", request->gpus[i]->gpu_id, error) ||
+		    !text_check("device", "model", request->gpus[i]->model, error))
+			return false;
 	return true;
 }
 
@@ -147,6 +154,7 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 		                                       .reservation_id = work->reservation_id });
 	} else if (is_any(metrics->state, ends)) {
 		long code = strtol(metrics->exit_code, NULL, 10);
+		text_clean(metrics->error_message, REASON_BYTES_MAX);
 		bool failed = strcmp(metrics->state, "failed") == 0;
 		if (work->state == WORK_SENT)
 			legacy_change(legacy,

@@ -355,6 +355,12 @@ static void put_engine(struct call *call)
 	family(text, "gpu_scheduler_pass_seconds_total", "counter", "Time that passes took.");
 	buffer_print(text, "gpu_scheduler_pass_seconds_total %.6f\n",
 	             (double)health.pass_us_total / 1e6);
+	family(text, "gpu_scheduler_clock_offset_seconds", "gauge",
+	       "How far the system clock jumped from the scheduler's time; 0 where they agree.");
+	buffer_print(text, "gpu_scheduler_clock_offset_seconds %.3f\n",
+	             (double)health.clock_off_ms / 1e3);
+	put_number(text, "gpu_scheduler_clock_steps_total", "counter", "Jumps of the system clock.",
+	           health.clock_steps);
 	put_number(text, "gpu_scheduler_asks_waiting", "gauge", "What waits for the core.",
 	           (int64_t)health.waiting);
 }
@@ -370,6 +376,24 @@ static void put_wire(struct call *call)
 	           (int64_t)counters.connections_total);
 	put_number(text, "gpu_scheduler_connections_refused_total", "counter",
 	           "Connections over a limit.", (int64_t)counters.connections_refused);
+	put_number(text, "gpu_scheduler_connections_shed_total", "counter",
+	           "Connections closed because others needed their memory or their place.",
+	           (int64_t)counters.connections_shed);
+	put_number(text, "gpu_scheduler_descriptors_exhausted_total", "counter",
+	           "Connections closed because no file descriptor was left.",
+	           (int64_t)counters.descriptors_exhausted);
+	put_number(text, "gpu_scheduler_requests_in_flight", "gauge",
+	           "Requests that are being received or served.", (int64_t)counters.exchanges);
+	put_number(text, "gpu_scheduler_calls_in_flight", "gauge",
+	           "Requests with an answer of the API to come.", call->service->calls);
+	put_number(text, "gpu_scheduler_buffered_bytes", "gauge",
+	           "Memory of requests that are being received or served.",
+	           (int64_t)counters.buffered_bytes);
+	put_number(text, "gpu_scheduler_held_bytes", "gauge",
+	           "Memory of answers that clients have not read.", (int64_t)counters.held_bytes);
+	put_number(text, "gpu_scheduler_answers_dropped_total", "counter",
+	           "Answers dropped because too many were not read.",
+	           (int64_t)counters.answers_dropped);
 	put_number(text, "gpu_scheduler_received_bytes_total", "counter", "Bytes received.",
 	           (int64_t)counters.bytes_in);
 	put_number(text, "gpu_scheduler_sent_bytes_total", "counter", "Bytes sent.",

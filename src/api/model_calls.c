@@ -49,7 +49,9 @@ static void show(struct ask *ask)
 		    catalogue_get(catalogue, RECORD_MODEL, showing->ids[i], 0);
 		if (!model)
 			continue;
-		model_json_write(&call->json, NULL, model, &showing->loads[i], &ask->arena);
+		model_json_write(&call->json, model, &showing->loads[i],
+		                 slot_view_owns(&call->service->roster, &call->identity, model),
+		                 &ask->arena);
 		shown++;
 	}
 	catalogue_unlock(catalogue);
@@ -112,23 +114,22 @@ static bool find(struct call *call, bool owned, int64_t *id)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct text name = call_segment(call, 3);
-	const struct model_record *model = NULL;
+	const struct roster *roster = &call->service->roster;
+	bool several;
 
 	catalogue_lock(catalogue);
-	if (id_read(name, ID_MODEL, id))
-		model = catalogue_get(catalogue, RECORD_MODEL, *id, 0);
-	if (!model)
-		model = catalogue_model_named(catalogue, name.data);
-	bool found =
-	    model &&
-	    (owned ? roster_may_see(&call->service->roster, &call->identity, model->tenant_id)
-	           : slot_view_may_see(&call->service->roster, &call->identity, model));
-	bool seen = model && slot_view_may_see(&call->service->roster, &call->identity, model);
+	const struct model_record *model =
+	    slot_view_find_model(catalogue, roster, &call->identity, name, &several);
+	bool found = model && (!owned || slot_view_owns(roster, &call->identity, model));
 	*id = model ? model->id : 0;
 	catalogue_unlock(catalogue);
 	if (found)
 		return true;
-	if (seen)
+	if (several)
+		call_refuse(call, 409, "conflict",
+		            "several models have the name %.*s: use an id, such as model-3",
+		            (int)min64((int64_t)name.size, 128), name.data);
+	else if (model)
 		call_refuse(call, 403, "forbidden", "the model belongs to another tenant");
 	else
 		call_unknown(call, "model", name);

@@ -20,13 +20,13 @@ static const char *const members[] = {
 	"min_replicas", "max_replicas", "prewarm", "pinned", "idle_ttl", "load_timeout", "priority",
 	"shared", "users", "placement", "gpu_model", "node_labels",
 	/* payload */
-	"image", "path", "args", "environment", "secret_environment", "labels",
+	"image", "path", "health_path", "args", "environment", "secret_environment", "labels",
 	/* told */
 	"id", "removed", "failures", "failed_at", "not_before", "message", "load_time",
 	"active_requests", "waiting_requests", "places", "ready_slots", "coming_slots",
 	"stopping_slots", NULL
 };
-enum { PAYLOAD_FIRST = 25, PAYLOAD_LAST = 30 };
+enum { PAYLOAD_FIRST = 25, PAYLOAD_LAST = 31, HEALTH_PATH_BYTES_MAX = 256 };
 
 const char *model_json_member(size_t place)
 {
@@ -94,13 +94,18 @@ static void read_duration(struct reader *reader, const char *name, int64_t *valu
 	}
 }
 
+static const struct roster_tenant *find_tenant(const struct reader *reader, const json_t *value)
+{
+	if (json_is_integer(value))
+		return roster_find(reader->with->roster, json_integer_value(value));
+	if (json_is_string(value))
+		return roster_named(reader->with->roster, text_of(json_string_value(value)));
+	return NULL;
+}
+
 static int64_t tenant_of(struct reader *reader, const char *name, const json_t *value)
 {
-	const struct roster_tenant *tenant = NULL;
-	if (json_is_integer(value))
-		tenant = roster_find(reader->with->roster, json_integer_value(value));
-	else if (json_is_string(value))
-		tenant = roster_named(reader->with->roster, text_of(json_string_value(value)));
+	const struct roster_tenant *tenant = find_tenant(reader, value);
 	if (tenant)
 		return tenant->id;
 	json_fail(&reader->json, name, "names no tenant; GET /api/v1/tenants lists them");
@@ -147,6 +152,23 @@ static void read_splits(struct reader *reader)
 	reader->model->splits = (struct rows){ rows, (int64_t)json_array_size(list) };
 }
 
+static bool has_user(const struct rows *users, int64_t id)
+{
+	for (int64_t i = 0; i < users->count; i++)
+		if (users->at[i] == id)
+			return true;
+	return false;
+}
+
+/* Whether who asks may let that tenant use the model: one of its own, or one that it is shared
+ * with already. Tenants that it may not know of are the same as none. */
+static bool may_share_with(const struct reader *reader, const struct roster_tenant *tenant)
+{
+	return tenant &&
+	       (roster_may_see(reader->with->roster, reader->with->identity, tenant->id) ||
+	        has_user(&reader->model->users, tenant->id));
+}
+
 static void read_users(struct reader *reader)
 {
 	const json_t *item;
@@ -155,8 +177,26 @@ static void read_users(struct reader *reader)
 		return;
 	const json_t *list = json_get_array(&reader->json, "users", USERS_MAX);
 	int64_t *ids = arena_alloc(reader->with->arena, (json_array_size(list) + 1) * sizeof(*ids));
-	json_array_foreach(list, i, item) ids[i] = tenant_of(reader, "users", item);
+	json_array_foreach(list, i, item)
+	{
+		const struct roster_tenant *tenant = find_tenant(reader, item);
+		bool may_share = may_share_with(reader, tenant);
+		ids[i] = may_share ? tenant->id : 0;
+		if (!may_share)
+			json_fail(&reader->json, "users",
+			          "names no tenant that you can share with: GET /api/v1/tenants "
+			          "lists yours, and an administrator can share with others");
+	}
 	reader->model->users = (struct rows){ ids, (int64_t)json_array_size(list) };
+}
+
+static void read_shared(struct reader *reader)
+{
+	bool before = reader->model->shared;
+	read_flag(reader, "shared", &reader->model->shared);
+	if (reader->model->shared && !before && reader->with->identity->role != ROLE_ADMIN)
+		json_fail(&reader->json, "shared",
+		          "lets all tenants use the model: that takes an administrator");
 }
 
 /* One, or a list of them, as the core wants it: with '|' between. */
@@ -310,6 +350,21 @@ static json_t *sealed(struct reader *reader, const json_t *secrets)
 	return value;
 }
 
+/* It becomes a part of the request that a node makes. */
+static void check_health_path(struct reader *reader, const json_t *value)
+{
+	const char *path = json_string_value(value);
+	bool good = path && *path == '/' && strlen(path) <= HEALTH_PATH_BYTES_MAX &&
+	            json_string_length(value) == strlen(path);
+
+	for (const char *at = path; good && *at; at++)
+		good = *at > ' ' && *at <= '~';
+	if (!good)
+		json_fail(&reader->json, "health_path",
+		          "must be a path such as \"/health\": it begins with '/' and has at most "
+		          "256 printable ASCII characters, none of them a space");
+}
+
 static void read_payload_member(struct reader *reader, json_t *payload, const char *name)
 {
 	const json_t *value = given(reader, name);
@@ -319,6 +374,9 @@ static void read_payload_member(struct reader *reader, json_t *payload, const ch
 		json_object_del(payload, name);
 	} else if (strcmp(name, "image") == 0 || strcmp(name, "path") == 0) {
 		json_get_text(&reader->json, name, TEXT_BYTES_MAX);
+		json_object_set(payload, name, (json_t *)value);
+	} else if (strcmp(name, "health_path") == 0) {
+		check_health_path(reader, value);
 		json_object_set(payload, name, (json_t *)value);
 	} else {
 		check_texts(reader, name, value);
@@ -363,7 +421,6 @@ static void read_numbers(struct reader *reader)
 	read_flag(reader, "uneven", &model->uneven);
 	read_flag(reader, "prewarm", &model->prewarm);
 	read_flag(reader, "pinned", &model->pinned);
-	read_flag(reader, "shared", &model->shared);
 }
 
 bool model_json_read(struct text body, const struct model_reading *reading,
@@ -394,6 +451,7 @@ bool model_json_read(struct text body, const struct model_reading *reading,
 		          "(gpu-cli estimate tells)");
 	read_splits(&reader);
 	read_users(&reader);
+	read_shared(&reader);
 	read_gpu_models(&reader);
 	read_node_labels(&reader);
 	read_payload(&reader);
@@ -404,7 +462,7 @@ bool model_json_read(struct text body, const struct model_reading *reading,
 
 /* Writing. */
 
-static void write_rows(struct json_writer *json, const struct model_record *model)
+static void write_splits(struct json_writer *json, const struct model_record *model)
 {
 	json_open_array(json, "splits");
 	for (int64_t i = 0; i < model->splits.count; i++) {
@@ -415,13 +473,18 @@ static void write_rows(struct json_writer *json, const struct model_record *mode
 		json_close(json);
 	}
 	json_close(json);
+}
+
+static void write_users(struct json_writer *json, const struct model_record *model)
+{
 	json_open_array(json, "users");
 	for (int64_t i = 0; i < model->users.count; i++)
 		json_put_id(json, NULL, ID_TENANT, model->users.at[i]);
 	json_close(json);
 }
 
-static void write_set(struct json_writer *json, const struct model_record *model)
+/* What whoever uses it has to know: how much goes in, and what it takes. */
+static void write_sizes(struct json_writer *json, const struct model_record *model)
 {
 	json_put_integer(json, "gpu_memory_mb", model->memory_mib);
 	json_put_flag(json, "uneven", model->uneven);
@@ -429,8 +492,13 @@ static void write_set(struct json_writer *json, const struct model_record *model
 	json_put_integer(json, "memory_mb", model->host_bytes / MIB_BYTES);
 	json_put_integer(json, "context_length", model->context);
 	json_put_integer(json, "parallel", model->parallel);
-	json_put_string(json, "kv_cache_type", model->kv_cache);
 	json_put_integer(json, "max_concurrency", model->concurrency);
+	write_splits(json, model);
+}
+
+static void write_set(struct json_writer *json, const struct model_record *model)
+{
+	json_put_string(json, "kv_cache_type", model->kv_cache);
 	json_put_integer(json, "min_replicas", model->min_replicas);
 	json_put_integer(json, "max_replicas", model->max_replicas);
 	json_put_flag(json, "prewarm", model->prewarm);
@@ -441,17 +509,14 @@ static void write_set(struct json_writer *json, const struct model_record *model
 	json_put_flag(json, "shared", model->shared);
 	json_put_string(json, "placement", word_of(&slot_policy_words, model->policy));
 	json_put_string(json, "gpu_model", model->gpu_models);
+	write_users(json, model);
 }
 
-static void write_became(struct json_writer *json, const struct model_record *model,
-                         const struct model_load *load)
+static void write_state(struct json_writer *json, const struct model_record *model,
+                        const struct model_load *load)
 {
 	json_put_flag(json, "removed", model->removed);
 	json_put_duration(json, "load_time", model->load_ms > 0 ? model->load_ms : -1);
-	json_put_integer(json, "failures", model->failures);
-	json_put_moment(json, "failed_at", model->failed_ms);
-	json_put_moment(json, "not_before", model->not_before_ms);
-	json_put_string(json, "message", model->message);
 	if (!load)
 		return;
 	json_put_integer(json, "active_requests", load->active);
@@ -462,19 +527,33 @@ static void write_became(struct json_writer *json, const struct model_record *mo
 	json_put_integer(json, "stopping_slots", load->stopping);
 }
 
-void model_json_write(struct json_writer *json, const char *key, const struct model_record *model,
-                      const struct model_load *load, struct arena *arena)
+/* Why it failed is in the words of its server, which has seen all of the above. */
+static void write_failures(struct json_writer *json, const struct model_record *model)
 {
-	json_open_object(json, key);
+	json_put_integer(json, "failures", model->failures);
+	json_put_moment(json, "failed_at", model->failed_ms);
+	json_put_moment(json, "not_before", model->not_before_ms);
+	json_put_string(json, "message", model->message);
+}
+
+void model_json_write(struct json_writer *json, const struct model_record *model,
+                      const struct model_load *load, bool is_owner, struct arena *arena)
+{
+	json_open_object(json, NULL);
 	json_put_id(json, "id", ID_MODEL, model->id);
 	json_put_string(json, "name", model->name);
-	json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
+	if (is_owner)
+		json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
 	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
-	if (*model->command)
+	if (is_owner && *model->command)
 		json_put_string(json, "command", model->command);
-	job_payload_show(json, model->payload, arena);
-	write_set(json, model);
-	write_rows(json, model);
-	write_became(json, model, load);
+	if (is_owner)
+		job_payload_show(json, model->payload, arena);
+	write_sizes(json, model);
+	if (is_owner)
+		write_set(json, model);
+	write_state(json, model, load);
+	if (is_owner)
+		write_failures(json, model);
 	json_close(json);
 }

@@ -21,9 +21,10 @@ bool model_json_read(struct text body, const struct model_reading *reading,
                      struct model_record *model, struct error *error);
 struct model_record model_json_default(void);
 
-/* Writes it; `load` is NULL where the core was not asked. */
-void model_json_write(struct json_writer *json, const char *key, const struct model_record *model,
-                      const struct model_load *load, struct arena *arena);
+/* Writes it; `load` is NULL where the core was not asked. Who only uses it gets its name, its
+ * state and its sizes, and not how it is run, by whom and for whom. */
+void model_json_write(struct json_writer *json, const struct model_record *model,
+                      const struct model_load *load, bool is_owner, struct arena *arena);
 
 /* The name of the `place`-th member that may be sent; NULL behind the last. */
 const char *model_json_member(size_t place);

@@ -98,6 +98,12 @@ bool origin_is_same(struct text origin, struct text authority)
 	       text_equal(port, authority_port);
 }
 
+bool origin_is_foreign(struct text fetch_site)
+{
+	return text_is_any_case(fetch_site, "cross-site") ||
+	       text_is_any_case(fetch_site, "same-site");
+}
+
 bool origin_is_listed(struct text origin, const char *const *origins)
 {
 	for (; origins && *origins; origins++)

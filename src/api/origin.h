@@ -15,6 +15,9 @@ bool origin_host_is_listed(struct text authority, const char *const *hosts);
 /* Whether an Origin is the one that the request itself was sent to. The scheme may differ:
  * TLS may end in front of us. */
 bool origin_is_same(struct text origin, struct text authority);
+/* Whether Sec-Fetch-Site says that a page of another origin made a browser ask. It is there
+ * where Origin is not: for images, scripts and links. */
+bool origin_is_foreign(struct text fetch_site);
 /* Whether the list has it, or "*". */
 bool origin_is_listed(struct text origin, const char *const *origins);
 

@@ -1,62 +1,122 @@
 /* pages.c - what is served as it is: the description of the interface, and the dashboard */
 #include "api/pages.h"
 
+#include <stdlib.h>
+
 #include "api/asset.h"
+#include "api/service_state.h"
+#include "wire/compress.h"
 
 extern const unsigned char openapi_json_text[];
 extern const size_t openapi_json_text_size;
 
-void pages_openapi(struct call *call)
+/* Made once and shared by all answers, however many of them wait to be read. */
+struct page {
+	const char *name, *content_type;
+	struct shared *plain, *packed;
+	char tag[CALL_TAG_MAX];
+};
+
+struct pages {
+	struct page openapi;
+	struct page *assets;
+	size_t count;
+};
+
+static struct page new_page(const char *name, const char *content_type, struct text plain,
+                            struct text packed)
 {
-	buffer_clear(&call->body);
-	buffer_bytes(&call->body, openapi_json_text, openapi_json_text_size);
-	call_answer_json(call, 200);
+	struct page page = { .name = name, .content_type = content_type };
+	page.plain = shared_lasting(plain.data, plain.size);
+	page.packed = shared_lasting(packed.data, packed.size);
+	call_make_tag(plain, page.tag);
+	return page;
 }
 
-static const struct asset *find(struct text name)
+static void free_page(struct page *page)
 {
-	for (const struct asset *asset = assets; asset->name; asset++)
-		if (text_is(name, asset->name))
-			return asset;
-	return NULL;
+	shared_drop(page->plain);
+	shared_drop(page->packed);
+}
+
+struct pages *pages_new(void)
+{
+	struct pages *pages = NEW(struct pages);
+	struct text openapi = { (const char *)openapi_json_text, openapi_json_text_size };
+	struct compressor compressor = { 0 };
+	struct buffer packed = { 0 };
+	compress_gzip(&compressor, openapi, &packed);
+	pages->openapi =
+	    new_page(NULL, "application/json", openapi, (struct text){ packed.data, packed.size });
+	compressor_free(&compressor);
+	buffer_free(&packed);
+	while (assets[pages->count].name)
+		pages->count++;
+	pages->assets = memory_zero(pages->count, sizeof(*pages->assets));
+	for (size_t i = 0; i < pages->count; i++)
+		pages->assets[i] = new_page(
+		    assets[i].name, assets[i].content_type,
+		    (struct text){ (const char *)assets[i].data, assets[i].size },
+		    (struct text){ (const char *)assets[i].packed, assets[i].packed_size });
+	return pages;
+}
+
+void pages_free(struct pages *pages)
+{
+	if (!pages)
+		return;
+	free_page(&pages->openapi);
+	for (size_t i = 0; i < pages->count; i++)
+		free_page(&pages->assets[i]);
+	free(pages->assets);
+	free(pages);
 }
 
 /* Packed for those who take that. */
-static void put_asset(struct call *call, const struct asset *asset)
+static void answer(struct call *call, const struct page *page, bool is_lasting)
 {
 	bool packed = headers_has_token(&call->exchange->headers, "accept-encoding", "gzip");
-	buffer_clear(&call->body);
-	if (packed) {
+	if (packed)
 		call_header(call, "content-encoding", TEXT("gzip"));
-		buffer_bytes(&call->body, asset->packed, asset->packed_size);
-	} else {
-		buffer_bytes(&call->body, asset->data, asset->size);
-	}
 	call_header(call, "vary", TEXT("accept-encoding"));
-	call_header(call, "x-content-type-options", TEXT("nosniff"));
+	call_answer_shared(call, &(struct call_page){ .content_type = page->content_type,
+	                                              .body = packed ? page->packed : page->plain,
+	                                              .tag = page->tag,
+	                                              .is_lasting = is_lasting });
+}
+
+static const struct page *find(const struct pages *pages, struct text name)
+{
+	for (size_t i = 0; i < pages->count; i++)
+		if (text_is(name, pages->assets[i].name))
+			return &pages->assets[i];
+	return NULL;
+}
+
+void pages_openapi(struct call *call)
+{
+	answer(call, &call->service->pages->openapi, false);
 }
 
 void pages_dashboard(struct call *call)
 {
-	const struct asset *page = find(TEXT(""));
+	const struct page *page = find(call->service->pages, TEXT(""));
 	INVARIANT(page);
-	put_asset(call, page);
 	call_header(call, "content-security-policy",
 	            TEXT("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
 	                 "connect-src 'self'; base-uri 'none'; form-action 'none'; "
 	                 "frame-ancestors 'none'"));
 	call_header(call, "referrer-policy", TEXT("no-referrer"));
-	call_answer(call, 200, page->content_type);
+	answer(call, page, false);
 }
 
 void pages_asset(struct call *call)
 {
 	struct text name = call_segment(call, 1);
-	const struct asset *asset = name.size > 0 ? find(name) : NULL;
-	if (!asset) {
+	const struct page *page = name.size > 0 ? find(call->service->pages, name) : NULL;
+	if (!page) {
 		call_unknown(call, "file", name);
 		return;
 	}
-	put_asset(call, asset);
-	call_answer_lasting(call, asset->content_type);
+	answer(call, page, true);
 }

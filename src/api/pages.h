@@ -4,6 +4,11 @@
 
 #include "api/call.h"
 
+/* All of them, made when the service is. */
+struct pages;
+struct pages *pages_new(void);
+void pages_free(struct pages *pages);
+
 void pages_openapi(struct call *call);
 void pages_dashboard(struct call *call);
 /* A file of the dashboard, by the name behind /assets/. */

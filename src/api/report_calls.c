@@ -49,7 +49,7 @@ static bool read_format(struct call *call, struct report *report)
 static struct report *read_report(struct call *call)
 {
 	struct report *report = arena_alloc(&call->ask.arena, sizeof(*report));
-	*report = (struct report){ .now_ms = service_unix_ms() };
+	*report = (struct report){ .now_ms = service_time_ms(call->service) };
 	call->state = report;
 	if (!read_time(call, "to", report->now_ms, &report->until_ms) ||
 	    !read_time(call, "from", max64(report->until_ms - MONTH_MS, 0), &report->from_ms) ||

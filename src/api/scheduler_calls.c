@@ -71,11 +71,16 @@ static bool read_subject(struct call *call, struct inquiry *inquiry)
 	}
 	if (!model.data || model.size == 0 || id_read(model, ID_MODEL, &inquiry->filter.model_id))
 		return true;
+	bool several;
 	catalogue_lock(catalogue);
-	const struct model_record *record = catalogue_model_named(catalogue, model.data);
+	const struct model_record *record = slot_view_find_model(catalogue, &call->service->roster,
+	                                                         &call->identity, model, &several);
 	inquiry->filter.model_id = record ? record->id : 0;
 	catalogue_unlock(catalogue);
-	if (!record)
+	if (several)
+		call_refuse(call, 409, "conflict",
+		            "several models have that name: use an id, such as model-3");
+	else if (!record)
 		call_unknown(call, "model", model);
 	return record != NULL;
 }
@@ -269,7 +274,7 @@ static void answer_queue(struct ask *ask)
 				.catalogue = catalogue,
 				.agents = call->service->agents,
 				.arena = &ask->arena,
-				.now_ms = service_unix_ms(),
+				.now_ms = service_time_ms(call->service),
 			    });
 		service_breathe(call->service, (int64_t)i);
 	}

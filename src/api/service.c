@@ -11,7 +11,7 @@
 #include "api/service_state.h"
 #include "base/hash.h"
 
-enum { NODE_GPUS_FOR_MS = 1000 };
+enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };
 
 static const char not_leading[] = "this scheduler is not the active one: it is starting, or "
 				  "another one is";
@@ -26,6 +26,11 @@ static int64_t clock_us(clockid_t clock)
 int64_t service_unix_ms(void)
 {
 	return clock_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t service_time_ms(const struct service *service)
+{
+	return service->desk->time_ms ? service->desk->time_ms(service->desk) : service_unix_ms();
 }
 
 int64_t service_clock_us(void)
@@ -211,6 +216,7 @@ static bool let_in(struct call *call)
 		refuse_at_gate(call, &refusal);
 		return false;
 	}
+	exchange_trust(call->exchange);
 	if (has_access(&call->identity, call->route->access))
 		return true;
 	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
@@ -231,6 +237,11 @@ static void on_grpc_head(struct service *service, struct exchange *exchange)
 		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
 		return;
 	}
+	if (!is_public)
+		exchange_trust(exchange);
+	/* Nobody has signed in, and nothing that is asked here is long. */
+	if (is_public)
+		exchange->body_limit = PUBLIC_BODY_BYTES;
 	if (grpc_services_is_stream(exchange)) {
 		grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
 		return;
@@ -357,6 +368,7 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->began_ms = service_unix_ms();
 	service->id_seed = hash_combine((uint64_t)clock_us(CLOCK_REALTIME), (uint64_t)getpid());
 	service->router = router_new();
+	service->pages = pages_new();
 	service->traffic = traffic_new(route_count);
 	service->hub = hub_new(service);
 	service->streams = streams_new(desk->loop, gate);
@@ -444,6 +456,7 @@ bool service_reload(struct service *service, const struct service_settings *sett
 	service->settings.secret_keys = settings->secret_keys;
 	service->settings.check_possible = settings->check_possible;
 	service->settings.allow_unix_user = settings->allow_unix_user;
+	service->settings.allow_private_webhooks = settings->allow_private_webhooks;
 	agents_advise(service->agents, &settings->advice);
 	return true;
 }
@@ -472,6 +485,7 @@ void service_free(struct service *service)
 	streams_free(service->streams);
 	gate_free(service->gate);
 	router_free(service->router);
+	pages_free(service->pages);
 	traffic_free(service->traffic);
 	roster_free(&service->roster);
 	buffer_free(&service->scratch);

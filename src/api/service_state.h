@@ -11,6 +11,7 @@
 #include "api/meters.h"
 #include "api/misreports.h"
 #include "api/notify.h"
+#include "api/pages.h"
 #include "api/roster.h"
 #include "api/route.h"
 #include "api/service.h"
@@ -33,6 +34,7 @@ struct service {
 	struct notify *notify;          /* NULL: nobody is notified */
 	struct hub *hub;
 	struct router *router;
+	struct pages *pages;
 	struct roster roster;
 	struct traffic *traffic; /* of requests, for metrics */
 	struct meters meters;
@@ -62,6 +64,8 @@ static inline void service_breathe(const struct service *service, int64_t done)
 /* Milliseconds since 1970, and microseconds of a clock that only goes forward. */
 int64_t service_unix_ms(void);
 int64_t service_clock_us(void);
+/* Milliseconds since 1970 as the core counts them: for what is compared with its records. */
+int64_t service_time_ms(const struct service *service);
 /* GPUs of the largest node. */
 int64_t service_node_gpus(struct service *service);
 

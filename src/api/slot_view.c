@@ -18,6 +18,50 @@ bool slot_view_may_see(const struct roster *roster, const struct identity *ident
 	return false;
 }
 
+bool slot_view_owns(const struct roster *roster, const struct identity *identity,
+                    const struct model_record *model)
+{
+	return roster_may_see(roster, identity, model->tenant_id);
+}
+
+/* How near a model is to who asks; larger is farther. */
+enum { OWN, BELOW, USABLE, UNKNOWN };
+
+static int distance(const struct roster *roster, const struct identity *identity,
+                    const struct model_record *model)
+{
+	if (identity->tenant_id > 0 && model->tenant_id == identity->tenant_id)
+		return OWN;
+	if (slot_view_owns(roster, identity, model))
+		return BELOW;
+	return slot_view_may_see(roster, identity, model) ? USABLE : UNKNOWN;
+}
+
+const struct model_record *slot_view_find_model(const struct catalogue *catalogue,
+                                                const struct roster *roster,
+                                                const struct identity *identity, struct text text,
+                                                bool *several)
+{
+	const struct model_record *model, *found = NULL;
+	int nearest = UNKNOWN;
+	int64_t id;
+
+	*several = false;
+	if (id_read(text, ID_MODEL, &id)) {
+		model = catalogue_get(catalogue, RECORD_MODEL, id, 0);
+		return model && slot_view_may_see(roster, identity, model) ? model : NULL;
+	}
+	for (id = 0; (model = catalogue_model_named(catalogue, text.data, id)); id = model->id) {
+		int away = distance(roster, identity, model);
+		*several = away < nearest ? false : *several || (away == nearest && found);
+		if (away >= nearest)
+			continue;
+		nearest = away;
+		found = model;
+	}
+	return *several ? NULL : found;
+}
+
 static void put_allocation(struct json_writer *json, const struct catalogue *catalogue,
                            const struct reservation_record *reservation)
 {
@@ -57,7 +101,8 @@ void slot_view_write(struct call *call, const struct catalogue *catalogue, int64
 	json_put_string(json, "runner_id", node ? node->name : NULL);
 	json_put_string(json, "model", model->name);
 	json_put_id(json, "model_id", ID_MODEL, model->id);
-	json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
+	if (slot_view_owns(&call->service->roster, &call->identity, model))
+		json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
 	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
 	put_allocation(json, catalogue, reservation);
 	json_put_integer(json, "active_requests", max64(active, 0));

@@ -171,13 +171,23 @@ static bool may_be_user(struct call *call, const char *before, const struct tena
 	                 "auth.enable, or auth.allow_open_unix_user");
 }
 
+static bool may_be_posted_to(const struct call *call, const struct tenant_record *tenant,
+                             struct error *error)
+{
+	if (call->service->settings.allow_private_webhooks || !tenant_webhook_is_private(tenant))
+		return true;
+	return error_set(error, ERROR_INVALID,
+	                 "notify_webhook is an address of this machine or of a private network: "
+	                 "notifications.allow_private_addresses allows that");
+}
+
 static void put(struct call *call, struct tenant_record tenant, void (*done)(struct ask *ask))
 {
 	struct error error = { 0 };
 	const char *user = tenant_unix_user(&tenant, &call->ask.arena);
 	if (!tenant_json_read(call->exchange->body, &call->service->roster, &call->ask.arena,
 	                      &tenant, &error) ||
-	    !may_be_user(call, user, &tenant, &error)) {
+	    !may_be_user(call, user, &tenant, &error) || !may_be_posted_to(call, &tenant, &error)) {
 		call_fail(call, &error);
 		return;
 	}

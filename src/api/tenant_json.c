@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "api/ids.h"
+#include "api/smtp.h"
+#include "api/webhook.h"
 
 #define MIB_BYTES INT64_C(1048576)
 #define HOUR_MILLI_MS INT64_C(3600000000) /* thousandths x ms */
@@ -195,6 +197,29 @@ static void check_payload_member(struct json_reader *reader, const char *name, c
 		json_get_text(reader, name, TEXT_BYTES_MAX);
 }
 
+/* What could not be delivered to is refused now, and not when there is something to tell. */
+static void check_addresses(struct json_reader *reader, const json_t *payload)
+{
+	const char *webhook = json_string_value(json_object_get(payload, "notify_webhook"));
+	const json_t *wanted = json_object_get(payload, "notify_email");
+	const char *email =
+	    json_string_value(json_is_true(wanted) ? json_object_get(payload, "email") : wanted);
+	struct webhook_url url;
+	struct error error;
+
+	if (is_given(reader, "notify_webhook") && webhook && *webhook &&
+	    !webhook_url_read(webhook, &url, &error))
+		json_fail(reader, "notify_webhook", "is refused: %s", error.text);
+	if (!is_given(reader, "notify_email") && !is_given(reader, "email"))
+		return;
+	if (json_is_true(wanted) && (!email || !smtp_address_check(email, &error)))
+		json_fail(reader, "notify_email",
+		          "is true, and 'email' is not one address such as "
+		          "name@example.org");
+	else if (email && *email && !smtp_address_check(email, &error))
+		json_fail(reader, "notify_email", "must be one address such as name@example.org");
+}
+
 /* Takes the members that the core does not read over into the old payload. */
 static void read_payload(struct json_reader *reader, struct arena *arena,
                          struct tenant_record *tenant)
@@ -215,6 +240,7 @@ static void read_payload(struct json_reader *reader, struct arena *arena,
 		else
 			json_object_set(payload, name, value);
 	}
+	check_addresses(reader, payload);
 	char *text = json_object_size(payload) > 0
 	                 ? json_dumps(payload, JSON_COMPACT | JSON_SORT_KEYS)
 	                 : NULL;
@@ -257,6 +283,19 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
 	bool read = json_reader_end(&reader, members);
 	json_decref(json);
 	return read;
+}
+
+bool tenant_webhook_is_private(const struct tenant_record *tenant)
+{
+	json_t *payload = *tenant->payload ? json_loads(tenant->payload, 0, NULL) : NULL;
+	const char *webhook = json_string_value(json_object_get(payload, "notify_webhook"));
+	struct webhook_url url;
+	struct error error;
+	bool is_private =
+	    webhook && webhook_url_read(webhook, &url, &error) && fetch_is_private_host(url.host);
+
+	json_decref(payload);
+	return is_private;
 }
 
 const char *tenant_unix_user(const struct tenant_record *tenant, struct arena *arena)

@@ -21,6 +21,8 @@ void tenant_json_write(struct json_writer *json, const char *key,
                        const struct tenant_record *tenant, const struct tenant_figures *figures,
                        int64_t jobs);
 
+/* Whether its notify_webhook is at an address of this machine or of a private network. */
+bool tenant_webhook_is_private(const struct tenant_record *tenant);
 /* The Unix user that the tenant's tasks run as, in the arena; empty: none of its own. */
 const char *tenant_unix_user(const struct tenant_record *tenant, struct arena *arena);
 

@@ -64,6 +64,7 @@ struct only_reservation {
 #define MODEL_FIELDS(F, T) F(T, administrator)
 #define REQUEST_FIELDS(F, T) F(T, request_id) F(T, model_id) F(T, tenant_id) F(T, lease_ms)
 #define DONE_FIELDS(F, T) F(T, request_id) F(T, end, .words = &request_end_words)
+#define CLOCK_FIELDS(F, T) F(T, to_ms) F(T, clamp)
 #define SLOT_FIELDS(F, T) F(T, reservation_id) F(T, address) F(T, message) F(T, released) F(T, node)
 /* clang-format on */
 
@@ -91,6 +92,7 @@ TYPE notice_type = RECORD_TYPE("task", 0, MEMBER(task), NOTICE_FIELDS);
 TYPE model_type = RECORD_TYPE("put_model", 0, struct model_command, MODEL_FIELDS);
 TYPE request_type = RECORD_TYPE("request", 0, struct request_command, REQUEST_FIELDS);
 TYPE done_type = RECORD_TYPE("request_done", 0, MEMBER(done), DONE_FIELDS);
+TYPE clock_type = RECORD_TYPE("clock", 0, MEMBER(clock), CLOCK_FIELDS);
 TYPE slot_type = RECORD_TYPE("slot", 0, MEMBER(slot), SLOT_FIELDS);
 
 /* A kind of command: its name, and up to two descriptions of its member. */
@@ -134,6 +136,7 @@ static const struct variant variants[COMMAND_KINDS] = {
 	[COMMAND_TIME] = { "time", { NULL } },
 	[COMMAND_PASS] = { "pass", { &units_type } },
 	[COMMAND_TASK_NOTICE] = { "task_notice", { &notice_type } },
+	[COMMAND_CLOCK] = { "clock", { &clock_type } },
 };
 
 #define MEMBER_OFFSET offsetof(struct command, id)

@@ -42,6 +42,7 @@ enum command_kind {
 	COMMAND_TIME,        /* time passed */
 	COMMAND_PASS,        /* decide now */
 	COMMAND_TASK_NOTICE, /* for people: what the node has to say about a task */
+	COMMAND_CLOCK,       /* the clock was wrong: all times move with it */
 	COMMAND_KINDS,
 };
 
@@ -163,6 +164,10 @@ struct command {
 			bool released;          /* EXITED: and its memory is back */
 			const char *node;
 		} slot;
+		struct {
+			int64_t to_ms; /* what the clock says now */
+			bool clamp;    /* see clock_move */
+		} clock;
 		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
 		int64_t units;   /* PASS: starts, claims and evictions at the most */
 	};

@@ -9,7 +9,7 @@ const struct words event_words =
           "job_ended", "job_held", "job_released", "task_started", "task_ended", "node_changed",
           "gpu_over", "gpu_free_again", "tenant_changed", "release_late", "model_changed",
           "slot_loading", "slot_ready", "slot_stopping", "slot_gone", "model_failed", "task_over",
-          "task_idle", "task_unguarded", "node_misreported");
+          "task_idle", "task_unguarded", "node_misreported", "clock_moved");
 
 /* clang-format off */
 #define ORDER_FIELDS(F, T)                                                                         \

@@ -44,6 +44,7 @@ enum event_kind {
 	EVENT_TASK_IDLE,
 	EVENT_TASK_UNGUARDED,
 	EVENT_NODE_MISREPORTED, /* a node named a reservation of another's: `value` */
+	EVENT_CLOCK_MOVED,      /* the clock was wrong: all times moved by `value` ms */
 };
 
 /* An order names the term, so that a node refuses it from an older scheduler. */

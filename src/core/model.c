@@ -21,9 +21,37 @@ struct model *models_find(const struct models *models, int64_t id)
 	return map_get(&models->by_id, id);
 }
 
-struct model *models_named(const struct models *models, const char *name)
+static char *make_key(struct arena *arena, int64_t tenant_id, const char *name)
 {
-	return text_map_get(&models->by_name, name);
+	struct buffer text = { 0 };
+
+	buffer_print(&text, "%" PRId64 "/%s", tenant_id, name);
+	char *key = arena_string(arena, text.data);
+	buffer_free(&text);
+	return key;
+}
+
+struct model *models_named(const struct models *models, int64_t tenant_id, const char *name)
+{
+	struct arena scratch = { 0 };
+	struct model *model = text_map_get(&models->by_name, make_key(&scratch, tenant_id, name));
+
+	arena_free(&scratch);
+	return model;
+}
+
+struct model *models_only_named(const struct models *models, const char *name)
+{
+	struct model *found = NULL;
+
+	for (size_t i = 0; i < models->count; i++) {
+		if (strcmp(models->all[i]->r.name, name) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = models->all[i];
+	}
+	return found;
 }
 
 static int64_t default_concurrency(int32_t runtime)
@@ -167,7 +195,7 @@ bool model_check(const struct model_record *record, struct error *error)
 static bool check_put(const struct sched *sched, const struct model_record *model,
                       const struct model *old, struct error *error)
 {
-	const struct model *named = models_named(&sched->models, model->name);
+	const struct model *named = models_named(&sched->models, model->tenant_id, model->name);
 
 	if (!tenants_find(&sched->tenants, model->tenant_id))
 		return error_set(error, ERROR_NOT_FOUND, "tenant-%" PRId64 " is not known",
@@ -195,6 +223,7 @@ static void own(struct sched *sched, struct model *model, const struct model_rec
 	char *message = memory_text(record->message);
 
 	model->r = *(struct model_record *)record_copy(&texts, RECORD_MODEL, record);
+	model->key = make_key(&texts, record->tenant_id, model->r.name);
 	arena_free(&model->texts);
 	model->texts = texts;
 	free(model->message);
@@ -217,7 +246,7 @@ static struct model *add(struct sched *sched, const struct model_record *record)
 		models->all[at] = models->all[at - 1];
 	models->all[at] = model;
 	map_put(&models->by_id, model->r.id, model);
-	text_map_put(&models->by_name, model->r.name, model);
+	text_map_put(&models->by_name, model->key, model);
 	return model;
 }
 
@@ -231,9 +260,9 @@ static void change(struct sched *sched, struct model *model, const struct model_
 	record.failed_ms = model->r.failed_ms;
 	record.not_before_ms = model->r.not_before_ms;
 	record.message = model->r.message;
-	text_map_remove(&sched->models.by_name, model->r.name);
+	text_map_remove(&sched->models.by_name, model->key);
 	own(sched, model, &record);
-	text_map_put(&sched->models.by_name, model->r.name, model);
+	text_map_put(&sched->models.by_name, model->key, model);
 	model->failed_version = model->evict_failed.version = 0;
 	model->preempt_failed.retry_ms = 0;
 	for (size_t i = 0; i < model->slot_count; i++)
@@ -312,7 +341,7 @@ void model_settle(struct sched *sched, struct model *model)
 	memmove(models->all + at, models->all + at + 1,
 	        (models->count - at) * sizeof(struct model *));
 	map_remove(&models->by_id, model->r.id);
-	text_map_remove(&models->by_name, model->r.name);
+	text_map_remove(&models->by_name, model->key);
 	sched_gone_model(sched, model);
 }
 

@@ -30,10 +30,12 @@ struct request_list {
 	int64_t count;
 };
 
-/* A model that is put, or removed and not yet gone. Names are unique. */
+/* A model that is put, or removed and not yet gone. Names are unique within a tenant: across
+ * tenants, a refusal would tell of models that the caller may not know. */
 struct model {
 	struct model_record r; /* completed: nothing in it stands for a default */
 	struct arena texts;    /* what the texts and rows of `r` point into, but for `message` */
+	char *key;             /* its tenant and its name; in `texts` */
 	char *message;         /* what r.message points to */
 	struct tenant *tenant;
 	struct filter *filter;
@@ -60,8 +62,8 @@ struct model {
 
 struct models {
 	struct map by_id;
-	struct text_map by_name;
-	struct model **all; /* by id */
+	struct text_map by_name; /* by key */
+	struct model **all;      /* by id */
 	size_t count, capacity;
 	struct ranktree wanting;   /* models that may want another slot: see replica.h */
 	struct ranktree claimants; /* slots that have a claim, by id */
@@ -69,7 +71,9 @@ struct models {
 };
 
 struct model *models_find(const struct models *models, int64_t id);
-struct model *models_named(const struct models *models, const char *name);
+struct model *models_named(const struct models *models, int64_t tenant_id, const char *name);
+/* The one model of that name in any tenant; NULL where there is none, or more than one. */
+struct model *models_only_named(const struct models *models, const char *name);
 
 /* Fills in what was left out: concurrency, replicas, times. */
 struct model_record model_complete(const struct model_record *given);

@@ -7,6 +7,8 @@
 #include "core/state.h"
 #include "core/stored.h"
 
+#define GAP_MAX_MS (INT64_C(24) * 3600 * 1000)
+
 static bool timer_before(const void *a, const void *b)
 {
 	const struct job *x = a, *y = b;
@@ -380,10 +382,37 @@ static bool configure(struct sched *sched, const struct config_record *config, s
 	return true;
 }
 
+/* A scheduler was away for longer than anyone leaves one off, or its clock is wrong. Nobody
+ * is charged for that time, and no use is counted in it. */
+static void skip_gap(struct sched *sched)
+{
+	int64_t gap_ms = sched_now(sched) - sched->written_meta.now_ms;
+
+	if (sched->written_meta.now_ms == 0 || gap_ms <= GAP_MAX_MS)
+		return;
+	for (size_t i = 0; i < sched->tenants.count; i++) {
+		struct tenant *tenant = sched->tenants.all[i];
+		tenant->r.metered_ms += tenant->r.metered_ms > 0 ? gap_ms : 0;
+		sched_dirty_tenant(sched, tenant);
+	}
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		for (int r = 0; r < node->reservation_count; r++) {
+			struct reservation *reservation = node->reservations[r];
+			if (reservation->phase == PHASE_RELEASING)
+				continue; /* it counts no more */
+			reservation->counted_ms += reservation->counted_ms > 0 ? gap_ms : 0;
+			reservation->started_ms += reservation->started_ms > 0 ? gap_ms : 0;
+			sched_dirty_reservation(sched, reservation);
+		}
+	}
+}
+
 /* A new scheduler knows nothing of what happened on the nodes meanwhile. */
 static void begin_term(struct sched *sched)
 {
 	sched->meta.term++;
+	skip_gap(sched);
 	/* First, so that a core that is loaded, which has no requests, does the same. */
 	route_reset(sched);
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
@@ -565,6 +594,8 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_TIME:
 		time_passed(sched);
 		return true;
+	case COMMAND_CLOCK:
+		return clock_move(sched, command->clock.to_ms, command->clock.clamp, error);
 	case COMMAND_PASS:
 		time_passed(sched);
 		pass_run(sched, command->units);

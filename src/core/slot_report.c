@@ -149,7 +149,7 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 
 	if (!slot) {
 		struct model *model =
-		    report->model ? models_named(&sched->models, report->model) : NULL;
+		    report->model ? models_only_named(&sched->models, report->model) : NULL;
 		struct found found = find_parts(sched, node, all, report->reservation_id);
 		if (!model || model->r.removed || found.count == 0 || found.too_many ||
 		    model_part_mib(model, found.count) == 0 || report->reservation_id <= 0 ||

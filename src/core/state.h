@@ -120,6 +120,10 @@ bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *repo
                       struct error *error);
 bool facts_node_state(struct sched *sched, const char *name, enum node_state state,
                       struct error *error);
+/* The clock was wrong and goes to `to_ms`, forward or back. Durations, ages and what is due
+ * stay as they are; requests end, and expected starts are made again. `clamp`, back only: the
+ * clock was right before it ran ahead, so times up to `to_ms` are true and stay. */
+bool clock_move(struct sched *sched, int64_t to_ms, bool clamp, struct error *error);
 bool facts_node_drain(struct sched *sched, const char *name, bool draining, struct error *error);
 bool facts_node_dead(struct sched *sched, const char *name, struct error *error);
 bool facts_node_remove(struct sched *sched, const char *name, struct error *error);

@@ -259,7 +259,8 @@ static bool check_model(const struct sched *sched, const struct model_record *mo
                         struct error *error)
 {
 	if (!within(model->id, 1, sched->meta.last_model_id) ||
-	    models_find(&sched->models, model->id) || models_named(&sched->models, model->name))
+	    models_find(&sched->models, model->id) ||
+	    models_named(&sched->models, model->tenant_id, model->name))
 		return corrupt(error, "model", model->id,
 		               "under an id or a name that it cannot have");
 	if (!tenants_find(&sched->tenants, model->tenant_id))

@@ -1,6 +1,8 @@
 /* private.c - addresses that are not on the public internet */
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "fetch/fetch.h"
@@ -34,6 +36,23 @@ static bool is_private_ipv6(const struct in6_addr *address)
 	/* Only 2000::/3 is routed, and of that not what carries IPv4 addresses. */
 	return (at[0] & 0xe0) != 0x20 || (at[0] == 0x20 && at[1] == 0x02) ||
 	       (at[0] == 0x20 && at[1] == 0x01 && at[2] == 0 && at[3] == 0);
+}
+
+bool fetch_is_private_host(const char *host)
+{
+	struct in_addr four;
+	struct in6_addr six;
+	size_t size = strlen(host);
+
+	/* inet_aton accepts the short and octal forms that getaddrinfo accepts. */
+	if (inet_aton(host, &four))
+		return is_private_ipv4(ntohl(four.s_addr));
+	if (inet_pton(AF_INET6, host, &six) == 1)
+		return is_private_ipv6(&six);
+	if (size > 0 && host[size - 1] == '.')
+		size--;
+	return (size == 9 && strncasecmp(host, "localhost", 9) == 0) ||
+	       (size > 10 && strncasecmp(host + size - 10, ".localhost", 10) == 0);
 }
 
 bool fetch_is_private(const struct sockaddr *address)

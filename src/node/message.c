@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/record.h"
+#include "node/texts.h"
 
 static const struct words order_words = WORDS("start", "load", "stop");
 static const struct words change_words = WORDS("started", "ready", "refused", "exited", "released",
@@ -251,6 +252,25 @@ static bool check_member(const struct message *message, struct error *error)
 	}
 }
 
+static bool is_of_node(int32_t kind)
+{
+	return kind == MESSAGE_HELLO || kind == MESSAGE_SNAPSHOT || kind == MESSAGE_CHANGE ||
+	       kind == MESSAGE_BEAT || kind == MESSAGE_REFUSE;
+}
+
+static bool check_texts(struct message *message, struct error *error)
+{
+	const struct variant *variant = &variants[message->kind];
+	void *member = (char *)message + MEMBER_OFFSET;
+
+	if (!texts_check(&head_type, message, error))
+		return false;
+	if (!is_of_node(message->kind))
+		return true;
+	return texts_check(variant->type, member, error) &&
+	       (!variant->more || texts_check(variant->more, member, error));
+}
+
 struct message *message_decode(struct arena *arena, const uint8_t *data, size_t size,
                                struct error *error)
 {
@@ -273,7 +293,7 @@ struct message *message_decode(struct arena *arena, const uint8_t *data, size_t 
 		          variants[message->kind].name, (long long)(end - data));
 		return NULL;
 	}
-	return check_member(message, error) ? message : NULL;
+	return check_member(message, error) && check_texts(message, error) ? message : NULL;
 }
 
 void message_print(struct buffer *buffer, const struct message *message)

@@ -224,7 +224,8 @@ struct node_order *node_order_copy(struct arena *arena, const struct node_order 
 
 /* Encode appends. Decode reads one message, which must be all of the data, into
  * the arena; or returns NULL with a reason. What it returns is in range: kinds
- * are kinds, numbers are not negative, parts are at most PARTS_MAX. */
+ * are kinds, numbers are not negative, parts are at most PARTS_MAX, and what a
+ * node says in words is as texts.h allows it. */
 void message_encode(struct buffer *buffer, const struct message *message);
 struct message *message_decode(struct arena *arena, const uint8_t *data, size_t size,
                                struct error *error);

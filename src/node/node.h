@@ -130,7 +130,8 @@ struct work_event {
 	bool healthy;        /* HEALTH */
 	int64_t active;      /* ACTIVE */
 	const char *address; /* READY */
-	const char *message; /* NOT_STARTED: why; EXITED: what there is to say; may be NULL */
+	const char *message; /* NOT_STARTED: why; EXITED: what there is to say; HEALTH: why it must
+	                        be stopped at once; may be NULL */
 };
 
 struct input {

@@ -382,9 +382,13 @@ static void ready(struct local_node *node, struct work *work, const char *addres
 	link_change(node, &change);
 }
 
-static void health(struct local_node *node, struct work *work, bool healthy)
+static void health(struct local_node *node, struct work *work, bool healthy, const char *message)
 {
-	if (!work->kept.slot || !work->kept.ready || !work_is_up(work))
+	if (!work->kept.slot || !work_is_up(work))
+		return;
+	if (!healthy && message)
+		work_stop(node, work, END_UNHEALTHY, work->order.grace_ms, message);
+	if (!work->kept.ready || !work_is_up(work))
 		return;
 	work->unhealthy = healthy ? 0 : work->unhealthy + 1;
 	if (work->unhealthy >= max64(node->policy.unhealthy_checks, 1))
@@ -421,7 +425,7 @@ void work_event(struct local_node *node, enum input_kind kind, const struct work
 		ready(node, work, event->address);
 		break;
 	case INPUT_HEALTH:
-		health(node, work, event->healthy);
+		health(node, work, event->healthy, event->message);
 		break;
 	case INPUT_ACTIVE:
 		work->active = max64(event->active, 0);

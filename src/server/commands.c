@@ -59,6 +59,24 @@ static int run_restore(const struct options *options, struct config *config)
 	return 0;
 }
 
+/* Whether the file itself is whole; otherwise told. */
+static bool is_whole(struct store *store)
+{
+	struct buffer faults = { 0 };
+	struct error error;
+	if (!check_file(store, &faults, &error)) {
+		fail(&error);
+		buffer_free(&faults);
+		return false;
+	}
+	bool whole = faults.size == 0;
+	if (!whole)
+		printf("%sNo record can be trusted in a damaged file: restore a backup.\n",
+		       faults.data);
+	buffer_free(&faults);
+	return whole;
+}
+
 /* Finds what is wrong; false, told, if it could not be looked at. */
 static bool find_faults(struct store *store, struct check *check)
 {
@@ -89,7 +107,7 @@ static int run_check(struct config *config)
 	int status = 1;
 	if (store_read_only(store, &error) != STORE_DONE) {
 		fail(&error);
-	} else if (find_faults(store, &check)) {
+	} else if (is_whole(store) && find_faults(store, &check)) {
 		status = is_fine(&check) ? 0 : 1;
 		if (status == 0)
 			printf("All that is stored makes sense: a scheduler can start on it.\n");
@@ -139,7 +157,7 @@ static int run_repair(const struct options *options, struct config *config)
 	    options->yes ? store_lead(store, &error) : store_read_only(store, &error);
 	if (outcome != STORE_DONE)
 		fail(&error);
-	else if (find_faults(store, &check))
+	else if (is_whole(store) && find_faults(store, &check))
 		status = repair(store, &check, options->yes);
 	check_free(&check);
 	store_free(store);

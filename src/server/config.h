@@ -25,8 +25,8 @@ struct config {
 		    ageing_cap, usage_half_life_hours, usage_influence, min_runtime_ms,
 		    release_timeout_ms, gang_grace_ms, refuse_backoff_ms, grace_ms,
 		    keep_finished_ms, promise_jobs, promise_gpus, foreign_tolerance_mb,
-		    search_pause_us, search_width, request_lease_ms, policy, consolidate,
-		    time_sharing, sharing_wait_ms, sharing_turn_ms;
+		    search_pause_us, search_width, request_lease_ms, clock_step_ms, clock_hold_ms,
+		    policy, consolidate, time_sharing, sharing_wait_ms, sharing_turn_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;
@@ -77,7 +77,8 @@ struct config {
 		bool allow_private_addresses;
 	} notifications;
 	struct {
-		int64_t body_bytes, connections, connections_per_address, requests, head_ms,
+		int64_t body_bytes, connections, connections_per_address, connections_reserved,
+		    held_bytes, held_bytes_per_connection, buffered_bytes, requests, head_ms,
 		    body_ms, idle_ms, write_ms;
 	} limits;
 	struct {

@@ -99,6 +99,10 @@ struct limits config_to_limits(const struct config *config)
 	limits.body_bytes = (size_t)config->limits.body_bytes;
 	limits.connections = (size_t)config->limits.connections;
 	limits.connections_per_address = (size_t)config->limits.connections_per_address;
+	limits.connections_reserved = (size_t)config->limits.connections_reserved;
+	limits.held_bytes = (size_t)config->limits.held_bytes;
+	limits.held_bytes_per_connection = (size_t)config->limits.held_bytes_per_connection;
+	limits.buffered_bytes = (size_t)config->limits.buffered_bytes;
 	limits.exchanges = (size_t)config->limits.requests;
 	limits.head_ms = config->limits.head_ms;
 	limits.body_ms = config->limits.body_ms;

@@ -11,6 +11,7 @@
 #include "server/inbox.h"
 #include "server/librarian.h"
 #include "server/steps.h"
+#include "server/timekeeper.h"
 #include "store/archive.h"
 
 enum {
@@ -25,6 +26,8 @@ enum {
 	FACTS_MS = 20,      /* that it is acted on later */
 	ASKS_AT_ONCE = 256, /* that are applied before a pass may come between */
 	HURRY_AFTER = 64,   /* asks that the writer gets before it is told to write them */
+	CLOCK_STEP_MS = 5000,
+	CLOCK_HOLD_MS = 60000,
 };
 
 enum engine_state { ENGINE_WAITING, ENGINE_LEADING, ENGINE_ENDED };
@@ -48,8 +51,12 @@ struct engine {
 	atomic_int_fast64_t active_ms, term, passes, pass_us_total;
 	atomic_int_fast64_t added, durable; /* things given to the writer; of these durable */
 
+	/* Of the timekeeper, for other threads: the core's time less the steady clock's. */
+	atomic_int_fast64_t offset_us, clock_off_ms, clock_steps;
+
 	struct sched *sched;
 	struct effects effects;
+	struct timekeeper keeper;
 	bool hurries; /* somebody waits for what was added, and the writer does not know yet */
 	bool changed; /* something that a pass may act on */
 	int64_t next_pass_us, next_tick_us; /* not before */
@@ -66,6 +73,12 @@ static int64_t clock_us(clockid_t clock)
 static int64_t now_us(void)
 {
 	return clock_us(CLOCK_MONOTONIC);
+}
+
+/* Counts time asleep: what runs on nodes goes on meanwhile. */
+static int64_t steady_us(void)
+{
+	return clock_us(CLOCK_BOOTTIME);
 }
 
 static void note(struct engine *engine, const char *sentence)
@@ -140,6 +153,8 @@ static void tell_health(struct desk *desk, struct desk_health *health)
 		.waiting = atomic_load(&engine->inbox.count),
 		.passes = atomic_load(&engine->passes),
 		.pass_us_total = atomic_load(&engine->pass_us_total),
+		.clock_off_ms = atomic_load(&engine->clock_off_ms),
+		.clock_steps = atomic_load(&engine->clock_steps),
 	};
 	if (!health->leading)
 		return;
@@ -147,6 +162,14 @@ static void tell_health(struct desk *desk, struct desk_health *health)
 	health->has_redis = engine->redis != NULL;
 	if (engine->redis)
 		redis_health(engine->redis, &health->redis);
+}
+
+static int64_t tell_time_ms(struct desk *desk)
+{
+	struct engine *engine = (struct engine *)desk;
+	if (atomic_load(&engine->state) != ENGINE_LEADING)
+		return clock_us(CLOCK_REALTIME) / 1000;
+	return (steady_us() + atomic_load(&engine->offset_us)) / 1000;
 }
 
 /* SQLite's lock is held as long as the process lives. */
@@ -234,6 +257,62 @@ static void hurry(struct engine *engine)
 	engine->hurries = false;
 }
 
+/* The clock: see timekeeper.h. */
+
+static void publish_time(struct engine *engine)
+{
+	const struct timekeeper *keeper = &engine->keeper;
+	atomic_store(&engine->offset_us, keeper->time_us - keeper->steady_us);
+	atomic_store(&engine->clock_off_ms, keeper->off_ms);
+	atomic_store(&engine->clock_steps, keeper->steps);
+}
+
+/* "3 days 2 h ahead of", "5.2 s behind" */
+static void print_off(char *text, size_t size, int64_t off_ms)
+{
+	int64_t ms = off_ms < 0 ? -off_ms : off_ms, s = ms / 1000;
+	const char *where = off_ms < 0 ? "behind" : "ahead of";
+	if (s >= 86400)
+		snprintf(text, size, "%lld days %lld h %s", (long long)(s / 86400),
+		         (long long)(s % 86400 / 3600), where);
+	else if (s >= 3600)
+		snprintf(text, size, "%lld h %lld min %s", (long long)(s / 3600),
+		         (long long)(s % 3600 / 60), where);
+	else
+		snprintf(text, size, "%lld.%lld s %s", (long long)s, (long long)(ms % 1000 / 100),
+		         where);
+}
+
+static void note_clock(struct engine *engine, const char *before, int64_t off_ms, const char *after)
+{
+	char sentence[256], off[64];
+	print_off(off, sizeof(off), off_ms);
+	snprintf(sentence, sizeof(sentence), "%s%s%s", before, off, after);
+	note(engine, sentence);
+}
+
+static void tell_step(struct engine *engine, enum timekeeper_news news)
+{
+	if (news == TIME_STEPPED)
+		note_clock(engine, "the system clock jumped: it is ", engine->keeper.off_ms,
+		           " the scheduler's time. This is not followed unless it lasts");
+	else if (news == TIME_BACK)
+		note(engine, "the system clock agrees with the scheduler's time again");
+	if (news == TIME_STEPPED || news == TIME_BACK)
+		delivery_call(engine->delivery, tell_changed, engine);
+}
+
+/* What time it is for the core. */
+static int64_t read_time(struct engine *engine)
+{
+	enum timekeeper_news news;
+	int64_t time_ms =
+	    timekeeper_read(&engine->keeper, clock_us(CLOCK_REALTIME), steady_us(), &news);
+	publish_time(engine);
+	tell_step(engine, news);
+	return time_ms;
+}
+
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
 static bool apply_at(struct engine *engine, struct command *command, const struct ask *ask,
                      int64_t now_ms, struct error *error)
@@ -259,7 +338,7 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
                   struct error *error)
 {
-	return apply_at(engine, command, ask, clock_us(CLOCK_REALTIME) / 1000, error);
+	return apply_at(engine, command, ask, read_time(engine), error);
 }
 
 /* Applies a command that nobody waits for. */
@@ -273,6 +352,32 @@ static void apply_own(struct engine *engine, struct command command)
 	if (engine->effects.count > 0)
 		add(engine, &command, NULL);
 	hurry(engine);
+}
+
+/* The core is told that its clock was wrong. */
+static void move_clock(struct engine *engine, int64_t to_us, bool clamp)
+{
+	struct command command = { .kind = COMMAND_CLOCK };
+	command.clock.to_ms = to_us / 1000;
+	command.clock.clamp = clamp;
+	apply_own(engine, command);
+	timekeeper_set(&engine->keeper, to_us, steady_us());
+	publish_time(engine);
+}
+
+/* Follows a step of the system clock that has lasted. */
+static void follow_clock(struct engine *engine)
+{
+	enum timekeeper_news news;
+	int64_t wall_us = clock_us(CLOCK_REALTIME);
+	timekeeper_read(&engine->keeper, wall_us, steady_us(), &news);
+	tell_step(engine, news);
+	if (news != TIME_LASTED)
+		return;
+	note_clock(engine, "the system clock stays ", engine->keeper.off_ms,
+	           " the scheduler's time: all times move with it, and no duration changes");
+	move_clock(engine, wall_us, false);
+	delivery_call(engine->delivery, tell_changed, engine);
 }
 
 static void keep_things(struct engine *engine, const struct ask *ask)
@@ -310,7 +415,7 @@ static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
  * it takes; and all of it is one transaction. */
 static void serve_together(struct engine *engine, struct ask *ask)
 {
-	int64_t now_ms = clock_us(CLOCK_REALTIME) / 1000;
+	int64_t now_ms = read_time(engine);
 	bool all = takes_all(engine, ask, now_ms);
 	struct ask *next;
 	writer_join(engine->writer);
@@ -413,10 +518,14 @@ static void tick(struct engine *engine)
 	if (atomic_exchange(&engine->reconfigure, false) && wait_for_room(engine))
 		configure(engine);
 	if (time_us >= engine->next_tick_us) {
-		if (wait_for_room(engine))
+		if (wait_for_room(engine)) {
+			follow_clock(engine);
 			apply_own(engine, (struct command){ .kind = COMMAND_TIME });
+		}
 		engine->next_tick_us =
-		    time_us + (is_busy(engine) ? TICK_MS : IDLE_TICK_MS) * INT64_C(1000);
+		    time_us +
+		    (engine->keeper.off_ms != 0 || is_busy(engine) ? TICK_MS : IDLE_TICK_MS) *
+			INT64_C(1000);
 	}
 	if (engine->changed && time_us >= pass_due_us(engine) && wait_for_room(engine))
 		pass(engine);
@@ -541,6 +650,22 @@ static void start_writer(struct engine *engine)
 	});
 }
 
+/* What is stored may be ahead of the clock: by a moment after a restart or a takeover, by
+ * years where the clock was wrong. */
+static void begin_time(struct engine *engine)
+{
+	int64_t stored_ms = sched_meta(engine->sched)->now_ms, wall_us = clock_us(CLOCK_REALTIME);
+	int64_t ahead_ms = stored_ms - wall_us / 1000, step_ms = engine->options.clock_step_ms;
+	engine->keeper = timekeeper_begin(step_ms, engine->options.clock_hold_ms,
+	                                  max64(wall_us, stored_ms * 1000), steady_us());
+	publish_time(engine);
+	if (ahead_ms <= step_ms)
+		return;
+	note_clock(engine, "what is stored is ", ahead_ms,
+	           " the system clock: times that have not come yet are set to now");
+	move_clock(engine, wall_us, true);
+}
+
 static bool begin(struct engine *engine)
 {
 	if (!wait_to_lead(engine) || !load(engine))
@@ -549,6 +674,7 @@ static bool begin(struct engine *engine)
 		engine->redis =
 		    redis_start(engine->options.redis, sched_meta(engine->sched)->term + 1);
 	start_writer(engine);
+	begin_time(engine);
 	apply_own(engine, (struct command){ .kind = COMMAND_START });
 	apply_own(engine, (struct command){ .kind = COMMAND_RESET_REQUESTS });
 	configure(engine);
@@ -589,10 +715,15 @@ struct engine *engine_start(const struct engine_options *options)
 		engine->options.pass_units = PASS_UNITS;
 	if (options->asks_max == 0)
 		engine->options.asks_max = ASKS_MAX;
+	if (options->clock_step_ms == 0)
+		engine->options.clock_step_ms = CLOCK_STEP_MS;
+	if (options->clock_hold_ms == 0)
+		engine->options.clock_hold_ms = CLOCK_HOLD_MS;
 	engine->desk = (struct desk){
 		.ask = take_ask,
 		.health = tell_health,
 		.active_ms = tell_active_ms,
+		.time_ms = tell_time_ms,
 		.catalogue = catalogue_new(),
 		.loop = options->loop,
 	};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/service.h"
@@ -19,6 +20,8 @@
 
 /* How long a loop may go on after the time that it was given to end. */
 enum { FAILED_GRACE_MS = 500, OVERTIME_MS = 500 };
+/* Open files beside connections. */
+enum { OTHER_FILES = 256 };
 
 /* Something that was kept, until the service can have it in the loop's thread. */
 struct remembered {
@@ -265,13 +268,15 @@ static bool open_tls(struct server *server, struct error *error)
 }
 
 static struct listener *open_port(struct server *server, int64_t port,
-                                  const struct handler *handler, struct error *error)
+                                  const struct handler *handler, bool for_agents,
+                                  struct error *error)
 {
 	return listener_open(server->loop,
 	                     &(struct listener_options){ .address = server->config->api.listen,
 	                                                 .port = (uint16_t)port,
 	                                                 .tls = server->tls,
-	                                                 .handler = handler },
+	                                                 .handler = handler,
+	                                                 .for_agents = for_agents },
 	                     error);
 }
 
@@ -279,15 +284,16 @@ static bool open_ports(struct server *server, struct error *error)
 {
 	const struct config *config = server->config;
 	struct service *service = server->service;
-	server->http = open_port(server, config->api.http_port, service_http(service), error);
+	server->http =
+	    open_port(server, config->api.http_port, service_http(service), false, error);
 	if (!server->http)
 		return false;
-	server->grpc = open_port(server, config->api.grpc_port, service_grpc(service), error);
+	server->grpc = open_port(server, config->api.grpc_port, service_grpc(service), true, error);
 	if (!server->grpc)
 		return false;
 	if (config->metrics.enable)
 		server->metrics =
-		    open_port(server, config->metrics.port, service_metrics(service), error);
+		    open_port(server, config->metrics.port, service_metrics(service), false, error);
 	return server->metrics || !config->metrics.enable;
 }
 
@@ -312,10 +318,33 @@ static struct engine *start_engine(struct server *server)
 	return engine_start(&options);
 }
 
+/* As many open files as the connections need, or fewer connections. Leaves some for the
+ * store, logs and the rest. */
+static void fit_descriptors(struct limits *limits)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	rlim_t wanted = limits->connections + OTHER_FILES;
+	if (files.rlim_cur < wanted && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = wanted < files.rlim_max ? wanted : files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted)
+		return;
+	size_t most = (size_t)files.rlim_cur;
+	size_t others = most / 4 < OTHER_FILES ? most / 4 : OTHER_FILES;
+	limits->connections = most > others + 1 ? most - others : 1;
+	log_at(LOG_WARNING, "the limit of open files allows fewer connections than configured",
+	       LOG_NUMBER("open_files", (int64_t)most),
+	       LOG_NUMBER("connections", (int64_t)limits->connections));
+}
+
 /* Everything up to where the loop can run. */
 static bool begin(struct server *server, struct error *error)
 {
 	struct limits limits = config_to_limits(server->config);
+	fit_descriptors(&limits);
 	if (!directory_make(server->config->store.data_dir, error))
 		return false;
 	server->wiring = server->first_wiring = wiring_new(server->config, error);

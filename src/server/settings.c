@@ -83,6 +83,8 @@ const struct setting settings[] = {
 	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of others' memory that a GPU given whole may have on it")
 	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for jobs to stop in vain, for each that was looked at")
 	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes that are compared for one task before the best is taken")
+	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A jump of the system clock by more is not followed at once: it is logged, and shown in `/health` and the metrics")
+	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts for so long is followed: all times move with it, and no duration, age or bill changes")
 	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model that is not renewed for so long is over")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL's, a name, an address or the directory of its socket. Without it the store is one SQLite file")
@@ -174,12 +176,16 @@ const struct setting settings[] = {
 
 	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
 	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")
-	INTEGER(limits, connections_per_address, 1, 1000000, "16384", false, "Of one address")
+	INTEGER(limits, connections_per_address, 1, 1000000, "4096", false, "Of one address")
+	INTEGER(limits, connections_reserved, 0, 1000000, "1024", false, "Of `connections`, so many are kept free for each of: HTTP, gRPC (agents), this machine")
+	INTEGER(limits, held_bytes, 1048576, LARGE, "268435456", false, "Memory of answers that clients have not read, of all connections")
+	INTEGER(limits, held_bytes_per_connection, 65536, LARGE, "16777216", false, "The same, of one connection")
+	INTEGER(limits, buffered_bytes, 1024, LARGE, "268435456", false, "Memory of requests that are being received or served")
 	INTEGER(limits, requests, 1, 10000000, "65536", false, "In flight at once")
 	INTEGER(limits, head_ms, 100, 3600000, "10000", false, "For a client to send its headers")
 	INTEGER(limits, body_ms, 100, 3600000, "300000", false, "For a client to send its body")
 	INTEGER(limits, idle_ms, 100, 3600000, "75000", false, "That a connection may be without a request")
-	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent")
+	INTEGER(limits, write_ms, 100, 3600000, "30000", false, "That a client may take nothing of what is sent, on a connection or an HTTP/2 stream")
 
 	INTEGER(logging, verbosity, 0, 4, "2", true, "0 errors, 1 warnings, 2 starts and changes, 3 each request, 4 each step of each decision")
 };

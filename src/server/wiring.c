@@ -55,6 +55,8 @@ static void make_engine(struct wiring *wiring, struct config *config)
 		               .jobs_ms = config->store.jobs_days * DAY_MS,
 		               .runs_ms = config->store.runs_days * DAY_MS },
 		.pass_interval_ms = config->scheduler.scheduling_interval_ms,
+		.clock_step_ms = config->scheduler.clock_step_ms,
+		.clock_hold_ms = config->scheduler.clock_hold_ms,
 	};
 }
 
@@ -140,6 +142,7 @@ static void make_service(struct wiring *wiring, const struct config *config)
 		.slot_addresses = config->agent.slot_addresses.at,
 		.secret_keys = wiring->secret_keys,
 		.check_possible = config->scheduler.check_possible,
+		.allow_private_webhooks = config->notifications.allow_private_addresses,
 		.allow_unix_user = config->auth.enable || config->auth.allow_open_unix_user,
 		.default_limit = config->api.page_size,
 		.limit_max = config->api.page_size_max,

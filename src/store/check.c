@@ -215,6 +215,24 @@ static bool leave_out(struct trial *trial, bool *fits, struct error *error)
 	return true;
 }
 
+static bool add_fault(void *context, const char *const *values, struct error *error)
+{
+	struct buffer *faults = context;
+
+	(void)error;
+	if (values[0] && strcmp(values[0], "ok") != 0)
+		buffer_print(faults, "the file is damaged: %s\n", values[0]);
+	return true;
+}
+
+bool check_file(struct store *store, struct buffer *faults, struct error *error)
+{
+	struct backend *backend = store_backend(store);
+
+	return backend->dialect != DIALECT_SQLITE ||
+	       backend->query(backend, "PRAGMA integrity_check(100)", add_fault, faults, error);
+}
+
 bool check_run(struct store *store, struct check *check, struct error *error)
 {
 	struct trial trial = { .store = store, .check = check };

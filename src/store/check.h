@@ -25,6 +25,11 @@ struct check {
 bool check_run(struct store *store, struct check *check, struct error *error);
 void check_free(struct check *check);
 
+/* What the database says about its own file: one line for each fault. Only SQLite has
+ * something to say; a damaged page of it may hold records that still read well. False with a
+ * reason: it could not be read. */
+bool check_file(struct store *store, struct buffer *faults, struct error *error);
+
 /* One line per finding, for people: what it is, and why. */
 void check_print(const struct check *check, struct buffer *text);
 

@@ -22,9 +22,11 @@ struct writer {
 	bool joined;            /* what is in `filling` is not complete */
 	struct writer_health health;
 	int64_t failing_since_ms;
+	int64_t time_ms; /* of the last command that was added */
 	/* The thread's own. */
 	int64_t renewed_ms, tidied_ms, began_us;
-	bool advances; /* jobs were archived since it last tidied up */
+	int64_t batch_ms; /* the time of the batch's last command; 0: there was none yet */
+	bool advances;    /* jobs were archived since it last tidied up */
 };
 
 static int64_t clock_ms(clockid_t clock)
@@ -93,6 +95,8 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 		batch_keep(writer->filling, kept->kind, kept->key, kept->value);
 	}
 	batch_add(writer->filling, command, effects, cookie);
+	if (command)
+		writer->time_ms = command->now_ms;
 	if (was_empty || is_full(writer))
 		pthread_cond_signal(&writer->added);
 	pthread_mutex_unlock(&writer->mutex);
@@ -181,6 +185,7 @@ static bool take_batch(struct writer *writer)
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
 	writer->writing = taken;
+	writer->batch_ms = writer->time_ms;
 	pthread_cond_broadcast(&writer->room);
 	pthread_mutex_unlock(&writer->mutex);
 	return !ends;
@@ -201,14 +206,14 @@ static bool complete_batch(struct writer *writer)
 	    postgres && now_ms - writer->renewed_ms >= store_renew_ms(writer->options.store);
 	writer->advances = writer->advances || writer->writing->archives;
 	bool tidy = (writer->advances || has_retention(&writer->options.retention)) &&
-	            now_ms - writer->tidied_ms >= RETENTION_MS;
+	            writer->batch_ms > 0 && now_ms - writer->tidied_ms >= RETENTION_MS;
 	if (tidy) {
 		writer->tidied_ms = now_ms;
 		if (writer->advances)
 			retention_advance_sql(&writer->writing->sql);
 		writer->advances = false;
-		retention_sql(&writer->options.retention, clock_ms(CLOCK_REALTIME),
-		              &writer->writing->sql);
+		/* By the core's time: a system clock that jumps must not delete anything. */
+		retention_sql(&writer->options.retention, writer->batch_ms, &writer->writing->sql);
 	}
 	return renew || tidy || !is_empty(writer->writing);
 }

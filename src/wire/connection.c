@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -17,7 +18,11 @@ enum {
 	 * time does not really read. */
 	WAITING_WRITE_BYTES = 64 << 10,
 	LINGER_BYTES = 4 << 20,
+	/* Held without asking, by answer and by connection. */
+	SMALL_ANSWER_BYTES = 4 << 10,
+	SMALL_HOLDING_BYTES = 64 << 10,
 	KEEPALIVE_S = 60,
+	REFUSALS_MAX = 256, /* that are told why at once */
 };
 
 static struct output *outgoing(struct connection *connection)
@@ -33,6 +38,37 @@ size_t connection_waiting(const struct connection *connection)
 bool connection_is_full(const struct connection *connection)
 {
 	return connection_waiting(connection) >= connection->loop->limits.output_bytes;
+}
+
+bool connection_may_hold(const struct connection *connection, size_t size)
+{
+	const struct loop *loop = connection->loop;
+	size_t held = connection->held.bytes;
+	if (size <= SMALL_ANSWER_BYTES)
+		return true;
+	/* One answer may be as large as it likes if it is the only one. */
+	if (held > SMALL_HOLDING_BYTES && held + size > loop->limits.held_bytes_per_connection)
+		return false;
+	return loop->held.bytes + size <= loop->limits.held_bytes ||
+	       held + size <= SMALL_HOLDING_BYTES;
+}
+
+bool connections_shed(struct loop *loop)
+{
+	struct connection *worst = NULL;
+	size_t closing = 0;
+	for (struct connection *at = loop->connections; at; at = at->next) {
+		if (at->is_closing)
+			closing += at->held.bytes;
+		else if (at->held.bytes > (worst ? worst->held.bytes : 0))
+			worst = at;
+	}
+	/* What is being closed is as good as free. */
+	if (!worst || loop->held.bytes - closing <= loop->limits.held_bytes)
+		return false;
+	loop->counters.connections_shed++;
+	connection_close(worst);
+	return true;
 }
 
 void connection_touch(struct connection *connection)
@@ -322,10 +358,56 @@ static void stop_gathering(struct connection *connection)
 	}
 }
 
+static void forget_stranger(struct connection *connection)
+{
+	struct strangers *strangers = &connection->loop->strangers[connection->kind];
+	if (!connection->is_stranger)
+		return;
+	connection->is_stranger = false;
+	if (connection->previous_stranger)
+		connection->previous_stranger->next_stranger = connection->next_stranger;
+	else
+		strangers->first = connection->next_stranger;
+	if (connection->next_stranger)
+		connection->next_stranger->previous_stranger = connection->previous_stranger;
+	else
+		strangers->last = connection->previous_stranger;
+}
+
+void connection_trust(struct connection *connection)
+{
+	forget_stranger(connection);
+}
+
+static void add_stranger(struct connection *connection)
+{
+	struct strangers *strangers = &connection->loop->strangers[connection->kind];
+	connection->is_stranger = true;
+	connection->previous_stranger = strangers->last;
+	if (strangers->last)
+		strangers->last->next_stranger = connection;
+	else
+		strangers->first = connection;
+	strangers->last = connection;
+}
+
+/* Closes the connection of this kind that has been there longest without signing in. */
+static bool make_place(struct loop *loop, enum peer_kind kind)
+{
+	struct connection *oldest = loop->strangers[kind].first;
+	if (!oldest || loop_now_ms(loop) - oldest->opened_ms < loop->limits.stranger_ms)
+		return false;
+	forget_stranger(oldest);
+	loop->counters.connections_shed++;
+	connection_close(oldest);
+	return true;
+}
+
 static void closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
 	struct loop *loop = connection->loop;
+	loop->admission.counts[connection->kind] -= connection->is_counted;
 	if (connection->previous)
 		connection->previous->next = connection->next;
 	else
@@ -336,6 +418,7 @@ static void closed(uv_handle_t *handle)
 	stop_gathering(connection);
 	output_free(&connection->output);
 	output_free(&connection->sealed);
+	INVARIANT(connection->held.bytes == 0);
 	tls_session_free(connection->tls);
 	loop->counters.connections--;
 	free(connection);
@@ -345,7 +428,13 @@ static void closed(uv_handle_t *handle)
 static void tear_down(struct connection *connection)
 {
 	connection->is_over = true;
+	forget_stranger(connection);
 	connection->protocol->lost(connection);
+	/* Memory goes now, but for what libuv is still writing: that stays until `closed`. */
+	if (!connection->is_writing)
+		output_free(outgoing(connection));
+	if (connection->tls)
+		output_free(&connection->output);
 	timers_clear(&connection->loop->timers, &connection->timer);
 	uv_close((uv_handle_t *)&connection->tcp, closed);
 }
@@ -398,6 +487,14 @@ static struct address *count_address(struct loop *loop, int64_t key)
 	return address;
 }
 
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *ip4 = (const struct sockaddr_in *)address;
+	const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)address;
+	return address->ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr)
+	                                      : ntohl(ip4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 /* Keeps the peer's address as text, and counts it; false if there are too many from it. */
 static bool note_peer(struct connection *connection)
 {
@@ -414,6 +511,8 @@ static bool note_peer(struct connection *connection)
 	          is_ip6 ? (const void *)&ip6->sin6_addr : (const void *)&ip4->sin_addr,
 	          connection->peer_address, sizeof(connection->peer_address));
 	connection->peer_port = ntohs(is_ip6 ? ip6->sin6_port : ip4->sin_port);
+	if (is_loopback(&address))
+		connection->kind = PEER_LOCAL;
 	/* Of IPv6, what one customer is given: the first 64 bits. */
 	uint64_t hash = is_ip6 ? hash_bytes(&ip6->sin6_addr, 8) : hash_bytes(&ip4->sin_addr, 4);
 	int64_t key = (int64_t)(hash >> 1 | 1);
@@ -429,8 +528,9 @@ static struct connection *connection_new(struct loop *loop, const struct handler
 	connection->loop = loop;
 	connection->handler = handler;
 	connection->protocol = &greeting_protocol;
-	connection->output = output_new(&loop->blocks);
-	connection->sealed = output_new(&loop->blocks);
+	connection->held.all = &loop->held;
+	connection->output = output_new(&loop->blocks, &connection->held);
+	connection->sealed = output_new(&loop->blocks, &connection->held);
 	connection->timer = TIMER(timer_due);
 	connection->opened_ms = connection->received_ms = connection->progress_ms =
 	    loop_now_ms(loop);
@@ -448,6 +548,7 @@ static void refuse(struct connection *connection)
 	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\n"
 				   "content-type: application/json\r\n"
 				   "connection: close\r\n"
+				   "x-content-type-options: nosniff\r\n"
 				   "retry-after: 1\r\n";
 	static const char body[] =
 	    "{\"error\":\"there are too many connections\",\"code\":\"unavailable\"}";
@@ -464,34 +565,46 @@ static void refuse(struct connection *connection)
 	connection_finish(connection);
 }
 
-static void begin(struct connection *connection, struct tls *tls)
+/* Takes the place that the connection needs; false if there is none. */
+static bool admit(struct connection *connection)
 {
 	struct loop *loop = connection->loop;
+	if (!note_peer(connection))
+		return false;
+	if (!admission_has_place(&loop->admission, connection->kind) &&
+	    !make_place(loop, connection->kind))
+		return false;
+	loop->admission.counts[connection->kind]++;
+	connection->is_counted = true;
+	add_stranger(connection);
+	return true;
+}
+
+static void begin(struct connection *connection, struct tls *tls)
+{
+	const struct loop *loop = connection->loop;
 	uv_tcp_nodelay(&connection->tcp, 1);
 	uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
 	if (tls)
 		connection->tls = tls_session_new(tls, connection);
-	bool is_welcome = note_peer(connection);
-	if (!is_welcome || loop->counters.connections > loop->limits.connections)
+	if (!admit(connection)) {
 		refuse(connection);
+		/* Telling them takes descriptors as well. */
+		if (loop->counters.connections > loop->limits.connections + REFUSALS_MAX)
+			connection_close(connection);
+	}
 	connection_touch(connection);
 }
 
-void connection_accept(struct loop *loop, uv_stream_t *server, const struct handler *handler,
-                       struct tls *tls)
+void connection_open(struct loop *loop, int socket, const struct reception *reception)
 {
-	struct connection *connection = connection_new(loop, handler);
-	if (uv_accept(server, (uv_stream_t *)&connection->tcp) == 0)
-		begin(connection, tls);
-	else
+	struct connection *connection = connection_new(loop, reception->handler);
+	if (reception->for_agents)
+		connection->kind = PEER_AGENT;
+	if (uv_tcp_open(&connection->tcp, socket) == 0) {
+		begin(connection, reception->tls);
+	} else {
+		close(socket);
 		connection_close(connection);
-}
-
-void connection_open(struct loop *loop, int socket, const struct handler *handler, struct tls *tls)
-{
-	struct connection *connection = connection_new(loop, handler);
-	if (uv_tcp_open(&connection->tcp, socket) == 0)
-		begin(connection, tls);
-	else
-		connection_close(connection);
+	}
 }

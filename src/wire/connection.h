@@ -58,7 +58,9 @@ struct connection {
 
 	struct connection *next, *previous; /* of the loop */
 	struct connection *next_dirty, *next_gathering;
+	struct connection *next_stranger, *previous_stranger;
 
+	struct account held; /* memory of all that waits to be sent, streams included */
 	struct output output, sealed;
 	size_t write_size; /* of the write that waits */
 	struct timer timer;
@@ -70,7 +72,10 @@ struct connection {
 	char peer_address[48];
 	uint16_t peer_port;
 	struct address *address; /* that it counts for; NULL: none */
+	enum peer_kind kind;
 
+	bool is_counted;  /* in the loop's admission */
+	bool is_stranger; /* has not signed in: in the loop's list of those */
 	bool is_dirty, is_gathering;
 	bool is_reading, is_writing;
 	bool is_hung_up;   /* the client sends no more */
@@ -81,12 +86,17 @@ struct connection {
 	bool is_blocked; /* the output was full */
 };
 
-/* Serves a connected socket, which becomes the loop's. `tls` may be NULL. */
+/* How connections of a listener are served. */
 struct tls;
-void connection_open(struct loop *loop, int socket, const struct handler *handler, struct tls *tls);
-/* Accepts from a listening handle; see connection_open. */
-void connection_accept(struct loop *loop, uv_stream_t *server, const struct handler *handler,
-                       struct tls *tls);
+struct reception {
+	const struct handler *handler;
+	struct tls *tls; /* NULL: clear text */
+	bool for_agents;
+};
+/* Serves a connected socket, which becomes the loop's. */
+void connection_open(struct loop *loop, int socket, const struct reception *reception);
+/* Its client has signed in: it is not closed for those who have not. */
+void connection_trust(struct connection *connection);
 
 /* To be called when something has changed: the connection is looked at, and what is in its
  * output sent, at the end of the round. */
@@ -105,6 +115,11 @@ void connection_flush(struct connection *connection);
 
 /* Bytes that have been decrypted, or came in the clear. */
 void connection_take(struct connection *connection, struct text bytes);
+/* Whether an answer or message of this size may be kept for the client. Small ones always
+ * may, so that a refusal can be. */
+bool connection_may_hold(const struct connection *connection, size_t size);
+/* Closes the connection that holds most, where all hold too much; false: there is none. */
+bool connections_shed(struct loop *loop);
 /* Whether so much waits to be sent that nothing should be added. */
 bool connection_is_full(const struct connection *connection);
 size_t connection_waiting(const struct connection *connection);

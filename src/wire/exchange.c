@@ -60,7 +60,7 @@ struct exchange_state *exchange_take(struct connection *connection)
 		loop->spare_exchange_count--;
 	} else {
 		state = NEW(struct exchange_state);
-		state->held = output_new(&loop->blocks);
+		state->held = output_new(&loop->blocks, NULL);
 		state->timer = TIMER(deadline_passed);
 	}
 	state->exchange = (struct exchange){
@@ -74,6 +74,7 @@ struct exchange_state *exchange_take(struct connection *connection)
 	};
 	state->next = state->previous = NULL;
 	state->connection = connection;
+	state->held.account = &connection->held;
 	state->content_length = -1;
 	state->began_ms = state->last_body_ms = loop_now_ms(loop);
 	state->is_reading = true;
@@ -100,9 +101,21 @@ static void free_state(struct exchange_state *state)
 	free(state);
 }
 
+/* Frees what waits to be sent. */
+static void drop_held(struct exchange_state *state)
+{
+	if (state->held.count > 0 || state->held.tail)
+		output_free(&state->held);
+	account_take(state->held.account, state->reply.size - state->reply_sent);
+	state->reply_sent = 0;
+	forget_buffer(&state->reply);
+	state->held.account = NULL;
+}
+
 static void recycle(struct exchange_state *state)
 {
 	struct loop *loop = state->exchange.loop;
+	drop_held(state);
 	loop->counters.buffered_bytes -= state->buffered;
 	loop->counters.exchanges--;
 	if (state->timer.due_ms != 0)
@@ -112,16 +125,14 @@ static void recycle(struct exchange_state *state)
 	} else {
 		head_reset(&state->head);
 		forget_buffer(&state->body);
-		forget_buffer(&state->reply);
 		forget_buffer(&state->trailers);
 		forget_buffer(&state->messages.partial);
-		if (state->held.count > 0 || state->held.tail)
-			output_free(&state->held);
-		state->body_size = state->buffered = state->reply_sent = state->unconsumed = 0;
+		state->body_size = state->buffered = state->unconsumed = 0;
 		state->stream_id = 0;
 		state->is_announced = state->is_complete = state->is_streamed = false;
 		state->is_paused = state->is_grpc_stream = state->has_begun = false;
 		state->has_ended = state->is_gone = state->wants_writable = false;
+		state->is_waiting = false;
 		state->is_chunked = state->keeps_alive = state->expects_continue = false;
 		state->grpc_gzip = state->is_written = state->is_old = state->is_oversized = false;
 		state->next = loop->spare_exchanges;
@@ -185,6 +196,72 @@ static bool asks_for_websocket(const struct exchange *exchange)
 	       headers_get(headers, "sec-websocket-key").size == 24;
 }
 
+/* The place of a header that must not be there twice, because readers would not agree on
+ * which of them counts; -1: it may. */
+static int single_place(struct text name)
+{
+	static const char *const singles[] = { "host",           "origin",        "expect",
+		                               "content-type",   "authorization", "content-length",
+		                               "sec-fetch-site", "grpc-timeout",  "grpc-encoding",
+		                               "idempotency-key" };
+	/* By their sizes, most others are told apart at once. */
+	enum { SIZES = 1 << 4 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15 };
+	if (name.size > 15 || !(SIZES >> name.size & 1))
+		return -1;
+	for (int i = 0; i < (int)(sizeof(singles) / sizeof(singles[0])); i++)
+		if (text_is(name, singles[i]))
+			return i;
+	return -1;
+}
+
+static bool check_singles(const struct headers *headers, struct error *error)
+{
+	unsigned seen = 0;
+	for (size_t i = 0; i < headers->count; i++) {
+		int place = single_place(headers->of[i].name);
+		if (place < 0)
+			continue;
+		if (seen >> place & 1)
+			return error_set(error, ERROR_INVALID, "the request has more than one %s",
+			                 headers->of[i].name.data);
+		seen |= 1U << place;
+	}
+	return true;
+}
+
+/* Appends to what the head has kept room for, with a NUL behind it. */
+static struct text keep_text(struct head *head, struct text text)
+{
+	char *at = head->bytes.data + head->bytes.size;
+	memcpy(at, text.data, text.size);
+	at[text.size] = '\0';
+	head->bytes.size += text.size + 1;
+	return (struct text){ at, text.size };
+}
+
+/* Whom the request is for: an absolute target says so before Host does, and :authority too.
+ * Where both are there they must agree. */
+static bool settle_authority(struct exchange_state *state, const struct url *url,
+                             struct error *error)
+{
+	struct exchange *exchange = &state->exchange;
+	struct text host = headers_get(&exchange->headers, "host");
+	if (url->authority.data) {
+		if (url->authority.size == 0 ||
+		    memchr(url->authority.data, '@', url->authority.size))
+			return error_set(error, ERROR_INVALID,
+			                 "the request's target has no proper host");
+		exchange->authority = keep_text(&state->head, url->authority);
+	}
+	if (!exchange->authority.data)
+		exchange->authority = host;
+	else if (host.data && (host.size != exchange->authority.size ||
+	                       strncasecmp(host.data, exchange->authority.data, host.size) != 0))
+		return error_set(error, ERROR_INVALID,
+		                 "Host is not the host that the request's target names");
+	return true;
+}
+
 bool exchange_set_up(struct exchange_state *state, int *status, struct error *error)
 {
 	struct exchange *exchange = &state->exchange;
@@ -199,14 +276,17 @@ bool exchange_set_up(struct exchange_state *state, int *status, struct error *er
 	*status = 400;
 	if (!url_parse(exchange->target, &url, error) ||
 	    !url_segments(url.path, &head->bytes, &exchange->segments, error) ||
-	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error))
+	    !query_parse(url.query, &head->bytes, state->parameters, &exchange->query, error) ||
+	    !check_singles(&exchange->headers, error) || !settle_authority(state, &url, error))
 		return false;
-	char *path = head->bytes.data + head->bytes.size;
-	memcpy(path, url.path.data, url.path.size);
-	path[url.path.size] = '\0';
-	head->bytes.size += url.path.size + 1;
-	exchange->path = (struct text){ path, url.path.size };
+	exchange->path = keep_text(head, url.path);
 	exchange->is_websocket = asks_for_websocket(exchange);
+	if (head->bytes.capacity > KEPT_BODY_BYTES &&
+	    !exchange_buffer(state, head->bytes.capacity)) {
+		*status = 503;
+		return error_set(error, ERROR_FULL,
+		                 "there are too many large requests at once: try again later");
+	}
 	if (exchange->protocol == PROTOCOL_HTTP2)
 		grpc_set_up(state);
 	return true;
@@ -219,6 +299,10 @@ const char *exchange_is_too_much(const struct exchange_state *state)
 		return "the service is stopping";
 	if (loop->counters.exchanges > loop->limits.exchanges)
 		return "too many requests are in flight: try again later";
+	if (loop->counters.buffered_bytes > loop->limits.buffered_bytes)
+		return "there are too many large requests at once: try again later";
+	if (state->connection->held.bytes >= loop->limits.held_bytes_per_connection)
+		return "this connection has too many answers that were not read: read them first";
 	return NULL;
 }
 
@@ -230,24 +314,37 @@ void exchange_announce(struct exchange_state *state)
 		exchange->handler->head(exchange);
 }
 
+bool exchange_buffer(struct exchange_state *state, size_t bytes)
+{
+	struct loop *loop = state->exchange.loop;
+	if (loop->counters.buffered_bytes + bytes > loop->limits.buffered_bytes)
+		return false;
+	state->buffered += bytes;
+	loop->counters.buffered_bytes += bytes;
+	return true;
+}
+
+void exchange_unbuffer(struct exchange_state *state, size_t bytes)
+{
+	state->buffered -= bytes;
+	state->exchange.loop->counters.buffered_bytes -= bytes;
+}
+
 /* Appends to the body, if it may be that large. */
 static void keep_body(struct exchange_state *state, struct text part)
 {
 	struct exchange *exchange = &state->exchange;
-	struct loop *loop = exchange->loop;
 	if (state->body_size > exchange->body_limit) {
 		exchange_reject(state, 413, "too_large",
 		                "the body is larger than the %zu bytes that are allowed",
 		                exchange->body_limit);
 		return;
 	}
-	if (loop->counters.buffered_bytes + part.size > loop->limits.buffered_bytes) {
+	if (!exchange_buffer(state, part.size)) {
 		exchange_reject(state, 503, "unavailable",
 		                "there are too many large requests at once: try again later");
 		return;
 	}
-	state->buffered += part.size;
-	loop->counters.buffered_bytes += part.size;
 	/* With a NUL behind it. */
 	array_reserve(state->body.data, state->body.capacity, state->body.size + part.size + 1);
 	buffer_bytes(&state->body, part.data, part.size);
@@ -305,6 +402,13 @@ void exchange_lose(struct exchange_state *state)
 		exchange->events->gone(exchange);
 }
 
+void exchange_detach(struct exchange_state *state)
+{
+	exchange_lose(state);
+	drop_held(state);
+	state->connection = NULL;
+}
+
 void exchange_disown(struct exchange_state *state)
 {
 	exchange_lose(state);
@@ -330,6 +434,13 @@ void exchange_tell_writable(struct exchange_state *state)
 	state->wants_writable = false;
 	if (events && events->writable)
 		events->writable(&state->exchange);
+}
+
+void exchange_trust(struct exchange *exchange)
+{
+	struct connection *connection = exchange_state(exchange)->connection;
+	if (connection && connection->is_stranger)
+		connection_trust(connection);
 }
 
 bool exchange_is_gone(const struct exchange *exchange)
@@ -367,6 +478,37 @@ static void consider_compression(struct exchange *exchange, struct response *res
 	response->body = (struct text){ loop->scratch.data, loop->scratch.size };
 }
 
+/* Memory that an answer takes until it is read. */
+static size_t cost(const struct exchange *exchange, const struct response *response)
+{
+	if (exchange->method == METHOD_HEAD)
+		return 0;
+	if (!response->shared)
+		return response->body.size;
+	return response->shared->is_lasting ? 0 : response->shared->size;
+}
+
+/* There is an answer, but it cannot be kept until the client reads it. Whoever only asked
+ * may ask again. Whoever changed something must not take that for refused. */
+static void drop_answer(struct exchange_state *state)
+{
+	static const char text[] = "{\"error\":\"too many answers wait to be read: read them, "
+				   "then ask again\",\"code\":\"unavailable\"}";
+	const struct connection_protocol *protocol = state->connection->protocol;
+	bool is_read =
+	    state->exchange.method == METHOD_GET || state->exchange.method == METHOD_HEAD;
+	state->exchange.loop->counters.answers_dropped++;
+	if (!is_read) {
+		protocol->abort(state);
+		return;
+	}
+	state->has_begun = true;
+	protocol->begin(state,
+	                &(struct response){
+			    .status = 503, .content_type = "application/json", .body = TEXT(text) },
+	                false);
+}
+
 /* Hands all of an answer to the protocol. */
 static void answer(struct exchange_state *state, const struct response *response)
 {
@@ -375,6 +517,11 @@ static void answer(struct exchange_state *state, const struct response *response
 	if (given.status == 0)
 		given.status = 200;
 	consider_compression(&state->exchange, &given, headers);
+	if (!connection_may_hold(state->connection, cost(&state->exchange, &given))) {
+		shared_drop(given.shared);
+		drop_answer(state);
+		return;
+	}
 	state->has_begun = true;
 	state->connection->protocol->begin(state, &given, false);
 }
@@ -459,10 +606,12 @@ void exchange_begin(struct exchange *exchange, const struct response *response)
 		state->connection->protocol->begin(state, &given, true);
 }
 
-bool exchange_has_room(struct exchange_state *state)
+bool exchange_has_room(struct exchange_state *state, size_t size)
 {
 	struct connection *connection = state->connection;
-	if (connection->protocol->waiting(state) < connection->loop->limits.output_bytes)
+	const struct limits *limits = &connection->loop->limits;
+	if (connection->protocol->waiting(state) < limits->output_bytes &&
+	    connection_may_hold(connection, size))
 		return true;
 	state->wants_writable = true;
 	connection->is_blocked = true;
@@ -474,7 +623,7 @@ bool exchange_write(struct exchange *exchange, struct text part)
 	struct exchange_state *state = exchange_state(exchange);
 	if (!exchange_takes(state, ANSWER_NEXT) || part.size == 0)
 		return true;
-	if (!exchange_has_room(state))
+	if (!exchange_has_room(state, part.size))
 		return false;
 	state->connection->protocol->write(state, part, NULL);
 	return true;
@@ -487,7 +636,7 @@ bool exchange_share(struct exchange *exchange, struct shared *part)
 		shared_drop(part);
 		return true;
 	}
-	if (!exchange_has_room(state))
+	if (!exchange_has_room(state, part->size))
 		return false;
 	state->connection->protocol->write(state, shared_text(part), part);
 	return true;

@@ -79,7 +79,8 @@ struct exchange {
 	int64_t received_ms;      /* when its headers were complete, by loop_now_ms */
 	int64_t grpc_deadline_ms; /* by loop_now_ms; INT64_MAX: none. Kept by wire */
 
-	/* The handler's own. `body_limit` may be set in `head`. `hangup_is_gone`: the client
+	/* The handler's own. `body_limit` may be set in `head`; in a gRPC stream it is that of
+	 * a message with its prefix. `hangup_is_gone`: the client
 	 * having closed its side counts as gone already, although it might still read;
 	 * for answers that take long. */
 	void *context;
@@ -116,6 +117,10 @@ void exchange_abort(struct exchange *exchange);
 void exchange_stream_body(struct exchange *exchange);
 /* Stops and starts the parts of a streamed body. */
 void exchange_pause_body(struct exchange *exchange, bool paused);
+
+/* The client has proven who it is. When connections are scarce, those whose clients have not
+ * are closed first. */
+void exchange_trust(struct exchange *exchange);
 
 /* Whether anyone is left to read the answer. */
 bool exchange_is_gone(const struct exchange *exchange);

@@ -13,7 +13,8 @@ struct connection;
 /* An exchange is held by the protocol while it reads it (`is_reading`), by the protocol
  * while it owes the client an answer (`is_linked`), and by the handler (`is_owned`). When
  * nobody holds it any more it goes back to the loop's spare ones.
- * `connection` is NULL exactly when `is_gone` for the reason that the connection is. */
+ * `connection` is NULL once the protocol has let go of an exchange that may still be the
+ * handler's; then `is_gone`, and nothing is held for the client any more. */
 struct exchange_state {
 	struct exchange exchange; /* first: one pointer is the other */
 	struct connection *connection;
@@ -26,6 +27,7 @@ struct exchange_state {
 	struct query_parameter parameters[QUERY_PARAMETERS_MAX];
 	int64_t content_length; /* -1: not said */
 	int64_t began_ms, last_body_ms;
+	int64_t taken_ms; /* HTTP/2: when the client last took something of the answer */
 
 	/* What is to be sent, where it cannot go to the connection at once. */
 	struct output held;
@@ -50,6 +52,7 @@ struct exchange_state {
 	bool is_oversized;   /* its headers are */
 	bool is_gone;
 	bool wants_writable; /* a write was not taken */
+	bool is_waiting;     /* HTTP/2: something of the answer waits for the client's window */
 	bool is_chunked;     /* the answer, in HTTP/1.1 */
 	bool keeps_alive;    /* the connection goes on after it */
 	bool expects_continue;
@@ -81,6 +84,11 @@ void exchange_receive(struct exchange_state *state, struct text part);
 void exchange_complete(struct exchange_state *state);
 /* Nobody will read an answer: tells the handler, once. */
 void exchange_lose(struct exchange_state *state);
+/* The protocol lets go of it for good: exchange_lose, and frees what was held for the client. */
+void exchange_detach(struct exchange_state *state);
+/* More of the request is kept, or less of it. False: too much is kept for all requests. */
+bool exchange_buffer(struct exchange_state *state, size_t bytes);
+void exchange_unbuffer(struct exchange_state *state, size_t bytes);
 /* Refuses a request on wire's own account. The handler did not ask for that, so it is told
  * by `gone`; if the exchange is the handler's, it still has to end it. Does nothing to an
  * exchange that has ended or is gone. */
@@ -95,8 +103,8 @@ enum answer_part { ANSWER_START, ANSWER_NEXT, ANSWER_ANY };
 bool exchange_takes(const struct exchange_state *state, enum answer_part part);
 /* Room again: tells the handler if it waits for it. */
 void exchange_tell_writable(struct exchange_state *state);
-/* Whether another part may be written; if not, the handler is told when it may. */
-bool exchange_has_room(struct exchange_state *state);
+/* Whether another part of this size may be written; if not, the handler is told when it may. */
+bool exchange_has_room(struct exchange_state *state, size_t size);
 /* The answer is complete: gives up the handler's hold. */
 void exchange_finish(struct exchange_state *state);
 

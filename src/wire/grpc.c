@@ -64,6 +64,13 @@ void grpc_stream(struct exchange *exchange)
 	exchange_state(exchange)->is_grpc_stream = true;
 }
 
+/* How large a message may be, decompressed. */
+static size_t message_limit(const struct exchange_state *state)
+{
+	size_t limit = state->exchange.body_limit;
+	return limit > GRPC_FRAME_PREFIX ? limit - GRPC_FRAME_PREFIX : 0;
+}
+
 /* Undoes the compression that the call's headers name, into `out`. False: refused. */
 static bool decompress(struct exchange_state *state, struct text message, struct buffer *out)
 {
@@ -76,7 +83,7 @@ static bool decompress(struct exchange_state *state, struct text message, struct
 		            "use gzip, deflate or identity");
 		return false;
 	}
-	if (!compress_undo(&loop->compressor, message, loop->limits.message_bytes, out)) {
+	if (!compress_undo(&loop->compressor, message, message_limit(state), out)) {
 		grpc_reject(state, GRPC_INTERNAL, "a compressed message is damaged or too large");
 		return false;
 	}
@@ -96,16 +103,31 @@ static void refuse_frame(struct exchange_state *state, enum grpc_frame_result re
 		grpc_reject(state, GRPC_INTERNAL, "the bytes of the call are not gRPC messages");
 }
 
+/* A message that has arrived in part is kept like a body. */
+static bool count_partial(struct exchange_state *state, size_t before)
+{
+	size_t now = state->messages.partial.size;
+	if (now > before)
+		return exchange_buffer(state, now - before);
+	exchange_unbuffer(state, before - now);
+	return true;
+}
+
 void grpc_receive(struct exchange_state *state, struct text part)
 {
 	struct exchange *exchange = &state->exchange;
-	struct loop *loop = exchange->loop;
-	size_t most = loop->limits.message_bytes;
+	size_t most = message_limit(state);
 	for (;;) {
 		struct text message;
 		bool is_compressed;
+		size_t before = state->messages.partial.size;
 		enum grpc_frame_result result =
 		    grpc_frame_next(&state->messages, &part, most, &message, &is_compressed);
+		if (!count_partial(state, before)) {
+			grpc_reject(state, GRPC_UNAVAILABLE,
+			            "there are too many large requests at once: try again later");
+			return;
+		}
 		if (result == GRPC_FRAME_MORE)
 			return;
 		/* The handler may end the exchange, but it stays while it is being read. */
@@ -139,9 +161,8 @@ bool grpc_complete(struct exchange_state *state)
 	struct exchange *exchange = &state->exchange;
 	struct text bytes = exchange->body, message;
 	bool is_compressed = false;
-	enum grpc_frame_result result =
-	    grpc_frame_next(&state->messages, &bytes, exchange->loop->limits.message_bytes,
-	                    &message, &is_compressed);
+	enum grpc_frame_result result = grpc_frame_next(
+	    &state->messages, &bytes, message_limit(state), &message, &is_compressed);
 	if (!is_plain(result)) {
 		refuse_frame(state, result);
 		return false;
@@ -275,7 +296,7 @@ bool grpc_send(struct exchange *exchange, struct text message)
 		return true;
 	if (!state->has_begun)
 		begin_answer(state, state->grpc_gzip);
-	if (!exchange_has_room(state))
+	if (!exchange_has_room(state, message.size))
 		return false;
 	write_message(state, message);
 	return true;
@@ -294,7 +315,15 @@ void grpc_reply(struct exchange *exchange, struct text message)
 {
 	struct exchange_state *state = exchange_state(exchange);
 	INVARIANT(exchange->is_grpc);
-	if (exchange_takes(state, ANSWER_START)) {
+	if (!exchange_takes(state, ANSWER_START)) {
+		exchange_finish(state);
+		return;
+	}
+	if (!connection_may_hold(state->connection, message.size)) {
+		exchange->loop->counters.answers_dropped++;
+		end_call(state, GRPC_RESOURCE_EXHAUSTED,
+		         "too many answers wait to be read: read them, then call again");
+	} else {
 		begin_answer(state, state->grpc_gzip &&
 		                        message.size >= exchange->loop->limits.compress_bytes);
 		write_message(state, message);

@@ -103,6 +103,8 @@ static void resume(struct connection *connection)
 		if (connection->protocol != &http1_protocol)
 			return;
 	}
+	/* What blocks it may be sent before anyone looks again. */
+	connection->is_blocked |= http1->is_paused && !http1->is_done;
 }
 
 static void receive(struct connection *connection, struct text bytes)
@@ -134,8 +136,7 @@ static void forget_current(struct http1 *http1)
 {
 	struct exchange_state *state = http1->current;
 	http1->current = NULL;
-	exchange_lose(state);
-	state->connection = NULL;
+	exchange_detach(state);
 	if (state->is_linked)
 		unlink_exchange(http1, state);
 	exchange_drop_reading(state);
@@ -223,8 +224,7 @@ static void lost(struct connection *connection)
 		forget_current(http1);
 	while (http1->first) {
 		struct exchange_state *state = http1->first;
-		exchange_lose(state);
-		state->connection = NULL;
+		exchange_detach(state);
 		unlink_exchange(http1, state);
 	}
 	free_http1(http1);

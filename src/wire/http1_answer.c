@@ -103,6 +103,7 @@ static void put_head(struct output *output, struct exchange_state *state,
 		at = put(at, "connection: close\r\n", 19);
 	else if (state->is_old)
 		at = put(at, "connection: keep-alive\r\n", 24);
+	at = put(at, "x-content-type-options: nosniff\r\n", 33);
 	output_commit(output, (size_t)(at - start));
 	if (response->content_type)
 		put_header(output, TEXT("content-type"), text_of(response->content_type));

@@ -13,8 +13,10 @@ static struct http1 *self(llhttp_t *parser)
 
 bool http1_is_blocked(const struct http1 *http1)
 {
-	return http1->owed >= http1->connection->loop->limits.pipeline ||
-	       connection_is_full(http1->connection);
+	const struct connection *connection = http1->connection;
+	const struct limits *limits = &connection->loop->limits;
+	return http1->owed >= limits->pipeline || connection_is_full(connection) ||
+	       connection->held.bytes >= limits->held_bytes_per_connection;
 }
 
 void http1_fail(struct http1 *http1, int status, const char *code, const char *text)
@@ -199,8 +201,6 @@ static bool set_up(struct http1 *http1, struct exchange_state *state, llhttp_t *
 		http1_fail(http1, status, "invalid", error.text);
 		return false;
 	}
-	if (!exchange->authority.data)
-		exchange->authority = headers_get(&exchange->headers, "host");
 	const char *fault = fault_of(exchange, parser, &status);
 	if (fault) {
 		http1_fail(http1, status, "invalid", fault);
@@ -242,6 +242,19 @@ go_on:
 	return http1->is_done && state->has_ended ? -1 : 0;
 }
 
+/* A chunk says how large it is before it comes. */
+static int on_chunk_header(llhttp_t *parser)
+{
+	struct http1 *http1 = self(parser);
+	const struct exchange_state *state = http1->current;
+	if (parser->content_length > INT64_MAX)
+		return fail(http1, 400, "invalid", "a chunk of the request is impossibly large");
+	if (!state->is_streamed && !state->has_ended && !state->has_begun &&
+	    state->body_size + parser->content_length > state->exchange.body_limit)
+		return fail(http1, 413, "too_large", "the body is larger than is allowed");
+	return 0;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t size)
 {
 	struct http1 *http1 = self(parser);
@@ -278,6 +291,7 @@ const llhttp_settings_t http1_parser_settings = {
 	.on_chunk_extension_name = on_chunk_extension,
 	.on_chunk_extension_value = on_chunk_extension,
 	.on_headers_complete = on_headers_complete,
+	.on_chunk_header = on_chunk_header,
 	.on_body = on_body,
 	.on_message_complete = on_message_complete,
 };

@@ -94,6 +94,7 @@ void http2_unlink(struct http2 *http2, struct exchange_state *state)
 	http2->open--;
 	if (http2->open == 0)
 		http2->idle_ms = loop_now_ms(http2->connection->loop);
+	http2_stop_waiting(http2, state);
 	exchange_drop_linked(state);
 }
 
@@ -176,8 +177,9 @@ static int64_t silence_deadline_ms(const struct connection *connection, const st
 static int64_t deadline_ms(const struct connection *connection)
 {
 	const struct http2 *http2 = connection->speech;
-	return min64(reading_deadline_ms(http2, &connection->loop->limits, NULL),
-	             silence_deadline_ms(connection, http2));
+	return min64(http2->waiting > 0 ? http2->sweep_ms : INT64_MAX,
+	             min64(reading_deadline_ms(http2, &connection->loop->limits, NULL),
+	                   silence_deadline_ms(connection, http2)));
 }
 
 static void expire(struct connection *connection)
@@ -185,6 +187,10 @@ static void expire(struct connection *connection)
 	struct http2 *http2 = connection->speech;
 	int64_t now_ms = loop_now_ms(connection->loop);
 	struct exchange_state *late = NULL;
+	if (http2->waiting > 0 && http2->sweep_ms <= now_ms) {
+		http2_sweep(http2);
+		return;
+	}
 	int64_t due_ms = reading_deadline_ms(http2, &connection->loop->limits, &late);
 	if (late && due_ms <= now_ms) {
 		if (late->has_ended)
@@ -253,9 +259,8 @@ static void lost(struct connection *connection)
 	struct http2 *http2 = connection->speech;
 	while (http2->first) {
 		struct exchange_state *state = http2->first;
-		exchange_lose(state);
-		state->connection = NULL;
 		bool is_reading = state->is_reading;
+		exchange_detach(state);
 		http2_unlink(http2, state);
 		if (is_reading)
 			exchange_drop_reading(state);

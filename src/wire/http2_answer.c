@@ -37,11 +37,59 @@ static void submit_trailers(nghttp2_session *session, struct exchange_state *sta
 	nghttp2_submit_trailer(session, state->stream_id, fields, count);
 }
 
+void http2_stop_waiting(struct http2 *http2, struct exchange_state *state)
+{
+	http2->waiting -= state->is_waiting;
+	state->is_waiting = false;
+}
+
+/* The client takes something of the answer. */
+static void note_taken(struct http2 *http2, struct exchange_state *state)
+{
+	state->taken_ms = loop_now_ms(http2->connection->loop);
+	if (state->reply.size == 0 && state->held.bytes == 0)
+		http2_stop_waiting(http2, state);
+}
+
+static void note_waiting(struct http2 *http2, struct exchange_state *state)
+{
+	const struct loop *loop = http2->connection->loop;
+	if (state->is_waiting)
+		return;
+	state->is_waiting = true;
+	state->taken_ms = loop_now_ms(loop);
+	if (http2->waiting++ == 0)
+		http2->sweep_ms = state->taken_ms + loop->limits.write_ms;
+}
+
+void http2_sweep(struct http2 *http2)
+{
+	struct loop *loop = http2->connection->loop;
+	int64_t now_ms = loop_now_ms(loop), next_ms = INT64_MAX;
+	bool is_shut = nghttp2_session_get_remote_window_size(http2->session) <= 0;
+	for (struct exchange_state *state = http2->first; state; state = state->next) {
+		if (!state->is_waiting)
+			continue;
+		int64_t due_ms = state->taken_ms + loop->limits.write_ms;
+		/* Where the windows are open it is the others' turn, or the network is slow. */
+		if (due_ms <= now_ms && (is_shut || nghttp2_session_get_stream_remote_window_size(
+							http2->session, state->stream_id) <= 0)) {
+			loop->counters.timeouts++;
+			nghttp2_submit_rst_stream(http2->session, NGHTTP2_FLAG_NONE,
+			                          state->stream_id, NGHTTP2_ENHANCE_YOUR_CALM);
+			due_ms = now_ms + loop->limits.write_ms;
+		}
+		due_ms = due_ms > now_ms ? due_ms : now_ms + loop->limits.write_ms;
+		next_ms = due_ms < next_ms ? due_ms : next_ms;
+	}
+	http2->sweep_ms = next_ms;
+	connection_touch(http2->connection);
+}
+
 static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room,
                          uint32_t *flags, nghttp2_data_source *source, void *context)
 {
 	(void)stream_id;
-	(void)context;
 	struct exchange_state *state = source->ptr;
 	size_t size = state->reply.size - state->reply_sent;
 	if (size > 0) {
@@ -52,6 +100,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *t
 			buffer_clear(&state->reply);
 			state->reply_sent = 0;
 		}
+		account_take(state->held.account, size);
+		note_taken(context, state);
 	} else if (state->held.bytes > 0) {
 		size = state->held.bytes < room ? state->held.bytes : room;
 		*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
@@ -85,6 +135,7 @@ int http2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
 	INVARIANT(frame->data.padlen == 0);
 	output_bytes(&connection->output, head, FRAME_HEAD);
 	output_move(&connection->output, &state->held, length);
+	note_taken(http2, state);
 	return 0;
 }
 
@@ -100,8 +151,10 @@ static void submit(struct exchange_state *state, const struct response *response
 	/* Without its name and its line end. */
 	struct text date = loop_date(state->exchange.loop);
 	date = (struct text){ date.data + 6, date.size - 8 };
-	if (!state->exchange.is_grpc)
+	if (!state->exchange.is_grpc) {
 		fields[count++] = field(TEXT("date"), date);
+		fields[count++] = field(TEXT("x-content-type-options"), TEXT("nosniff"));
+	}
 	if (response->content_type)
 		fields[count++] = field(TEXT("content-type"), text_of(response->content_type));
 	if (length >= 0) {
@@ -120,12 +173,15 @@ static void add(struct exchange_state *state, struct text part, struct shared *s
 {
 	if (state->held.count == 0 && state->reply.size + part.size <= REPLY_BYTES) {
 		buffer_bytes(&state->reply, part.data, part.size);
+		account_add(state->held.account, part.size);
 		shared_drop(shared);
 	} else if (shared) {
 		output_share(&state->held, shared, part);
 	} else {
 		output_text(&state->held, part);
 	}
+	if (part.size > 0)
+		note_waiting(http2_of(state), state);
 }
 
 void http2_begin(struct exchange_state *state, const struct response *response, bool more)

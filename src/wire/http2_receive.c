@@ -88,8 +88,6 @@ static void head_complete(struct exchange_state *state)
 		refuse(state, status, "invalid", error.text);
 		return;
 	}
-	if (!exchange->authority.data)
-		exchange->authority = headers_get(&exchange->headers, "host");
 	struct text length = headers_get(&exchange->headers, "content-length");
 	if (length.data)
 		state->content_length = strtoll(length.data, NULL, 10);
@@ -172,9 +170,9 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
 	}
 	/* What nobody reads any more is not asked for either: the client has its answer, and
 	 * some clients take a reset for a failure of it. */
-	bool is_read = !state->has_ended;
+	bool is_read = !state->has_ended && !state->is_gone;
 	exchange_receive(state, (struct text){ (const char *)data, size });
-	if (state->is_paused && !state->has_ended)
+	if (state->is_paused && !state->has_ended && !state->is_gone)
 		state->unconsumed += size;
 	else if (is_read)
 		nghttp2_session_consume_stream(session, stream_id, size);
@@ -193,7 +191,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
 	bool is_reading = state->is_reading;
 	if (is_reading && !state->is_complete)
 		http2->reading--;
-	exchange_lose(state);
+	exchange_detach(state);
 	http2_unlink(http2, state);
 	if (is_reading)
 		exchange_drop_reading(state);

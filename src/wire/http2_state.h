@@ -18,6 +18,8 @@ struct http2 {
 	struct connection *connection;
 	struct exchange_state *first, *last;
 	size_t open, reading;
+	size_t waiting;   /* streams with something that their window does not let out */
+	int64_t sweep_ms; /* when those are looked at next; only where there are any */
 	size_t control_frames, resets; /* since `counted_ms` */
 	int64_t counted_ms;
 	int64_t idle_ms;   /* since when there is no stream */
@@ -40,6 +42,10 @@ void http2_end(struct exchange_state *state);
 void http2_abort(struct exchange_state *state);
 /* Has the client send no more of a request that is answered. */
 void http2_discard(struct exchange_state *state);
+/* Resets the streams whose clients take nothing, and says when to look again. */
+void http2_sweep(struct http2 *http2);
+/* The stream waits for its window no longer. */
+void http2_stop_waiting(struct http2 *http2, struct exchange_state *state);
 /* nghttp2's callback for bodies that are not copied into its buffers. */
 int http2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                     size_t length, nghttp2_data_source *source, void *context);

@@ -26,12 +26,19 @@ struct limits {
 	 */
 	size_t control_frames_per_second;
 	size_t resets_per_second; /* streams that the client itself takes back: closed */
+	/* Memory of answers that the client has not read: a larger answer, a message or another
+	 * request is refused (503), and no stream is writable. */
+	size_t held_bytes_per_connection;
 
 	/* Of all of them. */
 	size_t connections;             /* more get 503 and are closed */
 	size_t connections_per_address; /* from one address: likewise */
+	size_t connections_reserved;    /* of them, for each kind of peer: see admission.h */
 	size_t exchanges;               /* requests in flight at once: 503 */
-	size_t buffered_bytes;          /* bodies that are arriving or being dealt with: 503 */
+	size_t buffered_bytes;          /* requests that are arriving or being dealt with: 503 */
+	/* Memory of answers that clients have not read: refused like the above, and the
+	 * connection that holds most is closed. */
+	size_t held_bytes;
 
 	/* How long a client may take. */
 	int64_t handshake_ms; /* from connecting to the end of the TLS handshake: closed */
@@ -39,7 +46,9 @@ struct limits {
 	int64_t body_ms;      /* from there to the last byte of its body: 408 */
 	int64_t stall_ms;     /* without a byte, within a body: 408 */
 	int64_t idle_ms;      /* without a request: closed */
-	int64_t write_ms;     /* without taking a byte of what is to be sent: closed */
+	int64_t stranger_ms;  /* without signing in, where others need the place: closed */
+	int64_t write_ms;     /* without taking a byte of what is to be sent: closed; of one HTTP/2
+	                       * stream, because of its window: the stream is reset */
 	int64_t ping_ms;      /* silence on WebSockets and open streams after which the other
 	                       * side is asked for a sign of life, and again before it is closed */
 	int64_t linger_ms;    /* to read an answer that was sent before the connection is closed */

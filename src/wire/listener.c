@@ -1,36 +1,115 @@
 /* listener.c - a port that clients connect to */
+#define _GNU_SOURCE /* accept4 */
 #include "wire/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "wire/connection.h"
 #include "wire/listener_state.h"
 
-enum { BACKLOG = 4096 };
+enum {
+	BACKLOG = 4096,
+	ACCEPTS_MAX = 64,     /* in one round, so that those who are connected get theirs */
+	RETRY_MS = 100,       /* after which it is tried again to accept */
+	TELL_EVERY_MS = 10000 /* that there are no descriptors */
+};
 
+/* `spare` is a descriptor that is given up, where there is no other, to accept a connection
+ * and close it: the client is then told at once instead of waiting. -1: it was lost. */
 struct listener {
-	uv_tcp_t tcp;
+	uv_poll_t poll;
 	struct listener *next;
 	struct loop *loop;
-	const struct handler *handler;
-	struct tls *tls;
+	struct reception reception;
+	int fd, spare;
+	struct timer retry;
+	int64_t told_ms; /* when it was last said that there are no descriptors */
 	uint16_t port;
 };
 
-static void arrived(uv_stream_t *server, int status)
+static void watch(struct listener *listener);
+
+static void retry(struct timer *timer)
 {
-	struct listener *listener = server->data;
-	if (status == 0)
-		connection_accept(listener->loop, server, listener->handler, listener->tls);
+	watch((struct listener *)(void *)((char *)timer - offsetof(struct listener, retry)));
+}
+
+static bool is_exhausted(int code)
+{
+	return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
+}
+
+static void tell_exhausted(struct listener *listener)
+{
+	int64_t now_ms = loop_now_ms(listener->loop);
+	if (listener->told_ms != 0 && now_ms - listener->told_ms < TELL_EVERY_MS)
+		return;
+	listener->told_ms = now_ms;
+	log_at(
+	    LOG_ERROR, "no file descriptors are left: new connections are closed",
+	    LOG_NUMBER("connections", (int64_t)listener->loop->counters.connections),
+	    LOG_NUMBER("closed_so_far", (int64_t)listener->loop->counters.descriptors_exhausted));
+}
+
+/* Accepts and closes those who wait, by the spare descriptor. */
+static void turn_away(struct listener *listener)
+{
+	for (int i = 0; i < ACCEPTS_MAX && listener->spare >= 0; i++) {
+		close(listener->spare);
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			listener->loop->counters.descriptors_exhausted++;
+			close(fd);
+		}
+		listener->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			break;
+	}
+	tell_exhausted(listener);
+	/* The poll would go on to say that somebody waits. */
+	uv_poll_stop(&listener->poll);
+	loop_timer_set(listener->loop, &listener->retry, RETRY_MS);
+}
+
+static void arrived(uv_poll_t *poll, int status, int events)
+{
+	struct listener *listener = poll->data;
+	(void)status;
+	(void)events;
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			connection_open(listener->loop, fd, &listener->reception);
+		} else if (is_exhausted(errno)) {
+			turn_away(listener);
+			return;
+		} else if (errno == EAGAIN) {
+			return;
+		}
+		/* Otherwise the client has gone before it was accepted. */
+	}
+}
+
+static void watch(struct listener *listener)
+{
+	if (listener->spare < 0)
+		listener->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	uv_poll_start(&listener->poll, UV_READABLE, arrived);
 }
 
 static void closed(uv_handle_t *handle)
 {
-	free(handle->data);
+	struct listener *listener = handle->data;
+	close(listener->fd);
+	if (listener->spare >= 0)
+		close(listener->spare);
+	free(listener);
 }
 
 /* Reads an IPv4 or IPv6 address with its port. */
@@ -40,32 +119,34 @@ static bool read_address(const struct listener_options *options, struct sockaddr
 	       uv_ip6_addr(options->address, options->port, (struct sockaddr_in6 *)address) == 0;
 }
 
-/* A socket of our own, as libuv cannot be asked for SO_REUSEPORT in all versions. */
-static int open_socket(struct listener *listener, const struct sockaddr_storage *address,
-                       bool shared_port)
+/* A socket that listens; -1 with errno. */
+static int open_socket(const struct sockaddr_storage *address, bool shared_port)
 {
 	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
 	int yes = 1;
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (shared_port)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes));
-	int status = uv_tcp_open(&listener->tcp, fd);
-	if (status != 0) {
-		close(fd);
-		return status;
-	}
-	unsigned flags = address->ss_family == AF_INET6 ? UV_TCP_IPV6ONLY : 0;
-	status = uv_tcp_bind(&listener->tcp, (const struct sockaddr *)address, flags);
-	return status != 0 ? status : uv_listen((uv_stream_t *)&listener->tcp, BACKLOG, arrived);
+	if (address->ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
+	socklen_t size = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+	                                                : sizeof(struct sockaddr_in);
+	if (bind(fd, (const struct sockaddr *)address, size) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	int code = errno;
+	close(fd);
+	errno = code;
+	return -1;
 }
 
 /* The port that the system gave it. */
-static uint16_t bound_port(const struct listener *listener)
+static uint16_t bound_port(int fd)
 {
 	struct sockaddr_storage address;
-	int size = sizeof(address);
-	if (uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &size) != 0)
+	socklen_t size = sizeof(address);
+	if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
 		return 0;
 	return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
 	                                           : ((struct sockaddr_in *)&address)->sin_port);
@@ -80,22 +161,28 @@ struct listener *listener_open(struct loop *loop, const struct listener_options 
 		          options->address);
 		return NULL;
 	}
-	struct listener *listener = NEW(struct listener);
-	listener->loop = loop;
-	listener->handler = options->handler;
-	listener->tls = options->tls;
-	listener->tcp.data = listener;
-	uv_tcp_init(&loop->uv, &listener->tcp);
-	int status = open_socket(listener, &address, options->shared_port);
-	if (status != 0) {
+	int fd = open_socket(&address, options->shared_port);
+	if (fd < 0) {
 		error_set(error, ERROR_CONFLICT, "cannot listen on %s port %u: %s",
-		          options->address, options->port, uv_strerror(status));
-		uv_close((uv_handle_t *)&listener->tcp, closed);
+		          options->address, options->port,
+		          uv_strerror(uv_translate_sys_error(errno)));
 		return NULL;
 	}
-	listener->port = bound_port(listener);
+	struct listener *listener = NEW(struct listener);
+	listener->loop = loop;
+	listener->reception = (struct reception){ .handler = options->handler,
+		                                  .tls = options->tls,
+		                                  .for_agents = options->for_agents };
+	listener->fd = fd;
+	listener->spare = -1;
+	listener->retry = TIMER(retry);
+	listener->poll.data = listener;
+	int status = uv_poll_init(&loop->uv, &listener->poll, fd);
+	INVARIANT(status == 0);
+	listener->port = bound_port(fd);
 	listener->next = loop->listeners;
 	loop->listeners = listener;
+	watch(listener);
 	return listener;
 }
 
@@ -109,6 +196,7 @@ void listeners_close(struct loop *loop)
 	while (loop->listeners) {
 		struct listener *listener = loop->listeners;
 		loop->listeners = listener->next;
-		uv_close((uv_handle_t *)&listener->tcp, closed);
+		loop_timer_clear(loop, &listener->retry);
+		uv_close((uv_handle_t *)&listener->poll, closed);
 	}
 }

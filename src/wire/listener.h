@@ -13,6 +13,7 @@ struct listener_options {
 	uint16_t port;       /* 0: any that is free */
 	struct tls *tls;     /* NULL: clear text. HTTP/2 is then known by its first bytes */
 	const struct handler *handler;
+	bool for_agents;  /* some connections are kept free for it: see admission.h */
 	bool shared_port; /* other loops listen there too: the system deals out connections */
 };
 

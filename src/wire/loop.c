@@ -82,13 +82,20 @@ static void after_wait(uv_check_t *check)
 	loop_flush(check->data);
 }
 
-void loop_flush(struct loop *loop)
+static void flush_dirty(struct loop *loop)
 {
 	while (loop->dirty) {
 		struct connection *connection = loop->dirty;
 		loop->dirty = connection->next_dirty;
 		connection_flush(connection);
 	}
+}
+
+void loop_flush(struct loop *loop)
+{
+	flush_dirty(loop);
+	while (loop->held.bytes > loop->limits.held_bytes && connections_shed(loop))
+		flush_dirty(loop);
 }
 
 static void gather_due(struct timer *timer)
@@ -117,6 +124,7 @@ struct loop *loop_new(const struct limits *limits)
 	struct loop *loop = NEW(struct loop);
 	loop->limits = *limits;
 	loop->timers = timers_new();
+	loop->admission = admission_new(limits->connections, limits->connections_reserved);
 	loop->gather_timer = TIMER(gather_due);
 	loop->stop_timer = TIMER(stop_due);
 	loop->alarm_ms = INT64_MAX;
@@ -219,7 +227,9 @@ const struct limits *loop_limits(const struct loop *loop)
 
 struct loop_counters loop_counters(const struct loop *loop)
 {
-	return loop->counters;
+	struct loop_counters counters = loop->counters;
+	counters.held_bytes = loop->held.bytes;
+	return counters;
 }
 
 struct text loop_date(struct loop *loop)

@@ -51,7 +51,11 @@ struct loop_counters {
 	uint64_t exchanges, exchanges_total; /* in flight; ever */
 	uint64_t websockets;
 	uint64_t bytes_in, bytes_out;
-	uint64_t buffered_bytes;
+	uint64_t buffered_bytes;        /* of requests */
+	uint64_t held_bytes;            /* of answers that were not read yet */
+	uint64_t answers_dropped;       /* because too much was held */
+	uint64_t connections_shed;      /* because of that, or for those who sign in */
+	uint64_t descriptors_exhausted; /* connections that no descriptor was left for */
 	uint64_t timeouts, protocol_errors;
 };
 struct loop_counters loop_counters(const struct loop *loop);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "wire/admission.h"
 #include "wire/compress.h"
 #include "wire/loop.h"
 #include "wire/output.h"
@@ -44,7 +45,13 @@ struct loop {
 	struct limits limits;
 	struct timers timers;
 	struct loop_counters counters;
+	struct account held;  /* what all connections hold */
 	struct map addresses; /* struct address by its key */
+	struct admission admission;
+	/* Connections of each kind that have not signed in, the oldest first. */
+	struct strangers {
+		struct connection *first, *last;
+	} strangers[PEER_KINDS];
 
 	struct connection *connections, *dirty;
 	struct connection *gathering;

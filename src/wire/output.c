@@ -12,7 +12,7 @@ enum {
 	RING_KEPT_CAPACITY = 64, /* a ring that grew beyond this is freed when empty */
 };
 
-static struct output_block *block_take(struct output_blocks *blocks)
+static struct output_block *block_take(struct output_blocks *blocks, struct account *account)
 {
 	struct output_block *block = blocks->free;
 	if (block) {
@@ -24,6 +24,8 @@ static struct output_block *block_take(struct output_blocks *blocks)
 	}
 	block->holders = 1;
 	block->used = 0;
+	block->account = account;
+	account_add(account, sizeof(*block));
 	return block;
 }
 
@@ -32,6 +34,7 @@ static void block_drop(struct output_blocks *blocks, struct output_block *block)
 	INVARIANT(block->holders > 0);
 	if (--block->holders > 0)
 		return;
+	account_take(block->account, sizeof(*block));
 	if (blocks->free_count >= FREE_BLOCKS_MAX) {
 		free(block);
 		return;
@@ -53,9 +56,15 @@ void output_blocks_free(struct output_blocks *blocks)
 	blocks->free_count = 0;
 }
 
-struct output output_new(struct output_blocks *blocks)
+struct output output_new(struct output_blocks *blocks, struct account *account)
 {
-	return (struct output){ .blocks = blocks };
+	return (struct output){ .blocks = blocks, .account = account };
+}
+
+/* What so many bytes of a piece cost beside its block. */
+static size_t cost(const struct output_piece *piece, size_t bytes)
+{
+	return piece->shared && !piece->shared->is_lasting ? bytes : 0;
 }
 
 static struct output_piece *piece_at(const struct output *output, size_t index)
@@ -94,7 +103,7 @@ char *output_reserve(struct output *output, size_t size)
 		output->tail = NULL;
 	}
 	if (!output->tail)
-		output->tail = block_take(output->blocks);
+		output->tail = block_take(output->blocks, output->account);
 	return output->tail->data + output->tail->used;
 }
 
@@ -143,11 +152,9 @@ void output_share(struct output *output, struct shared *shared, struct text part
 		return;
 	}
 	output->bytes += part.size;
-	*push(output) = (struct output_piece){
-		.data = part.data,
-		.size = part.size,
-		.shared = shared,
-	};
+	struct output_piece *piece = push(output);
+	*piece = (struct output_piece){ .data = part.data, .size = part.size, .shared = shared };
+	account_add(output->account, cost(piece, part.size));
 }
 
 /* Takes the first piece out; its reference goes to the caller. */
@@ -157,6 +164,7 @@ static struct output_piece shift(struct output *output)
 	output->first = (output->first + 1) & (output->capacity - 1);
 	output->count--;
 	output->bytes -= piece.size;
+	account_take(output->account, cost(&piece, piece.size));
 	return piece;
 }
 
@@ -179,6 +187,7 @@ static void rest(struct output *output)
 
 void output_move(struct output *output, struct output *from, size_t most)
 {
+	INVARIANT(output->account == from->account);
 	while (most > 0 && from->count > 0) {
 		struct output_piece *first = piece_at(from, 0);
 		if (first->size > most) {
@@ -190,12 +199,14 @@ void output_move(struct output *output, struct output *from, size_t most)
 				shared_hold(part.shared);
 			*push(output) = part;
 			output->bytes += most;
+			account_add(output->account, cost(&part, most));
 			output_consume(from, most);
 			return;
 		}
 		struct output_piece piece = shift(from);
 		*push(output) = piece;
 		output->bytes += piece.size;
+		account_add(output->account, cost(&piece, piece.size));
 		most -= piece.size;
 	}
 	rest(from);
@@ -224,6 +235,7 @@ void output_consume(struct output *output, size_t bytes)
 			first->data += bytes;
 			first->size -= bytes;
 			output->bytes -= bytes;
+			account_take(output->account, cost(first, bytes));
 			return;
 		}
 		struct output_piece piece = shift(output);
@@ -241,5 +253,5 @@ void output_free(struct output *output)
 	}
 	rest(output);
 	free(output->pieces);
-	*output = output_new(output->blocks);
+	*output = output_new(output->blocks, output->account);
 }

@@ -10,6 +10,7 @@ struct shared *shared_reserve(size_t size)
 {
 	struct shared *shared = memory_alloc(sizeof(*shared) + size);
 	atomic_init(&shared->holders, 1);
+	shared->is_lasting = false;
 	shared->size = size;
 	return shared;
 }
@@ -19,6 +20,13 @@ struct shared *shared_new(const void *data, size_t size)
 	struct shared *shared = shared_reserve(size);
 	if (size > 0)
 		memcpy(shared->data, data, size);
+	return shared;
+}
+
+struct shared *shared_lasting(const void *data, size_t size)
+{
+	struct shared *shared = shared_new(data, size);
+	shared->is_lasting = true;
 	return shared;
 }
 

@@ -11,6 +11,7 @@
  * dropping are safe from any thread, and so is reading. */
 struct shared {
 	atomic_uint holders;
+	bool is_lasting; /* exists anyway, however many hold it: costs nobody anything */
 	size_t size;
 	char data[];
 };
@@ -19,6 +20,8 @@ struct shared {
 struct shared *shared_new(const void *data, size_t size);
 /* Room for `size` bytes that the caller fills before anyone else sees it. */
 struct shared *shared_reserve(size_t size);
+/* A copy that the program keeps for as long as it runs, such as a page. */
+struct shared *shared_lasting(const void *data, size_t size);
 struct shared *shared_hold(struct shared *shared);
 void shared_drop(struct shared *shared);
 

@@ -317,7 +317,7 @@ static bool has_room(struct websocket *socket, size_t size)
 	/* What waits may only be waiting for company. */
 	if (!fits(connection, size))
 		connection_push(connection);
-	if (fits(connection, size))
+	if (fits(connection, size) && connection_may_hold(connection, size))
 		return !connection->is_closing;
 	socket->wants_writable = true;
 	connection->is_blocked = true;

@@ -171,11 +171,11 @@ def test_a_place_in_a_slot_is_waited_for_renewed_and_given_back(calls):
     order = node.order()
     assert order["kind"] == LOAD and order["model"] == "tiny"
     node.change(STARTED, order)
-    node.change(READY, order, address="10.0.0.1:8000")
+    node.change(READY, order, address="127.0.0.1:8000")
     waiting.join(timeout=20)
     status, lease = answers[0]
     assert status == 201, lease
-    assert lease["address"] == "10.0.0.1:8000" and lease["node"] == "n1"
+    assert lease["address"] == "127.0.0.1:8000" and lease["node"] == "n1"
     assert lease["slot_id"] == f"slot-{order['reservation_id']}"
     path = f"/leases/{lease['lease_id']}"
     status, renewed = calls.ask("POST", f"{path}/renew?lease=1h")
@@ -234,3 +234,40 @@ def test_output_is_fetched_from_the_node(calls):
     thread.join(timeout=10)
     assert len(answers.pop()[1]) == 20 * 65536
     node.close()
+
+
+def test_output_beyond_the_window_ends_the_reading_of_it(calls):
+    node = Node(calls).begin()
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(calls.ask("GET", "/output/n1/7")))
+    thread.start()
+    request = node.others.get(timeout=10).output_request
+    piece = b"x" * (request.window + 1)
+    node.out.put(agent_pb2.Envelope(output_chunk=agent_pb2.OutputChunk(
+        request_id=request.request_id, offset=0, data=piece)))
+    stop = node.others.get(timeout=10).output_stop
+    assert stop.request_id == request.request_id
+    thread.join(timeout=10)
+    status, answer = answers.pop()
+    assert status == 503 and "more output than it was asked for" in str(answer), answer
+    # Nor may it say the same again.
+    thread = threading.Thread(target=lambda: answers.append(calls.ask("GET", "/output/n1/8")))
+    thread.start()
+    request = node.others.get(timeout=10).output_request
+    for _ in range(2):
+        node.out.put(agent_pb2.Envelope(output_chunk=agent_pb2.OutputChunk(
+            request_id=request.request_id, offset=0, data=b"hello")))
+    assert node.others.get(timeout=10).output_stop.request_id == request.request_id
+    thread.join(timeout=10)
+    node.close()
+
+
+@pytest.mark.parametrize("uuid", ["G" * 100000, "GPU-1\nGPU-2", "GPU-\u00e9", "GPU 1"])
+def test_a_gpu_whose_id_is_not_a_word_is_refused(calls, uuid):
+    node = Node(calls)
+    node.hello()
+    node.say("snapshot", True, name=node.name, boot=node.boot, snapshot=1,
+             devices=[{"uuid": uuid, "model": "A100", "capacity_mib": 80000, "healthy": 1}])
+    code, reason = node.ended.get(timeout=10)
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert "the uuid of a device has" in reason, reason

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 
 import pytest
 
@@ -102,3 +103,113 @@ def test_clients_that_go_before_the_answer_leave_nothing_behind(service):
         with socket.create_connection(("127.0.0.1", service.port)) as client:
             client.sendall(b"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
     still_works(service)
+
+
+class Shut:
+    """An HTTP/2 client that never opens a window, and pings to seem alive."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0, b"\0\4\0\0\0\0"))
+        self.next = 1
+
+    def frame(self, kind, flags, stream, payload=b""):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    def ask(self, count, path):
+        head = b"\x82\x86\x04" + bytes([len(path)]) + path + b"\x01\x09localhost"
+        for _ in range(count):
+            self.socket.sendall(self.frame(1, 5, self.next, head))
+            self.next += 2
+
+    def ping(self):
+        self.socket.sendall(self.frame(6, 0, 0, b"12345678"))
+
+    def read_frames(self):
+        """The frames that came, as (kind, stream)."""
+        data = getattr(self, "rest", b"") + self.socket.recv(1 << 20)
+        frames = []
+        while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], "big"):
+            size = int.from_bytes(data[:3], "big")
+            frames.append((data[3], int.from_bytes(data[5:9], "big")))
+            data = data[9 + size:]
+        self.rest = data
+        return frames
+
+
+def metric(service, name):
+    for line in service.get("/metrics").body.decode().splitlines():
+        if line.startswith(name + " "):
+            return float(line.split()[1])
+    raise AssertionError(f"there is no {name}")
+
+
+def resident_mib(service):
+    for line in open(f"/proc/{service.process.pid}/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0
+
+
+def test_pages_behind_a_shut_window_take_no_memory_and_end(start):
+    service = start(sections={"limits": {"write_ms": 1000}})
+    service.get("/openapi.json")
+    before = resident_mib(service)
+    clients = [Shut(service.port) for _ in range(4)]
+    for client in clients:
+        client.ask(512, b"/openapi.json")
+    most, resets = 0, 0
+    for client in clients:
+        client.socket.settimeout(0.2)
+        seen = 0
+        deadline = time.monotonic() + 60
+        while seen < 512:
+            assert time.monotonic() < deadline
+            try:
+                seen += sum(kind == 3 for kind, _ in client.read_frames())
+            except socket.timeout:
+                client.ping()
+            most = max(most, metric(service, "gpu_scheduler_held_bytes"))
+        resets += seen
+    assert resets == 4 * 512
+    assert most < 4 << 20
+    # Copies of the page would be 360 MiB.
+    assert resident_mib(service) - before < 100
+    still_works(service)
+
+
+def test_lists_behind_a_shut_window_stay_below_the_limits(start):
+    service = start(sections={"limits": {"held_bytes": 8 << 20, "held_bytes_per_connection": 2 << 20}})
+    assert service.post("/api/v1/tenants", {"name": "lab"}).status == 201
+    jobs = [{"tenant_id": "lab", "name": f"j{i}", "command": ["true"], "gpu_count": 1}
+            for i in range(200)]
+    assert service.post("/api/v1/jobs", jobs).status == 201
+    clients = [Shut(service.port) for _ in range(8)]
+    for client in clients:
+        client.ask(200, b"/api/v1/jobs?limit=200")
+    deadline = time.monotonic() + 60
+    while metric(service, "gpu_scheduler_answers_dropped_total") == 0:
+        assert time.monotonic() < deadline
+    assert metric(service, "gpu_scheduler_held_bytes") < 12 << 20
+    still_works(service)
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\0\0", b"\7\0\0\0\0", b"\0\0\0\0\0" * 2])
+def test_malformed_calls_of_grpc_leave_nothing_behind(start, body):
+    service = start()
+    for _ in range(3):
+        client = Shut(service.port)
+        head = (b"\x83\x86\x04\x1c/grpc.health.v1.Health/Check"
+                b"\x01\x09localhost\x0f\x10\x10application/grpc")
+        for _ in range(400):
+            client.socket.sendall(client.frame(1, 4, client.next, head) +
+                                  client.frame(0, 1, client.next, body))
+            client.next += 2
+        ended = 0
+        while ended < 400:
+            ended += sum(kind == 1 for kind, _ in client.read_frames())
+        client.socket.close()
+    deadline = time.monotonic() + 20
+    while metric(service, "gpu_scheduler_calls_in_flight") != 1:
+        assert time.monotonic() < deadline
+    assert metric(service, "gpu_scheduler_calls_in_flight") == 1  # the look itself

@@ -224,6 +224,24 @@ def test_a_backup_is_made_while_it_runs_and_restored(scheduler, tmp_path):
     assert scheduler.await_log("this scheduler leads, and serves")["term"] >= term + 1000000
 
 
+def test_a_damaged_file_is_found_although_its_records_read_well(scheduler):
+    scheduler.post("/api/v1/tenants", {"name": "lab"})
+    scheduler.stop()
+    path = scheduler.data / "scheduler.db"
+    with sqlite3.connect(path) as database:
+        root = database.execute("SELECT rootpage FROM sqlite_master WHERE name='tenants'").fetchone()[0]
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    database.close()
+    with open(path, "r+b") as file:
+        file.seek((root - 1) * size + 7)  # how much of the page's free space is in fragments
+        count = file.read(1)[0]
+        file.seek(-1, 1)
+        file.write(bytes([count + 9]))
+    found = scheduler.run("check")
+    assert found.returncode == 1 and "the file is damaged" in found.stdout, found
+    assert scheduler.run("repair", "--yes").returncode == 1
+
+
 def test_what_is_damaged_is_found_and_taken_out(scheduler):
     assert scheduler.run("check").returncode == 0
     scheduler.stop()

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import time
 
+import pytest
+
 from scheduler import Scheduler
 
 
@@ -189,3 +191,34 @@ def test_requests_in_flight_are_answered_before_it_ends(scheduler):
     scheduler.start()
     names = [tenant["name"] for tenant in scheduler.get("/api/v1/tenants").json()["tenants"]]
     assert names == ["late"]
+
+
+@pytest.mark.parametrize("field, value", [
+    ("notify_webhook", "file:///etc/passwd"),
+    ("notify_webhook", "https://"),
+    ("notify_webhook", "gopher://example.org/"),
+    ("notify_webhook", "https://user:secret@example.org/"),
+    ("notify_webhook", "https://example.org/\r\nX: y"),
+    ("notify_webhook", "http://127.0.0.1:8080/"),
+    ("notify_webhook", "http://127.1/"),
+    ("notify_webhook", "http://0x7f000001/"),
+    ("notify_webhook", "http://[::1]/"),
+    ("notify_webhook", "http://[::ffff:10.0.0.1]/"),
+    ("notify_webhook", "http://169.254.169.254/latest/meta-data"),
+    ("notify_webhook", "http://localhost/"),
+    ("notify_email", "a@b\r\nBCC: x@example.org"),
+    ("notify_email", "a@example.org,b@example.org"),
+    ("notify_email", "nobody"),
+    ("notify_email", True),
+])
+def test_what_cannot_be_notified_is_refused_at_once(shared_scheduler, field, value):
+    refused = shared_scheduler.post("/api/v1/tenants", {"name": "lab", field: value})
+    assert refused.status == 400 and field in refused.json()["error"], refused
+    assert shared_scheduler.get("/api/v1/tenants/lab").status == 404
+
+
+def test_webhooks_and_addresses_that_are_good_are_taken(shared_scheduler):
+    made = shared_scheduler.post("/api/v1/tenants", {
+        "name": "told", "notify_webhook": "https://hooks.example.org/x?y=z", "notify_email": True,
+        "email": "name@example.org"})
+    assert made.status == 201, made

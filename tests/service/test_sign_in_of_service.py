@@ -106,11 +106,11 @@ def test_a_lease_waits_for_a_load(behind):
     order = node.order()
     assert order["kind"] == LOAD
     node.change(STARTED, order)
-    node.change(READY, order, address="10.0.0.1:8000")
+    node.change(READY, order, address="127.0.0.1:8000")
     waiting.join(timeout=20)
     assert answers[0].status == 201, answers[0]
     lease = answers[0].json()
-    assert lease["address"] == "10.0.0.1:8000" and lease["expires_at"]
+    assert lease["address"] == "127.0.0.1:8000" and lease["expires_at"]
     assert scheduler.delete(f"/api/v1/leases/{lease['lease_id']}").status == 200
     node.close()
 

@@ -100,6 +100,16 @@ def test_chunk_extensions_and_trailers_are_read_past(server):
         (b"GET x HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nExpect: miracles\r\n\r\n", 417),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: http://x\r\nOrigin: http://y\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nauthorization: a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\n\r\n", 400),
+        (b"GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET http://x@y/ HTTP/1.1\r\nHost: x@y\r\n\r\n", 400),
+        (b"GET http:///a HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         b"ffffffffffffffff\r\n", 400),
+        (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+         b"3\r\nabc\r\n7fffffffffffffff\r\n", 413),
         (b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
         (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20000 + b"\r\n\r\n", 431),
@@ -111,6 +121,36 @@ def test_a_request_that_makes_no_sense_is_told_so_and_closed(server, request_byt
     answer = server.ask(request_bytes)
     assert status_of(answer) == status
     assert b"connection: close" in answer and b'{"error":"' in answer
+
+
+def test_two_names_of_the_host_must_agree_on_a_stream(server):
+    client = Http2(server)
+    client.request(1, "/", extra=[("host", "x")])
+    client.request(3, "/", extra=[("host", "y")])
+    client.flush()
+    statuses = {}
+    for event in client.events():
+        if isinstance(event, h2.events.ResponseReceived):
+            statuses[event.stream_id] = int(dict(event.headers)[b":status"])
+        if len(statuses) == 2:
+            break
+    assert statuses == {1: 200, 3: 400}
+    client.socket.close()
+
+
+def test_every_answer_says_that_its_type_is_not_to_be_guessed(server):
+    for request in (GET, b"GET /a/../b HTTP/1.1\r\nHost: x\r\n\r\n",
+                    b"HEAD /describe HTTP/1.1\r\nHost: x\r\n\r\n",
+                    b"GET /flow HTTP/1.1\r\nHost: x\r\n\r\n"):
+        with server.connect() as client:
+            client.sendall(request)
+            assert b"x-content-type-options: nosniff\r\n" in read_until(client, b"\r\n\r\n")
+    client = Http2(server)
+    client.request(1)
+    client.flush()
+    headers = dict(client.until(h2.events.ResponseReceived).headers)
+    assert headers[b"x-content-type-options"] == b"nosniff"
+    client.socket.close()
 
 
 def test_a_body_of_a_gibibyte_is_refused_before_it_is_sent(server):
@@ -236,7 +276,7 @@ def test_a_client_that_goes_is_noticed(server):
 
 
 def test_more_connections_than_allowed_are_refused_in_words(start):
-    server = start(connections=10)
+    server = start(connections=10, connections_reserved=0)
     clients = [server.connect() for _ in range(10)]
     time.sleep(0.1)
     answer = server.ask(GET)
@@ -273,7 +313,7 @@ def test_more_requests_at_once_than_allowed_are_refused(start):
 
 
 def test_ten_thousand_idle_connections_cost_little(start):
-    server = start()
+    server = start(connections_per_address=16384)
     before = resident_kib(server)
     clients = []
     for _ in range(9000):

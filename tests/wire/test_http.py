@@ -174,9 +174,10 @@ def test_a_client_that_closes_its_side_still_gets_its_answers(server):
 
 def test_an_absolute_target_names_the_host(server):
     answer = server.ask(
-        b"GET http://other:81/describe?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        b"GET http://other:81/describe?x=1 HTTP/1.1\r\nHost: other:81\r\nConnection: close\r\n\r\n"
     )
     told = json.loads(answer.split(b"\r\n\r\n", 1)[1])
+    assert told["authority"] == "other:81"
     assert told["path"] == "/describe" and told["query"] == {"x": "1"}
 
 

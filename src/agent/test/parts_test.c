@@ -262,9 +262,12 @@ static const char *variable(const struct run_plan *plan, const char *name)
 
 static void a_model_is_served_by_its_template(void **state)
 {
-	struct run_settings settings = {
-		.node = "n", .label = "n", .allow_root = true, .default_user = "root"
-	};
+	struct run_settings settings = { .node = "n",
+		                         .label = "n",
+		                         .allow_root = true,
+		                         .default_user = "root",
+		                         .port_first = 19000,
+		                         .port_last = 19999 };
 	struct order_part parts[] = { { "GPU-1", 1000, 1000, false },
 		                      { "GPU-2", 2000, 1000, false } };
 	const int64_t shares[] = { 500, 400 };
@@ -289,7 +292,7 @@ static void a_model_is_served_by_its_template(void **state)
 	assert_string_equal(plan.spec.arguments[2],
 	                    "serve '/models/it'\\''s' -t 2 -u 0.400 -c 4096 "
 	                    "-m 3000 {other}");
-	assert_true(plan.port > 0);
+	assert_in_range(plan.port, 19000, 19999);
 	assert_int_equal(atoll(variable(&plan, "PORT")), plan.port);
 	assert_string_equal(variable(&plan, "CUDA_VISIBLE_DEVICES"), "GPU-1,GPU-2");
 	arena_free(&arena);
@@ -359,7 +362,9 @@ static void under_the_guard_a_model_may_use_what_it_reserved(void **state)
 		                         .label = "n",
 		                         .allow_root = true,
 		                         .default_user = "root",
-		                         .guard = "/lib/guard.so" };
+		                         .guard = "/lib/guard.so",
+		                         .port_first = 19000,
+		                         .port_last = 19999 };
 	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 20480, 250,
 		                        false } };
 	const int64_t shares[] = { 250 };

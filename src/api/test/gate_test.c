@@ -116,6 +116,29 @@ static void pages_of_other_origins_are_refused(void **state)
 	gate_free(gate);
 }
 
+static void a_page_of_another_site_cannot_make_a_browser_ask(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *site;
+		bool good;
+	} sites[] = { { "same-origin", true },
+		      { "none", true },
+		      { NULL, true },
+		      { "cross-site", false },
+		      { "same-site", false } };
+	struct gate *gate = open_gate(NULL, NULL);
+
+	for (size_t i = 0; i < sizeof(sites) / sizeof(*sites); i++) {
+		struct call request = { .exchange = { .authority = TEXT("localhost"),
+			                              .peer_address = TEXT("192.0.2.1") } };
+		add_header(&request, "sec-fetch-site", sites[i].site);
+		assert_int_equal(gate_check(gate, &request.exchange, 0, &who, &refusal),
+		                 sites[i].good);
+	}
+	gate_free(gate);
+}
+
 static void without_a_token_nobody_is_let_in(void **state)
 {
 	(void)state;
@@ -428,6 +451,7 @@ int main(void)
 		cmocka_unit_test(an_open_service_answers_to_loopback_names_alone),
 		cmocka_unit_test(hosts_that_are_listed_are_answered_to),
 		cmocka_unit_test(pages_of_other_origins_are_refused),
+		cmocka_unit_test(a_page_of_another_site_cannot_make_a_browser_ask),
 		cmocka_unit_test(without_a_token_nobody_is_let_in),
 		cmocka_unit_test(claims_say_who_it_is),
 		cmocka_unit_test(a_token_that_was_good_expires_all_the_same),

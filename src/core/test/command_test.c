@@ -152,6 +152,10 @@ static void fill(struct command *command)
 		command->slot.released = true;
 		command->slot.node = "n1";
 		break;
+	case COMMAND_CLOCK:
+		command->clock.to_ms = 77;
+		command->clock.clamp = true;
+		break;
 	case COMMAND_MIX:
 		command->mix = (struct rows){ mix, 2 };
 		break;
@@ -344,8 +348,8 @@ static void assert_refused(const char *data, size_t size, const char *why)
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED("\x44\x00", "command.kind is 34: there are only 34 kinds");
-	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 34 kinds");
+	ASSERT_REFUSED("\x46\x00", "command.kind is 35: there are only 35 kinds");
+	ASSERT_REFUSED("\x01\x00", "command.kind is -1: there are only 35 kinds");
 	ASSERT_REFUSED("\x1a\x00\x00\x04",
 	               "node_drain.draining is unreadable 0 bytes before the end of the data: "
 	               "the flag is neither 0 nor 1");

@@ -150,9 +150,33 @@ static void what_is_put_again_changes_what_is_decided_and_not_what_is_loaded(voi
 	put_model(lab.h, given);
 	assert_int_equal(slot_of(lab.h, id)->reservation->parts[0].mib, 1000);
 	assert_int_equal(slot_of(lab.h, id)->r.concurrency, 1);
-	assert_ptr_equal(models_named(&lab.h->sched->models, "n"), model(lab.h, id));
+	assert_ptr_equal(models_named(&lab.h->sched->models, lab.tenant, "n"), model(lab.h, id));
 	given.tenant_id = put_tenant(lab.h, tenant_named("rich"));
 	must_not(lab.h, try_put_model(lab.h, given, false), ERROR_CONFLICT, "pays");
+	harness_free(lab.h);
+}
+
+static void a_name_is_taken_within_a_tenant_alone(void **unused)
+{
+	struct lab lab = lab_new();
+	int64_t other = put_tenant(lab.h, tenant_named("other"));
+	int64_t mine = put_model(lab.h, model_of(lab.tenant, "m", 1000));
+	const struct models *models = &lab.h->sched->models;
+
+	(void)unused;
+	assert_ptr_equal(models_only_named(models, "m"), model(lab.h, mine));
+	int64_t theirs = put_model(lab.h, model_of(other, "m", 1000));
+	assert_ptr_equal(models_named(models, lab.tenant, "m"), model(lab.h, mine));
+	assert_ptr_equal(models_named(models, other, "m"), model(lab.h, theirs));
+	assert_null(models_only_named(models, "m"));
+	must_not(lab.h, try_put_model(lab.h, model_of(other, "m", 1), false), ERROR_CONFLICT,
+	         "there is a model m already");
+	struct model_record moved = model_of(lab.tenant, "m", 1000);
+	moved.id = theirs;
+	must_not(lab.h, try_put_model(lab.h, moved, false), ERROR_CONFLICT, "already");
+	must(lab.h, apply_to(lab.h, COMMAND_REMOVE_MODEL, mine));
+	put_model(lab.h, moved);
+	assert_ptr_equal(models_named(models, lab.tenant, "m"), model(lab.h, theirs));
 	harness_free(lab.h);
 }
 
@@ -199,6 +223,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_model_that_is_removed_ends_its_requests_and_goes_with_its_last_slot),
 		cmocka_unit_test(what_is_put_again_changes_what_is_decided_and_not_what_is_loaded),
+		cmocka_unit_test(a_name_is_taken_within_a_tenant_alone),
 		cmocka_unit_test(a_tenant_with_models_is_not_deleted),
 		cmocka_unit_test(a_model_is_divided_among_the_gpu_counts_it_allows),
 	};

@@ -516,6 +516,20 @@ static bool generate_start(struct generator *generator, struct command *command)
 	return true;
 }
 
+/* The clock turns out to have been wrong, by days or by years. */
+static bool generate_clock(struct generator *generator, struct command *command)
+{
+	uint64_t *random = &generator->random;
+	int64_t most = chance(random, 50) ? 3 * DAY_MS : 1100 * DAY_MS;
+	int64_t to_ms = generator->now_ms + between(random, -most / 2, most);
+
+	command->kind = COMMAND_CLOCK;
+	command->clock.to_ms = to_ms;
+	command->clock.clamp = to_ms < generator->now_ms && chance(random, 50);
+	generator->now_ms = to_ms;
+	return true;
+}
+
 static bool generate_mix(struct generator *generator, struct command *command)
 {
 	uint64_t *random = &generator->random;
@@ -557,8 +571,9 @@ struct command generator_next(struct generator *generator)
 	} table[] = {
 		{ 120, generate_pass },       { 20, generate_time },   { 150, generate_job },
 		{ 545, generate_progress },   { 60, generate_report }, { 40, generate_gpu_report },
-		{ 10, generate_node_change }, { 45, generate_wish },   { 7, generate_tenant },
+		{ 10, generate_node_change }, { 44, generate_wish },   { 7, generate_tenant },
 		{ 1, generate_configure },    { 1, generate_start },   { 1, generate_mix },
+		{ 1, generate_clock },
 	};
 	int64_t now_ms = next_time(generator);
 	struct command command = { .kind = COMMAND_PASS, .now_ms = now_ms };

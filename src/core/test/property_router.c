@@ -145,7 +145,7 @@ static void told(struct router *router, const struct keeper *keeper, const struc
 		break;
 	case ROUTE_ENDED:
 		if (command->kind != COMMAND_RESET_REQUESTS && command->kind != COMMAND_START &&
-		    command->kind != COMMAND_REMOVE_MODEL)
+		    command->kind != COMMAND_CLOCK && command->kind != COMMAND_REMOVE_MODEL)
 			panic("request %lld ends, and nobody wanted that", (long long)request->id);
 		break;
 	}
@@ -154,14 +154,16 @@ static void told(struct router *router, const struct keeper *keeper, const struc
 
 /* A slot that is ready counts as used; one that is gone is forgotten. */
 static void note_slot(struct router *router, const struct effect *effect, int64_t now_ms,
-                      bool reset)
+                      enum command_kind command, bool reset)
 {
 	if (effect->record_kind != RECORD_SLOT)
 		return;
 	if (effect->kind == EFFECT_PUT) {
 		const struct slot_record *slot = effect->record;
 		struct slot_use *use = use_of(router, slot->id);
-		if (slot->ready_ms == now_ms || reset)
+		if (command == COMMAND_CLOCK)
+			use->used_ms = slot->used_ms;
+		else if (slot->ready_ms == now_ms || reset)
 			use->used_ms = max64(use->used_ms, slot->used_ms);
 		if (slot->state != SLOT_READY && use->active > 0)
 			panic("slot %lld is not ready and has %lld requests in flight",
@@ -188,7 +190,8 @@ static void renew(struct router *router, const struct request_command *renewed, 
 void router_follow(struct router *router, const struct keeper *keeper,
                    const struct command *command, const struct effects *effects, int64_t now_ms)
 {
-	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START;
+	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START ||
+	             command->kind == COMMAND_CLOCK;
 
 	if (command->kind == COMMAND_REQUEST)
 		begin(router, &command->request);
@@ -214,7 +217,7 @@ void router_follow(struct router *router, const struct keeper *keeper,
 	}
 	for (size_t i = 0; i < effects->count; i++)
 		if (effects->at[i].kind == EFFECT_PUT || effects->at[i].kind == EFFECT_DELETE)
-			note_slot(router, &effects->at[i], now_ms, reset);
+			note_slot(router, &effects->at[i], now_ms, command->kind, reset);
 	if (command->kind == COMMAND_REQUEST) {
 		const struct tracked *request = find(router, command->request.request_id);
 		if (request && !request->answered)

@@ -286,6 +286,7 @@ static void note_volatile(struct run *run, const struct command *command)
 		break;
 	case COMMAND_RESET_REQUESTS:
 	case COMMAND_START:
+	case COMMAND_CLOCK:
 		run->volatile_state = false;
 		break;
 	default:
@@ -358,7 +359,8 @@ bool run_command(struct run *run, const struct command *command)
 		sched_check(run->sched);
 	if (run->number % 101 == 0)
 		sample_bustle(&run->bustle, &run->keeper);
-	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START;
+	bool reset = command->kind == COMMAND_RESET_REQUESTS || command->kind == COMMAND_START ||
+	             command->kind == COMMAND_CLOCK;
 	if (!run->volatile_state && (reset || is_time_to_load(run)))
 		load_shadow(run);
 	run->number++;

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,6 +263,99 @@ static void a_message_is_printed_on_one_line(void **state)
 	buffer_free(&text);
 }
 
+static bool is_said(const struct message *message, char *reason, size_t size)
+{
+	struct arena arena = { 0 };
+	struct buffer buffer = { 0 };
+	struct error error = { 0 };
+
+	message_encode(&buffer, message);
+	const struct message *read =
+	    message_decode(&arena, (const uint8_t *)buffer.data, buffer.size, &error);
+	snprintf(reason, size, "%s",
+	         read && read->kind == MESSAGE_CHANGE ? read->change.message : error.text);
+	buffer_free(&buffer);
+	arena_free(&arena);
+	return read != NULL;
+}
+
+static struct message snapshot_of(const struct device *device)
+{
+	struct message message = { .kind = MESSAGE_SNAPSHOT, .boot = "boot" };
+
+	message.snapshot = (struct node_report_command){
+		.name = "node", .boot = "boot", .devices = device, .device_count = 1
+	};
+	return message;
+}
+
+static void names_that_are_too_long_or_not_printable_are_refused(void **state)
+{
+	static char long_uuid[100001];
+	static const char *const bad[] = { long_uuid, "GPU-1\nGPU-2", "GPU 1", "GPU-\xc3\xa9",
+		                           "GPU-\x7f" };
+	char reason[ERROR_TEXT_MAX];
+
+	(void)state;
+	memset(long_uuid, 'a', sizeof(long_uuid) - 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct device device = { .uuid = bad[i], .model = "A100" };
+		struct message message = snapshot_of(&device);
+		assert_false(is_said(&message, reason, sizeof(reason)));
+		assert_non_null(strstr(reason, "the uuid of a device has"));
+	}
+	struct device device = { .uuid = "MIG-GPU-1/2/3", .model = "NVIDIA A100-SXM4-80GB" };
+	struct message message = snapshot_of(&device);
+	assert_true(is_said(&message, reason, sizeof(reason)));
+	device.model = "A100\n";
+	assert_false(is_said(&message, reason, sizeof(reason)));
+	device.model = "A100";
+	message.snapshot.labels = "a=1\nb=2";
+	assert_true(is_said(&message, reason, sizeof(reason)));
+	message.snapshot.labels = "a=1\tb=2";
+	assert_false(is_said(&message, reason, sizeof(reason)));
+	assert_non_null(strstr(reason, "the labels of a node_report has the byte 0x09"));
+	message.snapshot.labels = "";
+	message.boot = "two words";
+	assert_false(is_said(&message, reason, sizeof(reason)));
+}
+
+static void addresses_of_slots_are_refused_where_they_are_no_words(void **state)
+{
+	struct message message = { .kind = MESSAGE_CHANGE, .boot = "boot" };
+	char reason[ERROR_TEXT_MAX];
+
+	(void)state;
+	message.change = (struct change){ .kind = CHANGE_READY,
+		                          .reservation_id = 1,
+		                          .slot = true,
+		                          .address = "http://10.0.0.1:8000" };
+	assert_true(is_said(&message, reason, sizeof(reason)));
+	message.change.address = "http://10.0.0.1:8000\r\nHost: other";
+	assert_false(is_said(&message, reason, sizeof(reason)));
+}
+
+static void what_is_for_people_is_made_printable_and_cut(void **state)
+{
+	static char long_text[10001];
+	struct message message = { .kind = MESSAGE_CHANGE, .boot = "boot" };
+	char said[16384];
+
+	(void)state;
+	message.change = (struct change){ .kind = CHANGE_EXITED,
+		                          .reservation_id = 1,
+		                          .message = "one\ntwo\x1b[31m\xc3\xa9" };
+	assert_true(is_said(&message, said, sizeof(said)));
+	assert_string_equal(said, "one two [31m\xc3\xa9");
+	for (size_t i = 0; i + 1 < sizeof(long_text); i += 2)
+		memcpy(long_text + i, "\xc3\xa9", 2);
+	long_text[0] = 'x';
+	memmove(long_text + 1, long_text + 2, sizeof(long_text) - 2);
+	message.change.message = long_text;
+	assert_true(is_said(&message, said, sizeof(said)));
+	assert_int_equal(strlen(said), 4095); /* no half of a character */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +366,9 @@ int main(void)
 		cmocka_unit_test(numbers_out_of_range_are_refused),
 		cmocka_unit_test(an_order_that_names_one_gpu_twice_or_too_many_is_refused),
 		cmocka_unit_test(a_message_is_printed_on_one_line),
+		cmocka_unit_test(names_that_are_too_long_or_not_printable_are_refused),
+		cmocka_unit_test(addresses_of_slots_are_refused_where_they_are_no_words),
+		cmocka_unit_test(what_is_for_people_is_made_printable_and_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,10 @@ static void count(struct exchange *exchange)
 	json_put_unsigned(&json, "exchanges", counters.exchanges);
 	json_put_unsigned(&json, "websockets", counters.websockets);
 	json_put_unsigned(&json, "buffered_bytes", counters.buffered_bytes);
+	json_put_unsigned(&json, "held_bytes", counters.held_bytes);
+	json_put_unsigned(&json, "answers_dropped", counters.answers_dropped);
+	json_put_unsigned(&json, "connections_shed", counters.connections_shed);
+	json_put_unsigned(&json, "descriptors_exhausted", counters.descriptors_exhausted);
 	json_put_unsigned(&json, "timeouts", counters.timeouts);
 	json_put_unsigned(&json, "protocol_errors", counters.protocol_errors);
 	json_put_integer(&json, "refused", server.refused);
@@ -319,6 +323,8 @@ static void head(struct exchange *exchange)
 		exchange_stream_body(exchange);
 	} else if (is_at(exchange, "secret")) {
 		exchange_refuse(exchange, 401, "unauthorized", "this is not for you");
+	} else if (is_at(exchange, "trust")) {
+		exchange_trust(exchange);
 	} else if (is_at(exchange, "small")) {
 		exchange->body_limit = 10;
 	}
@@ -466,13 +472,17 @@ static bool set_limit(struct limits *limits, const char *argument)
 		SIZE_LIMIT(resets_per_second),
 		SIZE_LIMIT(connections),
 		SIZE_LIMIT(connections_per_address),
+		SIZE_LIMIT(connections_reserved),
 		SIZE_LIMIT(exchanges),
 		SIZE_LIMIT(buffered_bytes),
+		SIZE_LIMIT(held_bytes_per_connection),
+		SIZE_LIMIT(held_bytes),
 		TIME_LIMIT(handshake_ms),
 		TIME_LIMIT(head_ms),
 		TIME_LIMIT(body_ms),
 		TIME_LIMIT(stall_ms),
 		TIME_LIMIT(idle_ms),
+		TIME_LIMIT(stranger_ms),
 		TIME_LIMIT(write_ms),
 		TIME_LIMIT(ping_ms),
 		TIME_LIMIT(linger_ms),

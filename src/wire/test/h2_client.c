@@ -8,8 +8,9 @@
 
 enum { ROUNDS_MAX = 64 };
 
-/* A body on its way out; frees itself with the last byte. */
+/* A body on its way out; freed with the client. */
 struct body {
+	struct body *next;
 	size_t size, sent;
 	bool is_end;
 	char data[];
@@ -97,6 +98,11 @@ struct h2_client *h2_client_new(struct pair *pair, const struct handler *handler
 void h2_client_free(struct h2_client *client)
 {
 	nghttp2_session_del(client->session);
+	while (client->bodies) {
+		struct body *body = client->bodies;
+		client->bodies = body->next;
+		free(body);
+	}
 	for (size_t i = 0; i < H2_STREAMS_MAX; i++)
 		buffer_free(&client->streams[i].body);
 	free(client);
@@ -144,14 +150,15 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *to, size
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 		if (!body->is_end)
 			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		free(body);
 	}
 	return (ssize_t)size;
 }
 
-static nghttp2_data_provider provider(struct text bytes, bool is_end)
+static nghttp2_data_provider provider(struct h2_client *client, struct text bytes, bool is_end)
 {
 	struct body *body = memory_alloc(sizeof(*body) + bytes.size);
+	body->next = client->bodies;
+	client->bodies = body;
 	body->size = bytes.size;
 	body->sent = 0;
 	body->is_end = is_end;
@@ -188,7 +195,7 @@ int32_t h2_client_request(struct h2_client *client, const struct h2_request *req
 	} else {
 		nghttp2_data_provider data;
 		if (has_body)
-			data = provider(request->body, !request->is_open);
+			data = provider(client, request->body, !request->is_open);
 		id = nghttp2_submit_request(client->session, NULL, fields, count,
 		                            has_body ? &data : NULL, NULL);
 	}
@@ -198,10 +205,8 @@ int32_t h2_client_request(struct h2_client *client, const struct h2_request *req
 
 void h2_client_send(struct h2_client *client, int32_t id, struct text part, bool is_end)
 {
-	nghttp2_data_provider data = provider(part, is_end);
-	if (nghttp2_submit_data(client->session, is_end ? NGHTTP2_FLAG_END_STREAM : 0, id, &data) !=
-	    0)
-		free(data.source.ptr);
+	nghttp2_data_provider data = provider(client, part, is_end);
+	nghttp2_submit_data(client->session, is_end ? NGHTTP2_FLAG_END_STREAM : 0, id, &data);
 	h2_client_run(client);
 }
 

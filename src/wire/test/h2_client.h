@@ -18,6 +18,7 @@ struct h2_stream {
 struct h2_client {
 	struct pair *pair;
 	struct nghttp2_session *session;
+	struct body *bodies;
 	size_t parsed; /* of pair->answers */
 	struct h2_stream streams[H2_STREAMS_MAX];
 	bool has_goaway;

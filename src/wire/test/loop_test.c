@@ -170,7 +170,8 @@ struct opening {
 static void open_connection(struct post *post)
 {
 	struct opening *opening = (struct opening *)post;
-	connection_open(opening->loop, opening->socket, &worker_handler, NULL);
+	connection_open(opening->loop, opening->socket,
+	                &(struct reception){ .handler = &worker_handler });
 }
 
 static void stop_loop(struct post *post)

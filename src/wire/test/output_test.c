@@ -27,7 +27,7 @@ static void small_pieces_become_one(void **state)
 {
 	(void)state;
 	struct output_blocks blocks = { 0 };
-	struct output output = output_new(&blocks);
+	struct output output = output_new(&blocks, NULL);
 	for (int i = 0; i < 100; i++)
 		output_text(&output, TEXT("answer "));
 	assert_int_equal(output.count, 1);
@@ -43,7 +43,7 @@ static void shared_bytes_are_held_until_they_are_sent(void **state)
 {
 	(void)state;
 	struct output_blocks blocks = { 0 };
-	struct output one = output_new(&blocks), other = output_new(&blocks);
+	struct output one = output_new(&blocks, NULL), other = output_new(&blocks, NULL);
 	struct shared *shared = shared_new("to everyone", 11);
 	output_share(&one, shared_hold(shared), shared_text(shared));
 	output_share(&other, shared_hold(shared), shared_text(shared));
@@ -62,7 +62,7 @@ static void moving_takes_as_much_as_is_asked_for(void **state)
 {
 	(void)state;
 	struct output_blocks blocks = { 0 };
-	struct output to = output_new(&blocks), from = output_new(&blocks);
+	struct output to = output_new(&blocks, NULL), from = output_new(&blocks, NULL);
 	struct buffer bytes = { 0 };
 	struct shared *shared = shared_new("0123456789", 10);
 	output_text(&from, TEXT("abc"));
@@ -104,7 +104,7 @@ static void anything_done_to_it_keeps_the_bytes_in_order(void **state)
 	(void)state;
 	uint64_t random = 7;
 	struct output_blocks blocks = { 0 };
-	struct output output = output_new(&blocks), aside = output_new(&blocks);
+	struct output output = output_new(&blocks, NULL), aside = output_new(&blocks, NULL);
 	struct buffer wanted = { 0 }, bytes = { 0 };
 	size_t sent = 0;
 	unsigned char next = 0;
@@ -138,7 +138,7 @@ static void vectors_are_cut_to_the_bytes_asked_for(void **state)
 {
 	(void)state;
 	struct output_blocks blocks = { 0 };
-	struct output output = output_new(&blocks);
+	struct output output = output_new(&blocks, NULL);
 	struct shared *shared = shared_new("0123456789", 10);
 	uv_buf_t vectors[3];
 	output_text(&output, TEXT("abc"));

@@ -50,7 +50,7 @@ void pair_connect(struct pair *pair, const struct handler *handler)
 	pair->client = ends[0];
 	pair->is_ended = false;
 	buffer_clear(&pair->answers);
-	connection_open(pair->loop, ends[1], handler, NULL);
+	connection_open(pair->loop, ends[1], &(struct reception){ .handler = handler });
 	pair_run(pair);
 }
 

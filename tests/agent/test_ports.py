@@ -1,0 +1,153 @@
+"""A model's requests go to its own server, whoever else listens on its port."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+SERVER = """
+import http.server, os, socket, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("asked", self.path, flush=True)
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+class Server(http.server.HTTPServer):
+    def server_bind(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        super().server_bind()
+server = Server(("", int(sys.argv[1])), Handler)
+if os.environ.get("WORKERS") and os.fork():
+    server.socket.close()
+    os.wait()
+print("listens", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A file with a server that answers everything with 200 and prints what it was asked."""
+    path = tmp_path / "server.py"
+    path.write_text(SERVER)
+    for directory in [tmp_path, *tmp_path.parents]:
+        if directory.stat().st_uid == os.geteuid():
+            directory.chmod(directory.stat().st_mode | 0o755)
+    return path
+
+
+class Thief:
+    """The same server, outside of the slot's cgroup; as another user where there is one."""
+
+    def __init__(self, server, port, user=None):
+        self.process = subprocess.Popen(
+            [sys.executable, server, str(port)], stdout=subprocess.PIPE, text=True, user=user
+        )
+        assert self.process.stdout.readline() == "listens\n"
+
+    def stop(self):
+        """What it was asked."""
+        self.process.kill()
+        return self.process.communicate()[0]
+
+
+def load(driver, agent, reservation, command):
+    driver.tell(
+        do="load",
+        node=agent.name,
+        reservation=reservation,
+        model="llama",
+        command=command,
+        gpus=[[agent.uuid(), 8192]],
+        grace_ms=0,
+        timeout_ms=60000,
+    )
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def on_port(make_agent, driver, port):
+    ports = ["--model-port-first", str(port), "--model-port-last", str(port)]
+    agent = make_agent(arguments=ports)
+    driver.snapshot(agent.name)
+    return agent
+
+
+def test_a_server_that_leaves_its_port_to_a_worker_is_ready(driver, agent, server):
+    load(driver, agent, 7, f"WORKERS=1 exec {sys.executable} {server} {{port}}")
+    assert driver.change("ready", 7)["address"].startswith("http://127.0.0.1:")
+    driver.tell(do="stop", node=agent.name, reservation=7, grace_ms=0)
+    driver.change("released", 7)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
+def test_a_slot_is_not_ready_by_the_answer_of_another_user(driver, make_agent, server):
+    port = free_port()
+    agent = on_port(make_agent, driver, port)
+    load(driver, agent, 7, "exec sleep 1000")  # it would listen later
+    driver.change("started", 7)
+    thief = Thief(server, port, user="daemon")
+    ended = driver.change("exited", 7)
+    assert f"port {port} has a listener of user" in ended["message"], ended
+    assert "does not belong to the model's server" in ended["message"]
+    driver.change("released", 7)
+    # While it stays, the port is given to no model; then it is.
+    load(driver, agent, 8, f"exec {sys.executable} {server} {{port}}")
+    assert "no free port" in driver.change("refused", 8)["message"]
+    assert thief.stop() == "", "a stranger was asked whether the model is ready"
+    assert not [m for m in driver.seen if m.get("change") == "ready"]
+    load(driver, agent, 9, f"exec {sys.executable} {server} {{port}}")
+    assert driver.change("ready", 9)["address"] == f"http://127.0.0.1:{port}"
+
+
+def test_a_slot_that_is_ready_ends_when_another_listens_on_its_port_too(driver, make_agent, server):
+    port = free_port()
+    agent = on_port(make_agent, driver, port)
+    load(driver, agent, 7, f"exec {sys.executable} {server} {{port}}")
+    driver.change("ready", 7)
+    thief = Thief(server, port)  # of the same user: the system lets both listen
+    ended = driver.change("exited", 7)
+    assert "does not belong to the model's server" in ended["message"], ended
+    thief.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes two users")
+def test_a_model_whose_port_was_stolen_is_served_on_another(cluster, server, tmp_path):
+    first = free_port()
+    cluster.agent(
+        gpus="1x80G",
+        arguments=["--model-port-first", str(first), "--model-port-last", str(first + 50)],
+    )
+    told = tmp_path / "port"
+    script = f"if [ -e {told} ]; then exec {sys.executable} {server} {{port}}; fi; echo {{port}} >{told}; sleep 1000"
+    answer = cluster.scheduler.post(
+        "/api/v1/models",
+        {
+            "name": "llama",
+            "tenant_id": cluster.tenant,
+            "runtime": "custom",
+            "command": ["sh", "-c", script],
+            "gpu_memory_mb": 1000,
+            "min_replicas": 1,
+        },
+    )
+    assert answer.status == 201, answer
+    stolen = cluster.wait(lambda: told.exists() and told.read_text().strip())
+    thief = Thief(server, stolen, user="daemon")
+
+    def lease():
+        answer = cluster.scheduler.post(f"/api/v1/models/llama/leases?wait=1", {})
+        found = answer.json()
+        return found if found.get("address") else None
+
+    address = cluster.wait(lease, seconds=60)["address"]
+    assert not address.endswith(f":{stolen}"), address
+    assert thief.stop() == ""
