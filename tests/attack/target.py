@@ -238,15 +238,22 @@ class Site(SecuredCluster):
     def settings_changed(self, section, **values):
         """Settings that hold for the length of the block, by SIGHUP."""
         before = dict(self.scheduler.sections.get(section, {}))
-        self.scheduler.sections[section] = {**before, **values}
-        self.scheduler.reload()
+        self.reload(section, {**before, **values})
         try:
             yield
         finally:
-            self.scheduler.sections[section] = before
-            self.scheduler.write_config()
-            if self.scheduler.process.poll() is None:
-                self.scheduler.reload()
+            self.reload(section, before)
+
+    def reload(self, section, values):
+        """Until the scheduler has read its settings again."""
+        self.scheduler.sections[section] = values
+        self.scheduler.write_config()
+        if self.scheduler.process.poll() is not None:
+            return  # its next start reads them
+        told = lambda: self.scheduler.errors.read_text().count("the settings were read again")
+        before = told()
+        self.scheduler.reload()
+        self.wait(lambda: told() > before or self.scheduler.process.poll() is not None)
 
     def tidy(self):
         """Ends the jobs and removes the nodes that an attack left behind."""

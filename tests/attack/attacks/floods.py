@@ -204,7 +204,6 @@ def large_requests(world):
     tasks."""
     jobs = [{"command": ["true"], "name": "large", "tasks": 900}] * 1000
     with world.site.settings_changed("scheduler", max_queue_size=20000):
-        world.site.scheduler.await_log("the settings were read again")
         with world.flood(16, "scheduler.max_queue_size 20,000"):
             answer = world.site.enemy.post("/api/v1/jobs", jobs)
             taken = answer.json().get("submitted")

@@ -333,11 +333,11 @@ def watch_raw(site, heard):
     return call
 
 
-@attack("node", "a node names a GPU with 100,000 bytes, line ends or markup")
+@attack("node", "a node names a GPU with 100,000 bytes, line ends or escapes")
 def odd_uuids(world):
     site = world.site
-    odd = {"long": "G" * 100000, "lines": "GPU\nfake\r\nX: y", "markup": "<script>alert(1)</script>",
-           "empty": "", "escape": "GPU\x1b[2J"}
+    odd = {"long": "G" * 100000, "lines": "GPU\nfake\r\nX: y", "escape": "GPU\x1b[2J",
+           "empty": ""}
     shown = []
     for what, uuid in odd.items():
         node = site.fake_node("odd")

@@ -87,9 +87,9 @@ def passed_deadlines(site, person, method, request, count, pause_s):
     caller.close()
 
 
-def by_deadlines(world, person):
+def by_deadlines(world, person, methods):
     site = world.site
-    count, methods = 30 if world.quick else 400, requests(site)
+    count = 30 if world.quick else 400
     for method, request in methods.items():
         for pause_s in (0, 0.002):
             passed_deadlines(site, person, method, request, count, pause_s)
@@ -100,15 +100,16 @@ def by_deadlines(world, person):
 
 @attack("tenant", "a tenant ends the scheduler with a deadline that passes")
 def tenants_deadline(world):
-    return by_deadlines(world, world.site.enemy)
+    return by_deadlines(world, world.site.enemy, requests(world.site))
 
 
 @attack("viewer", "a viewer ends the scheduler with a deadline that passes")
 def viewers_deadline(world):
     """What has left memory is read from the store, which takes longer than the deadline."""
     site = world.site
+    methods = requests(site)
     with site.settings_changed("scheduler", keep_finished_ms=0):
-        return by_deadlines(world, site.person(site.enemy.tenant, role="viewer"))
+        return by_deadlines(world, site.person(site.enemy.tenant, role="viewer"), methods)
 
 
 @attack("tenant", "a call is cancelled, its stream reset or its connection closed before the answer")
