@@ -6,6 +6,7 @@ import importlib
 import os
 import pathlib
 import pkgutil
+import signal
 import sys
 import time
 
@@ -86,6 +87,7 @@ def main():
         print("The attacks need root: agents become other users.")
         print("0 passed, 1 failed")
         return 1
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     world = World(options.slice)
     results = []
     report.print_head()

@@ -259,7 +259,7 @@ class Site(SecuredCluster):
         """Ends the jobs and removes the nodes that an attack left behind."""
         kept = vars(self.victims).values()
         while left := [job["id"] for state in ("pending", "scheduled", "running")
-                       for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=1000").json()["jobs"]
+                       for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=50").json()["jobs"]
                        if job["id"] not in kept]:
             for job in left:
                 self.admin.delete(f"/api/v1/jobs/{job}")
