@@ -100,7 +100,12 @@ class Site(SecuredCluster):
         self.admin = Person(self, self.scheduler.token)
         self.victim = self.tenant_person(f"victim-{CANARY}", unix_user="games")
         self.enemy = self.tenant_person("enemy", unix_user="nobody")
-        self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}")
+        self.open_channel()
+
+    def open_channel(self):
+        """A new one after each start: an old one waits before it tries again."""
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", [
+            ("grpc.use_local_subchannel_pool", 1)])
         self.calls = types.SimpleNamespace(
             agent=agent_pb2_grpc.AgentServiceStub(self.channel),
             scheduler=scheduler_pb2_grpc.SchedulerServiceStub(self.channel),
@@ -196,7 +201,7 @@ class Site(SecuredCluster):
                     return f"{log.name}: {found.group()}"
         return self.try_service()
 
-    def try_service(self, seconds=20):
+    def try_service(self, seconds=60):
         """Asks for /health, looks at the nodes and runs a job on each. Waits: a service that is
         slow is not dead."""
         try:
@@ -224,6 +229,7 @@ class Site(SecuredCluster):
         if self.scheduler.process.poll() is not None:
             self.scheduler.start()
             self.http = Door(self.scheduler.port)
+            self.open_channel()
         for agent in self.agents:
             if agent.process.poll() is not None:
                 agent.start()

@@ -297,6 +297,6 @@ def flood_of_jobs(world):
     return small_jobs(world, 2000, gpu_memory_mb=10)
 
 
-@attack("tenant", "a flood of small jobs without GPUs keeps another tenant's job from starting")
+@attack("tenant", "a flood of small jobs without GPUs keeps another tenant's job from starting", quick=False)
 def flood_without_gpus(world):
-    return small_jobs(world, 60 if world.quick else 1000)
+    return small_jobs(world, 1000)

@@ -185,10 +185,9 @@ def measure_others(world):
     for uuid in uuids:
         if uuid not in after:
             continue
-        for field in ("healthy", "state", "foreign_memory_mb", "foreign_mb"):
-            if field in before[uuid]:
-                defeat(before[uuid][field] != after[uuid][field],
-                       f"{uuid} {field}: {before[uuid][field]} -> {after[uuid][field]}")
+        for field in ("healthy", "hot", "foreign_memory", "over", "present"):
+            defeat(before[uuid][field] != after[uuid][field],
+                   f"{uuid} {field}: {before[uuid][field]} -> {after[uuid][field]}")
     return judge_job(site, job, f"beats about {len(uuids)} GPUs of others changed nothing")
 
 

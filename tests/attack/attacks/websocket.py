@@ -19,7 +19,7 @@ def join(site, path=b"/api/v1/stream"):
 
 def said_before_end(client):
     """What the service says until it closes; None where it does not close."""
-    client.settimeout(10)
+    client.settimeout(30)
     try:
         return read_all(client)
     except TimeoutError:
