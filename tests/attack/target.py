@@ -100,7 +100,12 @@ class Site(SecuredCluster):
         self.admin = Person(self, self.scheduler.token)
         self.victim = self.tenant_person(f"victim-{CANARY}", unix_user="games")
         self.enemy = self.tenant_person("enemy", unix_user="nobody")
-        self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}")
+        self.open_channel()
+
+    def open_channel(self):
+        """A new one after each start: an old one waits before it tries again."""
+        self.channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", [
+            ("grpc.use_local_subchannel_pool", 1)])
         self.calls = types.SimpleNamespace(
             agent=agent_pb2_grpc.AgentServiceStub(self.channel),
             scheduler=scheduler_pb2_grpc.SchedulerServiceStub(self.channel),
@@ -196,7 +201,7 @@ class Site(SecuredCluster):
                     return f"{log.name}: {found.group()}"
         return self.try_service()
 
-    def try_service(self, seconds=20):
+    def try_service(self, seconds=60):
         """Asks for /health, looks at the nodes and runs a job on each. Waits: a service that is
         slow is not dead."""
         try:
@@ -224,6 +229,7 @@ class Site(SecuredCluster):
         if self.scheduler.process.poll() is not None:
             self.scheduler.start()
             self.http = Door(self.scheduler.port)
+            self.open_channel()
         for agent in self.agents:
             if agent.process.poll() is not None:
                 agent.start()
@@ -238,21 +244,28 @@ class Site(SecuredCluster):
     def settings_changed(self, section, **values):
         """Settings that hold for the length of the block, by SIGHUP."""
         before = dict(self.scheduler.sections.get(section, {}))
-        self.scheduler.sections[section] = {**before, **values}
-        self.scheduler.reload()
+        self.reload(section, {**before, **values})
         try:
             yield
         finally:
-            self.scheduler.sections[section] = before
-            self.scheduler.write_config()
-            if self.scheduler.process.poll() is None:
-                self.scheduler.reload()
+            self.reload(section, before)
+
+    def reload(self, section, values):
+        """Until the scheduler has read its settings again."""
+        self.scheduler.sections[section] = values
+        self.scheduler.write_config()
+        if self.scheduler.process.poll() is not None:
+            return  # its next start reads them
+        told = lambda: self.scheduler.errors.read_text().count("the settings were read again")
+        before = told()
+        self.scheduler.reload()
+        self.wait(lambda: told() > before or self.scheduler.process.poll() is not None)
 
     def tidy(self):
         """Ends the jobs and removes the nodes that an attack left behind."""
         kept = vars(self.victims).values()
         while left := [job["id"] for state in ("pending", "scheduled", "running")
-                       for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=1000").json()["jobs"]
+                       for job in self.admin.get(f"/api/v1/jobs?state={state}&limit=50").json()["jobs"]
                        if job["id"] not in kept]:
             for job in left:
                 self.admin.delete(f"/api/v1/jobs/{job}")

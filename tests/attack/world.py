@@ -13,7 +13,7 @@ from scheduler import Scheduler
 from target import Door, Site
 
 
-LARGE_MIB = 64  # a scheduler that has been flooded
+GROWN_MIB = 64  # by which a scheduler grows that has been flooded
 
 
 class World:
@@ -25,6 +25,7 @@ class World:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gpu-attack-"))
         os.chmod(self.directory, 0o711)
         self.floods = []  # of the attack that runs
+        self.base_mib = 0  # of the scheduler since its last start
         self.sites = {}
 
     def _started(self, name, make):
@@ -105,8 +106,10 @@ class World:
         """Leaves the site as the next attack wants it: without jobs and nodes of this one, and
         with a scheduler that does not hide a flood in memory of the last."""
         self.site.tidy()
-        if memory.resident_mib(self.site.scheduler.process.pid) > LARGE_MIB and memory.IS_JUDGED:
+        resident_mib = memory.resident_mib(self.site.scheduler.process.pid)
+        if resident_mib > self.base_mib + GROWN_MIB and memory.IS_JUDGED:
             self.site.restart()
+            self.base_mib = memory.resident_mib(self.site.scheduler.process.pid)
 
     def revive(self):
         for name, site in list(self.sites.items()):

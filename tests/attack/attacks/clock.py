@@ -103,4 +103,5 @@ def standing_time(world):
         log = one.service.errors.read_text()
     year = int(shown[:4])
     defeat(year > time.gmtime().tm_year + 1, f"a job submitted now is of {shown}")
-    return f"a job submitted now is of {shown}; the log says: {[line for line in log.splitlines() if 'clock' in line][:1]}"
+    told = [line for line in log.splitlines() if "clock" in line]
+    return f"a job submitted now is of {shown}; the log says: {told[:1]}"

@@ -112,11 +112,11 @@ def huge_chunk(world):
             client.sendall(b"POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
                            + world.site.enemy.token.encode()
                            + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n" + b"x" * 100)
-            client.settimeout(5)
+            client.settimeout(15)
             try:
                 answer = client.recv(65536)
             except TimeoutError:
-                answer = b"nothing for 5 s"
+                answer = b"nothing for 15 s"
         defeat(answer.startswith(b"HTTP/1.1 2") or b"nothing" in answer, f"{size.decode()}: {answer[:60]!r}")
     return "4 sizes were refused at once"
 

@@ -87,7 +87,7 @@ def flood(world, frames, count, bound):
             while sent < count:
                 client.socket.sendall(frames)
                 sent += 1
-            client.socket.settimeout(10)
+            client.socket.settimeout(30)
             data = read_all(client.socket)
             closed = True
         except TimeoutError:
@@ -141,7 +141,7 @@ def empty_data_flood(world):
         while sent < 20000:
             client.socket.sendall(frame(DATA, 0, 1) * 20)
             sent += 20
-        client.socket.settimeout(10)
+        client.socket.settimeout(30)
         read_all(client.socket)
     except TimeoutError:
         defeat(True, "20,000 frames were taken, and the connection is still open")
@@ -162,7 +162,7 @@ def rapid_reset(world):
                 client.connection.reset_stream(stream)
                 client.flush()
                 sent += 1
-            client.socket.settimeout(10)
+            client.socket.settimeout(30)
             read_all(client.socket)
         except TimeoutError:
             defeat(True, f"{sent} resets were taken, and the connection is still open")

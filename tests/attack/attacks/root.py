@@ -3,6 +3,7 @@
 import base64
 import functools
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -42,6 +43,8 @@ LOADER = ("LD_PRELOAD", "LD_AUDIT")
 
 @attack("tenant", "a tenant runs code as root through LD_AUDIT and an image that does not exist")
 def missing_image(world):
+    if not shutil.which("podman"):
+        raise Skipped("podman is not installed, so nothing is cleaned up after a container")
     path = plant(world.site, "evil.so", library())
     for variable in LOADER:
         job = world.site.enemy.submit(image="localhost/does-not-exist", command=["true"],
@@ -183,7 +186,8 @@ def gain_privileges(world):
     return f"NoNewPrivs 1, CapBnd {status['CapBnd']}"
 
 
-@attack("tenant", "an image's name, a job's name or an argument becomes an option of podman or a command")
+@attack("tenant", "an image's name, a job's name or an argument becomes an option of podman or a command",
+        quick=False)
 def names_as_options(world):
     site = world.site
     marker = site.directory_for_all() / "marker"

@@ -87,9 +87,9 @@ def passed_deadlines(site, person, method, request, count, pause_s):
     caller.close()
 
 
-def by_deadlines(world, person):
+def by_deadlines(world, person, methods):
     site = world.site
-    count, methods = 60 if world.quick else 400, requests(site)
+    count = 30 if world.quick else 400
     for method, request in methods.items():
         for pause_s in (0, 0.002):
             passed_deadlines(site, person, method, request, count, pause_s)
@@ -100,15 +100,16 @@ def by_deadlines(world, person):
 
 @attack("tenant", "a tenant ends the scheduler with a deadline that passes")
 def tenants_deadline(world):
-    return by_deadlines(world, world.site.enemy)
+    return by_deadlines(world, world.site.enemy, requests(world.site))
 
 
 @attack("viewer", "a viewer ends the scheduler with a deadline that passes")
 def viewers_deadline(world):
     """What has left memory is read from the store, which takes longer than the deadline."""
     site = world.site
+    methods = requests(site)
     with site.settings_changed("scheduler", keep_finished_ms=0):
-        return by_deadlines(world, site.person(site.enemy.tenant, role="viewer"))
+        return by_deadlines(world, site.person(site.enemy.tenant, role="viewer"), methods)
 
 
 @attack("tenant", "a call is cancelled, its stream reset or its connection closed before the answer")
@@ -222,7 +223,8 @@ def answers(site, methods):
 @attack("tenant", "a few bytes unpack to gigabytes in a compressed message")
 def gzip_bomb(world):
     site = world.site
-    bomb = gzip.compress(bytes(200 << 20), 9)
+    size_mib = 40 if world.quick else 200
+    bomb = gzip.compress(bytes(size_mib << 20), 9)
     with world.flood(16, "message_bytes 4 MiB"):
         caller = Http2(site.rpc)
         caller.connection.remote_settings.update({3: 1 << 20})
@@ -241,7 +243,7 @@ def gzip_bomb(world):
         except (OSError, h2.exceptions.ProtocolError):
             pass
         caller.socket.close()
-    return f"{len(bomb) >> 10} KiB that unpack to 200 MiB: {world.floods[-1]}"
+    return f"{len(bomb) >> 10} KiB that unpack to {size_mib} MiB: {world.floods[-1]}"
 
 
 @attack("anonymous", "a stranger calls methods, or asks for what is secret by reflection")

@@ -68,7 +68,7 @@ def fork_bomb(world):
     job = started(site, f"sleep 1000 & sh -c 'sleep 1000; : {mark}'", mark)
     limits = []
     for tree in pathlib.Path("/sys/fs/cgroup").glob("*/gpu-scheduler/*"):
-        if tree.name in [agent.name for agent in site.agents]:
+        if tree.name in [agent.label() for agent in site.agents]:
             for group in groups_below(tree):
                 file = group / "pids.max"
                 if file.exists() and (group / "cgroup.procs").read_text():

@@ -18,7 +18,7 @@ def handshake(site, *words):
     return done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
 
 
-@attack("anonymous", "an old version of TLS or a weak cipher is agreed on")
+@attack("anonymous", "an old version of TLS or a weak cipher is agreed on", quick=False)
 def old_versions(world):
     site = world.tls
     for words in (["-tls1"], ["-tls1_1"], ["-tls1_2", "-cipher", "NULL:eNULL:@SECLEVEL=0"],
