@@ -2,31 +2,37 @@
 #include "base/ip.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAPPED_BITS = 96, IPV4_BITS = 32, IPV6_BITS = 128 };
 
+static const unsigned char mapped[MAPPED_BITS / 8] = { [10] = 0xff, [11] = 0xff };
+
 bool ip_read(const char *text, struct ip *ip)
 {
-	static const unsigned char mapped[MAPPED_BITS / 8] = { [10] = 0xff, [11] = 0xff };
-
-	memcpy(ip->at, mapped, sizeof(mapped));
-	return inet_pton(AF_INET, text, ip->at + sizeof(mapped)) == 1 ||
-	       inet_pton(AF_INET6, text, ip->at) == 1;
+	memcpy(ip->bytes, mapped, sizeof(mapped));
+	return inet_pton(AF_INET, text, ip->bytes + sizeof(mapped)) == 1 ||
+	       inet_pton(AF_INET6, text, ip->bytes) == 1;
 }
 
 bool ip_equal(const struct ip *a, const struct ip *b)
 {
-	return memcmp(a->at, b->at, sizeof(a->at)) == 0;
+	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+bool ip_is_v4(const struct ip *ip)
+{
+	return memcmp(ip->bytes, mapped, sizeof(mapped)) == 0;
 }
 
 bool ip_is_loopback(const struct ip *ip)
 {
-	struct ip_network ipv4, ipv6;
+	static const unsigned char v6_loopback[16] = { [15] = 1 };
 
-	return (ip_network_read("127.0.0.0/8", &ipv4) && ip_network_has(&ipv4, ip)) ||
-	       (ip_network_read("::1/128", &ipv6) && ip_network_has(&ipv6, ip));
+	return ip_is_v4(ip) ? ip->bytes[sizeof(mapped)] == IN_LOOPBACKNET
+	                    : memcmp(ip->bytes, v6_loopback, sizeof(v6_loopback)) == 0;
 }
 
 bool ip_network_read(const char *text, struct ip_network *network)
@@ -50,9 +56,9 @@ bool ip_network_read(const char *text, struct ip_network *network)
 bool ip_network_has(const struct ip_network *network, const struct ip *ip)
 {
 	int whole = network->bits / 8, rest = network->bits % 8;
-	const unsigned char *start = network->start.at;
+	const unsigned char *start = network->start.bytes;
 
-	if (memcmp(ip->at, start, (size_t)whole) != 0)
+	if (memcmp(ip->bytes, start, (size_t)whole) != 0)
 		return false;
-	return rest == 0 || (ip->at[whole] ^ start[whole]) >> (8 - rest) == 0;
+	return rest == 0 || (ip->bytes[whole] ^ start[whole]) >> (8 - rest) == 0;
 }

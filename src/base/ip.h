@@ -7,11 +7,12 @@
 /* An IPv4 address is kept as the IPv6 address that it is mapped to, so that both forms of one
  * address are equal. */
 struct ip {
-	unsigned char at[16];
+	unsigned char bytes[16];
 };
 
 /* 192.0.2.1 or 2001:db8::1. False: it is neither. */
 bool ip_read(const char *text, struct ip *ip);
+bool ip_is_v4(const struct ip *ip);
 bool ip_equal(const struct ip *a, const struct ip *b);
 bool ip_is_loopback(const struct ip *ip);
 

@@ -115,7 +115,7 @@ const struct proxies *config_to_proxies(struct config *config)
 {
 	const struct texts *texts = &config->api.trusted_proxies;
 	struct proxies *proxies = arena_alloc(&config->arena, sizeof(*proxies));
-	struct network *networks =
+	struct ip_network *networks =
 	    arena_alloc(&config->arena, (texts->count + 1) * sizeof(*networks));
 	struct error error;
 	*proxies =
@@ -131,7 +131,7 @@ const struct proxies *config_to_proxies(struct config *config)
 
 static bool check_proxies(const struct config *config, struct error *error)
 {
-	struct network network;
+	struct ip_network network;
 	struct error reason = { 0 };
 	for (size_t i = 0; i < config->api.trusted_proxies.count; i++)
 		if (!network_read(config->api.trusted_proxies.at[i], &network, &reason))

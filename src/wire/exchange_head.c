@@ -124,7 +124,7 @@ static void take_client(struct exchange_state *state)
 uint64_t exchange_customer(const struct exchange *exchange)
 {
 	struct ip ip;
-	if (ip_read(exchange->peer_address, &ip))
+	if (ip_read_text(exchange->peer_address, &ip))
 		return ip_customer(&ip);
 	return hash_bytes(exchange->peer_address.data, exchange->peer_address.size) | 1;
 }

@@ -11,7 +11,7 @@ static const char v2_signature[] = "\r\n\r\n\0\r\nQUIT\n";
 bool proxies_have(const struct proxies *proxies, const struct ip *ip)
 {
 	for (size_t i = 0; proxies && i < proxies->count; i++)
-		if (network_has(&proxies->networks[i], ip))
+		if (ip_network_has(&proxies->networks[i], ip))
 			return true;
 	return false;
 }
@@ -47,8 +47,8 @@ static bool read_v1_fields(struct text line, struct proxy_header *header)
 	}
 	bool is_v4 = text_is(fields[0], "TCP4");
 	header->has_source = true;
-	return (is_v4 || text_is(fields[0], "TCP6")) && ip_read(fields[1], &header->source) &&
-	       ip_read(fields[2], &destination) && ip_is_v4(&header->source) == is_v4 &&
+	return (is_v4 || text_is(fields[0], "TCP6")) && ip_read_text(fields[1], &header->source) &&
+	       ip_read_text(fields[2], &destination) && ip_is_v4(&header->source) == is_v4 &&
 	       read_port(fields[3], &header->port) && read_port(fields[4], &port);
 }
 
@@ -125,12 +125,12 @@ static bool read_node(struct text node, struct ip *ip)
 		node = (struct text){ node.data + 1, node.size - 2 };
 	const char *bracket = node.size > 0 ? memchr(node.data, ']', node.size) : NULL;
 	if (node.size > 0 && node.data[0] == '[' && bracket)
-		return ip_read((struct text){ node.data + 1, (size_t)(bracket - node.data) - 1 },
-		               ip);
-	if (ip_read(node, ip))
+		return ip_read_text(
+		    (struct text){ node.data + 1, (size_t)(bracket - node.data) - 1 }, ip);
+	if (ip_read_text(node, ip))
 		return true;
 	const char *colon = node.size > 0 ? memchr(node.data, ':', node.size) : NULL;
-	return colon && ip_read((struct text){ node.data, (size_t)(colon - node.data) }, ip);
+	return colon && ip_read_text((struct text){ node.data, (size_t)(colon - node.data) }, ip);
 }
 
 /* The node of an element of Forwarded: 'proto=http;for=192.0.2.1'. */

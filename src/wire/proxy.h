@@ -11,7 +11,7 @@ enum forwarded_header { FORWARDED_NONE, FORWARDED_FOR, FORWARDED_RFC7239 };
 
 /* Nothing that others than these networks say about addresses is believed. */
 struct proxies {
-	const struct network *networks;
+	const struct ip_network *networks;
 	size_t count;
 	bool send_header; /* they begin each connection with a header of the PROXY protocol */
 	enum forwarded_header forwarded;

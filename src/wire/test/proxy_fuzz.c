@@ -22,7 +22,7 @@ static void check_header(struct text bytes)
 
 static void check_forwarded(struct text value, enum forwarded_header kind)
 {
-	static const struct network all = { .bits = 0 };
+	static const struct ip_network all = { .bits = 0 };
 	struct header headers[] = { { TEXT("forwarded"), value },
 		                    { TEXT("x-forwarded-for"), value } };
 	struct proxies proxies = { .networks = &all, .count = 1, .forwarded = kind };
@@ -30,7 +30,8 @@ static void check_forwarded(struct text value, enum forwarded_header kind)
 	char text[IP_TEXT_MAX];
 	struct ip client = proxies_client(&proxies, &(struct headers){ headers, 2 }, &peer), again;
 	ip_write(&client, text);
-	INVARIANT(ip_read(text_of(text), &again) && memcmp(&client, &again, sizeof(client)) == 0);
+	INVARIANT(ip_read_text(text_of(text), &again) &&
+	          memcmp(&client, &again, sizeof(client)) == 0);
 	/* Nobody is believed who is not a proxy. */
 	proxies.count = 0;
 	client = proxies_client(&proxies, &(struct headers){ headers, 2 }, &peer);

@@ -8,9 +8,9 @@
 /* After those. */
 #include <cmocka.h>
 
-static struct network network(const char *text)
+static struct ip_network network(const char *text)
 {
-	struct network network;
+	struct ip_network network;
 	struct error error = { 0 };
 	assert_true(network_read(text, &network, &error));
 	return network;
@@ -19,15 +19,15 @@ static struct network network(const char *text)
 static struct ip ip(const char *text)
 {
 	struct ip ip;
-	assert_true(ip_read(text_of(text), &ip));
+	assert_true(ip_read_text(text_of(text), &ip));
 	return ip;
 }
 
 static bool has(const char *of, const char *address)
 {
-	struct network one = network(of);
+	struct ip_network one = network(of);
 	struct ip other = ip(address);
-	return network_has(&one, &other);
+	return ip_network_has(&one, &other);
 }
 
 static void networks_have_their_addresses(void **state)
@@ -51,7 +51,7 @@ static void networks_that_are_none_are_refused(void **state)
 	static const char *const bad[] = { "",          "10.0.0",      "10.0.0.0/33",
 		                           "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8x",
 		                           "::/129",    "proxy" };
-	struct network unused;
+	struct ip_network unused;
 	struct error error = { 0 };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(network_read(bad[i], &unused, &error));
@@ -114,7 +114,7 @@ static void headers_of_version_2_name_the_client(void **state)
 static void check_client(enum forwarded_header kind, const char *value, const char *peer,
                          const char *client)
 {
-	struct network trusted[] = { network("10.0.0.0/8"), network("fd00::/8") };
+	struct ip_network trusted[] = { network("10.0.0.0/8"), network("fd00::/8") };
 	struct proxies proxies = { .networks = trusted, .count = 2, .forwarded = kind };
 	struct header headers[] = {
 		{ TEXT("x-forwarded-for"),
