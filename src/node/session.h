@@ -32,7 +32,7 @@ struct session_policy {
 	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
 	/* Which hosts nodes may announce; lives as long as the session. NULL: any. */
 	const struct address_rules *addresses;
-	int64_t starts_max;       /* orders to start or load under way at once; 0: no bound */
+	int64_t starts_max; /* orders to start or load under way at once; 0: no bound */
 };
 struct session_policy session_policy_default(void);
 
