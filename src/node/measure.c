@@ -170,7 +170,9 @@ static bool take_gpus(struct local_node *node, const struct measured *measured)
 	for (int i = 0; i < measure->gpu_count; i++)
 		measure->gpus[i].standing_mib =
 		    standing_before(node, &measure->gpus[i], before, before_count);
-	qsort(measure->gpus, (size_t)measure->gpu_count, sizeof(*measure->gpus), compare_views);
+	if (measure->gpu_count > 0)
+		qsort(measure->gpus, (size_t)measure->gpu_count, sizeof(*measure->gpus),
+		      compare_views);
 	changed = before_count != measure->gpu_count;
 	for (int i = 0; !changed && i < before_count; i++)
 		changed = !is_same_hardware(&before[i], &measure->gpus[i]);
