@@ -98,7 +98,9 @@ static void snapshot(struct chaos *chaos, const struct heard *works, const struc
                      const struct heard *models)
 {
 	enum { LIES = 4 };
-	struct device device = { .uuid = liar_gpu, .model = "toy", .capacity_mib = 1000 };
+	struct device device = {
+		.uuid = liar_gpu, .model = "toy", .capacity_mib = 1000, .mig_mode = true
+	};
 	struct slot_report slots[LIES];
 	struct measurement measurements[LIES];
 	int64_t running[LIES], count = 0, slot_count = 0;
@@ -175,7 +177,8 @@ static void beat(struct chaos *chaos, const struct heard *works, const struct he
 }
 
 /* Begins a connection where this scheduler knows of none. The liar is drained, so that
- * nothing is placed there, and its GPU is ill. */
+ * nothing is placed there, and its GPU is one in MIG mode, which nobody could ever use: no job
+ * is taken in that waits for it. */
 static void connect(struct chaos *chaos, const struct heard *works, const struct heard *gpus,
                     const struct heard *models)
 {
