@@ -98,7 +98,8 @@ static void resume(struct connection *connection)
 		struct buffer input = http1->pending;
 		http1->pending = (struct buffer){ 0 };
 		http1->is_paused = false;
-		http1_parse(http1, (struct text){ input.data, input.size });
+		if (input.size > 0)
+			http1_parse(http1, (struct text){ input.data, input.size });
 		buffer_free(&input);
 		if (connection->protocol != &http1_protocol)
 			return;

@@ -60,8 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			pair_send(&pair, (struct text){ (const char *)data + i + 1, 1 });
 	}
 	pair_run(&pair);
-	pair_hang_up(&pair);
-	states_end();
-	pair_close(&pair);
+	states_end(&pair);
 	return 0;
 }

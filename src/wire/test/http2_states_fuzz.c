@@ -71,9 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			states_act(what / 8 + how * 32);
 		h2_client_run(client);
 	}
-	pair_hang_up(&pair);
-	states_end();
-	pair_close(&pair);
+	states_end(&pair);
 	h2_client_free(client);
 	return 0;
 }

@@ -12,7 +12,7 @@ extern const struct handler states_handler;
 
 /* Does something to one of the exchanges; both are chosen by the number. */
 void states_act(unsigned number);
-/* Ends all that are left. Call it when the client has gone; then nothing may be left. */
-void states_end(void);
+/* The client goes, and all that is left is ended; nothing may be left after that. */
+void states_end(struct pair *pair);
 
 #endif
