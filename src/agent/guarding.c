@@ -2,6 +2,7 @@
 #include "agent/guarding.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -113,15 +114,25 @@ static bool set_limits(struct watch *watch, const struct node_order *order, bool
 	return true;
 }
 
-/* Everyone can make directories beside it, so it must be ours already, or now. */
-static bool close_directory(const struct run_settings *settings, struct error *error)
+static bool is_ours(const char *path)
 {
 	struct stat status;
-	char *path = closed_directory(settings);
-	bool ours = (mkdir(path, 0700) == 0 || errno == EEXIST) && lstat(path, &status) == 0 &&
-	            S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-	            (status.st_mode & 077) == 0;
 
+	return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+	       (status.st_mode & 077) == 0;
+}
+
+/* Everyone can make directories beside it, so it must be ours already, or now. One that somebody
+ * else has put there is moved out of the way. */
+static bool close_directory(const struct run_settings *settings, struct error *error)
+{
+	char *path = closed_directory(settings);
+	char *away = file_path("%s.not-of-the-agent-%lld", path, (long long)clock_ms());
+	bool ours = (mkdir(path, 0700) == 0 || errno == EEXIST) && is_ours(path);
+
+	if (!ours && rename(path, away) == 0)
+		ours = mkdir(path, 0700) == 0 && is_ours(path);
+	free(away);
 	if (!ours)
 		error_set(error, ERROR_FORBIDDEN, "%s is not a directory of the agent alone", path);
 	free(path);

@@ -278,25 +278,33 @@ static bool begin(struct reading *reading, struct error *error)
 	return true;
 }
 
-/* Nothing is ever meant from where the agent happens to have been started. */
-static bool check_paths(struct reading *reading)
+/* What the task can only have got wrong: nothing of it is run. */
+static bool fail(struct reading *reading, const char *name, const char *value, const char *what)
 {
-	static const char *const names[] = { "working_directory", "checkpoint_path" };
 	struct spec *spec = &reading->plan->spec;
 	struct buffer text = { 0 };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		const char *path = text_in(reading, names[i]);
-		if (!path || *path == '/')
-			continue;
-		buffer_print(&text, "%s is '%s', which is not an absolute path", names[i], path);
-		spec->failure = arena_string(reading->arena, text.data);
-		spec->arguments = arena_copy(reading->arena, &(char *){ NULL }, sizeof(char *));
-		spec->script = spec->checkpoint_path = NULL;
-		buffer_free(&text);
-		return false;
+	buffer_print(&text, "%s is '%s', which is not %s", name, value, what);
+	spec->failure = arena_string(reading->arena, text.data);
+	spec->arguments = arena_copy(reading->arena, &(char *){ NULL }, sizeof(char *));
+	spec->script = spec->checkpoint_path = NULL;
+	buffer_free(&text);
+	return false;
+}
+
+/* A path is never meant from where the agent happens to have been started, and an image is never
+ * an option of the runtime. */
+static bool check_names(struct reading *reading)
+{
+	static const char *const paths[] = { "working_directory", "checkpoint_path" };
+	const char *image = text_in(reading, "image");
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		const char *path = text_in(reading, paths[i]);
+		if (path && *path != '/')
+			return fail(reading, paths[i], path, "an absolute path");
 	}
-	return true;
+	return !image || *image != '-' || fail(reading, "image", image, "the name of an image");
 }
 
 static void finish(struct reading *reading)
@@ -340,7 +348,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 		plan->container = container.image != NULL;
 		set_guard(&reading);
 		finish(&reading);
-		if (check_paths(&reading) && plan->container)
+		if (check_names(&reading) && plan->container)
 			good = container_plan(arena, settings, order, &container, plan, error);
 	}
 	free(reading.environment.at);

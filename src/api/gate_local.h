@@ -24,7 +24,8 @@ struct gate_rules {
 /* A JWT that was found good. */
 struct gate_remembered {
 	unsigned char digest[DIGEST_SIZE];
-	int64_t until_ms; /* 0: empty */
+	int64_t until_ms;    /* 0: empty */
+	uint64_t generation; /* what was found in another one does not count */
 	struct identity identity;
 };
 
@@ -39,6 +40,7 @@ struct gate {
 	/* How many failures each may still have; see gate_sign_in.c. */
 	struct rates *by_address, *by_connection, *by_account;
 	struct gate_remembered *remembered;
+	uint64_t generation;
 	struct gate_account *accounts;
 	struct failures *failures;
 	struct gate_token **tokens;

@@ -50,7 +50,7 @@ struct failures *gate_failures(struct gate *gate)
 
 void gate_forget(struct gate *gate)
 {
-	memset(gate->remembered, 0, REMEMBERED * sizeof(*gate->remembered));
+	gate->generation++;
 }
 
 /* What a WebSocket in a browser can send instead of a header. */
@@ -139,6 +139,7 @@ static void remember(struct gate *gate, const unsigned char digest[DIGEST_SIZE],
 	struct gate_remembered *remembered = &gate->remembered[at % REMEMBERED];
 	memcpy(remembered->digest, digest, DIGEST_SIZE);
 	remembered->until_ms = min64(identity->credential.expires_ms, unix_ms + REMEMBER_MS);
+	remembered->generation = gate->generation;
 	remembered->identity = *identity;
 }
 
@@ -149,7 +150,8 @@ static bool recall(const struct gate *gate, const unsigned char digest[DIGEST_SI
 
 	memcpy(&at, digest, sizeof(at));
 	const struct gate_remembered *remembered = &gate->remembered[at % REMEMBERED];
-	if (unix_ms >= remembered->until_ms || remembered->until_ms - unix_ms > REMEMBER_MS ||
+	if (remembered->generation != gate->generation || unix_ms >= remembered->until_ms ||
+	    remembered->until_ms - unix_ms > REMEMBER_MS ||
 	    !digest_equal(remembered->digest, digest, DIGEST_SIZE))
 		return false;
 	*identity = remembered->identity;

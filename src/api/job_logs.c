@@ -45,7 +45,6 @@ static void begin(struct logs *logs)
 		return;
 	logs->begun = true;
 	/* It is the text of strangers: no browser may take it for a page. */
-	call_header(logs->call, "x-content-type-options", TEXT("nosniff"));
 	call_header(logs->call, "content-disposition", TEXT("inline; filename=\"output.txt\""));
 	call_header(logs->call, "content-security-policy", TEXT("sandbox; default-src 'none'"));
 	call_begin(logs->call, 200, "text/plain; charset=utf-8");

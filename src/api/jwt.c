@@ -10,8 +10,7 @@
 #include "base/memory.h"
 #include "wire/json_reader.h"
 
-/* Clocks of those who sign may be ahead of ours by so much, or behind. */
-enum { CLOCK_SKEW_S = 5, AUDIENCES_MAX = 32 };
+enum { AUDIENCES_MAX = 32 };
 
 static const struct json_limits small = { .bytes = JWT_BYTES_MAX, .depth = 8, .values = 256 };
 
@@ -126,9 +125,9 @@ static bool check_times(const json_t *object, int64_t now_ms, struct jwt_claims 
 		                 "the token does not say when it expires ('exp')");
 	if (json_object_get(object, "nbf") && !read_time(object, "nbf", &not_before_ms))
 		return error_set(error, ERROR_FORBIDDEN, "'nbf' of the token is not a time");
-	if (now_ms >= claims->expires_ms + CLOCK_SKEW_S * 1000)
+	if (now_ms >= claims->expires_ms + JWT_CLOCK_SKEW_MS)
 		return error_set(error, ERROR_FORBIDDEN, "the token has expired");
-	if (now_ms < not_before_ms - CLOCK_SKEW_S * 1000)
+	if (now_ms < not_before_ms - JWT_CLOCK_SKEW_MS)
 		return error_set(error, ERROR_FORBIDDEN, "the token is not valid yet");
 	return true;
 }
@@ -206,7 +205,7 @@ bool jwt_open(struct text token, struct jwt_key *const *keys, size_t key_count,
 	jwt->fault = JWT_BAD_CLAIMS;
 	if (!jwt_read_claims(jwt->parts->payload, wanted, &jwt->claims, error)) {
 		if (jwt->claims.expires_ms > 0 &&
-		    wanted->now_ms >= jwt->claims.expires_ms + CLOCK_SKEW_S * 1000)
+		    wanted->now_ms >= jwt->claims.expires_ms + JWT_CLOCK_SKEW_MS)
 			jwt->fault = JWT_EXPIRED;
 		return false;
 	}

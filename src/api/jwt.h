@@ -20,6 +20,8 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 void jwt_key_free(struct jwt_key *key);
 
 enum { JWT_BYTES_MAX = 8192, JWT_CLAIM_MAX = 96 };
+/* Clocks of those who sign may be ahead of ours by so much, or behind. */
+enum { JWT_CLOCK_SKEW_MS = 5000 };
 
 /* What a token must say besides being signed. */
 struct jwt_wanted {

@@ -43,9 +43,6 @@ struct misreports *misreports_new(struct desk *desk, struct audit *audit)
 
 static void free_note(struct note *note)
 {
-	*note->link = note->next;
-	if (note->next)
-		note->next->link = note->link;
 	ask_free(&note->ask);
 	free(note);
 }
@@ -54,8 +51,10 @@ void misreports_free(struct misreports *misreports)
 {
 	if (!misreports)
 		return;
-	while (misreports->notes)
-		free_note(misreports->notes);
+	for (struct note *note = misreports->notes, *next; note; note = next) {
+		next = note->next;
+		free_note(note);
+	}
 	for (size_t i = 0; i < misreports->tellers.capacity; i++)
 		free(misreports->tellers.entries[i].value);
 	text_map_free(&misreports->tellers);
@@ -67,6 +66,9 @@ static void on_kept(struct ask *ask)
 	struct note *note = (struct note *)ask;
 
 	audit_settle(note->misreports->audit, ask);
+	*note->link = note->next;
+	if (note->next)
+		note->next->link = note->link;
 	free_note(note);
 }
 

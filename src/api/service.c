@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/jwt.h"
 #include "api/metrics.h"
 #include "api/node_calls.h"
 #include "api/service_state.h"
@@ -84,7 +85,6 @@ static void on_event(void *context, const struct event *event)
 	if (event->kind == EVENT_TENANT_CHANGED) {
 		roster_changed(&service->roster, service_catalogue(service), event->tenant_id);
 		gate_forget(service->gate);
-		streams_check(service->streams);
 	}
 	if (event->kind == EVENT_NODE_MISREPORTED)
 		agents_misreported(service->agents, event);
@@ -193,8 +193,10 @@ static bool check(struct service *service, const struct exchange *exchange,
 static bool check_again(const struct service *service, const struct identity *identity,
                         struct gate_refusal *refusal)
 {
+	bool is_jwt = identity->credential.kind == CREDENTIAL_JWT;
+	int64_t leeway_ms = is_jwt ? JWT_CLOCK_SKEW_MS : 0;
 	const char *reason;
-	if (gate_admits(service->gate, identity, service_unix_ms(), &reason))
+	if (gate_admits(service->gate, identity, service_unix_ms() - leeway_ms, &reason))
 		return true;
 	*refusal = (struct gate_refusal){ .status = 401, .code = "unauthenticated" };
 	snprintf(refusal->text, sizeof(refusal->text), "%s", reason);

@@ -7,7 +7,7 @@
 
 /* All streams by the identity that opened them. An identity is checked when a stream is
  * opened; from then on the registry checks it again, twice a second and at once when a token
- * is revoked, a tenant changes or the settings are read again. In the loop's thread alone. */
+ * is revoked or the settings are read again. In the loop's thread alone. */
 struct streams;
 
 /* A member of what stays open. Zero-initialized, it is in no registry. */

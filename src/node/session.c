@@ -18,7 +18,7 @@ struct session_policy session_policy_default(void)
 		.foreign_step_mib = 64,
 		.hot_c = 75,
 		.cool_c = 70,
-		.starts_max = 64,
+		.starts_max = 32,
 	};
 }
 

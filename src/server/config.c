@@ -54,7 +54,9 @@ static bool take(struct config *config, const struct setting *setting, bool in_f
 	if (!done)
 		return error_set(error, ERROR_INVALID, "%s: %s", by, reason.text);
 	config->places[setting - settings] =
-	    (struct place){ .given = true, .by = arena_string(&config->arena, by) };
+	    (struct place){ .given = true,
+		            .by = arena_string(&config->arena, by),
+		            .value_file = in_file ? arena_string(&config->arena, value) : NULL };
 	return true;
 }
 

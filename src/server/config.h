@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "node/session.h"
 #include "wire/limits.h"
+#include "wire/proxy.h"
 
 /* Texts of a list, NULL behind the last. Never NULL itself. */
 struct texts {
@@ -41,9 +42,9 @@ struct config {
 	struct {
 		const char *listen, *tls_cert_path, *tls_key_path, *tls_client_ca_path;
 		int64_t http_port, grpc_port, rate_limit_rps, rate_limit_burst, stop_grace_ms,
-		    page_size, page_size_max;
-		bool enable_tls, allow_plaintext;
-		struct texts cors_origins, allowed_hosts;
+		    page_size, page_size_max, forwarded_header;
+		bool enable_tls, allow_plaintext, proxy_protocol;
+		struct texts cors_origins, allowed_hosts, trusted_proxies;
 	} api;
 	struct {
 		const char *jwt_secret, *jwt_audience, *jwt_issuer;
@@ -94,9 +95,9 @@ struct config {
  * the environment or an option, which `by` names. */
 struct place {
 	bool given;
-	bool from_file; /* it names a file of its own, in which the value is */
 	int line, column;
 	const char *by;
+	const char *value_file; /* a file of its own, in which the value is; NULL: there is none */
 };
 
 /* Every setting as it is where nothing is said. */
@@ -136,8 +137,8 @@ void config_differences(const struct config *before, const struct config *after,
  * taken so that its files can be used. The same form. */
 void config_without_effect(const struct config *config, struct buffer *text);
 
-/* Settings that are secrets and in a file that every user of the machine can read, as a text
- * with commas; empty if there are none. */
+/* Settings that are secrets and in a file that every user of the machine can read, with that
+ * file, as a text with commas; empty if there are none. */
 void config_exposed_secrets(const struct config *config, struct buffer *text);
 
 /* What the parts of the scheduler are given. */
@@ -145,6 +146,8 @@ void config_to_record(const struct config *config, struct config_record *record)
 struct session_policy config_to_policy(const struct config *config);
 struct agents_advice config_to_advice(const struct config *config);
 struct limits config_to_limits(const struct config *config);
+/* In the arena of the config, which was validated. */
+const struct proxies *config_to_proxies(struct config *config);
 /* A path of SQLite or a connection of libpq, in the arena of the config. */
 const char *config_database(struct config *config);
 bool config_is_postgres(const struct config *config);

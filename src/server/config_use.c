@@ -111,6 +111,38 @@ struct limits config_to_limits(const struct config *config)
 	return limits;
 }
 
+const struct proxies *config_to_proxies(struct config *config)
+{
+	const struct texts *texts = &config->api.trusted_proxies;
+	struct proxies *proxies = arena_alloc(&config->arena, sizeof(*proxies));
+	struct network *networks =
+	    arena_alloc(&config->arena, (texts->count + 1) * sizeof(*networks));
+	struct error error;
+	*proxies =
+	    (struct proxies){ .networks = networks,
+		              .count = texts->count,
+		              .send_header = config->api.proxy_protocol,
+		              .forwarded = (enum forwarded_header)config->api.forwarded_header };
+	for (size_t i = 0; i < texts->count; i++)
+		if (!network_read(texts->at[i], &networks[i], &error))
+			panic("%s", error.text);
+	return proxies;
+}
+
+static bool check_proxies(const struct config *config, struct error *error)
+{
+	struct network network;
+	struct error reason = { 0 };
+	for (size_t i = 0; i < config->api.trusted_proxies.count; i++)
+		if (!network_read(config->api.trusted_proxies.at[i], &network, &reason))
+			return config_refuse(config, "api", "trusted_proxies", error,
+			                     "is wrong: %s", reason.text);
+	if (config->api.proxy_protocol && config->api.trusted_proxies.count == 0)
+		return config_refuse(config, "api", "proxy_protocol", error,
+		                     "needs api.trusted_proxies: the addresses of the proxies");
+	return true;
+}
+
 bool config_is_postgres(const struct config *config)
 {
 	return *config->database.host != '\0';
@@ -154,17 +186,31 @@ const char *config_database(struct config *config)
 	return database;
 }
 
-void config_exposed_secrets(const struct config *config, struct buffer *text)
+static void add_exposed(struct buffer *text, const char *section, const char *key, const char *path)
 {
 	struct stat status;
 
-	if (!*config->file || stat(config->file, &status) != 0 || !(status.st_mode & S_IROTH))
-		return;
-	for (size_t i = 0; i < setting_count; i++)
-		if (settings[i].kind == SETTING_SECRET && config->places[i].given &&
-		    config->places[i].line > 0 && !config->places[i].from_file)
-			buffer_print(text, "%s%s.%s", text->size > 0 ? ", " : "",
-			             settings[i].section, settings[i].key);
+	if (*path && stat(path, &status) == 0 && (status.st_mode & S_IROTH))
+		buffer_print(text, "%s%s.%s in %s", text->size > 0 ? ", " : "", section, key, path);
+}
+
+void config_exposed_secrets(const struct config *config, struct buffer *text)
+{
+	for (size_t i = 0; i < setting_count; i++) {
+		const struct place *place = &config->places[i];
+		if (settings[i].kind != SETTING_SECRET || !place->given)
+			continue;
+		if (place->value_file)
+			add_exposed(text, settings[i].section, settings[i].key, place->value_file);
+		else if (place->line > 0)
+			add_exposed(text, settings[i].section, settings[i].key, config->file);
+	}
+	for (size_t i = 0; i < config->auth.jwt_keys.count; i++) {
+		const char *secret = strstr(config->auth.jwt_keys.at[i], ":HS256:");
+		if (secret)
+			add_exposed(text, "auth", "jwt_keys", secret + strlen(":HS256:"));
+	}
+	add_exposed(text, "api", "tls_key_path", config->api.tls_key_path);
 }
 
 bool config_is_loopback(const struct config *config)
@@ -199,8 +245,7 @@ static bool check_reach(const struct config *config, struct error *error)
 	config_exposed_secrets(config, &exposed);
 	bool ok = exposed.size == 0 ||
 	          error_set(error, ERROR_INVALID,
-	                    "%s: every user of this machine can read it, and it has %s: chmod 640",
-	                    config->file, exposed.data);
+	                    "every user of this machine can read %s: chmod 640", exposed.data);
 	buffer_free(&exposed);
 	return ok;
 }
@@ -333,5 +378,6 @@ bool config_validate(struct config *config, struct error *error)
 		return config_refuse(config, "metrics", "path", error, "must begin with '/'");
 	return check_listening(config, error) && check_tls(config, error) &&
 	       check_keys(config, error) && check_database(config, error) &&
-	       check_heartbeat(config, error) && check_slot_addresses(config, error);
+	       check_heartbeat(config, error) && check_slot_addresses(config, error) &&
+	       check_proxies(config, error);
 }

@@ -152,6 +152,9 @@ static bool read_value(struct reading *reading, const struct setting *setting, b
 		return refuse(reading, otherwise);
 	}
 	if (in_file)
+		reading->config->places[setting - settings].value_file =
+		    arena_string(&reading->config->arena, text);
+	if (in_file)
 		return setting_take_file(setting, reading->config, text, &reason) ||
 		       refuse_value(reading, mark, &reason);
 	return setting_take(setting, reading->config, text, &reason) ||
@@ -188,7 +191,6 @@ static bool read_key(struct reading *reading, const char *section)
 		return refuse(reading, reason);
 	}
 	*place = (struct place){ .given = true,
-		                 .from_file = in_file,
 		                 .line = (int)reading->event.start_mark.line + 1,
 		                 .column = (int)reading->event.start_mark.column + 1,
 		                 .by = reading->config->file };

@@ -267,26 +267,10 @@ static void publish_time(struct engine *engine)
 	atomic_store(&engine->clock_steps, keeper->steps);
 }
 
-/* "3 days 2 h ahead of", "5.2 s behind" */
-static void print_off(char *text, size_t size, int64_t off_ms)
-{
-	int64_t ms = off_ms < 0 ? -off_ms : off_ms, s = ms / 1000;
-	const char *where = off_ms < 0 ? "behind" : "ahead of";
-	if (s >= 86400)
-		snprintf(text, size, "%lld days %lld h %s", (long long)(s / 86400),
-		         (long long)(s % 86400 / 3600), where);
-	else if (s >= 3600)
-		snprintf(text, size, "%lld h %lld min %s", (long long)(s / 3600),
-		         (long long)(s % 3600 / 60), where);
-	else
-		snprintf(text, size, "%lld.%lld s %s", (long long)s, (long long)(ms % 1000 / 100),
-		         where);
-}
-
 static void note_clock(struct engine *engine, const char *before, int64_t off_ms, const char *after)
 {
 	char sentence[256], off[64];
-	print_off(off, sizeof(off), off_ms);
+	timekeeper_print(off, sizeof(off), off_ms);
 	snprintf(sentence, sizeof(sentence), "%s%s%s", before, off, after);
 	note(engine, sentence);
 }

@@ -44,6 +44,7 @@ struct server {
 	struct tls *tls;
 	struct signals *signals;
 	struct listener *http, *grpc, *metrics;
+	const struct proxies *proxies;
 	struct timer watchdog, deadline;
 	bool ready, stopping;
 	pthread_mutex_t mutex;
@@ -276,6 +277,7 @@ static struct listener *open_port(struct server *server, int64_t port,
 	                                                 .port = (uint16_t)port,
 	                                                 .tls = server->tls,
 	                                                 .handler = handler,
+	                                                 .proxies = server->proxies,
 	                                                 .for_agents = for_agents },
 	                     error);
 }
@@ -345,6 +347,7 @@ static bool begin(struct server *server, struct error *error)
 {
 	struct limits limits = config_to_limits(server->config);
 	fit_descriptors(&limits);
+	server->proxies = config_to_proxies(server->config);
 	if (!directory_make(server->config->store.data_dir, error))
 		return false;
 	server->wiring = server->first_wiring = wiring_new(server->config, error);
@@ -413,8 +416,8 @@ int serve(const struct options *options, struct config *config, char *const *env
 	config_exposed_secrets(config, &exposed);
 	if (exposed.size > 0)
 		log_at(LOG_WARNING,
-		       "every user of this machine can read secrets in the settings: chmod 640",
-		       LOG_TEXT("file", config->file), LOG_TEXT("settings", exposed.data));
+		       "every user of this machine can read secrets of the settings: chmod 640",
+		       LOG_TEXT("settings", exposed.data));
 	buffer_free(&exposed);
 	if (begin(&server, &error)) {
 		loop_run(server.loop);

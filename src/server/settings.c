@@ -13,6 +13,8 @@ static const char *const consolidations[] = { "none", "checkpointed", "all", NUL
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
 	                                "verify-ca", "verify-full", NULL };
 static const char *const runtimes[] = { "auto", "none", "docker", "podman", "containerd", NULL };
+/* In the order of enum forwarded_header. */
+static const char *const forwarded_headers[] = { "none", "x-forwarded-for", "forwarded", NULL };
 static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL };
 
 #define AT(section, key) #section, #key
@@ -116,6 +118,9 @@ const struct setting settings[] = {
 	TEXT_OF(api, tls_client_ca_path, "", false, "Clients must show a certificate that it signed")
 	LIST(api, cors_origins, true, "Origins of web pages that may use the service, beside its own; `*` is all")
 	LIST(api, allowed_hosts, true, "Names that the service may be called by, beside loopback names; empty is any where sign-in is required")
+	LIST(api, trusted_proxies, false, "Addresses and networks (`10.0.0.0/8`) of proxies in front of the service. What they say about clients' addresses is believed, and nobody else")
+	FLAG(api, proxy_protocol, "false", false, "Whether those proxies begin each connection with a header of the PROXY protocol, version 1 or 2")
+	WORD(api, forwarded_header, forwarded_headers, "x-forwarded-for", false, "The header by which those proxies name the client. They must set it or remove it")
 	INTEGER(api, rate_limit_rps, 0, 1000000000, "0", true, "Requests a second of one client; 0 is no limit")
 	INTEGER(api, rate_limit_burst, 0, 1000000000, "0", true, "Requests at once before that counts; 0 is twice the rate")
 	INTEGER(api, stop_grace_ms, 0, 600000, "10000", true, "How long requests in flight may take when the service stops")
@@ -142,7 +147,7 @@ const struct setting settings[] = {
 	INTEGER(agent, margin_ms, 0, DAY_MS, "10000", false, "For clocks that run unevenly and kills that take their time")
 	INTEGER(agent, standing_ms, 1000, DAY_MS, "10000", false, "A scheduler renews leases only for so long after it last knew that it is the active one")
 	INTEGER(agent, resend_ms, 100, DAY_MS, "3000", false, "An order not acknowledged for so long is sent again")
-	INTEGER(agent, starts_max, 1, 10000, "64", false, "How many tasks and models a node is told to start at once. The others of that node wait for one of these to run, be refused or end; tenants take turns")
+	INTEGER(agent, starts_max, 1, 10000, "32", false, "How many tasks and models a node is told to start at once. The others of that node wait for one of these to run, be refused or end; tenants take turns")
 	INTEGER(agent, foreign_step_mb, 0, 1000000, "64", false, "MiB by which others' memory may change without that being told")
 	LIST(agent, slot_addresses, false, "Hosts that nodes may announce for their slots, beside their own name and the address they connect from: host names, `*.DOMAIN`, IP addresses, networks such as `10.1.0.0/16`. For nodes behind NAT or a proxy")
 

@@ -2,6 +2,7 @@
 #include "server/timekeeper.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/number.h"
 
@@ -62,4 +63,19 @@ void timekeeper_set(struct timekeeper *keeper, int64_t time_us, int64_t steady_u
 	keeper->time_us = time_us;
 	keeper->steady_us = steady_us;
 	keeper->off_ms = 0;
+}
+
+void timekeeper_print(char *text, size_t size, int64_t off_ms)
+{
+	int64_t ms = off_ms < 0 ? -off_ms : off_ms, s = ms / 1000;
+	const char *where = off_ms < 0 ? "behind" : "ahead of";
+	if (s >= 86400)
+		snprintf(text, size, "%lld days %lld h %s", (long long)(s / 86400),
+		         (long long)(s % 86400 / 3600), where);
+	else if (s >= 3600)
+		snprintf(text, size, "%lld h %lld min %s", (long long)(s / 3600),
+		         (long long)(s % 3600 / 60), where);
+	else
+		snprintf(text, size, "%lld.%lld s %s", (long long)s, (long long)(ms % 1000 / 100),
+		         where);
 }

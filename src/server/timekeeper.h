@@ -2,6 +2,7 @@
 #ifndef SERVER_TIMEKEEPER_H
 #define SERVER_TIMEKEEPER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The core's time is a calendar time that advances with the machine's steady clock (time since
@@ -36,5 +37,7 @@ int64_t timekeeper_read(struct timekeeper *keeper, int64_t wall_us, int64_t stea
                         enum timekeeper_news *news);
 /* The core was told that its clock was wrong. */
 void timekeeper_set(struct timekeeper *keeper, int64_t time_us, int64_t steady_us);
+/* "3 days 2 h ahead of", "5.2 s behind": for sentences. */
+void timekeeper_print(char *text, size_t size, int64_t off_ms);
 
 #endif

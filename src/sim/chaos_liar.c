@@ -94,7 +94,8 @@ static void say(struct chaos *chaos, struct message message)
 	session_outputs_free(&outputs);
 }
 
-static void snapshot(struct chaos *chaos, const struct heard *works, const struct heard *models)
+static void snapshot(struct chaos *chaos, const struct heard *works, const struct heard *gpus,
+                     const struct heard *models)
 {
 	enum { LIES = 4 };
 	struct device device = { .uuid = liar_gpu, .model = "toy", .capacity_mib = 1000 };
@@ -106,8 +107,11 @@ static void snapshot(struct chaos *chaos, const struct heard *works, const struc
 	for (int i = 0; i < LIES && works->count > 0; i++) {
 		const struct reservation_record *target = any_of(chaos, works);
 		const struct model_record *model = any_of(chaos, models);
+		const struct gpu_record *gpu = any_of(chaos, gpus);
+		bool there = gpu && chance(&chaos->dice[CHAOS_LIE], 50);
 		running[count] = target->id;
-		measurements[count++] = (struct measurement){ target->id, liar_gpu, 100 };
+		measurements[count++] =
+		    (struct measurement){ target->id, there ? gpu->uuid : liar_gpu, 9000 };
 		if (model)
 			slots[slot_count++] = (struct slot_report){ target->id, model->name,
 				                                    "http://liar:666", true };
@@ -172,7 +176,8 @@ static void beat(struct chaos *chaos, const struct heard *works, const struct he
 
 /* Begins a connection where this scheduler knows of none. The liar is drained, so that
  * nothing is placed there, and its GPU is ill. */
-static void connect(struct chaos *chaos, const struct heard *works, const struct heard *models)
+static void connect(struct chaos *chaos, const struct heard *works, const struct heard *gpus,
+                    const struct heard *models)
 {
 	struct chaos_server *server = &chaos->servers[0];
 	struct message hello = { .kind = MESSAGE_HELLO };
@@ -184,7 +189,7 @@ static void connect(struct chaos *chaos, const struct heard *works, const struct
 	chaos->liar.number = 0;
 	hello.hello = (struct hello){ LIAR, NODE_PROTOCOL, chaos->now_ms };
 	say(chaos, hello);
-	snapshot(chaos, works, models);
+	snapshot(chaos, works, gpus, models);
 	drain.drain.name = LIAR;
 	drain.drain.draining = true;
 	server_decide(chaos, 0, &drain);
@@ -200,14 +205,14 @@ void liar_speak(struct chaos *chaos)
 		     models = hear(chaos, RECORD_MODEL);
 	chaos_note(chaos, "the liar speaks");
 	if (!chaos->servers[0].liar)
-		connect(chaos, &works, &models);
+		connect(chaos, &works, &gpus, &models);
 	for (int64_t i = between(dice, 1, 6); i > 0; i--) {
 		if (chance(dice, 70))
 			change(chaos, &works, &gpus);
 		else if (chance(dice, 50))
 			beat(chaos, &works, &gpus);
 		else
-			snapshot(chaos, &works, &models);
+			snapshot(chaos, &works, &gpus, &models);
 	}
 	free(works.at);
 	free(gpus.at);

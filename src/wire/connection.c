@@ -1,12 +1,9 @@
 /* connection.c - one client's connection: bytes in, bytes out, and how long that may take */
 #include "wire/connection.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "wire/greeting.h"
@@ -22,7 +19,6 @@ enum {
 	SMALL_ANSWER_BYTES = 4 << 10,
 	SMALL_HOLDING_BYTES = 64 << 10,
 	KEEPALIVE_S = 60,
-	REFUSALS_MAX = 256, /* that are told why at once */
 };
 
 static struct output *outgoing(struct connection *connection)
@@ -247,6 +243,11 @@ static void received(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 	connection->received_ms = loop_now_ms(loop);
 	loop->counters.bytes_in += (uint64_t)size;
 	struct text bytes = { buffer->base, (size_t)size };
+	if (connection->awaits_proxy) {
+		bytes = connection_take_proxy(connection, bytes);
+		if (bytes.size == 0 || connection->is_closing || connection->is_finishing)
+			return;
+	}
 	if (connection->tls)
 		tls_session_receive(connection->tls, bytes);
 	else
@@ -335,16 +336,6 @@ void connection_push(struct connection *connection)
 		transmit(connection);
 }
 
-static void forget_address(struct connection *connection)
-{
-	struct address *address = connection->address;
-	connection->address = NULL;
-	if (!address || --address->connections > 0)
-		return;
-	map_remove(&connection->loop->addresses, address->key);
-	free(address);
-}
-
 static void stop_gathering(struct connection *connection)
 {
 	struct connection **link = &connection->loop->gathering;
@@ -358,67 +349,22 @@ static void stop_gathering(struct connection *connection)
 	}
 }
 
-static void forget_stranger(struct connection *connection)
-{
-	struct strangers *strangers = &connection->loop->strangers[connection->kind];
-	if (!connection->is_stranger)
-		return;
-	connection->is_stranger = false;
-	if (connection->previous_stranger)
-		connection->previous_stranger->next_stranger = connection->next_stranger;
-	else
-		strangers->first = connection->next_stranger;
-	if (connection->next_stranger)
-		connection->next_stranger->previous_stranger = connection->previous_stranger;
-	else
-		strangers->last = connection->previous_stranger;
-}
-
-void connection_trust(struct connection *connection)
-{
-	forget_stranger(connection);
-}
-
-static void add_stranger(struct connection *connection)
-{
-	struct strangers *strangers = &connection->loop->strangers[connection->kind];
-	connection->is_stranger = true;
-	connection->previous_stranger = strangers->last;
-	if (strangers->last)
-		strangers->last->next_stranger = connection;
-	else
-		strangers->first = connection;
-	strangers->last = connection;
-}
-
-/* Closes the connection of this kind that has been there longest without signing in. */
-static bool make_place(struct loop *loop, enum peer_kind kind)
-{
-	struct connection *oldest = loop->strangers[kind].first;
-	if (!oldest || loop_now_ms(loop) - oldest->opened_ms < loop->limits.stranger_ms)
-		return false;
-	forget_stranger(oldest);
-	loop->counters.connections_shed++;
-	connection_close(oldest);
-	return true;
-}
-
 static void closed(uv_handle_t *handle)
 {
 	struct connection *connection = handle->data;
 	struct loop *loop = connection->loop;
-	loop->admission.counts[connection->kind] -= connection->is_counted;
 	if (connection->previous)
 		connection->previous->next = connection->next;
 	else
 		loop->connections = connection->next;
 	if (connection->next)
 		connection->next->previous = connection->previous;
-	forget_address(connection);
+	connection_give_place(connection);
 	stop_gathering(connection);
 	output_free(&connection->output);
 	output_free(&connection->sealed);
 	INVARIANT(connection->held.bytes == 0);
+	buffer_free(&connection->proxy_header);
 	tls_session_free(connection->tls);
 	loop->counters.connections--;
 	free(connection);
@@ -428,7 +374,7 @@ static void closed(uv_handle_t *handle)
 static void tear_down(struct connection *connection)
 {
 	connection->is_over = true;
-	forget_stranger(connection);
+	connection_trust(connection);
 	connection->protocol->lost(connection);
 	/* Memory goes now, but for what libuv is still writing: that stays until `closed`. */
 	if (!connection->is_writing)
@@ -472,54 +418,6 @@ void connection_flush(struct connection *connection)
 	schedule(connection);
 }
 
-/* The address with this key, with one connection more; NULL if it has too many. */
-static struct address *count_address(struct loop *loop, int64_t key)
-{
-	struct address *address = map_get(&loop->addresses, key);
-	if (!address) {
-		address = NEW(struct address);
-		address->key = key;
-		map_put(&loop->addresses, key, address);
-	} else if (address->connections >= loop->limits.connections_per_address) {
-		return NULL;
-	}
-	address->connections++;
-	return address;
-}
-
-static bool is_loopback(const struct sockaddr_storage *address)
-{
-	const struct sockaddr_in *ip4 = (const struct sockaddr_in *)address;
-	const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)address;
-	return address->ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&ip6->sin6_addr)
-	                                      : ntohl(ip4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
-/* Keeps the peer's address as text, and counts it; false if there are too many from it. */
-static bool note_peer(struct connection *connection)
-{
-	struct loop *loop = connection->loop;
-	struct sockaddr_storage address = { 0 };
-	int size = sizeof(address);
-	if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size) != 0 ||
-	    (address.ss_family != AF_INET && address.ss_family != AF_INET6))
-		return true;
-	const struct sockaddr_in *ip4 = (const struct sockaddr_in *)&address;
-	const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)&address;
-	bool is_ip6 = address.ss_family == AF_INET6;
-	inet_ntop(address.ss_family,
-	          is_ip6 ? (const void *)&ip6->sin6_addr : (const void *)&ip4->sin_addr,
-	          connection->peer_address, sizeof(connection->peer_address));
-	connection->peer_port = ntohs(is_ip6 ? ip6->sin6_port : ip4->sin_port);
-	if (is_loopback(&address))
-		connection->kind = PEER_LOCAL;
-	/* Of IPv6, what one customer is given: the first 64 bits. */
-	uint64_t hash = is_ip6 ? hash_bytes(&ip6->sin6_addr, 8) : hash_bytes(&ip4->sin_addr, 4);
-	int64_t key = (int64_t)(hash >> 1 | 1);
-	connection->address = count_address(loop, key);
-	return connection->address != NULL;
-}
-
 static struct connection *connection_new(struct loop *loop, const struct handler *handler)
 {
 	struct connection *connection = NEW(struct connection);
@@ -543,64 +441,22 @@ static struct connection *connection_new(struct loop *loop, const struct handler
 	return connection;
 }
 
-static void refuse(struct connection *connection)
-{
-	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\n"
-				   "content-type: application/json\r\n"
-				   "connection: close\r\n"
-				   "x-content-type-options: nosniff\r\n"
-				   "retry-after: 1\r\n";
-	static const char body[] =
-	    "{\"error\":\"there are too many connections\",\"code\":\"unavailable\"}";
-	connection->loop->counters.connections_refused++;
-	if (connection->tls) {
-		connection_close(connection);
-		return;
-	}
-	char length[48];
-	snprintf(length, sizeof(length), "content-length: %zu\r\n\r\n", sizeof(body) - 1);
-	output_bytes(&connection->output, head, sizeof(head) - 1);
-	output_bytes(&connection->output, length, strlen(length));
-	output_bytes(&connection->output, body, sizeof(body) - 1);
-	connection_finish(connection);
-}
-
-/* Takes the place that the connection needs; false if there is none. */
-static bool admit(struct connection *connection)
-{
-	struct loop *loop = connection->loop;
-	if (!note_peer(connection))
-		return false;
-	if (!admission_has_place(&loop->admission, connection->kind) &&
-	    !make_place(loop, connection->kind))
-		return false;
-	loop->admission.counts[connection->kind]++;
-	connection->is_counted = true;
-	add_stranger(connection);
-	return true;
-}
-
 static void begin(struct connection *connection, struct tls *tls)
 {
-	const struct loop *loop = connection->loop;
 	uv_tcp_nodelay(&connection->tcp, 1);
 	uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
 	if (tls)
 		connection->tls = tls_session_new(tls, connection);
-	if (!admit(connection)) {
-		refuse(connection);
-		/* Telling them takes descriptors as well. */
-		if (loop->counters.connections > loop->limits.connections + REFUSALS_MAX)
-			connection_close(connection);
-	}
+	connection_meet(connection);
 	connection_touch(connection);
 }
 
 void connection_open(struct loop *loop, int socket, const struct reception *reception)
 {
 	struct connection *connection = connection_new(loop, reception->handler);
-	if (reception->for_agents)
-		connection->kind = PEER_AGENT;
+	connection->proxies = reception->proxies;
+	connection->for_agents = reception->for_agents;
+	connection->kind = reception->for_agents ? PEER_AGENT : PEER_OTHER;
 	if (uv_tcp_open(&connection->tcp, socket) == 0) {
 		begin(connection, reception->tls);
 	} else {

@@ -6,6 +6,7 @@
 
 #include "wire/exchange_state.h"
 #include "wire/loop_state.h"
+#include "wire/proxy.h"
 
 struct connection;
 struct tls_session;
@@ -69,13 +70,20 @@ struct connection {
 	char greeting[24]; /* the first bytes, until it is clear what they are */
 	size_t greeting_size;
 
-	char peer_address[48];
+	/* The client, as far as is known: a proxy may have said who it is. */
+	char peer_address[IP_TEXT_MAX];
 	uint16_t peer_port;
-	struct address *address; /* that it counts for; NULL: none */
+	struct ip peer;
+	const struct proxies *proxies; /* NULL: none are trusted */
+	struct buffer proxy_header;    /* what has arrived of it */
+	struct address *address;       /* that it counts for; NULL: none */
 	enum peer_kind kind;
+	bool for_agents;
 
-	bool is_counted;  /* in the loop's admission */
-	bool is_stranger; /* has not signed in: in the loop's list of those */
+	bool awaits_proxy; /* a header of the PROXY protocol comes first */
+	bool is_proxy;     /* `peer` is one that is trusted */
+	bool is_counted;   /* in the loop's admission */
+	bool is_stranger;  /* has not signed in: in the loop's list of those */
 	bool is_dirty, is_gathering;
 	bool is_reading, is_writing;
 	bool is_hung_up;   /* the client sends no more */
@@ -90,12 +98,19 @@ struct connection {
 struct tls;
 struct reception {
 	const struct handler *handler;
-	struct tls *tls; /* NULL: clear text */
+	struct tls *tls;               /* NULL: clear text */
+	const struct proxies *proxies; /* NULL: none are trusted */
 	bool for_agents;
 };
 /* Serves a connected socket, which becomes the loop's. */
 void connection_open(struct loop *loop, int socket, const struct reception *reception);
-/* Its client has signed in: it is not closed for those who have not. */
+/* connection_admit.c: looks who connected, and takes a place for it or refuses it; where a
+ * proxy has to say first who it is, that follows with its header. Gives the place back. */
+void connection_meet(struct connection *connection);
+void connection_give_place(struct connection *connection);
+/* Takes the header of the PROXY protocol off the first bytes; what is behind it. */
+struct text connection_take_proxy(struct connection *connection, struct text bytes);
+/* Its client has signed in, or it is closed: it is no longer one of those that make place. */
 void connection_trust(struct connection *connection);
 
 /* To be called when something has changed: the connection is looked at, and what is in its

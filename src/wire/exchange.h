@@ -70,8 +70,10 @@ struct exchange {
 	struct query query;
 	struct text authority; /* Host or :authority, as it was sent */
 	struct headers headers;
-	struct text body;         /* complete when `request` is called */
-	struct text peer_address; /* 192.0.2.1 or 2001:db8::1 */
+	struct text body; /* complete when `request` is called */
+	/* The client's: 192.0.2.1 or 2001:db8::1. Behind trusted proxies, the one that they name;
+	 * then the port may be 0, which is unknown. */
+	struct text peer_address;
 	uint16_t peer_port;
 	bool secure;              /* came by TLS */
 	bool is_websocket;        /* asks, properly, for websocket_accept */
@@ -117,6 +119,9 @@ void exchange_abort(struct exchange *exchange);
 void exchange_stream_body(struct exchange *exchange);
 /* Stops and starts the parts of a streamed body. */
 void exchange_pause_body(struct exchange *exchange, bool paused);
+
+/* A number for all addresses that one customer has, for limits by address. */
+uint64_t exchange_customer(const struct exchange *exchange);
 
 /* The client has proven who it is. When connections are scarce, those whose clients have not
  * are closed first. */

@@ -53,6 +53,8 @@ static bool wants_input(const struct connection *connection)
 static int64_t deadline_ms(const struct connection *connection)
 {
 	const struct limits *limits = &connection->loop->limits;
+	if (connection->awaits_proxy)
+		return connection->opened_ms + limits->head_ms;
 	if (connection->tls && !tls_session_is_ready(connection->tls))
 		return connection->opened_ms + limits->handshake_ms;
 	if (connection->greeting_size > 0)

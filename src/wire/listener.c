@@ -144,7 +144,7 @@ static int open_socket(const struct sockaddr_storage *address, bool shared_port)
 /* The port that the system gave it. */
 static uint16_t bound_port(int fd)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = { 0 };
 	socklen_t size = sizeof(address);
 	if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
 		return 0;
@@ -172,6 +172,7 @@ struct listener *listener_open(struct loop *loop, const struct listener_options 
 	listener->loop = loop;
 	listener->reception = (struct reception){ .handler = options->handler,
 		                                  .tls = options->tls,
+		                                  .proxies = options->proxies,
 		                                  .for_agents = options->for_agents };
 	listener->fd = fd;
 	listener->spare = -1;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "wire/exchange.h"
+#include "wire/proxy.h"
 #include "wire/tls.h"
 
 struct listener;
@@ -13,7 +14,8 @@ struct listener_options {
 	uint16_t port;       /* 0: any that is free */
 	struct tls *tls;     /* NULL: clear text. HTTP/2 is then known by its first bytes */
 	const struct handler *handler;
-	bool for_agents;  /* some connections are kept free for it: see admission.h */
+	const struct proxies *proxies; /* that are trusted; must outlive the loop. NULL: none */
+	bool for_agents;               /* some connections are kept free for it: see admission.h */
 	bool shared_port; /* other loops listen there too: the system deals out connections */
 };
 

@@ -186,7 +186,8 @@ def test_a_container_is_run_and_removed_by_its_user_in_its_cgroup(driver, make_a
         "podman-that-records",
         "#!/bin/bash -p\n"
         f'for word; do case $word in run|rm) name=$word; break;; esac; done\n'
-        f"id -u > {trap.directory}/$name.user; cat /proc/self/cgroup > {trap.directory}/$name.cgroup\n"
+        f"id -u > {trap.directory}/$name.user; grep NoNewPrivs /proc/self/status > {trap.directory}/$name.status\n"
+        f"cat /proc/self/cgroup > {trap.directory}/$name.cgroup\n"
         f"env -0 > {trap.directory}/$name.environ; echo \"$@\" > {trap.directory}/$name.words\n"
         # What it leaves behind would outlive the job anywhere but in its cgroup.
         f"setsid sleep 1000 & echo $! > {trap.directory}/$name.left\n",
@@ -208,6 +209,7 @@ def test_a_container_is_run_and_removed_by_its_user_in_its_cgroup(driver, make_a
     for name in ("run", "rm"):
         assert seen(f"{name}.user") == f"{NOBODY}\n"
         assert "work-1" in seen(f"{name}.cgroup")
+        assert seen(f"{name}.status").split() == ["NoNewPrivs:", "0"]  # podman needs newuidmap
         assert not pathlib.Path(f"/proc/{seen(f'{name}.left').strip()}").exists()
         assert str(trap.directory) not in seen(f"{name}.environ").replace(str(runtime), "")
     assert "some/image" in seen("run.words") and "--env COLOUR " in seen("run.words")

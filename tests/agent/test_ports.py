@@ -13,7 +13,8 @@ import http.server, os, socket, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         print("asked", self.path, flush=True)
-        self.send_response(200)
+        only = os.environ.get("ONLY_PATH")
+        self.send_response(404 if only and self.path != only else 200)
         self.end_headers()
     def log_message(self, *_):
         pass
@@ -151,3 +152,22 @@ def test_a_model_whose_port_was_stolen_is_served_on_another(cluster, server, tmp
     address = cluster.wait(lease, seconds=60)["address"]
     assert not address.endswith(f":{stolen}"), address
     assert thief.stop() == ""
+
+
+def test_a_model_is_ready_when_its_own_health_path_answers(cluster, server):
+    cluster.agent(gpus="1x80G")
+    model = {
+        "name": "llama",
+        "tenant_id": cluster.tenant,
+        "runtime": "custom",
+        "command": [sys.executable, str(server), "{port}"],
+        "environment": {"ONLY_PATH": "/v2/health/ready?deep=1"},
+        "health_path": "/v2/health/ready?deep=1",
+        "gpu_memory_mb": 1000,
+        "min_replicas": 1,
+    }
+    made = cluster.scheduler.post("/api/v1/models", model)
+    assert made.status == 201, made
+    shown = lambda: cluster.scheduler.get("/api/v1/models/llama").json()
+    assert shown()["health_path"] == model["health_path"]
+    cluster.wait(lambda: shown()["ready_slots"] == 1, seconds=60)

@@ -66,6 +66,8 @@ def test_many_tasks_survive_many_agents(driver, agent, tmp_path):
     for reservation in range(1, 9):
         script = f"sleep 3; exit {reservation}"
         driver.start(agent.name, reservation, [], payload={"script": script})
+    for reservation in range(1, 9):
+        driver.change("started", reservation)
     for _ in range(5):
         time.sleep(0.3)
         agent.kill()

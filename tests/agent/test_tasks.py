@@ -72,6 +72,7 @@ def test_a_task_sees_its_gpus_its_limits_and_its_place(driver, agent):
         ({"script": "pwd", "working_directory": "."}, "working_directory is '.'"),
         ({"command": ["true"], "image": "i", "working_directory": "../tmp"}, "not an absolute path"),
         ({"command": ["true"], "checkpoint_path": "c"}, "checkpoint_path is 'c'"),
+        ({"command": ["true"], "image": "--privileged"}, "not the name of an image"),
         ({}, "no command"),
     ],
 )

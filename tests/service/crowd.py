@@ -58,7 +58,7 @@ class SimulatedNode(Node):
             self.running[order["reservation_id"]] = (order, time.monotonic())
         self.change(STARTED, order)
         if order["kind"] == LOAD:
-            self.change(READY, order, address="127.0.0.1:1", took_ms=1200)
+            self.change(READY, order, address="http://127.0.0.1:1", took_ms=1200)
 
     def release(self, now):
         """What was told to stop has, and its memory is back a little later."""

@@ -49,7 +49,10 @@ def connect():
         channel = grpc.insecure_channel(service.grpc)
         node = Node(types.SimpleNamespace(agent=agent_pb2_grpc.AgentServiceStub(channel)), **more)
         opened.append((node, channel))
-        return node.begin()
+        node.hello()
+        node.expect("welcome")
+        node.snapshot()
+        return node
 
     yield one
     for node, channel in opened:

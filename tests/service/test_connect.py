@@ -171,11 +171,11 @@ def test_a_place_in_a_slot_is_waited_for_renewed_and_given_back(calls):
     order = node.order()
     assert order["kind"] == LOAD and order["model"] == "tiny"
     node.change(STARTED, order)
-    node.change(READY, order, address="127.0.0.1:8000")
+    node.change(READY, order, address="http://n1:8000")
     waiting.join(timeout=20)
     status, lease = answers[0]
     assert status == 201, lease
-    assert lease["address"] == "127.0.0.1:8000" and lease["node"] == "n1"
+    assert lease["address"] == "http://n1:8000" and lease["node"] == "n1"
     assert lease["slot_id"] == f"slot-{order['reservation_id']}"
     path = f"/leases/{lease['lease_id']}"
     status, renewed = calls.ask("POST", f"{path}/renew?lease=1h")

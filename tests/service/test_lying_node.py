@@ -97,15 +97,15 @@ def test_a_node_does_not_take_over_anothers_slot(service, connect):
     victim.change(READY, order, address="http://n1:8000")
 
     def slots():
-        return service.get("/api/v1/slots").json()["slots"]
-    wait_for(lambda: slots()[0]["state"] == "ready")
+        return service.get("/api/v1/scheduler/slots").json()
+    wait_for(lambda: slots()[0]["status"] == "ready")
     assert slots()[0]["address"] == "http://n1:8000"
     evil.change(READY, order, address="http://evil.example:666")
     evil.change(EXITED, order)
     settled(evil)
     (slot,) = slots()
-    assert (slot["state"], slot["address"]) == ("ready", "http://n1:8000")
-    assert misreports(service) == 3
+    assert (slot["status"], slot["address"]) == ("ready", "http://n1:8000")
+    assert misreports(service) == 5  # the addresses count beside the slot
 
 
 def test_a_slot_is_reached_at_its_node_whatever_that_announces(service, connect):
@@ -116,8 +116,8 @@ def test_a_slot_is_reached_at_its_node_whatever_that_announces(service, connect)
     order = node.order()
     node.change(STARTED, order)
     node.change(READY, order, address="http://evil.example:666")
-    slots = wait_for(lambda: [slot for slot in service.get("/api/v1/slots").json()["slots"]
-                              if slot["state"] == "ready"])
+    slots = wait_for(lambda: [slot for slot in service.get("/api/v1/scheduler/slots").json()
+                              if slot["status"] == "ready"])
     assert slots[0]["address"] == "http://127.0.0.1:666"
     assert misreports(service) == 1
 

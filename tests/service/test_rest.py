@@ -181,6 +181,11 @@ def test_models_are_put_shown_and_removed(service):
     assert service.put(f"/api/v1/models/{shown['id']}", {"max_replicas": 2}).json()["max_replicas"] == 2
     assert service.get(f"/api/v1/models/{shown['id']}/why").json()["why"]
     assert service.post("/api/v1/models", {"name": "m"}).status == 400
+    for path in ("health", "", "/a b", "/a\r\nHost: x", "/\u00e9", "/" + "a" * 256, 7, ["/health"]):
+        answer = service.post("/api/v1/models", {**model, "name": "other", "health_path": path})
+        assert answer.status == 400 and b"health_path" in answer.body, (path, answer)
+    path = {"health_path": "/v1/models"}
+    assert service.put(f"/api/v1/models/{shown['id']}", path).json()["health_path"] == "/v1/models"
     assert service.delete(f"/api/v1/models/{shown['id']}").status == 200
     assert service.get(f"/api/v1/models/{shown['id']}").status == 404
 

@@ -102,7 +102,10 @@ class Streams:
 
     def watch(self, kind, wait):
         def run():
-            self.ends[kind] = wait()
+            try:
+                self.ends[kind] = wait()
+            except (OSError, http.client.HTTPException, queue.Empty) as error:
+                self.ends[kind] = error
 
         threading.Thread(target=run, daemon=True).start()
 
@@ -121,6 +124,8 @@ class Streams:
         self.request_id = self.cluster.told("output_request").request_id
         self.print(0, b"first\n")
         answer = connection.getresponse()
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert "sandbox" in answer.headers["Content-Security-Policy"]
         assert answer.status == 200 and answer.read(6) == b"first\n"
 
         def wait():

@@ -48,13 +48,21 @@ def test_settings_with_secrets_that_all_can_read_are_told_of_or_refused(tmp_path
     one.write_config()
     one.config.chmod(0o644)
     one.start()
-    line = one.await_log("every user of this machine can read secrets in the settings: chmod 640")
-    assert line["settings"] == "auth.jwt_secret"
+    line = one.await_log("every user of this machine can read secrets of the settings: chmod 640")
+    assert line["settings"] == f"auth.jwt_secret in {one.config}"
     assert "0123456789abcdef" not in one.errors.read_text()
     one.stop()
     refused = one.run("--listen", "0.0.0.0", "--check-config")
     assert refused.returncode == 2 and "chmod 640" in refused.stderr, refused.stderr
     one.config.chmod(0o640)
+    assert one.run("--listen", "0.0.0.0", "--check-config").returncode == 0
+    keys = tmp_path / "keys"
+    keys.write_text("main:" + base64.b64encode(bytes(32)).decode())
+    keys.chmod(0o644)
+    one.environment = {"GPU_SCHEDULER_STORE_SECRET_KEYS_FILE": str(keys)}
+    refused = one.run("--listen", "0.0.0.0", "--check-config")
+    assert refused.returncode == 2 and f"store.secret_keys in {keys}" in refused.stderr
+    keys.chmod(0o600)
     assert one.run("--listen", "0.0.0.0", "--check-config").returncode == 0
 
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -335,6 +336,30 @@ static void the_guard_is_preloaded_where_there_are_gpus(void **state)
 	arena_free(&arena);
 }
 
+static void a_stranger_cannot_keep_containers_from_the_guard(void **state)
+{
+	struct run_settings settings = { .node = "n", .label = "test-n", .guard = "/lib/guard.so" };
+	struct order_part parts[] = { { "GPU-00112233-4455-6677-8899-aabbccddeeff", 1000, 1000,
+		                        false } };
+	struct node_order order = { .reservation_id = getpid(), .parts = parts, .part_count = 1 };
+	struct run_plan plan = { .container = true, .guarded = true, .spec = { .uid = -1 } };
+	struct error error = { 0 };
+	static const char path[] = "/dev/shm/gpu-guard-test-n.containers";
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	rmdir(path);
+	assert_int_equal(mkdir(path, 0777), 0);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	if (!guarding_begin(&settings, &order, &plan, &error))
+		fail_msg("%s", error.text);
+	guarding_end(&settings, order.reservation_id);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(system("rmdir /dev/shm/gpu-guard-test-n.containers.not-of-the-agent-*"),
+	                 0);
+}
+
 static bool is_due(enum guarding guarding, bool whole, bool wanted)
 {
 	struct run_settings settings = {
@@ -496,6 +521,7 @@ int main(void)
 		cmocka_unit_test(what_dcgm_says_is_why_a_gpu_is_failing),
 		cmocka_unit_test(time_slices_are_read_from_the_plugins_configuration),
 		cmocka_unit_test(the_guard_is_preloaded_where_there_are_gpus),
+		cmocka_unit_test(a_stranger_cannot_keep_containers_from_the_guard),
 		cmocka_unit_test(works_are_guarded_where_they_share_a_gpu_or_ask_for_it),
 		cmocka_unit_test(under_the_guard_a_model_may_use_what_it_reserved),
 	};
