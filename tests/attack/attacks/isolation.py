@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 import types
 
 import grpc
@@ -192,8 +193,9 @@ def stream(world):
                 heard.append(await socket.recv())
                 site.victim.submit(command=["true"], name=f"told-{CANARY}")
                 own = site.enemy.submit(command=["true"], name="own")
-                while own not in heard[-1]:
-                    heard.append(await asyncio.wait_for(socket.recv(), 20))
+                until = time.monotonic() + 10
+                while f'"{own}"' not in heard[-1] and time.monotonic() < until:
+                    heard.append(await asyncio.wait_for(socket.recv(), 10))
         except websockets.InvalidStatusCode as error:
             heard.append(str(error.status_code))
         except asyncio.TimeoutError:
