@@ -280,7 +280,7 @@ struct gpu_source *dcgm_open(struct gpu_source *inner, const struct dcgm_setting
                              struct error *error)
 {
 	static const struct gpu_source_kind kind = { "nvml with dcgm", dcgm_read, dcgm_devices,
-		                                     dcgm_close };
+		                                     dcgm_close, true };
 	struct dcgm_source *dcgm = NEW(struct dcgm_source);
 
 	dcgm->source.kind = &kind;

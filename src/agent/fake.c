@@ -193,7 +193,8 @@ static void fake_close(struct gpu_source *source)
 struct gpu_source *fake_open(const char *spec, const char *node, const char *control,
                              struct error *error)
 {
-	static const struct gpu_source_kind kind = { "fake", fake_read, fake_devices, fake_close };
+	static const struct gpu_source_kind kind = { "fake", fake_read, fake_devices, fake_close,
+		                                     false };
 	struct fake_source *fake = NEW(struct fake_source);
 	char *copy = memory_text(spec), *rest = NULL;
 	bool good = true;

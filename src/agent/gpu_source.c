@@ -54,7 +54,8 @@ static void close_none(struct gpu_source *source)
 
 struct gpu_source *none_open(void)
 {
-	static const struct gpu_source_kind kind = { "none", read_none, no_devices, close_none };
+	static const struct gpu_source_kind kind = { "none", read_none, no_devices, close_none,
+		                                     false };
 	struct gpu_source *source = NEW(struct gpu_source);
 
 	source->kind = &kind;

@@ -41,6 +41,8 @@ struct gpu_source_kind {
 	/* Appends the devices that a work on this GPU must be able to open. */
 	void (*devices)(struct gpu_source *source, const char *uuid, struct buffer *rules);
 	void (*close)(struct gpu_source *source);
+	/* GPUs are devices here, so every task may open only those of its own. */
+	bool limits_devices;
 };
 struct gpu_source {
 	const struct gpu_source_kind *kind;

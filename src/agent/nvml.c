@@ -209,7 +209,8 @@ static void nvml_close(struct gpu_source *source)
 
 struct gpu_source *nvml_open(const char *path, int64_t replicas, struct error *error)
 {
-	static const struct gpu_source_kind kind = { "nvml", nvml_read, nvml_devices, nvml_close };
+	static const struct gpu_source_kind kind = { "nvml", nvml_read, nvml_devices, nvml_close,
+		                                     true };
 	struct nvml_source *nvml = NEW(struct nvml_source);
 	char version[NVML_TEXT_MAX] = "";
 

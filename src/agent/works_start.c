@@ -33,7 +33,8 @@ static bool make_group(struct work_process *process, struct error *error)
 
 	for (int64_t i = 0; i < order->part_count; i++)
 		source->kind->devices(source, order->parts[i].uuid, &devices);
-	limits.limit_devices = devices.size > 0;
+	/* A task without GPUs opens no device of any GPU either. */
+	limits.limit_devices = source->kind->limits_devices || devices.size > 0;
 	limits.devices = (const struct device_rule *)(const void *)devices.data;
 	limits.device_count = (int)(devices.size / sizeof(struct device_rule));
 	bool made = cgroup_make(works->settings.cgroups, &process->group, &limits, error);

@@ -1,5 +1,11 @@
 """GPUs as NVIDIA's library tells of them: here a stand-in that says what a file says."""
 
+import os
+import pathlib
+import subprocess
+
+import pytest
+
 WHOLE = "GPU-57000000-0000-0000-0000-000000000000"
 PARENT = "GPU-57000000-0000-0000-0000-000000000001"
 INSTANCES = [f"MIG-57000000-0000-0000-0000-0000000000a{i}" for i in range(2)]
@@ -45,3 +51,22 @@ def test_time_slices_are_names_of_one_gpu(cluster, tmp_path):
     cluster.await_state(first, "running")
     second = cluster.submit("true", gpu_memory_mb=50000)
     assert cluster.job(second)["state"] == "pending"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can limit devices")
+@pytest.mark.parametrize("fields", [{}, {"gpu_memory_mb": 1000}], ids=["without GPUs", "with a GPU"])
+def test_a_task_opens_no_device_that_it_was_not_given(cluster, tmp_path, fields):
+    # A stand-in for the device of a GPU: the number of /dev/full's neighbor that no task needs.
+    device = pathlib.Path(f"/dev/gpu-scheduler-test-{os.getpid()}")
+    subprocess.run(["mknod", "-m", "0666", device, "c", "1", "11"], check=True)
+    try:
+        nvml = tmp_path / "nvml"
+        nvml.write_text(f"gpu {WHOLE} 81920 100000 0\n")
+        cluster.agent(gpus=None, nvml=nvml)
+        job = cluster.submit(f": </dev/null && echo fine; : <{device} && echo opened", **fields)
+        cluster.await_state(job, "completed", "failed")
+        written = cluster.logs(job)
+        assert "fine" in written and "opened" not in written
+        assert "Operation not permitted" in written
+    finally:
+        device.unlink()
