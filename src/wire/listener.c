@@ -146,10 +146,11 @@ static uint16_t bound_port(int fd)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t size = sizeof(address);
-	if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-		return 0;
-	return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-	                                           : ((struct sockaddr_in *)&address)->sin_port);
+	struct ip ip;
+	uint16_t port = 0;
+	if (getsockname(fd, (struct sockaddr *)&address, &size) == 0)
+		ip_of_socket((const struct sockaddr *)&address, &ip, &port);
+	return port;
 }
 
 struct listener *listener_open(struct loop *loop, const struct listener_options *options,
