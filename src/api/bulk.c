@@ -9,8 +9,9 @@
 
 /* WINDOW: asks that are under way at once: enough for large transactions, and few enough that
  * a request with a million jobs takes little memory. TOGETHER_MAX: jobs, elements of arrays
- * included, that are one transaction, during which nobody else is served. */
-enum { WINDOW = 4096, JOBS_MAX = 1000000, TOGETHER_MAX = 100000 };
+ * included, that are one transaction, during which nobody else is served. REFUSED_MAX: jobs
+ * that may be refused; a request of nothing else would make an answer many times its size. */
+enum { WINDOW = 4096, JOBS_MAX = 1000000, TOGETHER_MAX = 100000, REFUSED_MAX = 10000 };
 
 /* What became of one job. */
 struct outcome {
@@ -320,6 +321,12 @@ static bool prepare(struct bulk *bulk, struct bulk_ask *ask, struct arena *arena
 		          "a request has at most %d jobs: this one and those behind it were not "
 		          "looked at",
 		          JOBS_MAX);
+	} else if (bulk->refused >= REFUSED_MAX) {
+		bulk->at_end = true;
+		error_set(&error, ERROR_INVALID,
+		          "%d jobs of this request were rejected: this one and those after it were "
+		          "not read",
+		          REFUSED_MAX);
 	} else if (read_job(bulk, arena, line, &ask->ask.command.submit, &error)) {
 		ask->ask.has_command = true;
 		ask->ask.done = submitted;

@@ -16,6 +16,9 @@ enum {
 	DEEP_MAX = 10000,      /* jobs that are read to get to an offset, with archived ones */
 };
 
+/* A page ends when its answer has grown to this: a job may have thousands of tasks. */
+enum { PAGE_BYTES = 8 << 20 };
+
 /* What is asked for, and what was found on the way. The page is made of two lists in the
  * same order: of jobs in memory, and of archived ones. Where there are any of these, both
  * are read from where the page's `after` is, or from their beginning, so that `skip` of
@@ -293,7 +296,8 @@ static void answer(struct call *call, const struct listing *listing)
 
 	json_open_array(json, "jobs");
 	catalogue_lock(catalogue);
-	while (left > 0 && (next < listing->count || archived < listing->archived_count)) {
+	while (left > 0 && json->buffer->size < PAGE_BYTES &&
+	       (next < listing->count || archived < listing->archived_count)) {
 		bool from_memory = is_from_memory(listing, next, archived);
 		if (skip > 0) {
 			skip--;
@@ -316,7 +320,8 @@ static void answer(struct call *call, const struct listing *listing)
 		json_put_flag(json, "total_is_partial", true);
 	json_put_integer(json, "limit", listing->page.limit);
 	json_put_integer(json, "offset", listing->page.offset);
-	if (left == 0 && last > 0 && listing->filter.order != ORDER_PRIORITY)
+	bool is_cut = left == 0 || json->buffer->size >= PAGE_BYTES;
+	if (is_cut && last > 0 && listing->filter.order != ORDER_PRIORITY)
 		json_put_id(json, "next_after", ID_JOB, last);
 	json_close(json);
 	call_answer_json(call, 200);

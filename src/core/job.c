@@ -342,7 +342,7 @@ static void settle_waiting(struct sched *sched, struct job *job)
 	if (waiting == job->is_waiting)
 		return;
 	job->is_waiting = waiting;
-	sched->waiting += waiting ? 1 : -1;
+	sched->waiting_tasks += waiting ? job->r.tasks : -job->r.tasks;
 	job->tenant->waiting_jobs += waiting ? 1 : -1;
 }
 

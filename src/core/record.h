@@ -53,7 +53,7 @@ struct config_record {
 	int32_t policy; /* enum policy: for jobs */
 	bool enable_preemption, enable_gangs, enable_thermal, enable_consolidation, enable_backfill;
 	bool move_any_job;                   /* consolidate jobs without checkpoints too */
-	int64_t queue_max, tenant_queue_max; /* waiting jobs, in all and of one tenant */
+	int64_t queue_max, tenant_queue_max; /* waiting tasks in all, waiting jobs of one tenant */
 	int32_t default_priority;
 	int64_t ageing_per_minute; /* points of priority that a minute of waiting adds */
 	int64_t ageing_cap;        /* points that waiting can add at the most */

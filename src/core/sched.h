@@ -26,7 +26,8 @@ struct submit_trial {
 	const struct submit_command *submit;
 	struct error *error; /* filled where it is not taken */
 	bool taken;
-	int64_t adds; /* jobs that it would make; 0: none, or it repeats one that is known */
+	int64_t adds;  /* jobs that it would make; 0: none, or it repeats one that is known */
+	int64_t tasks; /* of each of them */
 };
 bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t count,
                      int64_t now_ms);

@@ -73,7 +73,7 @@ struct sched {
 	struct map arrays;                /* array id -> struct array * */
 	int64_t victims, movable_victims; /* jobs in the tenants' trees of victims */
 	int64_t queued;                   /* jobs in the queues of their tenants */
-	int64_t waiting;                  /* jobs that are not over and hold nothing */
+	int64_t waiting_tasks;            /* of jobs that are not over and hold nothing */
 	struct dirty dirty;
 	struct effects *effects; /* of the command that is being applied */
 };

@@ -163,12 +163,14 @@ static bool check_array(const struct submit_command *submit, struct error *error
 	return check_range(submit->job.array_limit, INT64_MAX, "the array's limit", error);
 }
 
+/* Memory is taken by tasks, so the queue of all counts those; `count` jobs have `tasks` each. */
 static bool check_room(const struct sched *sched, const struct tenant *tenant, int64_t count,
-                       struct error *error)
+                       int64_t tasks, struct error *error)
 {
-	if (sched->waiting + count > sched->config.queue_max)
-		return error_set(error, ERROR_FULL, "the queue is full: %lld jobs wait, %lld may",
-		                 (long long)sched->waiting, (long long)sched->config.queue_max);
+	if (sched->waiting_tasks + count * tasks > sched->config.queue_max)
+		return error_set(
+		    error, ERROR_FULL, "the queue is full: %lld tasks waiting, the limit is %lld",
+		    (long long)sched->waiting_tasks, (long long)sched->config.queue_max);
 	int64_t most = min64(tenant->r.queue_max, sched->config.tenant_queue_max);
 	if (tenant->waiting_jobs + count > most)
 		return error_set(error, ERROR_FULL,
@@ -335,7 +337,7 @@ static bool judge(struct sched *sched, const struct submit_command *submit,
 	return job_check(record, error) && check_now(sched, record, error) &&
 	       check_array(submit, error) && check_depends(sched, record, error) &&
 	       check_allowed(sched, record, tenant, submit->check_possible, error) &&
-	       check_room(sched, tenant, count_of(submit), error);
+	       check_room(sched, tenant, count_of(submit), record->tasks, error);
 }
 
 bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error)
@@ -367,7 +369,7 @@ static void count_waiting(struct sched *sched, const struct submit_trial *trial,
 {
 	struct tenant *tenant = tenants_find(&sched->tenants, trial->submit->job.tenant_id);
 
-	sched->waiting += sign * trial->adds;
+	sched->waiting_tasks += sign * trial->adds * trial->tasks;
 	tenant->waiting_jobs += sign * trial->adds;
 }
 
@@ -388,6 +390,7 @@ bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t co
 		if (!trial->taken || before)
 			continue;
 		trial->adds = count_of(trial->submit);
+		trial->tasks = record.tasks;
 		count_waiting(sched, trial, 1);
 	}
 	for (size_t i = 0; i < count; i++)

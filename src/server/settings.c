@@ -55,7 +55,7 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 const struct setting settings[] = {
 	INTEGER(scheduler, scheduling_interval_ms, 0, 60000, "0", false,
 	        "The least time between two rounds of decisions. 0 decides as soon as something changes; more gathers changes")
-	INTEGER(scheduler, max_queue_size, 1, LARGE, "2000000", true, "Waiting jobs in all; more are refused with 503")
+	INTEGER(scheduler, max_queue_size, 1, LARGE, "2000000", true, "Waiting tasks of all jobs; more are refused with 503")
 	INTEGER(scheduler, max_queue_size_per_tenant, 0, LARGE, "0", true, "Waiting jobs of one tenant; 0 is no limit")
 	FLAG(scheduler, enable_preemption, "true", true, "Whether running jobs may be stopped for others")
 	FLAG(scheduler, enable_gang_scheduling, "true", true, "Whether jobs of several tasks are taken")

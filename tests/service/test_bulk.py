@@ -188,3 +188,29 @@ def test_all_or_none_are_there_after_a_kill(tmp_path, kind, kills, request):
         print(f"{kind}: {kills} kills, {seen} there")
     finally:
         one.kill()
+
+
+@pytest.mark.parametrize("mode", ["each", "all"])
+def test_a_request_of_rejected_jobs_is_not_read_to_its_end(service, mode):
+    answer = service.request("POST", f"/api/v1/jobs?mode={mode}", b"[" + b"1," * 49999 + b"1]")
+    assert answer.status == 400
+    rows = answer.json()["jobs"]
+    assert len(rows) == 10001
+    assert "were not read" in rows[-1]["error"]
+
+
+def test_a_page_of_large_jobs_ends_early_and_goes_on_where_it_ended(service):
+    tenant = make_tenant(service, "large")
+    jobs = [{"tenant_id": tenant, "name": f"large-{i}", "tasks": 4000, "hold": True} for i in range(20)]
+    assert service.post("/api/v1/jobs", jobs).json()["submitted"] == 20
+    seen, after = [], ""
+    while True:
+        page = service.get(f"/api/v1/jobs?tenant_id={tenant}&limit=1000{after}").json()
+        seen += [job["name"] for job in page["jobs"]]
+        if "next_after" not in page:
+            break
+        after = f"&after={page['next_after']}"
+        assert len(page["jobs"]) < 20
+    assert sorted(seen) == sorted(job["name"] for job in jobs)
+    for job in service.get(f"/api/v1/jobs?tenant_id={tenant}&limit=20").json()["jobs"]:
+        service.request("DELETE", f"/api/v1/jobs/{job['id']}")

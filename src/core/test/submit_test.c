@@ -341,9 +341,27 @@ static void a_full_queue_takes_no_more(void **unused)
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
 	submit_held(lab.h, whole(lab.tenant, 1));
 	must_not(lab.h, try_submit(lab.h, whole(lab.tenant, 1)), ERROR_FULL,
-	         "the queue is full: 2 jobs wait, 2 may");
+	         "the queue is full: 2 tasks waiting, the limit is 2");
 	must(lab.h, cancel(lab.h, first));
 	submit(lab.h, whole(lab.tenant, 1));
+	harness_free(lab.h);
+}
+
+static void a_job_fills_the_queue_with_all_of_its_tasks(void **unused)
+{
+	struct lab lab = lab_new();
+	struct config_record config = config_default();
+	struct job_record gang = whole(lab.tenant, 1);
+
+	(void)unused;
+	config.queue_max = 10;
+	configure(lab.h, config);
+	gang.tasks = 8;
+	int64_t first = submit(lab.h, gang);
+	must_not(lab.h, try_submit(lab.h, gang), ERROR_FULL,
+	         "the queue is full: 8 tasks waiting, the limit is 10");
+	must(lab.h, cancel(lab.h, first));
+	submit(lab.h, gang);
 	harness_free(lab.h);
 }
 
@@ -588,6 +606,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_takes_no_room_again),
 		cmocka_unit_test(a_repeated_submission_is_known_even_if_it_would_be_refused_by_now),
 		cmocka_unit_test(a_full_queue_takes_no_more),
+		cmocka_unit_test(a_job_fills_the_queue_with_all_of_its_tasks),
 		cmocka_unit_test(jobs_that_run_do_not_fill_the_queue),
 		cmocka_unit_test(one_tenant_cannot_fill_the_queue_beyond_its_part),
 		cmocka_unit_test(an_array_is_taken_whole_or_not_at_all),

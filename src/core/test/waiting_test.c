@@ -349,7 +349,7 @@ static void a_chain_of_any_length_ends_with_its_first_job(void **unused)
 		last = submit_after(lab, last, AFTER_SUCCESS);
 	must(lab.h, cancel(lab.h, first));
 	assert_int_equal(state(lab.h, last), JOB_CANCELLED);
-	assert_int_equal(lab.h->sched->waiting, 0);
+	assert_int_equal(lab.h->sched->waiting_tasks, 0);
 	harness_free(lab.h);
 }
 
