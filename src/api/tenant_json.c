@@ -204,9 +204,12 @@ static void check_addresses(struct json_reader *reader, const json_t *payload)
 	const json_t *wanted = json_object_get(payload, "notify_email");
 	const char *email =
 	    json_string_value(json_is_true(wanted) ? json_object_get(payload, "email") : wanted);
+	const char *own = json_string_value(json_object_get(payload, "email"));
 	struct webhook_url url;
 	struct error error;
 
+	if (is_given(reader, "email") && own && *own && !smtp_address_check(own, &error))
+		json_fail(reader, "email", "must be one address such as name@example.org");
 	if (is_given(reader, "notify_webhook") && webhook && *webhook &&
 	    !webhook_url_read(webhook, &url, &error))
 		json_fail(reader, "notify_webhook", "is refused: %s", error.text);

@@ -215,6 +215,7 @@ def test_requests_in_flight_are_answered_before_it_ends(scheduler):
     ("notify_webhook", "http://169.254.169.254/latest/meta-data"),
     ("notify_webhook", "http://localhost/"),
     ("notify_email", "a@b\r\nBCC: x@example.org"),
+    ("email", "a@b\r\nBCC: x@example.org"),
     ("notify_email", "a@example.org,b@example.org"),
     ("notify_email", "nobody"),
     ("notify_email", True),

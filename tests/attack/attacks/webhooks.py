@@ -56,7 +56,7 @@ def odd_addresses(world):
     for number, fields in enumerate([
             {"notify_webhook": "file:///etc/passwd"}, {"notify_webhook": "gopher://127.0.0.1:25/x"},
             {"notify_webhook": "javascript:alert(1)"}, {"notify_webhook": "http://"},
-            {"notify_webhook": "http://x\r\nHost: y/"}, {"notify_email": "a@b\r\nBCC: x@y"}]):
+            {"notify_webhook": "http://x\r\nHost: y/"}, {"notify_email": "a@b\r\nBCC: x@y"}, {"email": "a@b\r\nBCC: x@y"}]):
         answer = site.admin.post("/api/v1/tenants", {"name": f"odd-{number}", **fields})
         if answer.status == 201:
             taken.append(fields)
