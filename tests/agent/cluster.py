@@ -50,7 +50,7 @@ class Cluster:
         self.wait(lambda: (self.node(name) or {}).get("reported"))
         return agent
 
-    def wait(self, condition, seconds=30):
+    def wait(self, condition, seconds=60):
         """What the condition gives, when that is true."""
         deadline = time.monotonic() + seconds
         while not (result := condition()):
@@ -75,7 +75,7 @@ class Cluster:
     def job(self, job):
         return self.scheduler.get(f"/api/v1/jobs/{job}").json()
 
-    def await_state(self, job, *states, seconds=30):
+    def await_state(self, job, *states, seconds=60):
         deadline = time.monotonic() + seconds
         while (seen := self.job(job))["state"] not in states:
             why = self.scheduler.get(f"/api/v1/jobs/{job}/why")

@@ -47,7 +47,7 @@ class Driver:
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
-    def wait(self, wanted, since=0, seconds=20):
+    def wait(self, wanted, since=0, seconds=60):
         """The first message from `since` on for which wanted(message) holds."""
         deadline = time.monotonic() + seconds
         with self.changed:
@@ -104,7 +104,7 @@ class Driver:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Agent:
@@ -157,7 +157,7 @@ class Agent:
 
     def terminate(self):
         self.process.terminate()
-        assert self.process.wait(10) == 0
+        assert self.process.wait(60) == 0
 
     def label(self):
         """What its cgroups are named after: the node, and the state directory."""
@@ -206,7 +206,7 @@ def groups_below(tree):
 
 
 def remove_group(group):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while group.exists() and time.monotonic() < deadline:
         try:
             group.rmdir()

@@ -8,7 +8,7 @@ import time
 from stub import Driver
 
 
-def wait_for(condition, seconds=15):
+def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -25,7 +25,7 @@ class Terminal:
 
     def tmux(self, *arguments):
         result = subprocess.run(["tmux", "-u", "-S", self.socket, *map(str, arguments)],
-                                env=self.environment, capture_output=True, text=True, timeout=20)
+                                env=self.environment, capture_output=True, text=True, timeout=60)
         assert result.returncode == 0, result
         return result.stdout
 
@@ -38,7 +38,7 @@ class Terminal:
     def resize(self, columns, rows):
         self.tmux("resize-window", "-x", columns, "-y", rows)
 
-    def until(self, condition, seconds=20):
+    def until(self, condition, seconds=60):
         """The screen, as soon as the condition holds for it."""
         deadline = time.monotonic() + seconds
         while not condition(screen := self.screen()):
@@ -50,4 +50,4 @@ class Terminal:
         return self.until(lambda screen: text in screen, **options)
 
     def close(self):
-        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, timeout=20)
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, timeout=60)

@@ -99,7 +99,7 @@ def test_what_speaks_something_else_is_told(cli, cluster):
         process = cli.start("list", "--server", f"http://127.0.0.1:{server.getsockname()[1]}")
         client, _ = server.accept()
         client.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         client.close()
     assert process.returncode == 4
     assert "does not speak HTTP" in errors

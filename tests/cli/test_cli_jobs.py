@@ -43,7 +43,7 @@ def test_an_interruption_cancels_the_job(cli, cluster):
     process = cli.start("run", "--name", "interrupted", "--", "sh", "-c", "echo begun; sleep 100")
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     job = re.search(r"cancelling (job-\d+)", errors)[1]
     assert cluster.job(job)["state"] == "cancelled"
@@ -83,7 +83,7 @@ def test_logs_of_a_job_that_waits_begin_when_it_runs(cli, cluster):
     time.sleep(0.3)
     assert process.poll() is None
     assert cli("release", job) == f"{job} released\n"
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=60)
     assert output == "late\n"
     assert process.returncode == 0
 
@@ -237,4 +237,4 @@ def test_output_that_nobody_reads_ends_quietly(cli):
     process = cli.start("run", "--", "sh", "-c", "while :; do echo y; done", stdout=subprocess.PIPE)
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=20) != 0
+    assert process.wait(timeout=60) != 0

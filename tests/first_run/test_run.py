@@ -50,7 +50,7 @@ class Run:
             self.url + path, method=method, data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError:
             raise
@@ -91,7 +91,7 @@ def run(tmp_path):
             one.process.wait(60)
 
 
-def await_state(run, job, *states, seconds=30):
+def await_state(run, job, *states, seconds=60):
     deadline = time.monotonic() + seconds
     while (seen := run.job(job))["state"] not in states:
         assert time.monotonic() < deadline, seen
@@ -119,7 +119,7 @@ def try_command(run, command):
 
 def status_without_token(run):
     try:
-        return urllib.request.urlopen(run.url + "/api/v1/jobs", timeout=10).status
+        return urllib.request.urlopen(run.url + "/api/v1/jobs", timeout=60).status
     except urllib.error.HTTPError as refused:
         return refused.code
 
@@ -184,7 +184,7 @@ def test_a_port_that_is_taken_is_said_with_a_command_that_works(tmp_path):
 
 def test_the_demonstrated_cluster_is_busy_and_leaves_nothing_running(run):
     one = run("--demo").wait_ready()
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while True:
         status = json.loads(one.ask("GET", "/api/v1/cluster/status"))
         slots = json.loads(one.ask("GET", "/api/v1/scheduler/slots"))

@@ -119,7 +119,7 @@ class Prometheus:
     def ask(self, path):
         """What is behind data in the answer; None while it does not answer yet."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=60) as answer:
                 return json.load(answer)["data"]
         except OSError:
             return None
@@ -128,13 +128,13 @@ class Prometheus:
         alerts = (self.ask("alerts") or {"alerts": []})["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
-    def await_firing(self, *names, seconds=30):
+    def await_firing(self, *names, seconds=60):
         deadline = time.monotonic() + seconds
         while not set(names) <= (seen := self.firing()):
             assert time.monotonic() < deadline, f"{names} do not fire, these do: {seen}"
             time.sleep(0.2)
 
-    def await_calm(self, seconds=20):
+    def await_calm(self, seconds=60):
         """Until it has the service's metrics, and nothing to say about them."""
         deadline = time.monotonic() + seconds
         while not (self.ask("query?query=gpu_scheduler_leading") or {}).get("result") or self.firing():
@@ -143,7 +143,7 @@ class Prometheus:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @needs_prometheus

@@ -96,7 +96,7 @@ def claims(role="admin", seconds=600, **more):
     return {"role": role, "aud": "gpu-scheduler", "exp": time.time() + seconds, **more}
 
 
-def wait_for(what, seconds=20):
+def wait_for(what, seconds=60):
     """Looks until it is true, and gives what it was then."""
     deadline = time.monotonic() + seconds
     while not (value := what()):

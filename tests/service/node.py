@@ -145,7 +145,7 @@ class Node:
         self.say("change", True, kind=kind, reservation_id=order["reservation_id"],
                  slot=int(order["kind"] == LOAD), **more)
 
-    def expect(self, name, seconds=10):
+    def expect(self, name, seconds=60):
         """The next message of that name."""
         while True:
             message = self.got.get(timeout=seconds)

@@ -29,7 +29,7 @@ class Client(threading.Thread):
                 return None
             port = ports[self.turn % len(ports)]
             if self.connection is None or self.port != port:
-                self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 self.port = port
             text = None if body is None else json.dumps(body)
             self.connection.request(method, path, text, {"Content-Type": "application/json"})

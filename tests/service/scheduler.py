@@ -111,7 +111,7 @@ class Scheduler:
             self.wait_ready()
         return self
 
-    def wait_ready(self, seconds=30):
+    def wait_ready(self, seconds=60):
         """Until it has said where it serves."""
         deadline = time.monotonic() + seconds
         while "gRPC" not in (said := self.output.read_text()):
@@ -137,14 +137,14 @@ class Scheduler:
         assert not strange, "\n".join(strange)
         return [json.loads(line) for line in lines]
 
-    def await_log(self, message, seconds=20):
+    def await_log(self, message, seconds=60):
         deadline = time.monotonic() + seconds
         while not (found := [line for line in self.log() if line["message"] == message]):
             assert time.monotonic() < deadline, self.errors.read_text()
             time.sleep(0.02)
         return found[-1]
 
-    def stop(self, status=0, seconds=30):
+    def stop(self, status=0, seconds=60):
         """Ends it as a service manager would."""
         if self.process.poll() is None:
             self.process.terminate()

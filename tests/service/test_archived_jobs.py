@@ -13,7 +13,7 @@ def service(start):
     return start(sections={"scheduler": {"keep_finished_ms": 1}})
 
 
-def await_archived(service, count, seconds=30):
+def await_archived(service, count, seconds=60):
     """Until so many are not in memory any more."""
     deadline = time.monotonic() + seconds
     while True:

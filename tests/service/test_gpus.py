@@ -33,7 +33,7 @@ class Scene:
     def submit(self, tenant, **job):
         return self.post("/api/v1/jobs", {"tenant_id": self.tenants[tenant]} | job)["job_id"]
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=60):
         deadline = time.monotonic() + seconds
         while not (result := condition()):
             assert time.monotonic() < deadline, "did not happen"
@@ -72,7 +72,7 @@ def test_the_history_has_what_holds_a_gpu_and_what_held_it(scene):
     first = scene.running("lab", name="first", gpu_count=1)
     scene.scheduler.delete(f"/api/v1/jobs/{first}")
     second = scene.running("lab", name="second", gpu_count=2)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:  # until the first one's memory is back
         told = scene.scheduler.get("/api/v1/gpus/history").json()
         spans = {(span["job_id"], span["to"] is None) for span in told["spans"]}

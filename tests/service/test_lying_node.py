@@ -130,11 +130,11 @@ def test_a_registered_node_does_not_report_on_anothers_job(service, connect):
     victim.change(STARTED, victim.order())
     wait_for(lambda: job_of(service, job)["state"] == "running")
     evil.close()
-    evil.ended.get(timeout=20)
+    evil.ended.get(timeout=60)
     wait_for(lambda: evil.stub.RegisterAgent(agent_pb2.RegisterAgentRequest(
-        node_id="evil", hostname="evil"), metadata=evil.metadata, timeout=10).success)
+        node_id="evil", hostname="evil"), metadata=evil.metadata, timeout=60).success)
     evil.stub.ReportMetrics(agent_pb2.ReportMetricsRequest(node_id="evil", job_metrics=[
         agent_pb2.JobMetrics(job_id=job, state="failed", exit_code="7")]),
-        metadata=evil.metadata, timeout=10)
+        metadata=evil.metadata, timeout=60)
     assert misreports(service) == 1
     assert job_of(service, job)["state"] == "running"

@@ -151,8 +151,8 @@ def start(tmp_path):
 
 def cancelled_job(calls, name="train"):
     job = calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(
-        tenant_id="lab", name=name, gpu_count=1, command=["true"]), timeout=10).job_id
-    calls.scheduler.CancelJob(scheduler_pb2.CancelJobRequest(job_id=job), timeout=10)
+        tenant_id="lab", name=name, gpu_count=1, command=["true"]), timeout=60).job_id
+    calls.scheduler.CancelJob(scheduler_pb2.CancelJobRequest(job_id=job), timeout=60)
     return job
 
 
@@ -188,16 +188,16 @@ def agent(calls, name, end):
     """Runs one job on a node that says how it ended."""
     calls.agent.RegisterAgent(agent_pb2.RegisterAgentRequest(
         node_id="n1", total_cpu_cores=8, total_memory_mb=1024,
-        gpus=[agent_pb2.GPUInfo(gpu_id="GPU-1", memory_total_mb=1000)]), timeout=10)
+        gpus=[agent_pb2.GPUInfo(gpu_id="GPU-1", memory_total_mb=1000)]), timeout=60)
     words = [agent_pb2.JobAssignmentRequest(node_id="n1", status="ready")]
     stream = calls.agent.ReceiveJobAssignment(iter(words))
     job = calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(
-        tenant_id="lab", name=name, gpu_count=1, command=[name]), timeout=10).job_id
+        tenant_id="lab", name=name, gpu_count=1, command=[name]), timeout=60).job_id
     assert next(stream).job_id == job
     for state in ("running", end):
         calls.agent.ReportMetrics(agent_pb2.ReportMetricsRequest(
             node_id="n1", job_metrics=[agent_pb2.JobMetrics(job_id=job, state=state)]),
-            timeout=10)
+            timeout=60)
     stream.cancel()
     return job
 
@@ -243,7 +243,7 @@ def test_the_operator_is_told_of_a_long_queue_by_webhook_and_mail(start, receive
     calls = start("--webhook", receiver.url, "of-the-operator", "--smtp", mailbox.port)
     for _ in range(25):
         calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(
-            tenant_id="lab", gpu_count=1, command=["true"]), timeout=10)
+            tenant_id="lab", gpu_count=1, command=["true"]), timeout=60)
     wait_for(lambda: receiver.got and mailbox.mails)
     told = receiver.taken()[0]
     assert told["event"] == "queue.long"

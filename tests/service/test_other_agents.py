@@ -29,7 +29,7 @@ class Agent:
                                   memory_total_mb=81920) for i in range(self.gpus)]
         return self.calls.agent.RegisterAgent(agent_pb2.RegisterAgentRequest(
             node_id=self.name, hostname=self.name, total_gpus=self.gpus, total_cpu_cores=32,
-            total_memory_mb=262144, gpus=gpus), timeout=10)
+            total_memory_mb=262144, gpus=gpus), timeout=60)
 
     def metrics(self, used_mb=0):
         return [agent_pb2.GPUMetrics(gpu_id=f"GPU-{self.name}-{i}", utilization=50,
@@ -54,26 +54,26 @@ class Agent:
     def report(self, job_id, state, **fields):
         jobs = [agent_pb2.JobMetrics(job_id=job_id, state=state, **fields)]
         return self.calls.agent.ReportMetrics(agent_pb2.ReportMetricsRequest(
-            node_id=self.name, gpu_metrics=self.metrics(), job_metrics=jobs), timeout=10)
+            node_id=self.name, gpu_metrics=self.metrics(), job_metrics=jobs), timeout=60)
 
     def beat(self):
         """One heartbeat and its answer."""
         beats = iter([agent_pb2.HeartbeatRequest(node_id=self.name, gpu_metrics=self.metrics())])
-        return next(self.calls.agent.Heartbeat(beats, timeout=10))
+        return next(self.calls.agent.Heartbeat(beats, timeout=60))
 
 
 def submit(calls, **fields):
     return calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(
-        tenant_id="lab", **fields), timeout=10).job_id
+        tenant_id="lab", **fields), timeout=60).job_id
 
 
 def status(calls, job):
     return calls.scheduler.GetJobStatus(
-        scheduler_pb2.GetJobStatusRequest(job_id=job), timeout=10)
+        scheduler_pb2.GetJobStatusRequest(job_id=job), timeout=60)
 
 
 def cluster(calls):
-    return calls.scheduler.GetClusterStatus(scheduler_pb2.GetClusterStatusRequest(), timeout=10)
+    return calls.scheduler.GetClusterStatus(scheduler_pb2.GetClusterStatusRequest(), timeout=60)
 
 
 def test_a_node_registers_runs_a_job_and_reports_its_end(calls):
@@ -85,7 +85,7 @@ def test_a_node_registers_runs_a_job_and_reports_its_end(calls):
     agent.take_assignments()
     job = submit(calls, gpu_count=1, command=["python", "x.py"], args=["--fast"], image="img",
                  environment={"A": "1"}, cpu_cores=4, memory_mb=1024)
-    given = agent.assignments.get(timeout=10)
+    given = agent.assignments.get(timeout=60)
     assert given.job_id == job
     assert list(given.command) == ["python", "x.py"]
     assert list(given.args) == ["--fast"]
@@ -110,7 +110,7 @@ def test_a_job_that_fails_says_why(calls):
     agent.register()
     agent.take_assignments()
     job = submit(calls, gpu_count=1, command=["false"])
-    agent.assignments.get(timeout=10)
+    agent.assignments.get(timeout=60)
     agent.report(job, "running")
     agent.report(job, "failed", exit_code="3", error_message="no such file")
     wait_for(lambda: status(calls, job).state == "failed")
@@ -124,10 +124,10 @@ def test_a_job_that_is_cancelled_is_stopped_by_heartbeat(calls):
     agent.register()
     agent.take_assignments()
     job = submit(calls, gpu_count=1, command=["sleep", "99"])
-    agent.assignments.get(timeout=10)
+    agent.assignments.get(timeout=60)
     agent.report(job, "running")
     wait_for(lambda: status(calls, job).state == "running")
-    calls.scheduler.CancelJob(scheduler_pb2.CancelJobRequest(job_id=job), timeout=10)
+    calls.scheduler.CancelJob(scheduler_pb2.CancelJobRequest(job_id=job), timeout=60)
     wait_for(lambda: f"stop {job}" in list(agent.beat().commands))
     assert cluster(calls).available_gpus == 1
     agent.report(job, "cancelled")
@@ -141,7 +141,7 @@ def test_what_was_not_handed_out_waits_for_someone_who_takes_it(calls):
     job = submit(calls, gpu_count=1, command=["true"])
     wait_for(lambda: status(calls, job).state == "scheduled")
     agent.take_assignments()
-    assert agent.assignments.get(timeout=10).job_id == job
+    assert agent.assignments.get(timeout=60).job_id == job
 
 
 def test_who_is_not_registered_is_told_to(calls):
@@ -160,7 +160,7 @@ def test_a_restart_of_the_scheduler_keeps_what_runs(tmp_path):
     agent.register()
     agent.take_assignments()
     job = submit(first, gpu_count=1, command=["sleep", "99"])
-    agent.assignments.get(timeout=10)
+    agent.assignments.get(timeout=60)
     agent.report(job, "running")
     wait_for(lambda: status(first, job).state == "running")
     first.stop()
@@ -180,8 +180,8 @@ def test_memory_that_others_use_is_not_given_away(calls):
     agent.register()
     agent.take_assignments()
     calls.agent.ReportMetrics(agent_pb2.ReportMetricsRequest(
-        node_id="n1", gpu_metrics=agent.metrics(used_mb=70000)), timeout=10)
+        node_id="n1", gpu_metrics=agent.metrics(used_mb=70000)), timeout=60)
     job = submit(calls, gpu_memory_mb=40000, command=["true"])
     small = submit(calls, gpu_memory_mb=8000, command=["true"])
-    assert agent.assignments.get(timeout=10).job_id == small
+    assert agent.assignments.get(timeout=60).job_id == small
     assert status(calls, job).state == "pending"

@@ -27,7 +27,7 @@ def test_it_serves_and_stops_when_told(scheduler):
 
 def test_an_interrupt_stops_it_too(scheduler):
     scheduler.signal(signal.SIGINT)
-    scheduler.process.wait(timeout=20)
+    scheduler.process.wait(timeout=60)
     assert scheduler.process.returncode == 0
 
 
@@ -53,7 +53,7 @@ def test_a_second_one_on_the_same_data_waits_and_takes_over(start, tmp_path):
     second.stop()
 
 
-def await_answer(one, seconds=20):
+def await_answer(one, seconds=60):
     """What it says about its health, once its port is open."""
     deadline = time.monotonic() + seconds
     while True:
@@ -98,7 +98,7 @@ def test_a_port_in_use_is_said(start):
         port = taken.getsockname()[1]
         one = start(starts=False, http=port)
         one.start(waits=False)
-        assert one.process.wait(timeout=20) == 1
+        assert one.process.wait(timeout=60) == 1
         assert f"cannot listen on 127.0.0.1 port {port}" in one.errors.read_text()
 
 
@@ -181,7 +181,7 @@ def test_settings_of_the_scheduler_reach_the_store(scheduler):
     assert stored() == (2000000, 75)
     scheduler.sections = {"scheduler": {"max_queue_size": 5, "thermal_threshold": 80.0}}
     scheduler.reload()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while stored() != (5, 80):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -251,7 +251,7 @@ def test_what_is_damaged_is_found_and_taken_out(scheduler):
     assert found.returncode == 1
     assert "task 77/0" in found.stdout
     scheduler.start(waits=False)
-    assert scheduler.process.wait(timeout=20) == 1
+    assert scheduler.process.wait(timeout=60) == 1
     assert "77" in scheduler.errors.read_text()
     told = scheduler.run("repair")
     assert told.returncode == 1 and "would be taken out" in told.stdout
@@ -296,7 +296,7 @@ def test_a_store_that_cannot_write_is_unhealthy_until_it_can(tmp_path):
 
     ask = threading.Thread(target=post)
     ask.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (answer := one.get("/health")).status != 503:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -306,7 +306,7 @@ def test_a_store_that_cannot_write_is_unhealthy_until_it_can(tmp_path):
     while one.get("/health").status != 200:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    ask.join(timeout=20)
+    ask.join(timeout=60)
     names = [tenant["name"] for tenant in one.get("/api/v1/tenants").json()["tenants"]]
     assert (answers, sorted(names)) == ([201], ["early", "late"])
     one.stop()
@@ -327,12 +327,12 @@ def test_it_ends_while_the_store_cannot_write(start):
 
     asking = threading.Thread(target=ask)
     asking.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while one.get("/health").status != 503:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     one.stop()
-    asking.join(timeout=20)
+    asking.join(timeout=60)
     assert answers == [None]
     one.start()
     names = [tenant["name"] for tenant in one.get("/api/v1/tenants").json()["tenants"]]
@@ -380,7 +380,7 @@ def test_verbosity_can_be_raised_to_each_step_of_each_decision(scheduler):
     def steps():
         return [line["message"] for line in scheduler.log() if line.get("job") == number]
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not any(f"job-{number}: does not fit now" in step for step in steps()):
         assert time.monotonic() < deadline, scheduler.log()
         time.sleep(0.05)
@@ -414,7 +414,7 @@ def test_a_webhook_that_never_answers_holds_up_the_end_for_a_second(tmp_path):
         job = one.post("/api/v1/jobs", {"tenant_id": tenant, "name": "j", "gpu_count": 1,
                                         "command": ["true"]}).json()["job_id"]
         assert one.request("DELETE", f"/api/v1/jobs/{job}").status == 200
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not silent.taken and time.monotonic() < deadline:
         time.sleep(0.01)
     assert silent.taken

@@ -51,7 +51,7 @@ def prometheus(tmp_path):
 
         def query(expression):
             address = f"http://127.0.0.1:{port}/api/v1/query?query={expression}"
-            with urllib.request.urlopen(address, timeout=5) as answer:
+            with urllib.request.urlopen(address, timeout=60) as answer:
                 return json.load(answer)["data"]["result"]
 
         return query
@@ -59,7 +59,7 @@ def prometheus(tmp_path):
     yield start
     for one in started:
         one.terminate()
-        one.wait(20)
+        one.wait(60)
 
 
 def test_promtool_accepts_the_metrics(scheduler):

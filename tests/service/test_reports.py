@@ -34,7 +34,7 @@ def nodes(service, monkeypatch):
     running.close()
 
 
-def await_that(what, seconds=20):
+def await_that(what, seconds=60):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline

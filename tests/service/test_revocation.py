@@ -53,7 +53,7 @@ class Cluster:
 
     def told(self, field):
         """The next envelope to the node that has the field."""
-        while not (envelope := self.node.others.get(timeout=20)).HasField(field):
+        while not (envelope := self.node.others.get(timeout=60)).HasField(field):
             pass
         return getattr(envelope, field)
 
@@ -74,7 +74,7 @@ class Listener:
         self.token = token
         self.got, self.closed = queue.Queue(), queue.Queue()
         threading.Thread(target=lambda: asyncio.run(self.listen()), daemon=True).start()
-        assert json.loads(self.got.get(timeout=20))["type"] == "hello"
+        assert json.loads(self.got.get(timeout=60))["type"] == "hello"
 
     async def listen(self):
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -156,7 +156,7 @@ class Streams:
         stub = self.cluster.agent
         gpu = agent_pb2.GPUInfo(gpu_id=f"GPU-{name}", model="A100", memory_total_mb=100)
         stub.RegisterAgent(agent_pb2.RegisterAgentRequest(node_id=name, gpus=[gpu]),
-                           metadata=metadata, timeout=20)
+                           metadata=metadata, timeout=60)
         words = queue.Queue()
         beats = stub.Heartbeat(iter(words.get, None), metadata=metadata)
         words.put(agent_pb2.HeartbeatRequest(node_id=name))
@@ -216,7 +216,7 @@ def test_revoking_a_token_ends_what_it_opened(cluster):
     before = streams.node.got.qsize()
     again = Node(cluster, "revoked-connect", connection=2, metadata=bearer(agent["token"]))
     again.hello()
-    assert again.ended.get(timeout=20)[0] == grpc.StatusCode.UNAUTHENTICATED
+    assert again.ended.get(timeout=60)[0] == grpc.StatusCode.UNAUTHENTICATED
     assert again.got.empty() and streams.node.got.qsize() == before
 
 

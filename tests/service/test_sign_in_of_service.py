@@ -61,7 +61,7 @@ def test_a_tenant_runs_a_job_on_a_node_and_sees_no_other(behind):
     node = Node(behind, metadata=metadata("agent", node="n1")).begin()
     job = behind.stub.SubmitJob(
         scheduler_pb2.SubmitJobRequest(gpu_count=1, command=["true"]), metadata=lab,
-        timeout=10).job_id
+        timeout=60).job_id
     order = node.order()
     assert '"tenant":"lab"' in order["payload"]
     node.change(STARTED, order)
@@ -71,9 +71,9 @@ def test_a_tenant_runs_a_job_on_a_node_and_sees_no_other(behind):
     wait_for(lambda: behind.scheduler.get(path).json()["state"] == "completed")
     assert behind.scheduler.get(path, token=other[0][1].split()[1]).status == 404
     status = scheduler_pb2.GetJobStatusRequest(job_id=job)
-    assert behind.stub.GetJobStatus(status, metadata=lab, timeout=10).state == "completed"
+    assert behind.stub.GetJobStatus(status, metadata=lab, timeout=60).state == "completed"
     with pytest.raises(grpc.RpcError) as error:
-        behind.stub.GetJobStatus(status, metadata=other, timeout=10)
+        behind.stub.GetJobStatus(status, metadata=other, timeout=60)
     assert error.value.code() == grpc.StatusCode.NOT_FOUND
     node.close()
 
@@ -107,7 +107,7 @@ def test_a_lease_waits_for_a_load(behind):
     assert order["kind"] == LOAD
     node.change(STARTED, order)
     node.change(READY, order, address="http://n1:8000")
-    waiting.join(timeout=20)
+    waiting.join(timeout=60)
     assert answers[0].status == 201, answers[0]
     lease = answers[0].json()
     assert lease["address"] == "http://n1:8000" and lease["expires_at"]

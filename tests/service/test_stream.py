@@ -10,7 +10,7 @@ def url_of(scheduler, query=""):
     return scheduler.url.replace("http", "ws") + "/api/v1/stream" + query
 
 
-async def receive(socket, count, seconds=20):
+async def receive(socket, count, seconds=60):
     return [json.loads(await asyncio.wait_for(socket.recv(), seconds)) for _ in range(count)]
 
 

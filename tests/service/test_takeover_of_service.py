@@ -47,7 +47,7 @@ def test_the_other_takes_over_and_nothing_is_lost(tmp_path, postgres_server, way
             if way == "stop":
                 active.signal(signal.SIGCONT)
                 # It finds that it does not lead any more, and ends.
-                assert active.process.wait(timeout=20) == 3
+                assert active.process.wait(timeout=60) == 3
                 assert active.log()[-1]["message"] == "gpu-scheduler has ended"
             time.sleep(0.3)
             people.check(lambda: postgres_server.sql(JOBS))

@@ -33,10 +33,10 @@ class Server:
         scheme = "https" if "--tls" in arguments else "http"
         self.url = f"{scheme}://127.0.0.1:{self.port}"
 
-    def connect(self, timeout=10):
+    def connect(self, timeout=60):
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    def ask(self, request, timeout=10):
+    def ask(self, request, timeout=60):
         """Everything that is answered to these bytes until the connection ends."""
         with self.connect(timeout) as client:
             client.sendall(request)
@@ -46,7 +46,7 @@ class Server:
         answer = self.ask(b"GET /counters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         return json.loads(answer.split(b"\r\n\r\n", 1)[1])
 
-    def await_counter(self, name, value, seconds=20, least=False):
+    def await_counter(self, name, value, seconds=60, least=False):
         """Looks until a counter has this value, or at least this value, also where it is
         refused a look at first; one of the exchanges is the look itself."""
         deadline = time.monotonic() + seconds

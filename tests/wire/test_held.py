@@ -30,7 +30,7 @@ class Shut(Http2):
     def wait_for_ends(self, count):
         """PINGs until so many streams have ended; their error codes and statuses."""
         ends = {}
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         self.socket.settimeout(0.05)
         while len(ends) < count:
             assert time.monotonic() < deadline, f"{len(ends)} of {count} streams have ended"
@@ -117,7 +117,7 @@ def test_what_all_connections_hold_is_bounded_and_the_worst_is_closed(start):
     clients = [Shut(server) for _ in range(12)]
     for client in clients:
         client.ask(60, "/big?bytes=20000&plain=1")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         counters = server.counters()
         assert counters["held_bytes"] < (4 << 20) + (1 << 20)
@@ -217,7 +217,7 @@ def test_strangers_make_place_when_connections_are_scarce(start):
     trusted.sendall(b"GET /trust HTTP/1.1\r\nHost: x\r\n\r\n")
     assert read_until(trusted, b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
     idle = [server.connect() for _ in range(7)]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not server.ask(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").startswith(
             b"HTTP/1.1 200 "):
         assert time.monotonic() < deadline
@@ -241,7 +241,7 @@ def test_running_out_of_descriptors_is_told_and_overcome(start):
     assert closed >= 15
     for client in clients:
         client.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         assert time.monotonic() < deadline
         try:
