@@ -9,7 +9,7 @@
 
 int64_t evict_spare(const struct model *model)
 {
-	return model->counts.ready - model->r.min_replicas;
+	return model->counts.ready - model->counts.leaving - model->r.min_replicas;
 }
 
 static int64_t slot_mib(const struct slot *slot)

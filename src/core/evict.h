@@ -23,7 +23,8 @@ struct cold_slots {
 void evict_list(struct sched *sched, struct slot *slot);
 /* The same for all slots of a model: its minimum or its number of slots changed. */
 void evict_list_model(struct sched *sched, struct model *model);
-/* How many slots of the model may go at the same time. */
+/* How many slots of the model may go at the same time. Slots on nodes that are
+ * drained do not count for its minimum. */
 int64_t evict_spare(const struct model *model);
 
 /* What is measured of it has changed. */
