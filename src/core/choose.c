@@ -207,9 +207,12 @@ bool place_on_node(struct sched *sched, const struct search *given, struct node 
 
 	choice->node = node;
 	choice->part_count = 0;
+	choice->linked = false;
 	choice->score = 0;
 	if (place_check_node(sched, search, node, &short_by) != CHECKS)
 		return false;
+	if (search->model || search->view == VIEW_CLEARED)
+		return choose_slot(sched, search, node, choice);
 	if (search->shape->request.gpu_count > 0)
 		return choose_gpus(sched, search, node, choice);
 	choice->score = fit_policy(sched)(sched, search, choice);
@@ -270,11 +273,9 @@ static int64_t count_tasks(struct sched *sched, const struct search *given, cons
 	if (place_check_node(sched, search, node, &short_by) != CHECKS)
 		return 0;
 	if (request->cpu_milli > 0)
-		tasks = min64(tasks, fit_host_free(search, &node->cpu, node->r.cpu_milli) /
-		                         request->cpu_milli);
+		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
 	if (request->host_bytes > 0)
-		tasks = min64(tasks, fit_host_free(search, &node->host, node->r.host_bytes) /
-		                         request->host_bytes);
+		tasks = min64(tasks, fit_host_free(search, node) / request->host_bytes);
 	if (request->gpu_count == 0)
 		return tasks;
 	if (is_plain_whole(search, node))

@@ -1,4 +1,4 @@
-/* room.c - making room: consolidate, reclaim, preempt */
+/* room.c - making room: consolidate, reclaim, preempt, for jobs and slots */
 #include "core/room.h"
 
 #include <stdlib.h>
@@ -213,13 +213,6 @@ static bool is_lost(const struct victim *victim)
 	return !victim->kept && !victim->moved;
 }
 
-static bool is_below(const struct tenant *tenant, const struct tenant *above)
-{
-	while (tenant && tenant != above)
-		tenant = tenant->parent;
-	return tenant != NULL;
-}
-
 /* What the tenants below `giver` lose from the i-th chosen victim on; negative,
  * so that 'less' of it is what they had before. */
 static struct amounts had_before(const struct room *room, const struct tenant *giver, size_t from)
@@ -228,7 +221,7 @@ static struct amounts had_before(const struct room *room, const struct tenant *g
 
 	for (size_t i = from; i < room->chosen_count; i++) {
 		const struct victim *victim = &room->victims[room->chosen[i]];
-		if (is_lost(victim) && is_below(victim->job->tenant, giver))
+		if (is_lost(victim) && tenant_is_below(victim->job->tenant, giver))
 			amounts_subtract(&sum, &victim->amounts);
 	}
 	return sum;
@@ -266,21 +259,18 @@ static bool is_just(const struct sched *sched, const struct job *job)
 	return true;
 }
 
-/* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
- * the job comes, and who need not go after all stays. */
 bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
-	struct job *job = search->job;
-	struct amounts amounts = job_amounts(sched, job, search->shape->tasks);
+	struct amounts amounts = applicant_amounts(sched, search);
 	struct bound bound;
 
 	plan_begin(sched);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		release_victim(sched, &room->victims[room->chosen[i]]);
-	if (tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound) &&
-	    pass_place(sched, search) && spare(sched, kind) &&
-	    (kind != ROOM_RECLAIM || is_just(sched, job)))
+	if ((search->model || applicant_may_hold(sched, search, &amounts, &bound)) &&
+	    applicant_place(sched, search) && spare(sched, kind) &&
+	    (kind != ROOM_RECLAIM || is_just(sched, search->job)))
 		return true;
 	plan_abandon(sched);
 	return false;
@@ -293,7 +283,7 @@ struct comparison {
 	bool known; /* all are expected to end, with some confidence */
 };
 
-static struct comparison compare(const struct sched *sched, const struct job *job)
+static struct comparison compare(const struct sched *sched, const struct search *search)
 {
 	const struct room *room = &sched->room;
 	struct comparison compared = { .known = true };
@@ -312,7 +302,7 @@ static struct comparison compare(const struct sched *sched, const struct job *jo
 			compared.until_ms = max64(compared.until_ms, end_ms);
 	}
 	compared.known = compared.known && losers > 0;
-	struct amounts amounts = job_amounts(sched, job, job->class->shape->tasks);
+	struct amounts amounts = applicant_amounts(sched, search);
 	if (compared.known)
 		compared.wait_gpu_ms =
 		    muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
@@ -377,14 +367,15 @@ static int64_t victim_rows(const struct sched *sched, int64_t *rows)
 }
 
 /* Orders and states of a victim that goes, or goes elsewhere. */
-static void evict(struct sched *sched, const struct victim *victim, const struct job *winner,
+static void evict(struct sched *sched, const struct victim *victim, const struct search *winner,
                   enum room_kind kind)
 {
 	struct job *job = victim->job;
 	struct decision_record decision = { .kind = DECISION_EVICTED,
 		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
-		                            .for_job_id = winner->r.id,
+		                            .for_job_id = winner->job ? winner->job->r.id : 0,
+		                            .for_model_id = winner->model ? winner->model->r.id : 0,
 		                            .lost_gpu_ms =
 		                                job_work_at_risk(job, sched_now(sched)) };
 
@@ -423,15 +414,15 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 		.victims = { rows, victim_rows(sched, rows) },
 	};
 
-	pass_commit(sched, search, &decision);
+	applicant_commit(sched, search, &decision);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		if (!room->victims[room->chosen[i]].kept)
-			evict(sched, &room->victims[room->chosen[i]], search->job, kind);
+			evict(sched, &room->victims[room->chosen[i]], search, kind);
 }
 
 void room_commit(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct comparison compared = compare(sched, search->job);
+	struct comparison compared = compare(sched, search);
 
 	commit(sched, search, kind, &compared);
 }
@@ -542,25 +533,57 @@ static void note_failure(struct sched *sched, const struct job *job, enum room_k
 	group->failed[kind].retry_ms = sched->room.retry_ms;
 }
 
-bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
+bool room_may_help_slot(const struct sched *sched, const struct model *model)
 {
-	struct search search = pass_search(sched, job);
+	return sched->config.enable_preemption && model->tenant->r.can_preempt_others &&
+	       room_lowest_priority(model->tenant) < model->r.priority &&
+	       !(model->preempt_failed.state == sched->pass.state &&
+	         sched_now(sched) < model->preempt_failed.retry_ms);
+}
+
+static bool make_for_slot(struct sched *sched, struct search *search)
+{
+	struct model *model = search->model;
+	uint64_t state = sched->pass.state;
+
+	if (!room_may_help_slot(sched, model))
+		return false;
+	if (room_find(sched, search, ROOM_PREEMPT)) {
+		room_commit(sched, search, ROOM_PREEMPT);
+		return true;
+	}
+	model->preempt_failed.state = state;
+	model->preempt_failed.retry_ms = sched->room.retry_ms;
+	return false;
+}
+
+static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct job *job = search->job;
 	uint64_t state = sched->pass.state;
 
 	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
 	    failed_before(sched, job, kind))
 		return false;
-	if (kind == ROOM_EVICT && evict_for_job(sched, &search))
+	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
-	if (kind == ROOM_EVICT || !room_find(sched, &search, kind)) {
+	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
 		note_failure(sched, job, kind, state);
 		return false;
 	}
-	struct comparison compared = compare(sched, job);
+	struct comparison compared = compare(sched, search);
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
-	commit(sched, &search, kind, &compared);
+	commit(sched, search, kind, &compared);
 	return true;
+}
+
+bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
+	if (search->job)
+		return make_for_job(sched, search, kind);
+	return kind == ROOM_EVICT ? evict_make(sched, search) : make_for_slot(sched, search);
 }
 
 void room_free(struct room *room)

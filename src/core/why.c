@@ -33,7 +33,7 @@ void why_position(struct sched *sched, struct job *job, int64_t *position, int64
 
 static struct search search_now(struct sched *sched, struct job *job)
 {
-	struct search search = pass_search(sched, job);
+	struct search search = applicant_job(sched, job);
 
 	sched_prepare(sched);
 	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
