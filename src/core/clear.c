@@ -83,7 +83,7 @@ bool room_would_fit(struct sched *sched, const struct search *search, struct nod
 static bool try_node(struct sched *sched, struct search *search, enum room_kind kind,
                      struct node *node)
 {
-	const struct node *bound = search->only;
+	struct node *bound = search->only;
 
 	if ((bound && node != bound) || !room_would_fit(sched, search, node))
 		return false;

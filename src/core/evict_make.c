@@ -103,7 +103,7 @@ static bool leaves_enough(const struct eviction *eviction, const struct eviction
 /* One task with GPUs of its own: what goes is found in a sketch. */
 static bool attempt_task(struct sched *sched, struct search *search, struct eviction *eviction)
 {
-	const struct node *bound = search->only;
+	struct node *bound = search->only;
 	struct eviction found;
 
 	if (!evict_find(sched, search, &found))

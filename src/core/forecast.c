@@ -205,7 +205,7 @@ static int64_t fitting_gpus(const struct outlook *outlook, const struct node *no
 	return min64(count, PARTS_MAX);
 }
 
-static int64_t node_takes(const struct outlook *outlook, const struct node *node)
+static int64_t node_takes(struct outlook *outlook, const struct node *node)
 {
 	if (outlook->search.shape->split_gpus > 0)
 		return fitting_gpus(outlook, node);

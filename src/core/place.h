@@ -20,6 +20,7 @@ struct choice {
 	struct part parts[PARTS_MAX];
 	int part_count;
 	bool linked;
+	bool promise_blocked; /* a GPU would fit, but for a promise */
 	int64_t score;
 };
 
@@ -32,10 +33,10 @@ struct search {
 	struct model *model;
 	const struct shape *shape;
 	enum view view;
-	const struct node *only; /* NULL: any */
-	int rack;                /* 0: any */
-	int64_t link;            /* NVLink group, of the node `only`; 0: any */
-	int64_t until_ms; /* backfill: ends before promises from then on; INT64_MAX: unknown */
+	struct node *only; /* NULL: any */
+	int rack;          /* 0: any */
+	int64_t link;      /* NVLink group, of the node `only`; 0: any */
+	int64_t until_ms;  /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
 	bool any;             /* the first place that fits will do */
 	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
@@ -73,12 +74,12 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 bool choose_slot(const struct sched *sched, const struct search *search, struct node *node,
                  struct choice *choice);
 /* How many tasks of the shape the node could take, each with its GPUs: at the most,
- * where several tasks have uneven parts. */
-int64_t place_count(struct sched *sched, const struct search *search, const struct node *node);
+ * where several tasks have uneven parts. Notes `promise_blocked`. */
+int64_t place_count(struct sched *sched, struct search *search, const struct node *node);
 /* The same for one NVLink group of the node: for the one with the least room to
  * spare beside `tasks` tasks, or else for the one that takes most. */
-int64_t place_count_linked(struct sched *sched, const struct search *search,
-                           const struct node *node, int64_t tasks, int64_t *link);
+int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
+                           int64_t tasks, int64_t *link);
 
 /* Where to look: sets of the index, supersets of the nodes that fit. The first
  * holds all of them; each further one leaves out those that fit more tightly. */

@@ -171,7 +171,7 @@ static int64_t count_uneven(struct sched *sched, const struct search *search,
 }
 
 /* Tasks that the node takes if nothing else is on it. */
-static int64_t count_tasks(struct sched *sched, const struct search *search, struct node_copy *copy,
+static int64_t count_tasks(struct sched *sched, struct search *search, struct node_copy *copy,
                            const struct node *node)
 {
 	struct choice choice;
@@ -199,7 +199,7 @@ static void add_gpus(struct sched *sched, const struct search *search, const str
 	all->gpus = max64(all->gpus, large);
 }
 
-static void add_node(struct sched *sched, const struct search *search, const struct node *node,
+static void add_node(struct sched *sched, struct search *search, const struct node *node,
                      struct hardware *all)
 {
 	const struct shape *shape = search->shape;
@@ -305,7 +305,7 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	                                  needed, what, where, has);
 }
 
-static bool hardware_takes(struct sched *sched, const struct search *search, struct error *error)
+static bool hardware_takes(struct sched *sched, struct search *search, struct error *error)
 {
 	struct hardware all = { 0 };
 	int racks = sched->cluster.rack_count;
@@ -333,11 +333,9 @@ bool place_possible(struct sched *sched, const struct job *job, struct error *er
 		               .filter = filter,
 		               .closeness = (enum closeness)job->r.closeness,
 		               .closeness_required = job->r.closeness_required };
-	struct search search = { .job = (struct job *)job,
-		                 .shape = &shape,
-		                 .view = VIEW_LATER,
-		                 .until_ms = INT64_MAX,
-		                 .ignore_promises = true };
+	struct search search = {
+		.shape = &shape, .view = VIEW_LATER, .until_ms = INT64_MAX, .ignore_promises = true
+	};
 	if (hardware_takes(sched, &search, error))
 		return true;
 	/* Parts of several GPUs are spread where they do not fit otherwise. */

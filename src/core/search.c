@@ -41,14 +41,16 @@ struct finding {
 static void look_at(struct sched *sched, struct search *search, struct node *node,
                     struct finding *finding)
 {
-	struct choice choice = { .linked = false };
+	struct choice choice;
 
+	choice.linked = choice.promise_blocked = false;
 	if (search->rack && node->rack != search->rack)
 		return;
 	if (finding->scorer.board && node->promised == 0)
 		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(sched, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
+	search->promise_blocked |= choice.promise_blocked;
 	if (choice.score == TOURNAMENT_NONE)
 		return;
 	finding->fitted++;
@@ -201,7 +203,7 @@ static struct finding look(struct sched *sched, struct search *search)
 		                                       : INT64_MAX };
 
 	if (search->only) {
-		look_at(sched, search, (struct node *)search->only, &finding);
+		look_at(sched, search, search->only, &finding);
 		return finding;
 	}
 	if (board_serves(search))

@@ -55,7 +55,7 @@ static bool would_fit(struct sched *sched, struct search *search)
 }
 
 /* Tasks, or GPUs of a split job, that would find a place now. */
-static int64_t fit_now(struct sched *sched, const struct search *search)
+static int64_t fit_now(struct sched *sched, struct search *search)
 {
 	int64_t fit = 0, short_by;
 

@@ -62,7 +62,7 @@ static void trace_filter(const struct sched *sched, const struct search *search,
 		             search->job->r.id, left);
 }
 
-static void trace_fit(struct sched *sched, const struct search *search, struct buffer *buffer)
+static void trace_fit(struct sched *sched, struct search *search, struct buffer *buffer)
 {
 	int64_t short_by, tasks = 0;
 	int shown = 0;
