@@ -177,6 +177,7 @@ static bool choose_gpus(struct sched *sched, const struct search *search, struct
 	struct gpu *fits[GPUS_PER_NODE_MAX];
 	int count = fitting_gpus(sched, search, node, fits, &choice->promise_blocked);
 
+	INVARIANT(request->gpu_count <= PARTS_MAX);
 	count = keep_one_group(search, fits, count, request->gpu_count);
 	if (count < request->gpu_count)
 		return false;
@@ -302,6 +303,7 @@ int64_t place_count_linked(struct sched *sched, struct search *search, const str
 	struct search linked = *search;
 	int64_t best = 0;
 
+	INVARIANT(!search->link && !search->model);
 	linked.link = 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		int64_t group = node->gpus[i]->r.nvlink_group;

@@ -46,6 +46,7 @@ static void link_to_node(struct room *room, size_t victim, const struct reservat
 {
 	struct node *node = reservation->node;
 
+	INVARIANT(victim < room->count);
 	if (node->mark != room->mark)
 		mark_node(room, node);
 	sketch_go(reservation);
@@ -183,6 +184,8 @@ static bool clear_node(struct sched *sched, struct search *search, enum room_kin
 static bool find_for_task(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
+
+	INVARIANT(search->shape->tasks == 1 && room->count == 0);
 	size_t most = (size_t)max64(sched->config.search_width / 4, 8);
 
 	while (room->count < most && victims_next(sched, search, kind))

@@ -61,6 +61,8 @@ static void count_node(struct node *node)
 void evict_list(struct sched *sched, struct slot *slot)
 {
 	struct cold_slots *cold = &sched->cold_slots;
+
+	INVARIANT(slot->reservation && slot->model);
 	bool listed = may_go(slot);
 	int64_t key = listed ? key_of(slot) : 0, reload_ms = listed ? reload_of(slot) : 0;
 

@@ -16,6 +16,7 @@ enum outcome pass_try(struct sched *sched, struct search *search)
 {
 	struct bound bound;
 
+	INVARIANT(!sched->plan.open && sched->indexed);
 	if (search->job) { /* what a slot counts for depends on its GPUs */
 		struct amounts amounts = applicant_amounts(sched, search);
 		if (!applicant_may_hold(sched, search, &amounts, &bound))
@@ -70,6 +71,8 @@ static bool settle_group(struct sched *sched, struct job_group *group)
 {
 	struct heap *heap = &group->tenant->open;
 	struct job_class *was = group->open;
+
+	INVARIANT(!was || (was->group == group && heap_has(heap, was)));
 	int64_t key = was ? was->pass_key : 0, number = was ? was->pass_number : 0;
 	int64_t behind = was ? was->pass_behind : 0;
 	struct job_class *class = choose_class(group, sched_now(sched));
@@ -186,6 +189,8 @@ static enum outcome serve(struct sched *sched, struct search *search)
 static void serve_model(struct sched *sched, struct tenant *tenant)
 {
 	struct model *model = replica_first(tenant);
+
+	INVARIANT(model && model->tenant == tenant);
 	struct search search = applicant_slot(model);
 	bool done = replica_wants_room(sched, model) && serve(sched, &search) == OUTCOME_DONE;
 
@@ -356,6 +361,7 @@ void pass_run(struct sched *sched, int64_t units)
 	uint64_t state, promised = UINT64_MAX; /* the state that promises are right for */
 	int rounds = 0;
 
+	INVARIANT(!sched->plan.open && !pass->making_room);
 	pass->units = units;
 	shapes_sweep(&sched->shapes);
 	sched_prepare(sched);

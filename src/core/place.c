@@ -371,6 +371,8 @@ static bool place_split(struct sched *sched, struct search *search)
 
 bool place_job(struct sched *sched, struct search *search, int64_t tasks)
 {
+	INVARIANT(sched->plan.open && search->job && tasks > 0);
+	INVARIANT(search->view != VIEW_CLEARED);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	if (search->shape->split_gpus > 0)
 		return place_split(sched, search);

@@ -78,6 +78,7 @@ bool model_possible(struct sched *sched, struct model *model, struct error *erro
 {
 	struct figures figures = { 0 };
 
+	INVARIANT(model->shape_count > 0);
 	sched_prepare(sched);
 	if (sched->cluster.gpu_by_id.count == 0) /* nodes are still to come */
 		return true;

@@ -107,9 +107,11 @@ void replica_open(struct sched *sched)
 	struct rank_cursor cursor = ranktree_seek(&sched->models.wanting, INT64_MIN, INT64_MIN);
 	const struct rank_entry *entry;
 
+	INVARIANT(!sched->plan.open);
 	while ((entry = rank_cursor_next(&cursor))) {
 		struct model *model = entry->value;
 		struct tenant *tenant = model->tenant;
+		INVARIANT(model->listed && tenant->open_model_first == 0);
 		if (!could_have(sched, model))
 			continue;
 		array_reserve(tenant->open_models, tenant->open_model_capacity,

@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "core/fairshare.h"
 #include "core/state.h"
 
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
-#define VICTIMS_PER_UNIT 32 /* looked at in vain */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -32,6 +30,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->hopeless_count = 0;
@@ -66,11 +65,6 @@ static bool is_waiting_instead(const struct sched *sched, const struct job *job)
 {
 	return job->promise && job->promise->r.instead &&
 	       sched_now(sched) <= job->promise->r.start_ms + WAIT_SLACK_MS;
-}
-
-static int64_t search_id(const struct job_group *group, enum room_kind kind)
-{
-	return (int64_t)(hash_combine(group->key, kind) >> 1);
 }
 
 /* What an attempt for the group asks for. */
@@ -135,6 +129,7 @@ static bool keep_victim(struct sched *sched, const struct victim *victim)
 {
 	size_t mark = plan_mark(sched);
 
+	INVARIANT(victim->task < victim->job->r.tasks);
 	for (int i = 0; i < victim->job->r.tasks; i++) {
 		struct reservation *reservation = victim->job->tasks[i].reservation;
 		if (!is_released(reservation) || (victim->task >= 0 && victim->task != i))
@@ -234,6 +229,7 @@ static bool is_just(const struct sched *sched, const struct job *job)
 {
 	const struct room *room = &sched->room;
 
+	INVARIANT(sched->plan.open && job);
 	for (size_t i = 0; i < room->chosen_count; i++) {
 		const struct victim *victim = &room->victims[room->chosen[i]];
 		if (!is_lost(victim))
@@ -265,6 +261,7 @@ bool room_attempt(struct sched *sched, struct search *search, enum room_kind kin
 	struct amounts amounts = applicant_amounts(sched, search);
 	struct bound bound;
 
+	INVARIANT(room->chosen_count <= room->count);
 	plan_begin(sched);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		release_victim(sched, &room->victims[room->chosen[i]]);
@@ -404,6 +401,8 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 {
 	struct room *room = &sched->room;
 	int64_t rows[VICTIM_ROWS * VICTIM_WIDTH];
+
+	INVARIANT(sched->plan.open && kind != ROOM_EVICT);
 	struct decision_record decision = {
 		.kind = kind == ROOM_RECLAIM   ? DECISION_RECLAIM
 		        : kind == ROOM_PREEMPT ? DECISION_PREEMPT
@@ -425,112 +424,6 @@ void room_commit(struct sched *sched, struct search *search, enum room_kind kind
 	struct comparison compared = compare(sched, search);
 
 	commit(sched, search, kind, &compared);
-}
-
-/* Whether one shape asks for at least what the other asks for, in the same way. */
-static bool is_no_smaller(const struct shape *a, const struct shape *b)
-{
-	const struct request *x = &a->request, *y = &b->request;
-
-	return a == b ||
-	       (a->filter == b->filter && a->closeness == b->closeness &&
-	        a->closeness_required >= b->closeness_required && x->gpu_kind == y->gpu_kind &&
-	        x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
-	        x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
-	        x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
-	        a->tasks >= b->tasks && a->split_gpus >= b->split_gpus);
-}
-
-/* Whether jobs of the group and priority ask for no less than what was hopeless,
- * and may take from no more. Both are of one tenant. */
-static bool is_no_easier(const struct job_group *group, int64_t priority,
-                         const struct hopeless *other, enum room_kind kind)
-{
-	return group->preemptible == other->group->preemptible &&
-	       (kind != ROOM_PREEMPT || priority <= other->priority) &&
-	       (group == other->group ||
-	        (other->group->anchor == 0 && is_no_smaller(group->shape, other->group->shape)));
-}
-
-static void remember_hopeless(const struct sched *sched, struct job_group *group, int64_t priority)
-{
-	bool known = group->hopeless_round == sched->room.round;
-
-	group->hopeless_priority = known ? max64(group->hopeless_priority, priority) : priority;
-	group->hopeless_round = sched->room.round;
-}
-
-bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                      enum room_kind kind)
-{
-	const struct tenant *tenant = group->tenant;
-
-	if (group->hopeless_round == sched->room.round &&
-	    (kind != ROOM_PREEMPT || priority <= group->hopeless_priority))
-		return true;
-	for (size_t i = 0; i < tenant->hopeless_count; i++)
-		if (is_no_easier(group, priority, &tenant->hopeless[i], kind)) {
-			remember_hopeless(sched, group, priority);
-			return true;
-		}
-	return false;
-}
-
-static void note_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                          enum room_kind kind)
-{
-	struct tenant *tenant = group->tenant;
-
-	if (room_is_hopeless(sched, group, priority, kind))
-		return;
-	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
-	tenant->hopeless[tenant->hopeless_count++] = (struct hopeless){ group, priority };
-	remember_hopeless(sched, group, priority);
-}
-
-/* What failed in this round, or in this state, is not tried again, nor is what
- * is no easier. */
-static bool failed_before(const struct sched *sched, const struct job *job, enum room_kind kind)
-{
-	struct job_group *group = job->class->group;
-
-	if (room_is_hopeless(sched, group, job->r.priority, kind))
-		return true;
-	if (group->failed[kind].state != sched->pass.state ||
-	    (kind == ROOM_PREEMPT && group->failed[kind].job_id != job->r.id) ||
-	    sched_now(sched) >= group->failed[kind].retry_ms)
-		return false;
-	note_hopeless(sched, group, job->r.priority, kind);
-	return true;
-}
-
-void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind)
-{
-	int64_t priority;
-
-	if (sched->backoffs.by_id.count == 0)
-		return;
-	for (size_t g = 0; g < tenant->group_count; g++)
-		if (backoff_pauses(sched, search_id(tenant->groups[g], kind), &priority))
-			note_hopeless(sched, tenant->groups[g], priority, kind);
-}
-
-/* A search found nothing. Long ones pause, short ones are not repeated before
- * something changes. */
-static void note_failure(struct sched *sched, const struct job *job, enum room_kind kind,
-                         uint64_t state)
-{
-	struct job_group *group = job->class->group;
-	size_t looked_at = kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
-
-	note_hopeless(sched, group, job->r.priority, kind);
-	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
-		sched->pass.units -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
-		return;
-	}
-	group->failed[kind].state = state;
-	group->failed[kind].job_id = job->r.id;
-	group->failed[kind].retry_ms = sched->room.retry_ms;
 }
 
 bool room_may_help_slot(const struct sched *sched, const struct model *model)
@@ -563,12 +456,12 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	uint64_t state = sched->pass.state;
 
 	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
-	    failed_before(sched, job, kind))
+	    room_failed_before(sched, job, kind))
 		return false;
 	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
 	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
-		note_failure(sched, job, kind, state);
+		room_note_failure(sched, job, kind, state);
 		return false;
 	}
 	struct comparison compared = compare(sched, search);

@@ -105,6 +105,13 @@ void room_commit(struct sched *sched, struct search *search, enum room_kind kind
 /* Whether one task would fit on the node if all that is marked there went. Only
  * then is it worth an attempt. */
 bool room_would_fit(struct sched *sched, const struct search *search, struct node *node);
+/* Whether it was tried for the job in this round, or in this state of the pass, or
+ * for something that is no harder; see room_failed.c. */
+bool room_failed_before(const struct sched *sched, const struct job *job, enum room_kind kind);
+/* A search for the job, begun in this state, found nothing. Long ones pause, short
+ * ones are not repeated before something changes. */
+void room_note_failure(struct sched *sched, const struct job *job, enum room_kind kind,
+                       uint64_t state);
 /* Looks for victims that make an attempt succeed; see clear.c. */
 bool room_find(struct sched *sched, struct search *search, enum room_kind kind);
 

@@ -238,6 +238,7 @@ void victims_begin(struct sched *sched, const struct search *taker, enum room_ki
 	struct room *room = &sched->room;
 	size_t count = sched->tenants.count;
 
+	INVARIANT(!sched->plan.open && !taker->job != !taker->model);
 	array_reserve(room->cursors, room->cursor_capacity, count);
 	room->count = room->link_count = room->node_count = 0;
 	room->mark++;
@@ -258,6 +259,7 @@ struct victim victim_of(const struct reservation *reservation)
 {
 	struct victim victim = { .job = reservation->job, .task = -1 };
 
+	INVARIANT(reservation->job && reservation->phase != PHASE_RELEASING);
 	if (surplus(reservation->job) > 0)
 		victim.task = reservation->task;
 	victim.amounts = amounts_of(&victim, 0);
@@ -286,6 +288,7 @@ struct victim *victims_next(struct sched *sched, const struct search *taker, enu
 	if (!tenant)
 		return NULL;
 	size_t place = place_of(&sched->tenants, tenant);
+	INVARIANT(sched->tenants.all[place] == tenant);
 	struct victim_cursor *cursor = &room->cursors[place];
 	array_reserve(room->victims, room->capacity, room->count + 1);
 	struct victim *victim = &room->victims[room->count++];
