@@ -72,7 +72,7 @@ static bool settle_group(struct sched *sched, struct job_group *group)
 	struct heap *heap = &group->tenant->open;
 	struct job_class *was = group->open;
 
-	INVARIANT(!was || (was->group == group && heap_has(heap, was)));
+	INVARIANT(!was || was->group == group);
 	int64_t key = was ? was->pass_key : 0, number = was ? was->pass_number : 0;
 	int64_t behind = was ? was->pass_behind : 0;
 	struct job_class *class = choose_class(group, sched_now(sched));
@@ -181,9 +181,7 @@ static enum outcome serve(struct sched *sched, struct search *search)
 
 	if (!sched->pass.making_room)
 		return pass_try(sched, search);
-	if (room_make(sched, search, kind))
-		return OUTCOME_DONE;
-	return kind == ROOM_PREEMPT ? OUTCOME_TOO_LOW : OUTCOME_NONE;
+	return room_make(sched, search, kind) ? OUTCOME_DONE : OUTCOME_NONE;
 }
 
 static void serve_model(struct sched *sched, struct tenant *tenant)
@@ -200,9 +198,18 @@ static void serve_model(struct sched *sched, struct tenant *tenant)
 
 static void serve_class(struct sched *sched, struct job_class *class)
 {
-	struct search search = applicant_job(sched, class_first(class, sched_now(sched)));
+	const struct pass *pass = &sched->pass;
+	enum room_kind kind = (enum room_kind)pass->room_kind;
+	struct job *job = class_first(class, sched_now(sched));
+	enum outcome outcome = OUTCOME_NONE;
 
-	go_on(sched, class, serve(sched, &search));
+	if (!pass->making_room || room_may_help_job(sched, job, kind)) {
+		struct search search = applicant_job(sched, job);
+		outcome = serve(sched, &search);
+	}
+	if (pass->making_room && outcome == OUTCOME_NONE && kind == ROOM_PREEMPT)
+		outcome = OUTCOME_TOO_LOW;
+	go_on(sched, class, outcome);
 }
 
 /* Serves the open groups and models in the order of fair share and priority. */

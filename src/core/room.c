@@ -450,14 +450,17 @@ static bool make_for_slot(struct sched *sched, struct search *search)
 	return false;
 }
 
+bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind)
+{
+	return room_may_help(sched, job->class->group, kind) && !is_waiting_instead(sched, job) &&
+	       !room_failed_before(sched, job, kind);
+}
+
 static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct job *job = search->job;
 	uint64_t state = sched->pass.state;
 
-	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
-	    room_failed_before(sched, job, kind))
-		return false;
 	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
 	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {

@@ -68,6 +68,8 @@ bool room_begin(struct sched *sched, enum room_kind kind);
  * any of the group. Cheap, and true wherever room_make could succeed. */
 bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind);
 bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind);
+/* Whether it is worth looking for this job, which was not found to have no room. */
+bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind);
 /* The same for preempting so that a model is served. */
 bool room_may_help_slot(const struct sched *sched, const struct model *model);
 /* The lowest priority of what runs for the tenant and may be stopped: jobs that
@@ -88,8 +90,8 @@ void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum roo
  * everyone stay who turns out not to be in the way, or move where that is
  * allowed. If all victims are expected to end so soon that waiting costs less
  * than what they would lose, a job gets a promise instead. Commits and writes
- * the decisions; false, and nothing changed, if there is no way. For a slot room is
- * made by evicting and by preempting alone. */
+ * the decisions; false, and nothing changed, if there is no way. For a job only
+ * where room_may_help_job(); for a slot by evicting and by preempting alone. */
 bool room_make(struct sched *sched, struct search *search, enum room_kind kind);
 
 /* Where GPUs are shared in time: lets jobs that wait take the places of others of
