@@ -60,6 +60,13 @@ static bool within_budgets(const struct tenant *tenant, int64_t asked, int64_t n
 	return true;
 }
 
+bool tenant_is_below(const struct tenant *tenant, const struct tenant *above)
+{
+	while (tenant && tenant != above)
+		tenant = tenant->parent;
+	return tenant != NULL;
+}
+
 bool tenant_may_hold(const struct tenant *tenant, const struct amounts *amounts, bool preemptible,
                      int64_t now_ms, struct bound *bound)
 {

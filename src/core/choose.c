@@ -16,8 +16,8 @@ policy_score *fit_policy(const struct sched *sched)
 }
 
 /* The GPUs of a node that pass, into `fits`; how many. */
-static int fitting_gpus(const struct sched *sched, struct search *search, const struct node *node,
-                        struct gpu **fits)
+static int fitting_gpus(const struct sched *sched, const struct search *search,
+                        const struct node *node, struct gpu **fits, bool *promise_blocked)
 {
 	int count = 0;
 	int64_t short_by;
@@ -27,7 +27,7 @@ static int fitting_gpus(const struct sched *sched, struct search *search, const 
 			continue;
 		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
-			search->promise_blocked = true;
+			*promise_blocked = true;
 		if (check == CHECKS)
 			fits[count++] = node->gpus[i];
 	}
@@ -170,13 +170,14 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 	}
 }
 
-static bool choose_gpus(struct sched *sched, struct search *search, struct node *node,
+static bool choose_gpus(struct sched *sched, const struct search *search, struct node *node,
                         struct choice *choice)
 {
 	const struct request *request = &search->shape->request;
 	struct gpu *fits[GPUS_PER_NODE_MAX];
-	int count = fitting_gpus(sched, search, node, fits);
+	int count = fitting_gpus(sched, search, node, fits, &choice->promise_blocked);
 
+	INVARIANT(request->gpu_count <= PARTS_MAX);
 	count = keep_one_group(search, fits, count, request->gpu_count);
 	if (count < request->gpu_count)
 		return false;
@@ -199,17 +200,19 @@ static bool choose_gpus(struct sched *sched, struct search *search, struct node 
 	return true;
 }
 
-bool place_on_node(struct sched *sched, const struct search *given, struct node *node,
+bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
                    struct choice *choice)
 {
-	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
 	int64_t short_by;
 
 	choice->node = node;
 	choice->part_count = 0;
+	choice->linked = choice->promise_blocked = false;
 	choice->score = 0;
 	if (place_check_node(sched, search, node, &short_by) != CHECKS)
 		return false;
+	if (search->model || search->view == VIEW_CLEARED)
+		return choose_slot(sched, search, node, choice);
 	if (search->shape->request.gpu_count > 0)
 		return choose_gpus(sched, search, node, choice);
 	choice->score = fit_policy(sched)(sched, search, choice);
@@ -260,21 +263,18 @@ static bool is_plain_whole(const struct search *search, const struct node *node)
 	       (node->promised == 0 || search->ignore_promises);
 }
 
-/* The same for GPUs of the search's NVLink group alone, if it has one. */
-static int64_t count_tasks(struct sched *sched, const struct search *given, const struct node *node)
+/* Like place_count(), restricted to the search's NVLink group if it has one. */
+static int64_t count_tasks(struct sched *sched, struct search *search, const struct node *node)
 {
-	struct search *search = (struct search *)given; /* only `promise_blocked` is written */
 	const struct request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
 	if (place_check_node(sched, search, node, &short_by) != CHECKS)
 		return 0;
 	if (request->cpu_milli > 0)
-		tasks = min64(tasks, fit_host_free(search, &node->cpu, node->r.cpu_milli) /
-		                         request->cpu_milli);
+		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
 	if (request->host_bytes > 0)
-		tasks = min64(tasks, fit_host_free(search, &node->host, node->r.host_bytes) /
-		                         request->host_bytes);
+		tasks = min64(tasks, fit_host_free(search, node) / request->host_bytes);
 	if (request->gpu_count == 0)
 		return tasks;
 	if (is_plain_whole(search, node))
@@ -297,12 +297,13 @@ static int64_t count_tasks(struct sched *sched, const struct search *given, cons
 	return min64(tasks, tasks_of_distinct(room, node->gpu_count, request->gpu_count));
 }
 
-int64_t place_count_linked(struct sched *sched, const struct search *search,
-                           const struct node *node, int64_t tasks, int64_t *link)
+int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
+                           int64_t tasks, int64_t *link)
 {
 	struct search linked = *search;
 	int64_t best = 0;
 
+	INVARIANT(!search->link && !search->model);
 	linked.link = 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		int64_t group = node->gpus[i]->r.nvlink_group;
@@ -315,11 +316,11 @@ int64_t place_count_linked(struct sched *sched, const struct search *search,
 			*link = group;
 		}
 	}
-	((struct search *)search)->promise_blocked |= linked.promise_blocked;
+	search->promise_blocked |= linked.promise_blocked;
 	return best;
 }
 
-int64_t place_count(struct sched *sched, const struct search *search, const struct node *node)
+int64_t place_count(struct sched *sched, struct search *search, const struct node *node)
 {
 	const struct shape *shape = search->shape;
 	int64_t link;

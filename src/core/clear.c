@@ -1,8 +1,9 @@
-/* clear.c - what has to go so that a job fits, node by node */
+/* clear.c - what has to go so that a job or a slot fits, node by node */
 #include <stdlib.h>
 
 #include "core/fit.h"
 #include "core/room.h"
+#include "core/sketch.h"
 #include "core/state.h"
 
 static void choose(struct room *room, size_t victim)
@@ -31,17 +32,12 @@ static void choose_on_node(struct room *room, const struct node *node)
 	}
 }
 
-/* Marks hold, for one search, what would come free on a node and on its GPUs. */
+/* The node is new to this search. */
 static void mark_node(struct room *room, struct node *node)
 {
 	node->mark = room->mark;
 	node->mark_list = -1;
-	node->mark_cpu = node->mark_host = 0;
-	for (int i = 0; i < node->gpu_count; i++) {
-		struct gpu *gpu = node->gpus[i];
-		gpu->mark_mib = 0;
-		gpu->mark_owners = gpu->mark_whole = 0;
-	}
+	sketch_begin(node);
 	array_reserve(room->nodes, room->node_capacity, room->node_count + 1);
 	room->nodes[room->node_count++] = node;
 }
@@ -50,16 +46,10 @@ static void link_to_node(struct room *room, size_t victim, const struct reservat
 {
 	struct node *node = reservation->node;
 
+	INVARIANT(victim < room->count);
 	if (node->mark != room->mark)
 		mark_node(room, node);
-	node->mark_cpu += reservation->cpu_milli;
-	node->mark_host += reservation->host_bytes;
-	for (int i = 0; i < reservation->part_count; i++) {
-		const struct part *part = &reservation->parts[i];
-		part->gpu->mark_mib += max64(part->mib, part->measured_mib);
-		part->gpu->mark_owners++;
-		part->gpu->mark_whole += part->whole;
-	}
+	sketch_go(reservation);
 	if (node->mark_list >= 0 && room->links[node->mark_list].victim == victim)
 		return;
 	array_reserve(room->links, room->link_capacity, room->link_count + 1);
@@ -67,41 +57,34 @@ static void link_to_node(struct room *room, size_t victim, const struct reservat
 	node->mark_list = (int64_t)room->link_count++;
 }
 
-static bool gpu_would_fit(const struct sched *sched, const struct search *search,
-                          const struct gpu *gpu)
+/* Of a slot, one of its shapes has to. */
+bool room_would_fit(struct sched *sched, const struct search *search, struct node *node)
 {
-	const struct request *request = &search->shape->request;
-	const struct gpu_books *books = &gpu->books;
-	int64_t need = fit_mib(request, gpu);
-
-	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config))
-		return false;
-	if (request->gpu_kind == GPU_WHOLE)
-		return gpu_usable_mib(gpu) >= request->memory_mib && books->claims == 0 &&
-		       books->owners - books->releasing_owners <= gpu->mark_owners;
-	return books->whole_claims == 0 && gpu_usable_mib(gpu) >= need &&
-	       books->whole_owners - books->whole_releasing <= gpu->mark_whole &&
-	       gpu_free_later(gpu) + gpu->mark_mib >= need;
-}
-
-bool room_would_fit(const struct sched *sched, const struct search *search, const struct node *node)
-{
-	const struct request *request = &search->shape->request;
+	const struct model *model = search->model;
+	struct search cleared = *search;
+	struct choice choice;
+	int64_t short_by;
 	int fits = 0;
 
-	if (request->cpu_milli > host_free_later(&node->cpu, node->r.cpu_milli) + node->mark_cpu ||
-	    request->host_bytes >
-	        host_free_later(&node->host, node->r.host_bytes) + node->mark_host)
+	cleared.view = VIEW_CLEARED;
+	for (int i = 0; model && i < model->shape_count; i++) {
+		cleared.shape = &model->shapes[i];
+		if (place_on_node(sched, &cleared, node, &choice))
+			return true;
+	}
+	cleared.ignore_promises = true; /* the plan looks at those */
+	int needed = cleared.shape->request.gpu_count;
+	if (model || place_check_node(sched, &cleared, node, &short_by) != CHECKS)
 		return false;
-	for (int i = 0; i < node->gpu_count && fits < request->gpu_count; i++)
-		fits += gpu_would_fit(sched, search, node->gpus[i]);
-	return fits >= request->gpu_count;
+	for (int i = 0; i < node->gpu_count && fits < needed; i++)
+		fits += place_check_gpu(sched, &cleared, node->gpus[i], &short_by) == CHECKS;
+	return fits >= needed;
 }
 
 static bool try_node(struct sched *sched, struct search *search, enum room_kind kind,
                      struct node *node)
 {
-	const struct node *bound = search->only;
+	struct node *bound = search->only;
 
 	if ((bound && node != bound) || !room_would_fit(sched, search, node))
 		return false;
@@ -165,7 +148,7 @@ static const struct reservation *next_on_node(struct sched *sched, const struct 
 		const struct reservation *reservation = node->reservations[i];
 		if (reservation->job &&
 		    (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE) &&
-		    victim_gives(sched, reservation->job, search->job, kind) &&
+		    victim_gives(sched, reservation->job, search, kind) &&
 		    !is_named(&sched->room, node, reservation->job) &&
 		    (!next || goes_before(reservation->job, next->job)))
 			next = reservation;
@@ -195,15 +178,17 @@ static bool clear_node(struct sched *sched, struct search *search, enum room_kin
 	return try_node(sched, search, kind, node);
 }
 
-/* A job of one task. Victims are named in order, and the first node where those
+/* A job of one task, or a slot. Victims are named in order, and the first node where those
  * named so far make room is taken. When many have been named in vain, the nodes
  * they are on are looked at by themselves, with all that could go there. */
 static bool find_for_task(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
+
+	INVARIANT(search->shape->tasks == 1 && room->count == 0);
 	size_t most = (size_t)max64(sched->config.search_width / 4, 8);
 
-	while (room->count < most && victims_next(sched, search->job, kind))
+	while (room->count < most && victims_next(sched, search, kind))
 		if (try_newest(sched, search, kind))
 			return true;
 	if (room->count < most)
@@ -223,7 +208,7 @@ static bool find_together(struct sched *sched, struct search *search, enum room_
 	struct room *room = &sched->room;
 	size_t next_try = 1;
 
-	while (room->count < most && victims_next(sched, search->job, kind)) {
+	while (room->count < most && victims_next(sched, search, kind)) {
 		if (room->count < next_try)
 			continue;
 		next_try = room->count + 1 + room->count / 4;
@@ -237,14 +222,13 @@ static bool find_together(struct sched *sched, struct search *search, enum room_
 
 bool room_find(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct job *job = search->job;
-	struct amounts amounts = job_amounts(sched, job, search->shape->tasks);
+	struct amounts amounts = applicant_amounts(sched, search);
 	struct bound bound;
-	bool limited =
-	    !tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound);
+	bool limited = search->job && !applicant_may_hold(sched, search, &amounts, &bound);
 
+	INVARIANT(!search->model || kind == ROOM_PREEMPT);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	victims_begin(sched, job, kind);
+	victims_begin(sched, search, kind);
 	if (limited) /* a budget is renewed by time alone */
 		sched->room.retry_ms = sched_now(sched);
 	if (!limited && search->shape->tasks == 1 && search->shape->split_gpus == 0)

@@ -83,10 +83,10 @@ struct node {
 	int cold;       /* slots on it that may be evicted; see evict.h */
 	int64_t cold_reload_ms, cold_used_ms; /* the least of those */
 	int cold_span;                        /* the most GPUs that one of those is on */
-	uint64_t least_search;                /* the search that `least` is of; see site.c */
+	uint64_t least_search;                /* the search that `least` is of; see evict_find.c */
 	int32_t least;
-	int8_t lacks[PARTS_MAX]; /* of that search, per ask: GPUs that lack memory; 0: not known */
-	struct slot **rivals;    /* its routable slots whose models have many; see route.h */
+	uint8_t lacks[PARTS_MAX]; /* of that search, per ask: GPUs that lack memory; 0: not known */
+	struct slot **rivals;     /* its routable slots whose models have many; see route.h */
 	int rival_count, rival_capacity;
 	int64_t mark; /* scratch of a search; see clear.c */
 	int64_t mark_cpu, mark_host, mark_list;

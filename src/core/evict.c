@@ -9,21 +9,13 @@
 
 int64_t evict_spare(const struct model *model)
 {
-	return model->counts.ready - model->r.min_replicas;
-}
-
-static int64_t slot_mib(const struct slot *slot)
-{
-	int64_t sum = 0;
-
-	for (int i = 0; i < slot->reservation->part_count; i++)
-		sum += slot->reservation->parts[i].mib;
-	return sum;
+	return model->counts.ready - model->counts.leaving - model->r.min_replicas;
 }
 
 static int64_t reload_of(const struct slot *slot)
 {
-	return model_reload_ms(slot->model, slot_mib(slot));
+	return model_reload_ms(slot->model,
+	                       reservation_amounts(slot->reservation).of[AMOUNT_GPU_MEMORY]);
 }
 
 static int64_t key_of(const struct slot *slot)
@@ -69,6 +61,8 @@ static void count_node(struct node *node)
 void evict_list(struct sched *sched, struct slot *slot)
 {
 	struct cold_slots *cold = &sched->cold_slots;
+
+	INVARIANT(slot->reservation && slot->model);
 	bool listed = may_go(slot);
 	int64_t key = listed ? key_of(slot) : 0, reload_ms = listed ? reload_of(slot) : 0;
 
@@ -97,88 +91,6 @@ void evict_list_model(struct sched *sched, struct model *model)
 {
 	for (size_t i = 0; i < model->slot_count; i++)
 		evict_list(sched, model->slots[i]);
-}
-
-void evict_release(struct sched *sched, const struct site *site)
-{
-	for (int i = 0; i < site->evicted_count; i++)
-		plan_release(sched, site->evicted[i]->reservation);
-}
-
-int evict_rows(const struct sched *sched, const struct site *site, int64_t *rows)
-{
-	for (int i = 0; i < site->evicted_count; i++) {
-		const struct slot *slot = site->evicted[i];
-		int64_t *row = rows + (size_t)i * EVICTED_WIDTH;
-		row[EVICTED_SLOT] = slot->r.id;
-		row[EVICTED_MODEL] = slot->r.model_id;
-		row[EVICTED_MIB] = slot_mib(slot);
-		row[EVICTED_RELOAD_MS] = slot->reload_ms;
-		row[EVICTED_IDLE_MS] = sched_now(sched) - slot->r.used_ms;
-	}
-	return site->evicted_count;
-}
-
-void evict_stop(struct sched *sched, const struct site *site, const struct slot *for_slot,
-                const struct job *for_job)
-{
-	for (int i = 0; i < site->evicted_count; i++) {
-		struct slot *slot = site->evicted[i];
-		struct decision_record decision = {
-			.kind = DECISION_UNLOAD,
-			.tenant_id = slot->model->r.tenant_id,
-			.model_id = slot->r.model_id,
-			.slot_id = slot->r.id,
-			.for_job_id = for_job ? for_job->r.id : 0,
-			.for_model_id = for_slot ? for_slot->r.model_id : 0,
-		};
-		slot_stop(sched, slot, true);
-		sched_decide(sched, &decision);
-		sched->pass.units--;
-	}
-}
-
-static bool is_below(const struct tenant *tenant, const struct tenant *above)
-{
-	while (tenant && tenant != above)
-		tenant = tenant->parent;
-	return tenant != NULL;
-}
-
-static bool in_site(const struct site *site, const struct slot *slot, int64_t *of_model)
-{
-	bool in = false;
-
-	*of_model = 0;
-	for (int i = 0; i < site->evicted_count; i++) {
-		in = in || site->evicted[i] == slot;
-		*of_model += site->evicted[i]->model == slot->model;
-	}
-	return in;
-}
-
-bool evict_within_limits(struct sched *sched, struct tenant *tenant, const struct amounts *amounts,
-                         bool preemptible, struct site *site)
-{
-	struct rank_cursor cursor = ranktree_seek(&sched->cold_slots.by_cost, 0, 0);
-	const struct rank_entry *entry;
-	struct bound bound;
-	int64_t of_model;
-
-	while (!tenant_may_hold(tenant, amounts, preemptible, sched_now(sched), &bound)) {
-		struct slot *slot = NULL;
-		while (!slot && (entry = rank_cursor_next(&cursor))) {
-			slot = entry->value;
-			if (!is_below(slot->model->tenant, bound.tenant) ||
-			    in_site(site, slot, &of_model) || of_model >= evict_spare(slot->model))
-				slot = NULL;
-		}
-		if (!slot || bound.of == BOUND_BUDGET || site->evicted_count == SITE_VICTIMS_MAX)
-			return false;
-		plan_release(sched, slot->reservation);
-		site->evicted[site->evicted_count++] = slot;
-	}
-	return true;
 }
 
 void evict_check(const struct sched *sched)

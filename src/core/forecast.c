@@ -20,6 +20,23 @@ void node_copy_make(struct node_copy *copy, const struct node *node)
 	}
 }
 
+void node_copy_empty(struct node_copy *copy, const struct node *node)
+{
+	node_copy_make(copy, node);
+	copy->node.r.state = NODE_ONLINE;
+	copy->node.r.reported = true;
+	copy->node.r.draining = false;
+	copy->node.cpu = copy->node.host = (struct host_books){ 0, 0, 0 };
+	for (int i = 0; i < node->gpu_count; i++) {
+		struct gpu *gpu = &copy->gpus[i];
+		gpu->books = (struct gpu_books){ 0 };
+		gpu->r.foreign_mib = 0;
+		gpu->r.healthy = true;
+		gpu->r.hot = false;
+		gpu->promised_ms = INT64_MAX;
+	}
+}
+
 static struct gpu *copied_gpu(struct node_copy *copy, const struct gpu *gpu)
 {
 	for (int i = 0; i < copy->node.gpu_count; i++)
@@ -188,7 +205,7 @@ static int64_t fitting_gpus(const struct outlook *outlook, const struct node *no
 	return min64(count, PARTS_MAX);
 }
 
-static int64_t node_takes(const struct outlook *outlook, const struct node *node)
+static int64_t node_takes(struct outlook *outlook, const struct node *node)
 {
 	if (outlook->search.shape->split_gpus > 0)
 		return fitting_gpus(outlook, node);

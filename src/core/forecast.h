@@ -13,6 +13,8 @@ struct node_copy {
 	struct gpu *list[GPUS_PER_NODE_MAX];
 };
 void node_copy_make(struct node_copy *copy, const struct node *node);
+/* The hardware of a node, with nothing on it and nothing wrong with it. */
+void node_copy_empty(struct node_copy *copy, const struct node *node);
 
 /* The running jobs that are expected to end soonest, and the nodes that they
  * leave, in that order. It is of one moment: books, jobs and time must not change

@@ -4,6 +4,16 @@
 
 #include "core/shape.h"
 
+/* The ways to make room; see room.h. */
+enum room_kind {
+	ROOM_CONSOLIDATE, /* others move, and all of them find a place */
+	ROOM_RECLAIM,     /* from tenants that have more than their share */
+	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
+	ROOM_EVICT,       /* idle slots go; see evict.h */
+	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
+	ROOM_KINDS,
+};
+
 /* The waiting jobs of one tenant and shape, all of which may be preempted or none:
  * where one of them does not fit, or finds nobody to take from, no other does,
  * but for how long they take and, where they would preempt, their priority. A
@@ -25,12 +35,12 @@ struct job_group {
 	struct job_class *open;
 	int shorter_than;
 	int64_t above;
-	/* Of making room, by enum room_kind where there are several: see room.c. */
+	/* Of making room: see room.c. */
 	struct {
 		uint64_t state; /* in which there was no room for this job */
 		int64_t job_id;
 		int64_t retry_ms; /* when time alone may have changed that */
-	} failed[4];
+	} failed[ROOM_KINDS];
 	uint64_t hopeless_round; /* in which it was found hopeless up to a priority */
 	int64_t hopeless_priority;
 };

@@ -216,6 +216,32 @@ static bool check_put(const struct sched *sched, const struct model_record *mode
 	return true;
 }
 
+/* What a slot asks for, for each number of GPUs that the model can be split over. */
+static void make_shapes(struct model *model)
+{
+	int count = 0;
+
+	model->shapes = memory_resize(model->shapes, PARTS_MAX * sizeof(*model->shapes));
+	for (int gpus = 1; gpus <= PARTS_MAX; gpus++) {
+		int64_t mib = model_part_mib(model, gpus);
+		if (mib == 0)
+			continue;
+		model->shapes[count++] = (struct shape){
+			.request = { .gpu_kind = GPU_MEMORY,
+			             .gpu_count = gpus,
+			             .memory_mib = mib,
+			             .total_mib = model->r.uneven && gpus > 1 ? mib * gpus : 0,
+			             .cpu_milli = model->r.cpu_milli,
+			             .host_bytes = model->r.host_bytes },
+			.tasks = 1,
+			.filter = model->filter,
+		};
+	}
+	INVARIANT(count > 0);
+	model->shapes = memory_resize(model->shapes, (size_t)count * sizeof(*model->shapes));
+	model->shape_count = count;
+}
+
 /* Takes the record over, with its texts and rows. */
 static void own(struct sched *sched, struct model *model, const struct model_record *record)
 {
@@ -231,6 +257,7 @@ static void own(struct sched *sched, struct model *model, const struct model_rec
 	model->r.message = message;
 	model->tenant = tenants_find(&sched->tenants, record->tenant_id);
 	model->filter = shapes_filter(&sched->shapes, model->r.gpu_models, model->r.node_labels);
+	make_shapes(model);
 }
 
 static struct model *add(struct sched *sched, const struct model_record *record)
@@ -322,6 +349,7 @@ void model_free(struct model *model)
 {
 	arena_free(&model->texts);
 	free(model->message);
+	free(model->shapes);
 	free(model->slots);
 	heap_free(&model->open);
 	free(model);
@@ -372,16 +400,6 @@ int64_t model_part_mib(const struct model *model, int count)
 			return row[1] > 0 ? row[1] : divided;
 	}
 	return 0;
-}
-
-int model_splits(const struct model *model, int *counts)
-{
-	int count = 0;
-
-	for (int k = 1; k <= PARTS_MAX; k++)
-		if (model_part_mib(model, k) > 0)
-			counts[count++] = k;
-	return count;
 }
 
 int64_t model_reload_ms(const struct model *model, int64_t memory_mib)

@@ -39,6 +39,8 @@ struct model {
 	char *message;         /* what r.message points to */
 	struct tenant *tenant;
 	struct filter *filter;
+	struct shape *shapes; /* what a slot asks for: one for each split, fewest GPUs first */
+	int shape_count;
 	struct slot **slots; /* all of them, by id */
 	size_t slot_count, slot_capacity;
 	struct model_counts counts;
@@ -56,7 +58,7 @@ struct model {
 		uint64_t state;   /* of the pass: nothing changed since no victims were found */
 		int64_t retry_ms; /* when time alone may have changed that */
 	} preempt_failed;
-	int64_t offered; /* scratch of a search for what to evict; see plot.c */
+	int64_t offered; /* scratch of a search for what to evict; see evict_clear.c */
 	bool dirty, gone;
 };
 
@@ -93,12 +95,10 @@ bool model_may_use(const struct sched *sched, const struct model *model, int64_t
 
 /* MiB on each GPU when split over `count` GPUs; 0: it cannot be. */
 int64_t model_part_mib(const struct model *model, int count);
-/* The GPU counts that it can be split over, ascending, up to PARTS_MAX. */
-int model_splits(const struct model *model, int *counts);
 
 /* Whether an empty cluster of the nodes that are known could take a slot of it.
  * False with the reason and the figures: it could never fit. */
-bool model_possible(struct sched *sched, const struct model *model, struct error *error);
+bool model_possible(struct sched *sched, struct model *model, struct error *error);
 
 /* What loading a slot of it again is expected to take: what loads took so far,
  * and at least what moving its memory takes. */

@@ -2,6 +2,7 @@
 #ifndef CORE_PASS_H
 #define CORE_PASS_H
 
+#include "core/applicant.h"
 #include "core/job.h"
 #include "core/order.h"
 #include "core/place.h"
@@ -34,25 +35,9 @@ enum outcome {
 	OUTCOME_TOO_LOW,  /* jobs of its group with a higher priority may */
 };
 
-/* Tries to start the job's next tasks, or to claim for them; commits and
- * writes the decision. Unless that is done, nothing has changed. */
-enum outcome pass_try(struct sched *sched, struct job *job);
-/* In an open plan: the job's next tasks at once, or else as claims. */
-bool pass_place(struct sched *sched, struct search *search);
-/* Commits the open plan, in which `job` was placed, and writes what follows:
- * orders, states and a decision of this kind (or DECISION_START, DECISION_CLAIM
- * or DECISION_GROW where `kind` is DECISION_START). The decision's victims and
- * comparison are the caller's. */
-void pass_commit(struct sched *sched, const struct search *search,
-                 struct decision_record *decision);
-
-/* The arithmetic of the law for a part that was just reserved: enum gpu_line. */
-void pass_line(const struct part *part, enum phase phase, int64_t *line);
-/* Whether what is releasing will still make room for the claim. */
-bool pass_claim_is_sound(const struct sched *sched, const struct reservation *claim);
-
-/* A search for the next tasks of a waiting job. */
-struct search pass_search(struct sched *sched, struct job *job);
+/* Tries to start the applicant, or to claim for it; commits and writes the decision.
+ * Unless that is done, nothing has changed. */
+enum outcome pass_try(struct sched *sched, struct search *search);
 
 void pass_free(struct pass *pass);
 

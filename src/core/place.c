@@ -134,7 +134,7 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 /* The node with the least room to spare for all tasks, after the one with `*room`
  * and `*slot` in that order; NULL: there is none. `link` not NULL: within one
  * NVLink group, which is put there. */
-static struct node *next_roomy_node(struct sched *sched, const struct search *search, int64_t tasks,
+static struct node *next_roomy_node(struct sched *sched, struct search *search, int64_t tasks,
                                     int64_t *room, int *slot, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
@@ -201,7 +201,7 @@ static bool place_in_link(struct sched *sched, struct search *search, int64_t ta
 static bool place_on_one_node(struct sched *sched, struct search *search, int64_t tasks,
                               bool linked)
 {
-	const struct node *only = search->only;
+	struct node *only = search->only;
 	int64_t link = 0;
 	struct node *node;
 	int64_t room = -1;
@@ -371,6 +371,8 @@ static bool place_split(struct sched *sched, struct search *search)
 
 bool place_job(struct sched *sched, struct search *search, int64_t tasks)
 {
+	INVARIANT(sched->plan.open && search->job && tasks > 0);
+	INVARIANT(search->view != VIEW_CLEARED);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	if (search->shape->split_gpus > 0)
 		return place_split(sched, search);

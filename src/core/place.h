@@ -1,4 +1,4 @@
-/* place.h - finding nodes and GPUs for tasks */
+/* place.h - finding nodes and GPUs for tasks and slots */
 #ifndef CORE_PLACE_H
 #define CORE_PLACE_H
 
@@ -9,26 +9,34 @@
 #include "core/view.h"
 
 /* NOW: fits at this moment and beside all claims. LATER: fits when what is
- * releasing is back: a claim, never a start. */
-enum view { VIEW_NOW, VIEW_LATER };
+ * releasing is back: a claim, never a start. CLEARED: like LATER, once the
+ * victims that are marked on the node are gone too; see sketch.h. */
+enum view { VIEW_NOW, VIEW_LATER, VIEW_CLEARED };
 
-/* One way to put a task onto a node: the GPUs, and a score, lower is better. */
+/* One way to put a task or a slot onto a node: the GPUs, and a score. Lower is
+ * better, but GPUs that are linked come first; only slots say that they are. */
 struct choice {
 	struct node *node;
 	struct part parts[PARTS_MAX];
 	int part_count;
+	bool linked;
+	bool promise_blocked; /* a GPU would fit, but for a promise */
 	int64_t score;
 };
 
-/* What a search keeps to, and what it found on the way. */
+/* What a search keeps to, and what it found on the way. The applicant is a job,
+ * whose next tasks are to be placed, or a model that is to get another slot:
+ * `model` is set for a slot and `job` is not. A slot has several shapes, one for
+ * each split; `shape` is the one that is being tried. */
 struct search {
 	struct job *job;
+	struct model *model;
 	const struct shape *shape;
 	enum view view;
-	const struct node *only; /* NULL: any */
-	int rack;                /* 0: any */
-	int64_t link;            /* NVLink group, of the node `only`; 0: any */
-	int64_t until_ms; /* backfill: ends before promises from then on; INT64_MAX: unknown */
+	struct node *only; /* NULL: any */
+	int rack;          /* 0: any */
+	int64_t link;      /* NVLink group, of the node `only`; 0: any */
+	int64_t until_ms;  /* backfill: ends before promises from then on; INT64_MAX: unknown */
 	bool ignore_promises;
 	bool any;             /* the first place that fits will do */
 	bool even;            /* parts go to the GPUs with most free: the most tasks fit so */
@@ -56,16 +64,22 @@ bool fragment_sees(const struct mix *mix, const struct shape *shape);
 int64_t fragment_score(const struct mix *mix, const struct request *request,
                        struct node_view *view);
 
-/* Chooses the GPUs of one node for one task; false if it does not fit there. */
+/* Chooses the GPUs of one node for one task or slot; false if it does not fit
+ * there. */
 bool place_on_node(struct sched *sched, const struct search *search, struct node *node,
                    struct choice *choice);
+/* Like place_on_node(), for slots, by the policy of their model, and for any
+ * applicant in VIEW_CLEARED, where GPUs are packed: the policies for tasks score
+ * a node as it is. The node has passed place_check_node(). See choose_slot.c. */
+bool choose_slot(const struct sched *sched, const struct search *search, struct node *node,
+                 struct choice *choice);
 /* How many tasks of the shape the node could take, each with its GPUs: at the most,
- * where several tasks have uneven parts. */
-int64_t place_count(struct sched *sched, const struct search *search, const struct node *node);
+ * where several tasks have uneven parts. Notes `promise_blocked`. */
+int64_t place_count(struct sched *sched, struct search *search, const struct node *node);
 /* The same for one NVLink group of the node: for the one with the least room to
  * spare beside `tasks` tasks, or else for the one that takes most. */
-int64_t place_count_linked(struct sched *sched, const struct search *search,
-                           const struct node *node, int64_t tasks, int64_t *link);
+int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
+                           int64_t tasks, int64_t *link);
 
 /* Where to look: sets of the index, supersets of the nodes that fit. The first
  * holds all of them; each further one leaves out those that fit more tightly. */
@@ -74,8 +88,10 @@ struct scope {
 	int levels;
 };
 struct scope place_scope(const struct sched *sched, const struct search *search);
-/* The best place for one task; false if there is none. In a large cluster the
- * tightest nodes are looked at first and the search ends when enough fitted. */
+/* The best place for one task or slot; false if there is none. A slot goes where
+ * it takes the fewest GPUs; `search->shape` is then the shape that fits. In a large
+ * cluster the nodes that the policy likes are looked at first, by what they have
+ * free, and the search ends when enough fitted. */
 bool place_find(struct sched *sched, struct search *search, struct choice *choice);
 /* Whether place_find would find one, without choosing it. */
 bool place_fits(struct sched *sched, struct search *search);

@@ -113,24 +113,6 @@ int place_refusals(struct sched *sched, const struct search *search, int64_t row
 	return sort_rows(rows);
 }
 
-/* The hardware of a node, with nothing on it and nothing wrong with it. */
-static void copy_empty(struct node_copy *copy, const struct node *node)
-{
-	node_copy_make(copy, node);
-	copy->node.r.state = NODE_ONLINE;
-	copy->node.r.reported = true;
-	copy->node.r.draining = false;
-	copy->node.cpu = copy->node.host = (struct host_books){ 0, 0, 0 };
-	for (int i = 0; i < node->gpu_count; i++) {
-		struct gpu *gpu = &copy->gpus[i];
-		gpu->books = (struct gpu_books){ 0 };
-		gpu->r.foreign_mib = 0;
-		gpu->r.healthy = true;
-		gpu->r.hot = false;
-		gpu->promised_ms = INT64_MAX;
-	}
-}
-
 /* The most that nodes have of what is asked for, each by itself, and together. */
 struct hardware {
 	int64_t labelled;   /* nodes with the labels */
@@ -156,7 +138,7 @@ static int64_t settle(struct sched *sched, const struct search *search, const st
 	struct choice choice;
 	int64_t placed = 0;
 
-	copy_empty(&copy, node);
+	node_copy_empty(&copy, node);
 	while (placed < search->shape->tasks && place_on_node(sched, search, &copy.node, &choice)) {
 		for (int i = 0; i < choice.part_count; i++) {
 			choice.parts[i].gpu->books.claimed_mib += choice.parts[i].mib;
@@ -189,7 +171,7 @@ static int64_t count_uneven(struct sched *sched, const struct search *search,
 }
 
 /* Tasks that the node takes if nothing else is on it. */
-static int64_t count_tasks(struct sched *sched, const struct search *search, struct node_copy *copy,
+static int64_t count_tasks(struct sched *sched, struct search *search, struct node_copy *copy,
                            const struct node *node)
 {
 	struct choice choice;
@@ -217,7 +199,7 @@ static void add_gpus(struct sched *sched, const struct search *search, const str
 	all->gpus = max64(all->gpus, large);
 }
 
-static void add_node(struct sched *sched, const struct search *search, const struct node *node,
+static void add_node(struct sched *sched, struct search *search, const struct node *node,
                      struct hardware *all)
 {
 	const struct shape *shape = search->shape;
@@ -226,7 +208,7 @@ static void add_node(struct sched *sched, const struct search *search, const str
 
 	if (!node_has_labels(node, shape->filter->labels))
 		return;
-	copy_empty(&copy, node);
+	node_copy_empty(&copy, node);
 	all->labelled++;
 	all->cpu_milli = max64(all->cpu_milli, node->r.cpu_milli);
 	all->host_bytes = max64(all->host_bytes, node->r.host_bytes);
@@ -323,7 +305,7 @@ static bool check_gang(const struct shape *shape, const struct hardware *all, in
 	                                  needed, what, where, has);
 }
 
-static bool hardware_takes(struct sched *sched, const struct search *search, struct error *error)
+static bool hardware_takes(struct sched *sched, struct search *search, struct error *error)
 {
 	struct hardware all = { 0 };
 	int racks = sched->cluster.rack_count;
@@ -351,11 +333,9 @@ bool place_possible(struct sched *sched, const struct job *job, struct error *er
 		               .filter = filter,
 		               .closeness = (enum closeness)job->r.closeness,
 		               .closeness_required = job->r.closeness_required };
-	struct search search = { .job = (struct job *)job,
-		                 .shape = &shape,
-		                 .view = VIEW_LATER,
-		                 .until_ms = INT64_MAX,
-		                 .ignore_promises = true };
+	struct search search = {
+		.shape = &shape, .view = VIEW_LATER, .until_ms = INT64_MAX, .ignore_promises = true
+	};
 	if (hardware_takes(sched, &search, error))
 		return true;
 	/* Parts of several GPUs are spread where they do not fit otherwise. */

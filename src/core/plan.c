@@ -40,6 +40,12 @@ static void note(struct sched *sched, enum step_kind kind, struct reservation *r
 	};
 }
 
+/* What asks for nothing of the host is not refused where too much of it is taken. */
+static bool host_has(const struct host_books *books, int64_t total, int64_t asked)
+{
+	return asked == 0 || host_free_later(books, total) >= asked;
+}
+
 /* A claim must fit when what is releasing is back; the law is for later. */
 static bool may_claim(const struct sched *sched, const struct reservation *claim,
                       struct error *error)
@@ -59,8 +65,8 @@ static bool may_claim(const struct sched *sched, const struct reservation *claim
 			return error_set(error, ERROR_NO_ROOM, "GPU %s will not have %lld MiB free",
 			                 part->gpu->r.uuid, (long long)part->mib);
 	}
-	if (host_free_later(&node->cpu, node->r.cpu_milli) < claim->cpu_milli ||
-	    host_free_later(&node->host, node->r.host_bytes) < claim->host_bytes)
+	if (!host_has(&node->cpu, node->r.cpu_milli, claim->cpu_milli) ||
+	    !host_has(&node->host, node->r.host_bytes, claim->host_bytes))
 		return error_set(error, ERROR_NO_ROOM,
 		                 "node %s will not have the CPU or host memory free", node->r.name);
 	return true;

@@ -44,8 +44,8 @@ static void put(struct rack_tally *tally, const struct node *node, int64_t tasks
 }
 
 /* Counts again on some nodes of word `w`. Most that have no room had none before. */
-static void renew(struct sched *sched, const struct search *search, struct rack_tally *tally,
-                  size_t w, uint64_t nodes)
+static void renew(struct sched *sched, struct search *search, struct rack_tally *tally, size_t w,
+                  uint64_t nodes)
 {
 	uint64_t may_take = candidates(sched, search, w);
 
@@ -78,7 +78,7 @@ static const struct rack_tally *follow(struct sched *sched, const struct search 
 }
 
 /* Adds what the nodes of a set have room for, less what is counted already. */
-static void add_nodes(struct sched *sched, const struct search *search, const struct bitset *set,
+static void add_nodes(struct sched *sched, struct search *search, const struct bitset *set,
                       const struct rack_tally *counted, int64_t *room)
 {
 	for (size_t w = 0; w < sched->index.changes.words; w++) {
@@ -112,7 +112,7 @@ void racks_count(struct sched *sched, struct search *search, int64_t *room)
 static void check_tally(struct sched *sched, const struct rack_tally *tally)
 {
 	const struct shape *shape = sched->shapes.all[tally->shape - 1];
-	const struct search search = { .shape = shape, .ignore_promises = true };
+	struct search search = { .shape = shape, .ignore_promises = true };
 	int64_t *sums = memory_zero((size_t)sched->cluster.rack_count + 1, sizeof(*sums));
 
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);

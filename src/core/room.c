@@ -1,17 +1,15 @@
-/* room.c - making room: consolidate, reclaim, preempt */
+/* room.c - making room: consolidate, reclaim, preempt, for jobs and slots */
 #include "core/room.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "core/fairshare.h"
 #include "core/state.h"
 
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
-#define VICTIMS_PER_UNIT 32 /* looked at in vain */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -32,6 +30,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->hopeless_count = 0;
@@ -66,11 +65,6 @@ static bool is_waiting_instead(const struct sched *sched, const struct job *job)
 {
 	return job->promise && job->promise->r.instead &&
 	       sched_now(sched) <= job->promise->r.start_ms + WAIT_SLACK_MS;
-}
-
-static int64_t search_id(const struct job_group *group, enum room_kind kind)
-{
-	return (int64_t)(hash_combine(group->key, kind) >> 1);
 }
 
 /* What an attempt for the group asks for. */
@@ -135,6 +129,7 @@ static bool keep_victim(struct sched *sched, const struct victim *victim)
 {
 	size_t mark = plan_mark(sched);
 
+	INVARIANT(victim->task < victim->job->r.tasks);
 	for (int i = 0; i < victim->job->r.tasks; i++) {
 		struct reservation *reservation = victim->job->tasks[i].reservation;
 		if (!is_released(reservation) || (victim->task >= 0 && victim->task != i))
@@ -213,13 +208,6 @@ static bool is_lost(const struct victim *victim)
 	return !victim->kept && !victim->moved;
 }
 
-static bool is_below(const struct tenant *tenant, const struct tenant *above)
-{
-	while (tenant && tenant != above)
-		tenant = tenant->parent;
-	return tenant != NULL;
-}
-
 /* What the tenants below `giver` lose from the i-th chosen victim on; negative,
  * so that 'less' of it is what they had before. */
 static struct amounts had_before(const struct room *room, const struct tenant *giver, size_t from)
@@ -228,7 +216,7 @@ static struct amounts had_before(const struct room *room, const struct tenant *g
 
 	for (size_t i = from; i < room->chosen_count; i++) {
 		const struct victim *victim = &room->victims[room->chosen[i]];
-		if (is_lost(victim) && is_below(victim->job->tenant, giver))
+		if (is_lost(victim) && tenant_is_below(victim->job->tenant, giver))
 			amounts_subtract(&sum, &victim->amounts);
 	}
 	return sum;
@@ -241,6 +229,7 @@ static bool is_just(const struct sched *sched, const struct job *job)
 {
 	const struct room *room = &sched->room;
 
+	INVARIANT(sched->plan.open && job);
 	for (size_t i = 0; i < room->chosen_count; i++) {
 		const struct victim *victim = &room->victims[room->chosen[i]];
 		if (!is_lost(victim))
@@ -266,21 +255,19 @@ static bool is_just(const struct sched *sched, const struct job *job)
 	return true;
 }
 
-/* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
- * the job comes, and who need not go after all stays. */
 bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct room *room = &sched->room;
-	struct job *job = search->job;
-	struct amounts amounts = job_amounts(sched, job, search->shape->tasks);
+	struct amounts amounts = applicant_amounts(sched, search);
 	struct bound bound;
 
+	INVARIANT(room->chosen_count <= room->count);
 	plan_begin(sched);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		release_victim(sched, &room->victims[room->chosen[i]]);
-	if (tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound) &&
-	    pass_place(sched, search) && spare(sched, kind) &&
-	    (kind != ROOM_RECLAIM || is_just(sched, job)))
+	if ((search->model || applicant_may_hold(sched, search, &amounts, &bound)) &&
+	    applicant_place(sched, search) && spare(sched, kind) &&
+	    (kind != ROOM_RECLAIM || is_just(sched, search->job)))
 		return true;
 	plan_abandon(sched);
 	return false;
@@ -293,7 +280,7 @@ struct comparison {
 	bool known; /* all are expected to end, with some confidence */
 };
 
-static struct comparison compare(const struct sched *sched, const struct job *job)
+static struct comparison compare(const struct sched *sched, const struct search *search)
 {
 	const struct room *room = &sched->room;
 	struct comparison compared = { .known = true };
@@ -312,7 +299,7 @@ static struct comparison compare(const struct sched *sched, const struct job *jo
 			compared.until_ms = max64(compared.until_ms, end_ms);
 	}
 	compared.known = compared.known && losers > 0;
-	struct amounts amounts = job_amounts(sched, job, job->class->shape->tasks);
+	struct amounts amounts = applicant_amounts(sched, search);
 	if (compared.known)
 		compared.wait_gpu_ms =
 		    muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
@@ -377,14 +364,15 @@ static int64_t victim_rows(const struct sched *sched, int64_t *rows)
 }
 
 /* Orders and states of a victim that goes, or goes elsewhere. */
-static void evict(struct sched *sched, const struct victim *victim, const struct job *winner,
+static void evict(struct sched *sched, const struct victim *victim, const struct search *winner,
                   enum room_kind kind)
 {
 	struct job *job = victim->job;
 	struct decision_record decision = { .kind = DECISION_EVICTED,
 		                            .job_id = job->r.id,
 		                            .tenant_id = job->r.tenant_id,
-		                            .for_job_id = winner->r.id,
+		                            .for_job_id = winner->job ? winner->job->r.id : 0,
+		                            .for_model_id = winner->model ? winner->model->r.id : 0,
 		                            .lost_gpu_ms =
 		                                job_work_at_risk(job, sched_now(sched)) };
 
@@ -413,6 +401,8 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 {
 	struct room *room = &sched->room;
 	int64_t rows[VICTIM_ROWS * VICTIM_WIDTH];
+
+	INVARIANT(sched->plan.open && kind != ROOM_EVICT);
 	struct decision_record decision = {
 		.kind = kind == ROOM_RECLAIM   ? DECISION_RECLAIM
 		        : kind == ROOM_PREEMPT ? DECISION_PREEMPT
@@ -423,144 +413,73 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 		.victims = { rows, victim_rows(sched, rows) },
 	};
 
-	pass_commit(sched, search, &decision);
+	applicant_commit(sched, search, &decision);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		if (!room->victims[room->chosen[i]].kept)
-			evict(sched, &room->victims[room->chosen[i]], search->job, kind);
+			evict(sched, &room->victims[room->chosen[i]], search, kind);
 }
 
 void room_commit(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct comparison compared = compare(sched, search->job);
+	struct comparison compared = compare(sched, search);
 
 	commit(sched, search, kind, &compared);
 }
 
-/* Whether one shape asks for at least what the other asks for, in the same way. */
-static bool is_no_smaller(const struct shape *a, const struct shape *b)
+bool room_may_help_slot(const struct sched *sched, const struct model *model)
 {
-	const struct request *x = &a->request, *y = &b->request;
-
-	return a == b ||
-	       (a->filter == b->filter && a->closeness == b->closeness &&
-	        a->closeness_required >= b->closeness_required && x->gpu_kind == y->gpu_kind &&
-	        x->gpu_kind != GPU_UNEVEN && x->gpu_count >= y->gpu_count &&
-	        x->fraction >= y->fraction && x->memory_mib >= y->memory_mib &&
-	        x->cpu_milli >= y->cpu_milli && x->host_bytes >= y->host_bytes &&
-	        a->tasks >= b->tasks && a->split_gpus >= b->split_gpus);
+	return sched->config.enable_preemption && model->tenant->r.can_preempt_others &&
+	       room_lowest_priority(model->tenant) < model->r.priority &&
+	       !(model->preempt_failed.state == sched->pass.state &&
+	         sched_now(sched) < model->preempt_failed.retry_ms);
 }
 
-/* Whether jobs of the group and priority ask for no less than what was hopeless,
- * and may take from no more. Both are of one tenant. */
-static bool is_no_easier(const struct job_group *group, int64_t priority,
-                         const struct hopeless *other, enum room_kind kind)
+static bool make_for_slot(struct sched *sched, struct search *search)
 {
-	return group->preemptible == other->group->preemptible &&
-	       (kind != ROOM_PREEMPT || priority <= other->priority) &&
-	       (group == other->group ||
-	        (other->group->anchor == 0 && is_no_smaller(group->shape, other->group->shape)));
-}
+	struct model *model = search->model;
+	uint64_t state = sched->pass.state;
 
-static void remember_hopeless(const struct sched *sched, struct job_group *group, int64_t priority)
-{
-	bool known = group->hopeless_round == sched->room.round;
-
-	group->hopeless_priority = known ? max64(group->hopeless_priority, priority) : priority;
-	group->hopeless_round = sched->room.round;
-}
-
-bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                      enum room_kind kind)
-{
-	const struct tenant *tenant = group->tenant;
-
-	if (group->hopeless_round == sched->room.round &&
-	    (kind != ROOM_PREEMPT || priority <= group->hopeless_priority))
+	if (!room_may_help_slot(sched, model))
+		return false;
+	if (room_find(sched, search, ROOM_PREEMPT)) {
+		room_commit(sched, search, ROOM_PREEMPT);
 		return true;
-	for (size_t i = 0; i < tenant->hopeless_count; i++)
-		if (is_no_easier(group, priority, &tenant->hopeless[i], kind)) {
-			remember_hopeless(sched, group, priority);
-			return true;
-		}
+	}
+	model->preempt_failed.state = state;
+	model->preempt_failed.retry_ms = sched->room.retry_ms;
 	return false;
 }
 
-static void note_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                          enum room_kind kind)
+bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind)
 {
-	struct tenant *tenant = group->tenant;
-
-	if (room_is_hopeless(sched, group, priority, kind))
-		return;
-	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
-	tenant->hopeless[tenant->hopeless_count++] = (struct hopeless){ group, priority };
-	remember_hopeless(sched, group, priority);
+	return room_may_help(sched, job->class->group, kind) && !is_waiting_instead(sched, job) &&
+	       !room_failed_before(sched, job, kind);
 }
 
-/* What failed in this round, or in this state, is not tried again, nor is what
- * is no easier. */
-static bool failed_before(const struct sched *sched, const struct job *job, enum room_kind kind)
+static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct job_group *group = job->class->group;
-
-	if (room_is_hopeless(sched, group, job->r.priority, kind))
-		return true;
-	if (group->failed[kind].state != sched->pass.state ||
-	    (kind == ROOM_PREEMPT && group->failed[kind].job_id != job->r.id) ||
-	    sched_now(sched) >= group->failed[kind].retry_ms)
-		return false;
-	note_hopeless(sched, group, job->r.priority, kind);
-	return true;
-}
-
-void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind)
-{
-	int64_t priority;
-
-	if (sched->backoffs.by_id.count == 0)
-		return;
-	for (size_t g = 0; g < tenant->group_count; g++)
-		if (backoff_pauses(sched, search_id(tenant->groups[g], kind), &priority))
-			note_hopeless(sched, tenant->groups[g], priority, kind);
-}
-
-/* A search found nothing. Long ones pause, short ones are not repeated before
- * something changes. */
-static void note_failure(struct sched *sched, const struct job *job, enum room_kind kind,
-                         uint64_t state)
-{
-	struct job_group *group = job->class->group;
-	size_t looked_at = kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
-
-	note_hopeless(sched, group, job->r.priority, kind);
-	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
-		sched->pass.units -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
-		return;
-	}
-	group->failed[kind].state = state;
-	group->failed[kind].job_id = job->r.id;
-	group->failed[kind].retry_ms = sched->room.retry_ms;
-}
-
-bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
-{
-	struct search search = pass_search(sched, job);
+	struct job *job = search->job;
 	uint64_t state = sched->pass.state;
 
-	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
-	    failed_before(sched, job, kind))
-		return false;
-	if (kind == ROOM_EVICT && evict_for_job(sched, &search))
+	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
-	if (kind == ROOM_EVICT || !room_find(sched, &search, kind)) {
-		note_failure(sched, job, kind, state);
+	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
+		room_note_failure(sched, job, kind, state);
 		return false;
 	}
-	struct comparison compared = compare(sched, job);
+	struct comparison compared = compare(sched, search);
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
-	commit(sched, &search, kind, &compared);
+	commit(sched, search, kind, &compared);
 	return true;
+}
+
+bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
+	if (search->job)
+		return make_for_job(sched, search, kind);
+	return kind == ROOM_EVICT ? evict_make(sched, search) : make_for_slot(sched, search);
 }
 
 void room_free(struct room *room)

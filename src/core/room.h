@@ -1,16 +1,8 @@
-/* room.h - making room: consolidate, reclaim, preempt */
+/* room.h - making room: consolidate, reclaim, preempt, for jobs and slots */
 #ifndef CORE_ROOM_H
 #define CORE_ROOM_H
 
 #include "core/pass.h"
-
-enum room_kind {
-	ROOM_CONSOLIDATE, /* others move, and all of them find a place */
-	ROOM_RECLAIM,     /* from tenants that have more than their share */
-	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
-	ROOM_EVICT,       /* idle slots go; see evict.h */
-	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
-};
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
  * without, or all that is left of a job. */
@@ -76,6 +68,10 @@ bool room_begin(struct sched *sched, enum room_kind kind);
  * any of the group. Cheap, and true wherever room_make could succeed. */
 bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind);
 bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind);
+/* Whether it is worth looking for this job, which was not found to have no room. */
+bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind);
+/* The same for preempting so that a model is served. */
+bool room_may_help_slot(const struct sched *sched, const struct model *model);
 /* The lowest priority of what runs for the tenant and may be stopped: jobs that
  * would preempt there have to be above it. INT64_MAX: nothing. */
 int64_t room_lowest_priority(const struct tenant *tenant);
@@ -87,14 +83,16 @@ bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_
  * so all are noted before others are looked at. */
 void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind);
 
-/* Looks for the victims that cost least: by tenant in the reverse order of fair
+/* Evicts idle slots for the applicant (ROOM_EVICT; see evict.h), or looks for the
+ * victims that cost least: by tenant in the reverse order of fair
  * share, lowest priority first, then the least time since start or checkpoint;
  * node by node, so that only what makes room in one place goes; and lets
  * everyone stay who turns out not to be in the way, or move where that is
  * allowed. If all victims are expected to end so soon that waiting costs less
- * than what they would lose, the job gets a promise instead. Commits and writes
- * the decisions; false, and nothing changed, if there is no way. */
-bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
+ * than what they would lose, a job gets a promise instead. Commits and writes
+ * the decisions; false, and nothing changed, if there is no way. For a job only
+ * where room_may_help_job(); for a slot by evicting and by preempting alone. */
+bool room_make(struct sched *sched, struct search *search, enum room_kind kind);
 
 /* Where GPUs are shared in time: lets jobs that wait take the places of others of
  * their tenant and priority, where the one who waits clearly takes less GPU time;
@@ -102,26 +100,32 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind);
 void share_run(struct sched *sched);
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
- * the job comes, and who need not go after all stays. */
+ * the applicant comes, and who need not go after all stays. */
 bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind);
 /* Ends an attempt that succeeded: commits the plan, and writes the decisions. */
 void room_commit(struct sched *sched, struct search *search, enum room_kind kind);
 /* Whether one task would fit on the node if all that is marked there went. Only
  * then is it worth an attempt. */
-bool room_would_fit(const struct sched *sched, const struct search *search,
-                    const struct node *node);
+bool room_would_fit(struct sched *sched, const struct search *search, struct node *node);
+/* Whether it was tried for the job in this round, or in this state of the pass, or
+ * for something that is no harder; see room_failed.c. */
+bool room_failed_before(const struct sched *sched, const struct job *job, enum room_kind kind);
+/* A search for the job, begun in this state, found nothing. Long ones pause, short
+ * ones are not repeated before something changes. */
+void room_note_failure(struct sched *sched, const struct job *job, enum room_kind kind,
+                       uint64_t state);
 /* Looks for victims that make an attempt succeed; see clear.c. */
 bool room_find(struct sched *sched, struct search *search, enum room_kind kind);
 
 /* Names victims one after the other; see victims.c. NULL when there are no more. */
-void victims_begin(struct sched *sched, struct job *job, enum room_kind kind);
-struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind kind);
+void victims_begin(struct sched *sched, const struct search *taker, enum room_kind kind);
+struct victim *victims_next(struct sched *sched, const struct search *taker, enum room_kind kind);
 /* Whether the job may be stopped, or moved, for one of `kind`. */
-bool victim_allowed(struct sched *sched, const struct job *victim, const struct job *job,
+bool victim_allowed(struct sched *sched, const struct job *victim, const struct search *taker,
                     enum room_kind kind);
 bool victim_may_move(const struct sched *sched, const struct job *victim);
 /* Whether it may, and its tenant has something to give, or it would only move. */
-bool victim_gives(struct sched *sched, const struct job *victim, const struct job *job,
+bool victim_gives(struct sched *sched, const struct job *victim, const struct search *taker,
                   enum room_kind kind);
 /* The victim that a reservation of an allowed job belongs to: the task alone, if
  * its job can do without it. */

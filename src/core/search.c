@@ -1,4 +1,4 @@
-/* search.c - the best node for one task, from the index */
+/* search.c - the best node for one task or slot, from the index */
 #include "core/board.h"
 #include "core/fit.h"
 #include "core/job.h"
@@ -33,6 +33,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 struct finding {
 	struct scorer scorer; /* without a board: there is none for the search */
 	struct node *best;
+	bool linked;
 	int64_t score;
 	int64_t fitted, most; /* `most` are enough */
 };
@@ -42,17 +43,21 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 {
 	struct choice choice;
 
+	choice.linked = choice.promise_blocked = false;
 	if (search->rack && node->rack != search->rack)
 		return;
 	if (finding->scorer.board && node->promised == 0)
 		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(sched, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
+	search->promise_blocked |= choice.promise_blocked;
 	if (choice.score == TOURNAMENT_NONE)
 		return;
 	finding->fitted++;
-	if (!finding->best || choice.score < finding->score) {
+	if (!finding->best ||
+	    (choice.linked == finding->linked ? choice.score < finding->score : choice.linked)) {
 		finding->best = node;
+		finding->linked = choice.linked;
 		finding->score = choice.score;
 	}
 }
@@ -107,15 +112,20 @@ static bool set_is_empty(const struct bitset *set)
 	return true;
 }
 
-/* The tightest nodes first, until enough of them fitted. */
+/* The tightest nodes first, or the roomiest for slots that are spread, until enough
+ * of them fitted. */
 static void look_by_level(struct sched *sched, struct search *search, struct scope scope,
                           struct finding *finding)
 {
+	bool roomiest = search->model && search->model->r.policy == SLOT_SPREAD;
+
 	if (set_is_empty(scope.sets))
 		return;
-	for (int level = 0; level < scope.levels && finding->fitted < finding->most; level++)
+	for (int i = 0; i < scope.levels && finding->fitted < finding->most; i++) {
+		int level = roomiest ? scope.levels - 1 - i : i;
 		look_through(sched, search, scope.sets + level,
 		             level + 1 < scope.levels ? scope.sets + level + 1 : NULL, finding);
+	}
 }
 
 static void look_at_promised(struct sched *sched, struct search *search, struct finding *finding)
@@ -193,7 +203,7 @@ static struct finding look(struct sched *sched, struct search *search)
 		                                       : INT64_MAX };
 
 	if (search->only) {
-		look_at(sched, search, (struct node *)search->only, &finding);
+		look_at(sched, search, search->only, &finding);
 		return finding;
 	}
 	if (board_serves(search))
@@ -207,15 +217,30 @@ static struct finding look(struct sched *sched, struct search *search)
 	return finding;
 }
 
-bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+static bool find_shape(struct sched *sched, struct search *search, struct choice *choice)
 {
-	premium_refresh(sched);
 	struct finding finding = look(sched, search);
 
 	search->candidates = finding.fitted;
 	if (finding.best)
 		choose_best(sched, search, &finding, choice);
 	return finding.best != NULL;
+}
+
+bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+{
+	const struct model *model = search->model;
+
+	INVARIANT(search->view != VIEW_CLEARED);
+	premium_refresh(sched);
+	if (!model)
+		return find_shape(sched, search, choice);
+	for (int i = 0; i < model->shape_count; i++) {
+		search->shape = &model->shapes[i];
+		if (find_shape(sched, search, choice))
+			return true;
+	}
+	return false;
 }
 
 bool place_fits(struct sched *sched, struct search *search)

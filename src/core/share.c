@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/room.h"
+#include "core/sketch.h"
 #include "core/state.h"
 
 /* How long a job still takes is estimated or, since those that ran for long go on
@@ -39,12 +40,14 @@ static bool is_in_turn(const struct sched *sched, const struct job *job)
 	       sched_now(sched) < job->s.started_ms + sched->config.sharing_turn_ms;
 }
 
-static bool may_stop(struct sched *sched, const struct job *victim, const struct job *job)
+static bool may_stop(struct sched *sched, const struct job *victim, const struct search *search)
 {
+	const struct job *job = search->job;
+
 	return victim && victim->tenant == job->tenant && victim->r.priority == job->r.priority &&
 	       job_takes_turns(victim) && victim->s.started_ms > 0 &&
 	       victim->counts.live == victim->r.tasks &&
-	       victim_allowed(sched, victim, job, ROOM_SHARE) && !is_in_turn(sched, victim);
+	       victim_allowed(sched, victim, search, ROOM_SHARE) && !is_in_turn(sched, victim);
 }
 
 static int by_weight(const void *a, const void *b)
@@ -66,7 +69,7 @@ static bool is_listed(const struct room *room, const struct job *job)
 
 /* Those on the node that may stop for the job and whose loss is below `limit`, the
  * least one first. */
-static void list_turns(struct sched *sched, const struct job *job, const struct node *node,
+static void list_turns(struct sched *sched, const struct search *search, const struct node *node,
                        int64_t limit)
 {
 	struct room *room = &sched->room;
@@ -74,7 +77,7 @@ static void list_turns(struct sched *sched, const struct job *job, const struct 
 	room->turn_count = 0;
 	for (int i = 0; i < node->reservation_count; i++) {
 		struct job *victim = node->reservations[i]->job;
-		if (!may_stop(sched, victim, job) || is_listed(room, victim))
+		if (!may_stop(sched, victim, search) || is_listed(room, victim))
 			continue;
 		int64_t weight = weight_of(victim, sched_now(sched));
 		if (weight >= limit)
@@ -86,34 +89,17 @@ static void list_turns(struct sched *sched, const struct job *job, const struct 
 		qsort(room->turns, room->turn_count, sizeof(*room->turns), by_weight);
 }
 
-static void mark_reservation(struct node *node, const struct reservation *reservation)
-{
-	node->mark_cpu += reservation->cpu_milli;
-	node->mark_host += reservation->host_bytes;
-	for (int i = 0; i < reservation->part_count; i++) {
-		const struct part *part = &reservation->parts[i];
-		part->gpu->mark_mib += max64(part->mib, part->measured_mib);
-		part->gpu->mark_owners++;
-		part->gpu->mark_whole += part->whole;
-	}
-}
-
 /* Whether a task fits on the node when those who do not stay are gone. */
 static bool fits_now(struct sched *sched, const struct search *search, struct node *node)
 {
 	const struct room *room = &sched->room;
 
-	node->mark_cpu = node->mark_host = 0;
-	for (int i = 0; i < node->gpu_count; i++) {
-		struct gpu *gpu = node->gpus[i];
-		gpu->mark_mib = 0;
-		gpu->mark_owners = gpu->mark_whole = 0;
-	}
+	sketch_begin(node);
 	for (size_t t = 0; t < room->turn_count; t++)
 		for (int i = 0; i < room->turns[t].job->r.tasks && !room->turns[t].stays; i++) {
 			const struct reservation *held = room->turns[t].job->tasks[i].reservation;
 			if (held && held->node == node)
-				mark_reservation(node, held);
+				sketch_go(held);
 		}
 	return room_would_fit(sched, search, node);
 }
@@ -127,7 +113,7 @@ static int64_t cost_of(struct sched *sched, const struct search *search, struct 
 	size_t going = 0;
 	int64_t cost = 0;
 
-	list_turns(sched, search->job, node, limit);
+	list_turns(sched, search, node, limit);
 	while (!fits_now(sched, search, node)) {
 		if (going == room->turn_count)
 			return -1;
@@ -220,7 +206,7 @@ static int64_t limit_for(const struct sched *sched, const struct job *job)
 
 static bool take_turn(struct sched *sched, struct job *job)
 {
-	struct search search = pass_search(sched, job);
+	struct search search = applicant_job(sched, job);
 	int64_t limit = limit_for(sched, job), cost = 0;
 	int tasks = (int)search.shape->tasks;
 	struct place *places = memory_alloc((size_t)tasks * sizeof(*places));

@@ -491,6 +491,7 @@ static void set_routable(struct slot *slot)
 void slot_settle(struct sched *sched, struct slot *slot)
 {
 	struct heap *open = &slot->model->open;
+	bool was_leaving = slot->leaving;
 
 	set_routable(slot);
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
@@ -502,4 +503,6 @@ void slot_settle(struct sched *sched, struct slot *slot)
 		heap_push(open, slot);
 	set_timer(sched, slot);
 	evict_list(sched, slot);
+	if (slot->leaving != was_leaving) /* it no longer counts for the minimum, or does again */
+		evict_list_model(sched, slot->model);
 }

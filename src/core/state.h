@@ -2,6 +2,7 @@
 #ifndef CORE_STATE_H
 #define CORE_STATE_H
 
+#include "core/applicant.h"
 #include "core/backoff.h"
 #include "core/board.h"
 #include "core/cluster.h"
@@ -50,8 +51,6 @@ struct sched {
 	struct models models;
 	struct routes routes;
 	struct cold_slots cold_slots;
-	enum replica_way replica_way; /* of the models that are open in a pass */
-	struct site_memo site_memo;
 	struct heap slot_timers;       /* slots, by timer_ms then id */
 	struct map jobs, reservations; /* by id */
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */

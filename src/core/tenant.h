@@ -135,6 +135,8 @@ struct bound {
 	int64_t asked, has, allowed;
 };
 
+/* Whether the tenant is `above` or somewhere below it. */
+bool tenant_is_below(const struct tenant *tenant, const struct tenant *above);
 /* Whether the tenant and each ancestor may hold `amounts` more: limits for all;
  * for what is not preemptible also quotas, where one is set; and this month's
  * budget, which is spent or not and concerns only what asks for GPUs. Kinds of

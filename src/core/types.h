@@ -72,6 +72,8 @@ struct request {
 	int32_t gpu_count;
 	int32_t fraction;
 	int64_t memory_mib;
+	int64_t total_mib; /* GPU_MEMORY of a slot: its parts may differ and add up to this; 0:
+	                      they are equal */
 	int64_t uneven_mib[PARTS_MAX]; /* descending */
 	int64_t cpu_milli;
 	int64_t host_bytes;

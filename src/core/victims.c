@@ -47,17 +47,18 @@ static bool went_before(const struct sched *sched, const struct job *victim, con
 	return job->s.queued_ms <= start_ms && queue_before(&rule, &a, &b, start_ms);
 }
 
-bool victim_allowed(struct sched *sched, const struct job *victim, const struct job *job,
+bool victim_allowed(struct sched *sched, const struct job *victim, const struct search *taker,
                     enum room_kind kind)
 {
-	if (victim == job || victim->counts.live == 0 || victim->counts.claims > 0 ||
+	if (victim == taker->job || victim->counts.live == 0 || victim->counts.claims > 0 ||
 	    is_safe_for_now(sched, victim))
 		return false; /* what was just placed is not stopped before it has started */
 	switch (kind) {
 	case ROOM_CONSOLIDATE:
 		return victim_may_move(sched, victim);
 	case ROOM_PREEMPT:
-		return victim->r.priority < job->r.priority && !went_before(sched, victim, job);
+		return victim->r.priority < applicant_priority(taker) &&
+		       !(taker->job && went_before(sched, victim, taker->job));
 	default:
 		return true;
 	}
@@ -111,14 +112,16 @@ static bool tenant_gives(const struct sched *sched, const struct tenant *taker,
 	return sched->config.move_any_job || sched->movable_victims > 0 || has_more(taker, giver);
 }
 
-bool victim_gives(struct sched *sched, const struct job *victim, const struct job *job,
+bool victim_gives(struct sched *sched, const struct job *victim, const struct search *taker,
                   enum room_kind kind)
 {
-	if (!tenant_gives(sched, job->tenant, victim->tenant, kind) ||
-	    !victim_allowed(sched, victim, job, kind))
+	const struct tenant *tenant = applicant_tenant(taker);
+
+	if (!tenant_gives(sched, tenant, victim->tenant, kind) ||
+	    !victim_allowed(sched, victim, taker, kind))
 		return false;
 	return kind != ROOM_RECLAIM || victim_may_move(sched, victim) ||
-	       has_more(job->tenant, victim->tenant);
+	       has_more(tenant, victim->tenant);
 }
 
 /* The task that an elastic job would do without first: its last, `spared` having
@@ -168,7 +171,7 @@ static int64_t surplus(const struct job *victim)
 /* Moves the cursor to the next job that may be stopped; false at the end. Of one
  * priority, first what elastic jobs can do without, then whole jobs. */
 static bool next_job(struct sched *sched, struct victim_cursor *cursor, struct tenant *tenant,
-                     const struct job *job, enum room_kind kind)
+                     const struct search *taker, enum room_kind kind)
 {
 	struct rank_cursor at =
 	    cursor->begun ? ranktree_seek(&tenant->victims, cursor->priority, cursor->start + 1)
@@ -190,9 +193,9 @@ static bool next_job(struct sched *sched, struct victim_cursor *cursor, struct t
 		cursor->begun = true;
 		cursor->priority = entry->major;
 		cursor->start = entry->minor;
-		if (kind == ROOM_PREEMPT && victim->r.priority >= job->r.priority)
+		if (kind == ROOM_PREEMPT && victim->r.priority >= applicant_priority(taker))
 			return false;
-		if (!victim_allowed(sched, victim, job, kind) ||
+		if (!victim_allowed(sched, victim, taker, kind) ||
 		    (cursor->movers && !victim_may_move(sched, victim)) ||
 		    (!cursor->whole && surplus(victim) == 0))
 			continue;
@@ -204,12 +207,12 @@ static bool next_job(struct sched *sched, struct victim_cursor *cursor, struct t
 
 /* The next thing that the tenant would lose, into `cursor->next`. */
 static bool advance(struct sched *sched, struct victim_cursor *cursor, struct tenant *tenant,
-                    const struct job *job, enum room_kind kind)
+                    const struct search *taker, enum room_kind kind)
 {
 	struct job *victim = cursor->next.job;
 	if (victim && !cursor->whole && cursor->spared >= surplus(victim))
 		victim = NULL;
-	if (!victim && !next_job(sched, cursor, tenant, job, kind))
+	if (!victim && !next_job(sched, cursor, tenant, taker, kind))
 		return false;
 	victim = cursor->next.job;
 	cursor->next.task = cursor->whole ? -1 : last_task(victim, cursor->spared);
@@ -218,23 +221,24 @@ static bool advance(struct sched *sched, struct victim_cursor *cursor, struct te
 	return true;
 }
 
-static void offer(struct sched *sched, struct tenant *tenant, size_t place, const struct job *job,
-                  enum room_kind kind)
+static void offer(struct sched *sched, struct tenant *tenant, size_t place,
+                  const struct search *taker, enum room_kind kind)
 {
 	struct room *room = &sched->room;
 	struct victim_cursor *cursor = &room->cursors[place];
 
-	if (advance(sched, cursor, tenant, job, kind))
+	if (advance(sched, cursor, tenant, taker, kind))
 		order_offer(&room->order, tenant, &cursor->taken);
 	else
 		order_offer(&room->order, tenant, NULL);
 }
 
-void victims_begin(struct sched *sched, struct job *job, enum room_kind kind)
+void victims_begin(struct sched *sched, const struct search *taker, enum room_kind kind)
 {
 	struct room *room = &sched->room;
 	size_t count = sched->tenants.count;
 
+	INVARIANT(!sched->plan.open && !taker->job != !taker->model);
 	array_reserve(room->cursors, room->cursor_capacity, count);
 	room->count = room->link_count = room->node_count = 0;
 	room->mark++;
@@ -242,12 +246,12 @@ void victims_begin(struct sched *sched, struct job *job, enum room_kind kind)
 	order_begin(&room->order, &sched->cluster.total, true);
 	for (size_t i = 0; i < count; i++) {
 		struct tenant *tenant = sched->tenants.all[i];
-		if (!tenant_gives(sched, job->tenant, tenant, kind))
+		if (!tenant_gives(sched, applicant_tenant(taker), tenant, kind))
 			continue;
 		room->cursors[i] =
 		    (struct victim_cursor){ .movers = kind == ROOM_RECLAIM &&
-			                              !has_more(job->tenant, tenant) };
-		offer(sched, tenant, i, job, kind);
+			                              !has_more(applicant_tenant(taker), tenant) };
+		offer(sched, tenant, i, taker, kind);
 	}
 }
 
@@ -255,6 +259,7 @@ struct victim victim_of(const struct reservation *reservation)
 {
 	struct victim victim = { .job = reservation->job, .task = -1 };
 
+	INVARIANT(reservation->job && reservation->phase != PHASE_RELEASING);
 	if (surplus(reservation->job) > 0)
 		victim.task = reservation->task;
 	victim.amounts = amounts_of(&victim, 0);
@@ -275,7 +280,7 @@ static size_t place_of(const struct tenants *tenants, const struct tenant *tenan
 	return low;
 }
 
-struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind kind)
+struct victim *victims_next(struct sched *sched, const struct search *taker, enum room_kind kind)
 {
 	struct room *room = &sched->room;
 	struct tenant *tenant = order_first(&room->order);
@@ -283,6 +288,7 @@ struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind
 	if (!tenant)
 		return NULL;
 	size_t place = place_of(&sched->tenants, tenant);
+	INVARIANT(sched->tenants.all[place] == tenant);
 	struct victim_cursor *cursor = &room->cursors[place];
 	array_reserve(room->victims, room->capacity, room->count + 1);
 	struct victim *victim = &room->victims[room->count++];
@@ -292,6 +298,6 @@ struct victim *victims_next(struct sched *sched, struct job *job, enum room_kind
 		cursor->spared++;
 	else
 		cursor->next.job = NULL;
-	offer(sched, tenant, place, job, kind);
+	offer(sched, tenant, place, taker, kind);
 	return victim;
 }

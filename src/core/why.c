@@ -33,7 +33,7 @@ void why_position(struct sched *sched, struct job *job, int64_t *position, int64
 
 static struct search search_now(struct sched *sched, struct job *job)
 {
-	struct search search = pass_search(sched, job);
+	struct search search = applicant_job(sched, job);
 
 	sched_prepare(sched);
 	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
@@ -55,7 +55,7 @@ static bool would_fit(struct sched *sched, struct search *search)
 }
 
 /* Tasks, or GPUs of a split job, that would find a place now. */
-static int64_t fit_now(struct sched *sched, const struct search *search)
+static int64_t fit_now(struct sched *sched, struct search *search)
 {
 	int64_t fit = 0, short_by;
 

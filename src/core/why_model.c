@@ -1,6 +1,7 @@
 /* why_model.c - what is going on with a model, in sentences */
 #include <inttypes.h>
 
+#include "core/applicant.h"
 #include "core/evict.h"
 #include "core/place.h"
 #include "core/replica.h"
@@ -24,13 +25,16 @@ void text_slot(struct buffer *buffer, const struct slot *slot, int64_t viewer)
 /* How a slot of it could be split: '76278 MiB on 1 GPU, 38139 MiB on each of 2'. */
 static void print_splits(const struct model *model, struct buffer *buffer)
 {
-	int counts[PARTS_MAX], splits = model_splits(model, counts);
+	int splits = model->shape_count;
 
 	buffer_text(buffer, "a slot takes ");
-	for (int i = 0; i < splits && (i < 4 || model->r.splits.count > 0); i++)
+	for (int i = 0; i < splits && (i < 4 || model->r.splits.count > 0); i++) {
+		const struct request *request = &model->shapes[i].request;
+		bool several = request->gpu_count > 1;
 		buffer_print(buffer, "%s%" PRId64 " MiB on %s%d GPU%s", i > 0 ? ", or " : "",
-		             model_part_mib(model, counts[i]), counts[i] > 1 ? "each of " : "",
-		             counts[i], counts[i] > 1 ? "s" : "");
+		             request->memory_mib, several ? "each of " : "", request->gpu_count,
+		             several ? "s" : "");
+	}
 	buffer_print(buffer, "%s%s\n",
 	             splits > 4 && model->r.splits.count == 0 ? ", or less on more" : "",
 	             model->r.uneven ? "; its parts need not be equal" : "");
@@ -77,25 +81,16 @@ static void print_back_off(const struct model *model, struct buffer *buffer)
 	buffer_text(buffer, "\n");
 }
 
-/* Why there is no place: by the checks that a task for one of its parts would fail. */
-static void print_refusals(struct sched *sched, struct model *model, int count,
+/* Why there is no place for a slot of this shape. */
+static void print_refusals(struct sched *sched, struct model *model, const struct shape *shape,
                            struct buffer *buffer)
 {
 	int64_t rows[CHECKS][REFUSAL_WIDTH];
-	struct job nobody = { .r = { .name = "" } };
-	struct shape shape = { .request = { .gpu_kind = GPU_MEMORY,
-		                            .gpu_count = count,
-		                            .memory_mib = model_part_mib(model, count),
-		                            .cpu_milli = model->r.cpu_milli,
-		                            .host_bytes = model->r.host_bytes },
-		               .tasks = 1,
-		               .filter = model->filter };
-	struct search search = {
-		.job = &nobody, .shape = &shape, .view = VIEW_NOW, .until_ms = INT64_MAX
-	};
-	int found = place_refusals(sched, &search, rows);
+	struct search search = applicant_slot(model);
 
-	buffer_print(buffer, "split over %d:\n", count);
+	search.shape = shape;
+	int found = place_refusals(sched, &search, rows);
+	buffer_print(buffer, "split over %d:\n", shape->request.gpu_count);
 	text_refusals(buffer, sched, &rows[0][0], found, true, true);
 }
 
@@ -114,17 +109,13 @@ static void print_bound(const struct sched *sched, const struct model *model, st
 static void print_room(struct sched *sched, struct model *model, struct buffer *buffer)
 {
 	struct error error = { 0 };
-	int counts[PARTS_MAX];
 
 	if (!model_possible(sched, model, &error)) {
 		buffer_print(buffer, "%s\n", error.text);
 		return;
 	}
-	sched_prepare(sched);
-	filter_refresh(model->filter, &sched->cluster, sched->cluster_version);
-	int splits = model_splits(model, counts);
-	for (int i = 0; i < splits && i < 2; i++)
-		print_refusals(sched, model, counts[i], buffer);
+	for (int i = 0; i < model->shape_count && i < 2; i++)
+		print_refusals(sched, model, &model->shapes[i], buffer);
 	buffer_print(buffer, "%zu idle slots may be evicted, on %s together they are not enough\n",
 	             sched->cold_slots.by_cost.count, "no node");
 }
@@ -140,8 +131,8 @@ static void print_want(struct sched *sched, struct model *model, struct buffer *
 		[WANT_PREWARM] = "it wants a slot: it is to be loaded before anyone asks",
 	};
 	enum want want = replica_want(sched, model);
-	struct site_need need = site_need_of(model);
-	struct site site;
+	struct search search = applicant_slot(model);
+	struct eviction eviction;
 
 	if (model->r.not_before_ms > sched_now(sched)) {
 		print_back_off(model, buffer);
@@ -151,16 +142,17 @@ static void print_want(struct sched *sched, struct model *model, struct buffer *
 	if (want == WANT_NOTHING)
 		return;
 	print_bound(sched, model, buffer);
-	if (site_find(sched, &need, &site))
+	if (applicant_find(sched, &search, &eviction.choice))
 		buffer_print(buffer, "there is room on node %s%s: the next pass decides\n",
-		             site.node->r.name,
-		             site.now ? "" : " once what is being freed there is back");
-	else if (want != WANT_PREWARM && site_find_evicting(sched, &need, &site))
+		             eviction.choice.node->r.name,
+		             search.view == VIEW_NOW ? ""
+		                                     : " once what is being freed there is back");
+	else if (want != WANT_PREWARM && evict_find(sched, &search, &eviction))
 		buffer_print(buffer,
 		             "there is room on node %s if %d idle slot%s go%s: the next pass "
 		             "decides\n",
-		             site.node->r.name, site.evicted_count,
-		             site.evicted_count > 1 ? "s" : "", site.evicted_count > 1 ? "" : "es");
+		             eviction.choice.node->r.name, eviction.count,
+		             eviction.count > 1 ? "s" : "", eviction.count > 1 ? "" : "es");
 	else
 		print_room(sched, model, buffer);
 }

@@ -62,7 +62,7 @@ static void trace_filter(const struct sched *sched, const struct search *search,
 		             search->job->r.id, left);
 }
 
-static void trace_fit(struct sched *sched, const struct search *search, struct buffer *buffer)
+static void trace_fit(struct sched *sched, struct search *search, struct buffer *buffer)
 {
 	int64_t short_by, tasks = 0;
 	int shown = 0;
@@ -126,7 +126,7 @@ void why_trace(struct sched *sched, struct job *job, struct buffer *buffer)
 		return;
 	}
 	sched_prepare(sched);
-	struct search search = pass_search(sched, job);
+	struct search search = applicant_job(sched, job);
 	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
 	trace_filter(sched, &search, buffer);
 	trace_fit(sched, &search, buffer);

@@ -160,6 +160,30 @@ static void no_model_falls_below_its_minimum_of_replicas(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_slot_on_a_drained_node_does_not_count_for_the_minimum(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct model_record given = model_of(lab.tenant, "a", 60000);
+
+	(void)unused;
+	add_node(lab.h, "n2", 1, 80000);
+	given.min_replicas = 2;
+	given.id = put_model(lab.h, given);
+	settle(lab.h);
+	given.min_replicas = 1;
+	put_model(lab.h, given);
+	int64_t serving = routed(lab.h, request(lab.h, given.id))->slot_id;
+	const struct model *a = model(lab.h, given.id);
+	const struct slot *busy = a->slots[a->slots[0]->r.id != serving];
+	const struct slot *idle = a->slots[a->slots[0] == busy];
+	drain(lab.h, busy->reservation->node->r.name, true);
+	grow_cold(lab.h);
+	request(lab.h, model_named(lab, "b", 60000));
+	decide(lab);
+	assert_int_equal(idle->r.state, SLOT_READY);
+	harness_free(lab.h);
+}
+
 static void nothing_is_evicted_when_that_would_not_be_enough(void **unused)
 {
 	struct lab lab = lab_new(2);
@@ -407,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_slot_with_a_request_in_flight_is_never_evicted),
 		cmocka_unit_test(a_pinned_slot_is_never_evicted),
 		cmocka_unit_test(no_model_falls_below_its_minimum_of_replicas),
+		cmocka_unit_test(a_slot_on_a_drained_node_does_not_count_for_the_minimum),
 		cmocka_unit_test(nothing_is_evicted_when_that_would_not_be_enough),
 		cmocka_unit_test(a_split_slot_is_evicted_once_and_frees_all_its_gpus),
 		cmocka_unit_test(slots_on_all_gpus_of_a_split_go_in_one_plan),

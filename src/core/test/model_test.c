@@ -197,7 +197,6 @@ static void a_model_is_divided_among_the_gpu_counts_it_allows(void **unused)
 	const int64_t splits[] = { 1, 0, 4, 30000 };
 	struct model_record given = model_of(lab.tenant, "m", 100001);
 	int64_t any = put_model(lab.h, given);
-	int counts[PARTS_MAX];
 
 	(void)unused;
 	given.name = "s";
@@ -207,9 +206,10 @@ static void a_model_is_divided_among_the_gpu_counts_it_allows(void **unused)
 	assert_int_equal(model_part_mib(model(lab.h, some), 1), 100001);
 	assert_int_equal(model_part_mib(model(lab.h, some), 2), 0);
 	assert_int_equal(model_part_mib(model(lab.h, some), 4), 30000);
-	assert_int_equal(model_splits(model(lab.h, any), counts), PARTS_MAX);
-	assert_int_equal(model_splits(model(lab.h, some), counts), 2);
-	assert_int_equal(counts[1], 4);
+	assert_int_equal(model(lab.h, any)->shape_count, PARTS_MAX);
+	assert_int_equal(model(lab.h, some)->shape_count, 2);
+	assert_int_equal(model(lab.h, some)->shapes[1].request.gpu_count, 4);
+	assert_int_equal(model(lab.h, some)->shapes[1].request.memory_mib, 30000);
 	harness_free(lab.h);
 }
 

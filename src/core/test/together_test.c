@@ -205,6 +205,87 @@ static void a_model_preempts_only_the_jobs_that_are_in_its_way(void **unused)
 	harness_free(lab.h);
 }
 
+static void an_elastic_job_gives_a_model_what_it_can_do_without(void **unused)
+{
+	struct lab lab = lab_new(2);
+	struct job_record given = whole(lab.tenant, 1);
+
+	(void)unused;
+	given.priority = 100;
+	given.tasks = 2;
+	given.min_available = 1;
+	int64_t id = submit(lab.h, given), a = model_at(lab, "a", 70000, 500);
+	settle(lab.h);
+	assert_int_equal(placed(lab.h, id), 2);
+	request(lab.h, a);
+	decide(lab);
+	assert_int_equal(state(lab.h, id), JOB_RUNNING);
+	assert_int_equal(placed(lab.h, id), 1);
+	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_WAITING);
+	harness_free(lab.h);
+}
+
+static void a_job_in_the_way_of_a_model_moves_if_it_may(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct job_record given = job_of(lab.tenant, GPU_MEMORY, 1);
+
+	(void)unused;
+	given.priority = 100;
+	given.memory_mib = 30000;
+	given.movable = true;
+	int64_t id = submit(lab.h, given), a = model_at(lab, "a", 70000, 500);
+	decide(lab);
+	add_node(lab.h, "n2", 1, 40000);
+	request(lab.h, a);
+	decide(lab);
+	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_WAITING);
+	assert_true(has_claim(lab.h, id));
+	const struct decision_record *decision = decided(lab.h, DECISION_PREEMPT, 0);
+	assert_int_equal(decision->victims.at[0], id);
+	assert_true(decision->victims.at[2]);
+	harness_free(lab.h);
+}
+
+static void a_job_that_has_not_started_yet_is_not_preempted_for_a_model(void **unused)
+{
+	const struct command pass_command = { .kind = COMMAND_PASS, .units = INT64_MAX };
+	struct lab lab = lab_new(1);
+	int64_t id = job_at(lab, 100, 1), a = model_at(lab, "a", 70000, 500);
+
+	(void)unused;
+	must(lab.h, harness_apply(lab.h, pass_command));
+	request(lab.h, a);
+	must(lab.h, harness_apply(lab.h, pass_command));
+	assert_int_equal(state(lab.h, id), JOB_SCHEDULED);
+	assert_null(slot_of(lab.h, a));
+	harness_free(lab.h);
+}
+
+static void a_claim_on_a_gpu_needs_no_host_memory_where_it_asks_for_none(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct job_record given = job_of(lab.tenant, GPU_MEMORY, 1);
+	struct device device = device_of("n1-gpu0", 0, 80000);
+	struct node_report_command node = report_of("n1", &device, 1);
+
+	(void)unused;
+	given.memory_mib = 10000;
+	given.host_bytes = INT64_C(1) << 35;
+	submit(lab.h, given);
+	int64_t leaving = model_at(lab, "a", 60000, 500);
+	load(lab.h, leaving);
+	node.host_bytes = INT64_C(1) << 34; /* half of what the job has */
+	must(lab.h, report(lab.h, node));
+	must(lab.h, apply_to(lab.h, COMMAND_REMOVE_MODEL, leaving));
+	int64_t b = model_at(lab, "b", 60000, 500);
+	request(lab.h, b);
+	decide(lab);
+	decide(lab);
+	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_WAITING);
+	harness_free(lab.h);
+}
+
 static void the_one_of_higher_priority_gets_the_last_gpu_job_or_model(void **unused)
 {
 	for (int job_first = 0; job_first < 2; job_first++) {
@@ -273,6 +354,10 @@ int main(void)
 		cmocka_unit_test(a_model_preempts_no_job_of_its_own_priority_or_of_others),
 		cmocka_unit_test(a_model_preempts_nothing_if_its_tenant_may_not),
 		cmocka_unit_test(a_model_preempts_only_the_jobs_that_are_in_its_way),
+		cmocka_unit_test(an_elastic_job_gives_a_model_what_it_can_do_without),
+		cmocka_unit_test(a_job_in_the_way_of_a_model_moves_if_it_may),
+		cmocka_unit_test(a_job_that_has_not_started_yet_is_not_preempted_for_a_model),
+		cmocka_unit_test(a_claim_on_a_gpu_needs_no_host_memory_where_it_asks_for_none),
 		cmocka_unit_test(the_one_of_higher_priority_gets_the_last_gpu_job_or_model),
 		cmocka_unit_test(a_waiting_model_takes_the_room_that_a_job_leaves),
 		cmocka_unit_test(a_pinned_model_is_bound_by_the_quota_of_its_tenant),
