@@ -206,7 +206,7 @@ def groups_below(tree):
 
 
 def remove_group(group):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 5
     while group.exists() and time.monotonic() < deadline:
         try:
             group.rmdir()
