@@ -179,7 +179,7 @@ static bool clear_node(struct sched *sched, struct search *search, enum room_kin
 }
 
 /* A job of one task, or a slot. Victims are named in order, and the first node where those
- * named so far make room is taken. When many have been named in vain, the nodes
+ * named so far make room is taken. When many have been named without success, the nodes
  * they are on are looked at by themselves, with all that could go there. */
 static bool find_for_task(struct sched *sched, struct search *search, enum room_kind kind)
 {

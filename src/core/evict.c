@@ -31,7 +31,7 @@ static bool may_go(const struct slot *slot)
 	       !slot->model->r.pinned && evict_spare(slot->model) > 0;
 }
 
-/* What a node's idle slots have, counted anew. */
+/* Recounts what a node's idle slots have. */
 static void count_node(struct node *node)
 {
 	node->cold = 0;

@@ -12,7 +12,7 @@
 #define WALK_MAX 4096     /* idle slots that are tried one by one */
 #define TIES_MAX 16       /* of those that cost the same */
 #define PROMISING_NODES 8 /* of more, those that are looked at closely */
-#define COMPARED_NODES 32 /* up to so many, nodes where as much is lost are compared by policy */
+#define COMPARED_NODES 32 /* in smaller clusters ties between nodes are broken by policy */
 #define ANY_MIB INT64_MIN
 
 bool eviction_better(const struct eviction *a, const struct eviction *b)

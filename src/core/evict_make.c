@@ -120,7 +120,7 @@ static bool attempt_task(struct sched *sched, struct search *search, struct evic
 	return placed;
 }
 
-/* Whether one node and so many of its GPUs are all that the job asks for. */
+/* True if the job asks for GPUs of one node and nothing else. */
 static bool is_simple(const struct search *search)
 {
 	const struct shape *shape = search->shape;

@@ -3,7 +3,7 @@
 #include "core/room.h"
 #include "core/state.h"
 
-#define VICTIMS_PER_UNIT 32 /* looked at in vain */
+#define VICTIMS_PER_UNIT 32 /* looked at without success */
 
 static int64_t search_id(const struct job_group *group, enum room_kind kind)
 {
