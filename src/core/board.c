@@ -79,8 +79,8 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if (scorer->by_view && view->plain)
-		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
+	if (scorer->by_view && view->plain && view->uniform)
+		return scorer->by_view(sched, scorer->search->shape, view);
 	return place_on_node(sched, scorer->search, sched->cluster.by_slot[slot], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
@@ -141,6 +141,7 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 {
 	struct boards *boards = &sched->boards;
 	const struct shape *shape = search->shape;
+	const struct policy_cache *cache = &policy_row(sched->config.policy)->cache;
 
 	INVARIANT(board_serves(search));
 	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
@@ -154,8 +155,7 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 		.board = board,
 		.scope = place_scope(sched, search).sets,
 		.follows = !board->versions,
-		.by_view =
-		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
+		.by_view = cache->sees && cache->sees(sched, shape) ? cache->score : NULL,
 	};
 	return scorer;
 }

@@ -42,7 +42,7 @@ struct scorer {
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
-	bool by_view; /* the view of a node is enough to score it */
+	policy_view_score *by_view; /* scores a plain view; NULL: the policy must see the GPUs */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the

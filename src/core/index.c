@@ -317,17 +317,11 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	index->free_version = ++index->last_version;
 }
 
-/* Whether scores of the policy change only when the view of a node does. */
-static bool scores_by_view(const struct config_record *config)
-{
-	return config->policy == POLICY_FRAGMENT || config->policy == POLICY_WORTH;
-}
-
 static void note(struct index *index, struct node *node, const struct config_record *config,
                  unsigned change)
 {
 	index->touches++;
-	if ((change & CHANGE_SEEN) != 0 || !scores_by_view(config))
+	if ((change & CHANGE_SEEN) != 0 || !policy_row(config->policy)->cache.by_view)
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;

@@ -11,8 +11,8 @@ static int32_t highest_premium(const struct sched *sched, const struct choice *c
 	int32_t highest = 0;
 
 	for (int i = 0; i < choice->part_count; i++)
-		highest =
-		    (int32_t)max64(highest, premium_of(&sched->premium, choice->parts[i].gpu));
+		highest = (int32_t)max64(highest,
+		                         premium_of(&sched->premium, choice->parts[i].gpu->model));
 	return highest;
 }
 

@@ -181,7 +181,7 @@ static void set_premium(struct premium *premium, size_t model, int32_t to)
 
 static bool has_premiums(const struct sched *sched)
 {
-	return sched->config.policy == POLICY_WORTH && !sched->mix.r.fixed &&
+	return policy_has(sched->config.policy, POLICY_PREMIUMS) && !sched->mix.r.fixed &&
 	       sched->mix.insist.count > 0;
 }
 

@@ -31,12 +31,15 @@ void view_make(struct node_view *view, const struct node *node)
 	view->gpu_count = (int16_t)node->gpu_count;
 	view->open = has->open;
 	view->plain = true;
+	view->uniform = true;
+	view->model = node->gpu_count > 0 ? node->gpus[0]->model : -1;
 	view->kind_count = 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu_summary *gpu = &node->gpus[i]->summary;
 		add_gpu(view, gpu);
 		view->free_milli += gpu->free_milli;
 		view->plain = view->plain && gpu->whole == (gpu->free_milli == WHOLE_GPU);
+		view->uniform = view->uniform && node->gpus[i]->model == view->model;
 	}
 }
 
@@ -57,5 +60,6 @@ bool view_equal(const struct node_view *a, const struct node_view *b)
 	       a->cpu_now_milli == b->cpu_now_milli && a->cpu_total_milli == b->cpu_total_milli &&
 	       a->free_milli == b->free_milli && a->whole == b->whole &&
 	       a->gpu_count == b->gpu_count && a->open == b->open && a->plain == b->plain &&
-	       a->kind_count == b->kind_count && kinds_equal(a, b);
+	       a->uniform == b->uniform && a->model == b->model && a->kind_count == b->kind_count &&
+	       kinds_equal(a, b);
 }

@@ -275,6 +275,9 @@ int64_t worth_sum_with(const struct worth_sum *sum, int64_t cpu_milli)
 {
 	if (sum->cpu_milli == 0)
 		return sum->value;
-	int64_t part = min64((missing(sum, cpu_milli) << 16) / sum->cpu_milli, 1 << 16);
+	int64_t lacking = missing(sum, cpu_milli);
+	if (lacking == 0)
+		return sum->value;
+	int64_t part = min64((lacking << 16) / sum->cpu_milli, 1 << 16);
 	return sum->value - (sum->value >> 16) * part;
 }
