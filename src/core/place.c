@@ -40,37 +40,63 @@ static struct reservation *place_task(struct sched *sched, struct search *search
 	return reservation;
 }
 
-/* Gives the tasks that were just placed their numbers by the names of their
- * nodes, so that neighbours in number are neighbours in place. */
-static int64_t left_on(const struct node *node)
+/* Where a reservation comes among those of its job: by what its node has left, then by
+ * the name of the node, then as it was placed. */
+struct place_key {
+	int64_t left_mib;
+	int slot, order;
+	struct reservation *reservation;
+};
+
+static int compare_keys(const void *a, const void *b)
 {
-	int64_t left = 0;
+	const struct place_key *one = a, *other = b;
+
+	if (one->left_mib != other->left_mib)
+		return one->left_mib < other->left_mib ? -1 : 1;
+	if (one->slot != other->slot)
+		return one->slot < other->slot ? -1 : 1;
+	return one->order < other->order ? -1 : 1;
+}
+
+static int64_t memory_left(const struct node *node)
+{
+	int64_t left_mib = 0;
 
 	for (int i = 0; i < node->gpu_count; i++)
-		left += max64(gpu_free_later(node->gpus[i]), 0);
-	return left;
+		left_mib += max64(gpu_free_later(node->gpus[i]), 0);
+	return left_mib;
 }
 
-static bool numbered_before(const struct node *a, const struct node *b)
+static void sort_by_place(struct reservation **placed, int count)
 {
-	int64_t x = left_on(a), y = left_on(b);
+	struct place_key *keys = memory_alloc((size_t)count * sizeof(*keys));
+	const struct node *last = placed[0]->node;
+	int64_t left_mib = memory_left(last);
 
-	return x != y ? x < y : a->slot < b->slot;
+	for (int i = 0; i < count; i++) {
+		const struct node *node = placed[i]->node;
+		if (node != last) /* neighbors are often on one node */
+			left_mib = memory_left(node);
+		last = node;
+		keys[i] = (struct place_key){ left_mib, node->slot, i, placed[i] };
+	}
+	qsort(keys, (size_t)count, sizeof(*keys), compare_keys);
+	for (int i = 0; i < count; i++)
+		placed[i] = keys[i].reservation;
+	free(keys);
 }
 
+/* Gives the tasks that were just placed their numbers by their nodes, so that neighbors
+ * in number are neighbors in place. */
 static void number_by_place(struct job *job, struct reservation **placed, int count)
 {
 	int tasks[TASKS_MAX];
 
+	INVARIANT(count > 0 && count <= TASKS_MAX);
 	for (int i = 0; i < count; i++)
 		tasks[i] = placed[i]->task;
-	for (int i = 1; i < count; i++) {
-		struct reservation *reservation = placed[i];
-		int j = i;
-		for (; j > 0 && numbered_before(reservation->node, placed[j - 1]->node); j--)
-			placed[j] = placed[j - 1];
-		placed[j] = reservation;
-	}
+	sort_by_place(placed, count);
 	for (int i = 0; i < count; i++) {
 		placed[i]->task = tasks[i];
 		if (placed[i]->phase == PHASE_CLAIM)
