@@ -16,6 +16,7 @@ static void board_free(struct board *board)
 	bitset_free(&board->fitting);
 	bitset_free(&board->promised);
 	free(board->versions);
+	free(board->premiums);
 	*board = (struct board){ 0 };
 }
 
@@ -29,7 +30,7 @@ void boards_free(struct boards *boards)
 
 static void boards_begin(struct boards *boards, size_t nodes)
 {
-	size_t bytes = (nodes + 1) * 3 * sizeof(int64_t);
+	size_t bytes = (nodes + 1) * (3 * sizeof(int64_t) + 1);
 	size_t count = BOARDS_MIN;
 
 	while (count < BOARDS_MAX && 2 * count * bytes <= BOARDS_BYTES)
@@ -41,7 +42,7 @@ static void boards_begin(struct boards *boards, size_t nodes)
 /* Whether its scores are by what is known now. */
 static bool is_current(const struct sched *sched, const struct board *board)
 {
-	return board->mix == sched->mix.version && board->premium == sched->premium.version;
+	return board->mix == sched->mix.version;
 }
 
 static void board_begin(const struct sched *sched, struct board *board, int64_t shape, size_t nodes)
@@ -53,6 +54,7 @@ static void board_begin(const struct sched *sched, struct board *board, int64_t 
 	tournament_reset(&board->scores, nodes);
 	bitset_grow(&board->fitting, nodes);
 	bitset_grow(&board->promised, nodes);
+	board->premiums = memory_zero(nodes, sizeof(*board->premiums));
 	if (nodes > BOARD_FOLLOWS)
 		board->versions = memory_zero(nodes, sizeof(*board->versions));
 }
@@ -61,6 +63,25 @@ bool board_serves(const struct search *search)
 {
 	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
 	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
+}
+
+/* The premium that a score of the node would be by. */
+static inline uint8_t premium_at(const struct sched *sched, size_t slot)
+{
+	int model = sched->index.models[slot];
+
+	if (sched->premium.counted == 0)
+		return 0;
+	return model >= 0 ? (uint8_t)premium_of(&sched->premium, model) : PREMIUM_MIXED;
+}
+
+/* True if the score of the node is by the premiums as they are. */
+static inline bool premium_is_right(const struct sched *sched, const struct board *board,
+                                    size_t slot)
+{
+	uint8_t now = premium_at(sched, slot);
+
+	return now == board->premiums[slot] && now != PREMIUM_MIXED;
 }
 
 /* The nodes of word `w` that may fit: the index and the filter leave out most of
@@ -94,12 +115,14 @@ static int64_t score_of(const struct scorer *scorer, size_t slot)
 	return may_fit ? score_anew(scorer, slot) : TOURNAMENT_NONE;
 }
 
-static void put(struct board *board, size_t slot, int64_t score)
+static void put(const struct scorer *scorer, size_t slot, int64_t score)
 {
+	struct board *board = scorer->board;
 	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&board->fitting, slot);
 
 	tournament_put(&board->scores, slot, score);
 	bitset_assign(&board->fitting, slot, fits);
+	board->premiums[slot] = premium_at(scorer->sched, slot);
 	board->fits += fits - fitted;
 }
 
@@ -111,11 +134,25 @@ static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 	uint64_t gone = nodes & board->fitting.word[w] & ~may_fit;
 
 	for (; gone; gone &= gone - 1)
-		put(board, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
+		put(scorer, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
 	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
 		size_t slot = w * 64 + (size_t)__builtin_ctzll(nodes);
-		put(board, slot, score_anew(scorer, slot));
+		put(scorer, slot, score_anew(scorer, slot));
 	}
+}
+
+/* The nodes of word `w` that fit and whose premiums changed. */
+static uint64_t repriced(const struct scorer *scorer, size_t w)
+{
+	const struct board *board = scorer->board;
+	uint64_t nodes = 0;
+
+	if (board->premium == scorer->sched->premium.version)
+		return 0;
+	for (uint64_t left = board->fitting.word[w]; left; left &= left - 1)
+		if (!premium_is_right(scorer->sched, board, w * 64 + (size_t)__builtin_ctzll(left)))
+			nodes |= left & -left;
+	return nodes;
 }
 
 /* Looks again at the nodes that changed, and at those that a promise counts on now
@@ -132,8 +169,9 @@ static void follow(struct scorer *scorer)
 	for (size_t w = 0; w < board->promised.words; w++) {
 		uint64_t differ = index->promised.word[w] ^ board->promised.word[w];
 		board->promised.word[w] = index->promised.word[w];
-		renew(scorer, w, known ? changed[w] | differ : UINT64_MAX);
+		renew(scorer, w, known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
 	}
+	board->premium = scorer->sched->premium.version;
 	board->seen = index->changes.count;
 }
 
@@ -210,9 +248,11 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 	struct board *board = scorer->board;
 	size_t slot = (size_t)node->slot;
 
-	if (!scorer->follows && board->versions[slot] != node->version) {
+	if (!scorer->follows && (board->versions[slot] != node->version ||
+	                         !premium_is_right(scorer->sched, board, slot))) {
 		board->scores.score[slot] = score_of(scorer, slot);
 		board->versions[slot] = node->version;
+		board->premiums[slot] = premium_at(scorer->sched, slot);
 	}
 	return board->scores.score[slot];
 }
@@ -222,7 +262,7 @@ static bool is_right(const struct sched *sched, const struct board *board, const
 {
 	size_t slot = (size_t)node->slot;
 
-	if (node->promised > 0)
+	if (node->promised > 0 || !premium_is_right(sched, board, slot))
 		return false;
 	return board->versions ? board->versions[slot] == node->version
 	                       : sched->index.changes.last[slot] < board->seen &&

@@ -64,17 +64,16 @@ struct leaving {
 	int32_t premium;
 };
 
-/* Makes what is in the view by a mix and by premiums that by these. */
-static void look_with(const struct mix *mix, const struct premium *premium, struct node_view *view)
+/* Makes what is in the view by a mix and by a premium that by these. */
+static void look_with(const struct mix *mix, int32_t premium, struct node_view *view)
 {
 	const struct mix_row row = mix_row(&mix->demand, view->cpu_now_milli);
-	int32_t more = premium_of(premium, view->model);
 	struct worth_sum sum = { 0 };
 
 	for (int i = 0; i < view->kind_count; i++) {
 		struct view_kind *kind = &view->kinds[i];
 		kind->level = mix->demand.level[kind->free_milli];
-		worth_sum_add(&sum, &mix->worth, kind->free_milli, more, kind->times);
+		worth_sum_add(&sum, &mix->worth, kind->free_milli, premium, kind->times);
 	}
 	view->before = combine(
 	    mix_row_fragmentation(&row, view->free_milli, view->whole, view_fit(view, &row)), &sum,
@@ -83,7 +82,7 @@ static void look_with(const struct mix *mix, const struct premium *premium, stru
 	view->need_milli = sum.cpu_milli;
 	view->need_variance = sum.cpu_variance;
 	view->mix = mix->version;
-	view->premium = premium->version;
+	view->premium = premium;
 }
 
 /* What the loss is if of `count` GPUs that have `milli` free `left` is left. */
@@ -125,18 +124,19 @@ int64_t worth_score(struct sched *sched, const struct shape *shape, struct node_
 	const struct mix *mix = &sched->mix;
 	const struct request *request = &shape->request;
 	int64_t cpu_after = view->cpu_now_milli - request->cpu_milli;
+	int32_t premium = premium_of(&sched->premium, view->model);
 
 	INVARIANT(view->plain && view->uniform && mix->worth_version == mix->version);
 	if (!view_takes(view, request))
 		return TOURNAMENT_NONE;
-	if (view->mix != mix->version || view->premium != sched->premium.version)
-		look_with(mix, &sched->premium, view);
+	if (view->mix != mix->version || view->premium != premium)
+		look_with(mix, premium, view);
 	struct leaving leaving = {
 		.worth = &mix->worth,
 		.level = mix->demand.level,
 		.row = mix_row(&mix->demand, cpu_after),
 		.cpu_milli = cpu_after,
-		.premium = premium_of(&sched->premium, view->model),
+		.premium = premium,
 	};
 	leaving.fit = view_fit(view, &leaving.row);
 	if (request->gpu_kind == GPU_FRACTION)

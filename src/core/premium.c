@@ -126,7 +126,10 @@ static void foresee(struct premium *premium, const struct mix *mix)
 
 static int64_t scarcity(int64_t needed_milli, int64_t free_milli)
 {
-	return muldiv_down(needed_milli, SCARCE, max64(free_milli, 1));
+	int64_t of = max64(free_milli, 1);
+
+	return needed_milli < INT64_MAX / SCARCE ? needed_milli * SCARCE / of
+	                                         : muldiv_down(needed_milli, SCARCE, of);
 }
 
 /* The member of the set that would be least scarce with so much more. */

@@ -17,7 +17,7 @@ static void add_gpu(struct node_view *view, const struct gpu_summary *has)
 	view->kinds[at].times++;
 }
 
-void view_make(struct node_view *view, const struct node *node)
+const struct node_view *view_make(struct node_view *view, const struct node *node)
 {
 	const struct node_summary *has = &node->summary;
 
@@ -41,6 +41,7 @@ void view_make(struct node_view *view, const struct node *node)
 		view->plain = view->plain && gpu->whole == (gpu->free_milli == WHOLE_GPU);
 		view->uniform = view->uniform && node->gpus[i]->model == view->model;
 	}
+	return view;
 }
 
 static bool kinds_equal(const struct node_view *a, const struct node_view *b)

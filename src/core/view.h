@@ -20,18 +20,18 @@ struct node_view {
 	bool open;
 	bool plain;   /* GPUs that could be given whole are those that are free to the last MiB */
 	bool uniform; /* all its GPUs are of one model */
-	/* Of the policy worth: sums over the free GPUs, by the mix and these premiums. */
-	uint64_t premium; /* the version that they are by */
+	/* Of the policy worth: sums over the free GPUs, by the mix and the premium. */
 	int64_t value, need_milli, need_variance;
-	int32_t model; /* number of the model, if uniform */
-	int32_t unused[7];
+	int32_t model;   /* the number of the model, if uniform; -1: no GPUs */
+	int32_t premium; /* of that model */
+	int64_t unused[4];
 	struct view_kind {
 		int16_t free_milli, takes_milli; /* as in gpu_summary */
 		int16_t times;                   /* GPUs of which just that is free */
 		int16_t level;                   /* by the mix: that of free_milli */
 	} kinds[GPUS_PER_NODE_MAX];              /* of GPUs of which anything is free */
 };
-_Static_assert(offsetof(struct node_view, premium) == 64, "worth has a line of the cache");
+_Static_assert(offsetof(struct node_view, value) == 64, "worth has a line of the cache");
 _Static_assert(offsetof(struct node_view, kinds) == 128, "kinds begin a line of the cache");
 _Static_assert(GPUS_PER_NODE_MAX <= INT8_MAX, "kinds can be counted");
 
@@ -43,7 +43,7 @@ static inline bool view_takes(const struct node_view *view, const struct request
 	       (request->gpu_kind != GPU_WHOLE || view->whole >= request->gpu_count);
 }
 /* From the summaries. */
-void view_make(struct node_view *view, const struct node *node);
+const struct node_view *view_make(struct node_view *view, const struct node *node);
 /* Whether they say the same. */
 bool view_equal(const struct node_view *a, const struct node_view *b);
 
