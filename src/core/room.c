@@ -12,6 +12,7 @@
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
 #define VICTIMS_PER_UNIT 32 /* looked at in vain */
+#define NODES_PER_UNIT 128  /* looked at in attempts of which one succeeded */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -278,6 +279,7 @@ bool room_attempt(struct sched *sched, struct search *search, enum room_kind kin
 	plan_begin(sched);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		release_victim(sched, &room->victims[room->chosen[i]]);
+	room->looked_at += sched->index.releasing_count;
 	if (tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched), &bound) &&
 	    pass_place(sched, search) && spare(sched, kind) &&
 	    (kind != ROOM_RECLAIM || is_just(sched, job)))
@@ -547,6 +549,7 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 	struct search search = pass_search(sched, job);
 	uint64_t state = sched->pass.state;
 
+	sched->room.looked_at = 0;
 	if (!room_may_help(sched, job->class->group, kind) || is_waiting_instead(sched, job) ||
 	    failed_before(sched, job, kind))
 		return false;
@@ -560,6 +563,7 @@ bool room_make(struct sched *sched, struct job *job, enum room_kind kind)
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
 	commit(sched, &search, kind, &compared);
+	sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
 	return true;
 }
 
