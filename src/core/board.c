@@ -164,6 +164,7 @@ static void follow(struct scorer *scorer)
 	uint64_t changed[BOARD_FOLLOWS / 64] = { 0 };
 	bool known = board->seen > 0 && changes_known(&index->changes, board->seen);
 
+	INVARIANT(board->promised.words <= BOARD_FOLLOWS / 64);
 	if (known)
 		changes_since(&index->changes, board->seen, changed);
 	for (size_t w = 0; w < board->promised.words; w++) {
@@ -181,7 +182,7 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 	const struct shape *shape = search->shape;
 	const struct policy_cache *cache = &policy_row(sched->config.policy)->cache;
 
-	INVARIANT(board_serves(search));
+	INVARIANT(sched->indexed && board_serves(search));
 	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
 		boards_begin(boards, sched->cluster.node_count);
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
@@ -248,6 +249,7 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 	struct board *board = scorer->board;
 	size_t slot = (size_t)node->slot;
 
+	INVARIANT(node->promised == 0 && slot < board->scores.count);
 	if (!scorer->follows && (board->versions[slot] != node->version ||
 	                         !premium_is_right(scorer->sched, board, slot))) {
 		board->scores.score[slot] = score_of(scorer, slot);

@@ -206,6 +206,7 @@ static struct node *next_roomy_node(struct sched *sched, const struct search *se
  * uneven parts may be too much for one group and right for another. */
 static bool place_in_link(struct sched *sched, struct search *search, int64_t tasks, int64_t link)
 {
+	INVARIANT(search->only != NULL);
 	bool uneven = search->shape->request.gpu_kind == GPU_UNEVEN;
 	int64_t last = search->link = link;
 	bool placed = place_tasks(sched, search, tasks);
@@ -359,6 +360,7 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
  * as many as the nodes it takes, each as large as it fits. */
 static bool place_split(struct sched *sched, struct search *search)
 {
+	INVARIANT(search->shape->split_gpus > 0);
 	struct job *job = search->job;
 	size_t mark = plan_mark(sched);
 	int64_t left = search->shape->split_gpus;
@@ -397,6 +399,8 @@ static bool place_split(struct sched *sched, struct search *search)
 
 bool place_job(struct sched *sched, struct search *search, int64_t tasks)
 {
+	INVARIANT(sched->plan.open && sched->indexed);
+	INVARIANT(tasks > 0 && tasks <= TASKS_MAX && search->job->r.tasks <= TASKS_MAX);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	if (search->shape->split_gpus > 0)
 		return place_split(sched, search);

@@ -29,6 +29,7 @@ int64_t place_fragment(struct sched *sched, const struct search *search, struct 
 	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli), gpu_free = 0;
 	int64_t cpu_after = cpu - search->shape->request.cpu_milli;
 
+	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX && choice->part_count <= PARTS_MAX);
 	for (int i = 0; i < node->gpu_count; i++)
 		milli[i] = gpu_free_milli(node->gpus[i]);
 	int64_t before = mix_fragmentation(&sched->mix, cpu, milli, node->gpu_count);
@@ -109,7 +110,8 @@ int64_t fragment_score(struct sched *sched, const struct shape *shape, struct no
 	const struct request *request = &shape->request;
 	int64_t cpu_after = view->cpu_now_milli - request->cpu_milli;
 
-	INVARIANT(view->plain); /* so that `whole` are the GPUs of which all is free */
+	INVARIANT(view->plain && view->uniform); /* so that `whole` are the GPUs of which all is
+	                                            free */
 	if (!view_takes(view, request))
 		return TOURNAMENT_NONE;
 	if (view->mix != mix->version)

@@ -21,6 +21,7 @@ const struct node_view *view_make(struct node_view *view, const struct node *nod
 {
 	const struct node_summary *has = &node->summary;
 
+	INVARIANT(node->gpu_count >= 0 && node->gpu_count <= GPUS_PER_NODE_MAX);
 	view->cpu_milli = min64(has->cpu_now, has->cpu_later);
 	view->host_bytes = min64(has->host_now, has->host_later);
 	view->cpu_now_milli = has->cpu_now;
