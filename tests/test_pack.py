@@ -3,10 +3,12 @@
 import json
 import pathlib
 import random
+import re
 
 import pytest
 
-TRACES = pathlib.Path(__file__).resolve().parent.parent.parent / "shared/traces/openb"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRACES = ROOT.parent / "shared/traces/openb"
 NODES = TRACES / "openb_node_list_gpu_node.csv"
 
 # (CPU thousandths, GPUs, thousandths of each, times): a cluster's usual mix of
@@ -74,7 +76,7 @@ def test_worth_keeps_models_for_the_pods_that_insist_on_them(gpu_sim, picky):
 
 def test_worth_allocates_more_than_simple_policies_on_a_small_cluster(gpu_sim, small):
     of = figures(gpu_sim("pack", *small, "--seeds", 3, "--json"))
-    assert list(of) == ["random", "spread", "pack", "gradient", "fragment", "worth"]
+    assert list(of) == ["random", "gradient", "fragment", "pack", "spread", "worth"]
     for line in of.values():
         assert set(line) == {
             "policy",
@@ -86,6 +88,18 @@ def test_worth_allocates_more_than_simple_policies_on_a_small_cluster(gpu_sim, s
     worth = of["worth"]["allocated_at_130"]
     assert 93 < worth < 97
     assert worth > max(of[name]["allocated_at_130"] for name in ("random", "spread", "pack"))
+
+
+def test_the_default_policy_is_that_of_the_documentation(gpu_sim, small):
+    table = (ROOT / "docs" / "configuration.md").read_text()
+    named = re.search(r"^\| `policy` \|[^|]*\| `(\w+)` \|", table, re.M).group(1)
+    of = figures(gpu_sim("pack", *small, "--policy", "default", "--seeds", 1, "--json"))
+    assert list(of) == [named]
+
+
+def test_an_alias_runs_under_the_name_of_its_policy(gpu_sim, small):
+    of = figures(gpu_sim("pack", *small, "--policy", "binpack", "--seeds", 1, "--json"))
+    assert list(of) == ["pack"]
 
 
 def test_a_run_gives_the_same_figures_again(gpu_sim, small):

@@ -16,6 +16,7 @@ static void board_free(struct board *board)
 	bitset_free(&board->fitting);
 	bitset_free(&board->promised);
 	free(board->versions);
+	free(board->premiums);
 	*board = (struct board){ 0 };
 }
 
@@ -29,7 +30,7 @@ void boards_free(struct boards *boards)
 
 static void boards_begin(struct boards *boards, size_t nodes)
 {
-	size_t bytes = (nodes + 1) * 3 * sizeof(int64_t);
+	size_t bytes = (nodes + 1) * (3 * sizeof(int64_t) + 1);
 	size_t count = BOARDS_MIN;
 
 	while (count < BOARDS_MAX && 2 * count * bytes <= BOARDS_BYTES)
@@ -41,7 +42,7 @@ static void boards_begin(struct boards *boards, size_t nodes)
 /* Whether its scores are by what is known now. */
 static bool is_current(const struct sched *sched, const struct board *board)
 {
-	return board->mix == sched->mix.version && board->premium == sched->premium.version;
+	return board->mix == sched->mix.version;
 }
 
 static void board_begin(const struct sched *sched, struct board *board, int64_t shape, size_t nodes)
@@ -53,6 +54,7 @@ static void board_begin(const struct sched *sched, struct board *board, int64_t 
 	tournament_reset(&board->scores, nodes);
 	bitset_grow(&board->fitting, nodes);
 	bitset_grow(&board->promised, nodes);
+	board->premiums = memory_zero(nodes, sizeof(*board->premiums));
 	if (nodes > BOARD_FOLLOWS)
 		board->versions = memory_zero(nodes, sizeof(*board->versions));
 }
@@ -61,6 +63,25 @@ bool board_serves(const struct search *search)
 {
 	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
 	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
+}
+
+/* The premium that a score of the node would be by. */
+static inline uint8_t premium_at(const struct sched *sched, size_t slot)
+{
+	int model = sched->index.models[slot];
+
+	if (sched->premium.counted == 0)
+		return 0;
+	return model >= 0 ? (uint8_t)premium_of(&sched->premium, model) : PREMIUM_MIXED;
+}
+
+/* True if the score of the node is by the premiums as they are. */
+static inline bool premium_is_right(const struct sched *sched, const struct board *board,
+                                    size_t slot)
+{
+	uint8_t now = premium_at(sched, slot);
+
+	return now == board->premiums[slot] && now != PREMIUM_MIXED;
 }
 
 /* The nodes of word `w` that may fit: the index and the filter leave out most of
@@ -79,8 +100,8 @@ static int64_t score_anew(const struct scorer *scorer, size_t slot)
 	struct node_view *view = &sched->index.views[slot];
 	struct choice choice;
 
-	if (scorer->by_view && view->plain)
-		return fragment_score(&sched->mix, &scorer->search->shape->request, view);
+	if (scorer->by_view && view->plain && view->uniform)
+		return scorer->by_view(sched, scorer->search->shape, view);
 	return place_on_node(sched, scorer->search, sched->cluster.by_slot[slot], &choice)
 	           ? choice.score
 	           : TOURNAMENT_NONE;
@@ -94,12 +115,14 @@ static int64_t score_of(const struct scorer *scorer, size_t slot)
 	return may_fit ? score_anew(scorer, slot) : TOURNAMENT_NONE;
 }
 
-static void put(struct board *board, size_t slot, int64_t score)
+static void put(const struct scorer *scorer, size_t slot, int64_t score)
 {
+	struct board *board = scorer->board;
 	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&board->fitting, slot);
 
 	tournament_put(&board->scores, slot, score);
 	bitset_assign(&board->fitting, slot, fits);
+	board->premiums[slot] = premium_at(scorer->sched, slot);
 	board->fits += fits - fitted;
 }
 
@@ -111,11 +134,25 @@ static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 	uint64_t gone = nodes & board->fitting.word[w] & ~may_fit;
 
 	for (; gone; gone &= gone - 1)
-		put(board, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
+		put(scorer, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
 	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
 		size_t slot = w * 64 + (size_t)__builtin_ctzll(nodes);
-		put(board, slot, score_anew(scorer, slot));
+		put(scorer, slot, score_anew(scorer, slot));
 	}
+}
+
+/* The nodes of word `w` that fit and whose premiums changed. */
+static uint64_t repriced(const struct scorer *scorer, size_t w)
+{
+	const struct board *board = scorer->board;
+	uint64_t nodes = 0;
+
+	if (board->premium == scorer->sched->premium.version)
+		return 0;
+	for (uint64_t left = board->fitting.word[w]; left; left &= left - 1)
+		if (!premium_is_right(scorer->sched, board, w * 64 + (size_t)__builtin_ctzll(left)))
+			nodes |= left & -left;
+	return nodes;
 }
 
 /* Looks again at the nodes that changed, and at those that a promise counts on now
@@ -127,13 +164,15 @@ static void follow(struct scorer *scorer)
 	uint64_t changed[BOARD_FOLLOWS / 64] = { 0 };
 	bool known = board->seen > 0 && changes_known(&index->changes, board->seen);
 
+	INVARIANT(board->promised.words <= BOARD_FOLLOWS / 64);
 	if (known)
 		changes_since(&index->changes, board->seen, changed);
 	for (size_t w = 0; w < board->promised.words; w++) {
 		uint64_t differ = index->promised.word[w] ^ board->promised.word[w];
 		board->promised.word[w] = index->promised.word[w];
-		renew(scorer, w, known ? changed[w] | differ : UINT64_MAX);
+		renew(scorer, w, known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
 	}
+	board->premium = scorer->sched->premium.version;
 	board->seen = index->changes.count;
 }
 
@@ -141,8 +180,9 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 {
 	struct boards *boards = &sched->boards;
 	const struct shape *shape = search->shape;
+	const struct policy_cache *cache = &policy_row(sched->config.policy)->cache;
 
-	INVARIANT(board_serves(search));
+	INVARIANT(sched->indexed && board_serves(search));
 	if (boards->nodes != sched->cluster.node_count || boards->count == 0)
 		boards_begin(boards, sched->cluster.node_count);
 	struct board *board = &boards->of[(size_t)shape->number % boards->count];
@@ -154,8 +194,7 @@ static struct scorer find_board(struct sched *sched, const struct search *search
 		.board = board,
 		.scope = place_scope(sched, search).sets,
 		.follows = !board->versions,
-		.by_view =
-		    sched->config.policy == POLICY_FRAGMENT && fragment_sees(&sched->mix, shape),
+		.by_view = cache->sees && cache->sees(sched, shape) ? cache->score : NULL,
 	};
 	return scorer;
 }
@@ -210,9 +249,12 @@ int64_t scorer_score(struct scorer *scorer, const struct node *node)
 	struct board *board = scorer->board;
 	size_t slot = (size_t)node->slot;
 
-	if (!scorer->follows && board->versions[slot] != node->version) {
+	INVARIANT(node->promised == 0 && slot < board->scores.count);
+	if (!scorer->follows && (board->versions[slot] != node->version ||
+	                         !premium_is_right(scorer->sched, board, slot))) {
 		board->scores.score[slot] = score_of(scorer, slot);
 		board->versions[slot] = node->version;
+		board->premiums[slot] = premium_at(scorer->sched, slot);
 	}
 	return board->scores.score[slot];
 }
@@ -222,7 +264,7 @@ static bool is_right(const struct sched *sched, const struct board *board, const
 {
 	size_t slot = (size_t)node->slot;
 
-	if (node->promised > 0)
+	if (node->promised > 0 || !premium_is_right(sched, board, slot))
 		return false;
 	return board->versions ? board->versions[slot] == node->version
 	                       : sched->index.changes.last[slot] < board->seen &&

@@ -14,17 +14,24 @@
  * scores are right but those of nodes whose last change is not below `seen`, or
  * whose promises changed. In a larger one, where a search looks at some nodes
  * only, a score is right while versions[slot] is the version of its node, and no
- * best one is kept. */
+ * best one is kept.
+ *
+ * A premium changes the scores of nodes with GPUs of its model, and of no others. A node
+ * with GPUs of several models is scored again after every change of a premium. */
+#define PREMIUM_MIXED UINT8_MAX
+_Static_assert(PREMIUM_MAX < PREMIUM_MIXED, "a premium fits a byte");
 #define BOARD_FOLLOWS 2048
 struct board {
-	int64_t shape;         /* its number; 0: not in use */
-	uint64_t mix, premium; /* the versions that the scores are by */
-	uint64_t seen;         /* changes of the index; 0: not even the first */
+	int64_t shape;    /* its number; 0: not in use */
+	uint64_t mix;     /* the version that the scores are by */
+	uint64_t premium; /* the version of the premiums that were looked at last */
+	uint64_t seen;    /* changes of the index; 0: not even the first */
 	struct tournament scores;
 	struct bitset fitting;  /* those with a score */
 	struct bitset promised; /* those left out for a promise */
 	int64_t fits;           /* members of `fitting` */
 	uint64_t *versions;     /* 0: never looked at */
+	uint8_t *premiums;      /* by slot: the premium that the score is by, or PREMIUM_MIXED */
 };
 
 /* Boards by the numbers of their shapes; where there are more shapes than there
@@ -42,7 +49,7 @@ struct scorer {
 	struct board *board;
 	const struct bitset *scope; /* nodes outside do not fit */
 	bool follows;
-	bool by_view; /* the view of a node is enough to score it */
+	policy_view_score *by_view; /* scores a plain view; NULL: the policy must see the GPUs */
 };
 
 /* Whether such a search can have a board: its scores depend on nothing but the

@@ -3,16 +3,9 @@
 #include "core/job.h"
 #include "core/state.h"
 
-static policy_score *const policies[] = {
-	[POLICY_FRAGMENT] = place_fragment,
-	[POLICY_PACK] = place_pack,
-	[POLICY_SPREAD] = place_spread,
-	[POLICY_WORTH] = place_worth,
-};
-
 policy_score *fit_policy(const struct sched *sched)
 {
-	return policies[sched->config.policy];
+	return policy_row(sched->config.policy)->score;
 }
 
 /* The GPUs of a node that pass, into `fits`; how many. */
@@ -187,7 +180,7 @@ static bool choose_gpus(struct sched *sched, const struct search *search, struct
 	}
 	if (request->gpu_kind != GPU_WHOLE)
 		sort_by_free(search, fits, count,
-		             search->even || sched->config.policy == POLICY_SPREAD);
+		             search->even || policy_has(sched->config.policy, POLICY_SPREADS));
 	if (request->gpu_kind == GPU_UNEVEN) {
 		if (!choose_uneven(search, fits, count, choice))
 			return false;

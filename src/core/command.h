@@ -7,6 +7,9 @@
 #include "base/memory.h"
 #include "core/record.h"
 
+/* Units of work that the service gives a pass, so that no pass keeps requests waiting. */
+#define PASS_UNITS_DEFAULT INT64_C(1000)
+
 enum command_kind {
 	COMMAND_START, /* a scheduler begins: new term, nodes must report again */
 	COMMAND_CONFIGURE,
@@ -169,7 +172,7 @@ struct command {
 			bool clamp;    /* see clock_move */
 		} clock;
 		struct rows mix; /* MIX_WIDTH: gpu thousandths, gpu count, cpu, weight */
-		int64_t units;   /* PASS: starts, claims and evictions at the most */
+		int64_t units;   /* PASS: work at the most; see pass_run */
 	};
 };
 

@@ -241,8 +241,10 @@ static unsigned look_at_node(struct index *index, struct node *node, unsigned ch
 		change |= CHANGE_SEEN;
 	place(index, (size_t)node->slot, &node->summary, &sum);
 	node->summary = sum;
-	if ((change & CHANGE_SEEN) != 0)
-		view_make(&index->views[node->slot], node);
+	if ((change & CHANGE_SEEN) != 0) {
+		const struct node_view *view = view_make(&index->views[node->slot], node);
+		index->models[node->slot] = view->uniform ? view->model : -1;
+	}
 	return change;
 }
 
@@ -307,6 +309,8 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	size_t views_size = cluster->node_count * sizeof(*index->views);
 	free(index->views);
 	index->views = memory_pages(&views_size);
+	free(index->models);
+	index->models = memory_zero(cluster->node_count, sizeof(*index->models));
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_slot[i];
 		node->summary = nowhere;
@@ -317,17 +321,11 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	index->free_version = ++index->last_version;
 }
 
-/* Whether scores of the policy change only when the view of a node does. */
-static bool scores_by_view(const struct config_record *config)
-{
-	return config->policy == POLICY_FRAGMENT || config->policy == POLICY_WORTH;
-}
-
 static void note(struct index *index, struct node *node, const struct config_record *config,
                  unsigned change)
 {
 	index->touches++;
-	if ((change & CHANGE_SEEN) != 0 || !scores_by_view(config))
+	if ((change & CHANGE_SEEN) != 0 || !policy_row(config->policy)->cache.by_view)
 		set_version(index, node, ++index->last_version);
 	if ((change & CHANGE_GAIN) != 0)
 		index->free_version = ++index->last_version;
@@ -367,6 +365,7 @@ void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
 	free(index->views);
+	free(index->models);
 	changes_free(&index->changes);
 	*index = (struct index){ 0 };
 }
@@ -407,7 +406,8 @@ static struct node_summary check_node(const struct index *index, const struct no
 	tally_end(&sum);
 	view_make(&view, node);
 	if (!node_summary_equal(&node->summary, &sum) ||
-	    !view_equal(&index->views[node->slot], &view))
+	    !view_equal(&index->views[node->slot], &view) ||
+	    index->models[node->slot] != (view.uniform ? view.model : -1))
 		panic("index: node %s is not as it was when last looked at", node->r.name);
 	return sum;
 }

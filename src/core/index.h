@@ -30,7 +30,8 @@ struct index {
 	int64_t releasing_count;
 	struct bitset promised;  /* nodes with GPUs that a promise counts on */
 	struct node_view *views; /* by slot */
-	struct changes changes;  /* for who keeps something about every node */
+	int32_t *models; /* by slot: the model of all GPUs of the node; -1: several, or none */
+	struct changes changes; /* for who keeps something about every node */
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
 	uint64_t touches;      /* how often anything at all was said to have changed */

@@ -25,6 +25,7 @@ static void spell(struct insist *insist)
 
 static void drop(struct insist *insist, size_t at)
 {
+	INVARIANT(at < insist->count);
 	free(insist->models[at]);
 	insist->count--;
 	for (size_t i = at; i < insist->count; i++) {
@@ -47,6 +48,7 @@ static void append(struct insist *insist, const char *models, size_t size, int64
 {
 	char *copy = memory_alloc(size + 1);
 
+	INVARIANT(insist->count < INSIST_SETS && milli > 0);
 	memcpy(copy, models, size);
 	copy[size] = '\0';
 	insist->models[insist->count] = copy;
@@ -57,6 +59,7 @@ void insist_add(struct insist *insist, const char *models, int64_t milli)
 {
 	size_t at = 0;
 
+	INVARIANT(*models != '\0' && insist->count <= INSIST_SETS);
 	if (milli <= 0 || strchr(models, '\n')) /* no model has a name of two lines */
 		return;
 	insist->version++;

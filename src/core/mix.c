@@ -485,6 +485,7 @@ static bool check_rows(struct rows rows, int64_t most, enum error_code code, str
 
 bool mix_fix(struct mix *mix, struct rows rows, struct error *error)
 {
+	INVARIANT(rows.at != NULL || rows.count <= 0);
 	if (!check_rows(rows, MIX_ROWS, ERROR_INVALID, error))
 		return false;
 	mix->r.fixed = rows.count > 0;

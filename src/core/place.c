@@ -11,8 +11,8 @@ static int32_t highest_premium(const struct sched *sched, const struct choice *c
 	int32_t highest = 0;
 
 	for (int i = 0; i < choice->part_count; i++)
-		highest =
-		    (int32_t)max64(highest, premium_of(&sched->premium, choice->parts[i].gpu));
+		highest = (int32_t)max64(highest,
+		                         premium_of(&sched->premium, choice->parts[i].gpu->model));
 	return highest;
 }
 
@@ -40,37 +40,63 @@ static struct reservation *place_task(struct sched *sched, struct search *search
 	return reservation;
 }
 
-/* Gives the tasks that were just placed their numbers by the names of their
- * nodes, so that neighbours in number are neighbours in place. */
-static int64_t left_on(const struct node *node)
+/* Where a reservation comes among those of its job: by what its node has left, then by
+ * the name of the node, then as it was placed. */
+struct place_key {
+	int64_t left_mib;
+	int slot, order;
+	struct reservation *reservation;
+};
+
+static int compare_keys(const void *a, const void *b)
 {
-	int64_t left = 0;
+	const struct place_key *one = a, *other = b;
+
+	if (one->left_mib != other->left_mib)
+		return one->left_mib < other->left_mib ? -1 : 1;
+	if (one->slot != other->slot)
+		return one->slot < other->slot ? -1 : 1;
+	return one->order < other->order ? -1 : 1;
+}
+
+static int64_t memory_left(const struct node *node)
+{
+	int64_t left_mib = 0;
 
 	for (int i = 0; i < node->gpu_count; i++)
-		left += max64(gpu_free_later(node->gpus[i]), 0);
-	return left;
+		left_mib += max64(gpu_free_later(node->gpus[i]), 0);
+	return left_mib;
 }
 
-static bool numbered_before(const struct node *a, const struct node *b)
+static void sort_by_place(struct reservation **placed, int count)
 {
-	int64_t x = left_on(a), y = left_on(b);
+	struct place_key *keys = memory_alloc((size_t)count * sizeof(*keys));
+	const struct node *last = placed[0]->node;
+	int64_t left_mib = memory_left(last);
 
-	return x != y ? x < y : a->slot < b->slot;
+	for (int i = 0; i < count; i++) {
+		const struct node *node = placed[i]->node;
+		if (node != last) /* neighbors are often on one node */
+			left_mib = memory_left(node);
+		last = node;
+		keys[i] = (struct place_key){ left_mib, node->slot, i, placed[i] };
+	}
+	qsort(keys, (size_t)count, sizeof(*keys), compare_keys);
+	for (int i = 0; i < count; i++)
+		placed[i] = keys[i].reservation;
+	free(keys);
 }
 
+/* Gives the tasks that were just placed their numbers by their nodes, so that neighbors
+ * in number are neighbors in place. */
 static void number_by_place(struct job *job, struct reservation **placed, int count)
 {
 	int tasks[TASKS_MAX];
 
+	INVARIANT(count > 0 && count <= TASKS_MAX);
 	for (int i = 0; i < count; i++)
 		tasks[i] = placed[i]->task;
-	for (int i = 1; i < count; i++) {
-		struct reservation *reservation = placed[i];
-		int j = i;
-		for (; j > 0 && numbered_before(reservation->node, placed[j - 1]->node); j--)
-			placed[j] = placed[j - 1];
-		placed[j] = reservation;
-	}
+	sort_by_place(placed, count);
 	for (int i = 0; i < count; i++) {
 		placed[i]->task = tasks[i];
 		if (placed[i]->phase == PHASE_CLAIM)
@@ -180,6 +206,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
  * uneven parts may be too much for one group and right for another. */
 static bool place_in_link(struct sched *sched, struct search *search, int64_t tasks, int64_t link)
 {
+	INVARIANT(search->only != NULL);
 	bool uneven = search->shape->request.gpu_kind == GPU_UNEVEN;
 	int64_t last = search->link = link;
 	bool placed = place_tasks(sched, search, tasks);
@@ -333,6 +360,7 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
  * as many as the nodes it takes, each as large as it fits. */
 static bool place_split(struct sched *sched, struct search *search)
 {
+	INVARIANT(search->shape->split_gpus > 0);
 	struct job *job = search->job;
 	size_t mark = plan_mark(sched);
 	int64_t left = search->shape->split_gpus;
@@ -371,8 +399,9 @@ static bool place_split(struct sched *sched, struct search *search)
 
 bool place_job(struct sched *sched, struct search *search, int64_t tasks)
 {
-	INVARIANT(sched->plan.open && search->job && tasks > 0);
+	INVARIANT(sched->plan.open && sched->indexed && search->job);
 	INVARIANT(search->view != VIEW_CLEARED);
+	INVARIANT(tasks > 0 && tasks <= TASKS_MAX && search->job->r.tasks <= TASKS_MAX);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	if (search->shape->split_gpus > 0)
 		return place_split(sched, search);

@@ -49,20 +49,17 @@ struct search {
 	int32_t premium;      /* of the last task's GPUs: the highest, see premium.h */
 };
 
-/* A policy scores a choice; the search keeps the lowest, by name among equals. */
-typedef int64_t policy_score(struct sched *sched, const struct search *search,
-                             struct choice *choice);
-int64_t place_pack(struct sched *sched, const struct search *search, struct choice *choice);
-int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice);
-int64_t place_fragment(struct sched *sched, const struct search *search, struct choice *choice);
-int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice);
+/* How much of the node's free GPUs the kinds of one GPU in the row can use. The levels in
+ * the view must be those of the row's weights. */
+static inline int64_t view_fit(const struct node_view *view, const struct mix_row *row)
+{
+	int64_t fit = 0;
 
-/* Whether place_fragment's score of a shape can be told from the view of a node,
- * if that is `plain`; and the score of the best choice, TOURNAMENT_NONE if none
- * fits. Promises are left aside, and so are labels. */
-bool fragment_sees(const struct mix *mix, const struct shape *shape);
-int64_t fragment_score(const struct mix *mix, const struct request *request,
-                       struct node_view *view);
+	for (int i = 0; i < view->kind_count; i++)
+		fit += (int64_t)(view->kinds[i].free_milli * view->kinds[i].times) *
+		       row->single[view->kinds[i].level];
+	return fit;
+}
 
 /* Chooses the GPUs of one node for one task or slot; false if it does not fit
  * there. */

@@ -29,6 +29,7 @@ int64_t place_fragment(struct sched *sched, const struct search *search, struct 
 	int64_t cpu = host_free_now(&node->cpu, node->r.cpu_milli), gpu_free = 0;
 	int64_t cpu_after = cpu - search->shape->request.cpu_milli;
 
+	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX && choice->part_count <= PARTS_MAX);
 	for (int i = 0; i < node->gpu_count; i++)
 		milli[i] = gpu_free_milli(node->gpus[i]);
 	int64_t before = mix_fragmentation(&sched->mix, cpu, milli, node->gpu_count);
@@ -43,34 +44,9 @@ int64_t place_fragment(struct sched *sched, const struct search *search, struct 
 	               cpu_part(cpu_after, node->r.cpu_milli));
 }
 
-bool fragment_sees(const struct mix *mix, const struct shape *shape)
+bool fragment_sees(struct sched *sched, const struct shape *shape)
 {
-	const struct request *request = &shape->request;
-	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
-
-	if (mix->weights.split_count > 0 || *shape->filter->models)
-		return false;
-	switch (request->gpu_kind) {
-	case GPU_NONE:
-		return true;
-	case GPU_WHOLE:
-		return request->memory_mib == 0 && (request->gpu_count == 1 || !linked);
-	case GPU_FRACTION:
-		return request->gpu_count == 1;
-	default:
-		return false;
-	}
-}
-
-/* What of the node's GPUs the kinds of one GPU can use, seen with an amount of CPU. */
-static int64_t fit_of(const struct node_view *view, const struct mix_row *row)
-{
-	int64_t fit = 0;
-
-	for (int i = 0; i < view->kind_count; i++)
-		fit += (int64_t)(view->kinds[i].free_milli * view->kinds[i].times) *
-		       row->single[view->kinds[i].level];
-	return fit;
+	return sched->mix.weights.split_count == 0 && shape_is_plain(shape);
 }
 
 /* Makes what is in the view by a mix that by this one. */
@@ -80,8 +56,8 @@ static void look_with(const struct mix *mix, struct node_view *view)
 
 	for (int i = 0; i < view->kind_count; i++)
 		view->kinds[i].level = mix->weights.level[view->kinds[i].free_milli];
-	view->fragmentation =
-	    mix_row_fragmentation(&row, view->free_milli, view->whole, fit_of(view, &row));
+	view->before =
+	    mix_row_fragmentation(&row, view->free_milli, view->whole, view_fit(view, &row));
 	view->mix = mix->version;
 }
 
@@ -94,8 +70,7 @@ struct leaving {
 static int64_t score_of(const struct node_view *view, const struct leaving *leaving,
                         int64_t free_milli, int64_t whole, int64_t fit)
 {
-	return combine(mix_row_fragmentation(&leaving->row, free_milli, whole, fit) -
-	                   view->fragmentation,
+	return combine(mix_row_fragmentation(&leaving->row, free_milli, whole, fit) - view->before,
 	               gpu_part(free_milli, view->gpu_count), leaving->cpu_part);
 }
 
@@ -129,20 +104,21 @@ static int64_t score_whole(const struct mix *mix, const struct node_view *view,
 	                leaving->fit - (int64_t)milli * weight);
 }
 
-int64_t fragment_score(const struct mix *mix, const struct request *request, struct node_view *view)
+int64_t fragment_score(struct sched *sched, const struct shape *shape, struct node_view *view)
 {
+	const struct mix *mix = &sched->mix;
+	const struct request *request = &shape->request;
 	int64_t cpu_after = view->cpu_now_milli - request->cpu_milli;
 
-	INVARIANT(view->plain); /* so that `whole` are the GPUs of which all is free */
-	if (!view->open || (request->cpu_milli > 0 && view->cpu_milli < request->cpu_milli) ||
-	    (request->host_bytes > 0 && view->host_bytes < request->host_bytes) ||
-	    (request->gpu_kind == GPU_WHOLE && view->whole < request->gpu_count))
+	INVARIANT(view->plain && view->uniform); /* so that `whole` are the GPUs of which all is
+	                                            free */
+	if (!view_takes(view, request))
 		return TOURNAMENT_NONE;
 	if (view->mix != mix->version)
 		look_with(mix, view);
 	struct leaving leaving = { .row = mix_row(&mix->weights, cpu_after),
 		                   .cpu_part = cpu_part(cpu_after, view->cpu_total_milli) };
-	leaving.fit = fit_of(view, &leaving.row);
+	leaving.fit = view_fit(view, &leaving.row);
 	if (request->gpu_kind == GPU_FRACTION)
 		return score_fraction(mix, view, &leaving, request->fraction);
 	return score_whole(mix, view, &leaving,

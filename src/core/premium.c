@@ -26,6 +26,7 @@ static int64_t free_of(const struct gpu *gpu)
 
 static void count_gpu(struct premium *premium, struct gpu *gpu)
 {
+	INVARIANT(gpu->model >= 0 && (size_t)gpu->model < premium->model_count);
 	gpu->counted_model = gpu->model;
 	gpu->counted_milli = (int32_t)free_of(gpu);
 	premium->models[gpu->model].free_milli += gpu->counted_milli;
@@ -126,7 +127,10 @@ static void foresee(struct premium *premium, const struct mix *mix)
 
 static int64_t scarcity(int64_t needed_milli, int64_t free_milli)
 {
-	return muldiv_down(needed_milli, SCARCE, max64(free_milli, 1));
+	int64_t of = max64(free_milli, 1);
+
+	return needed_milli < INT64_MAX / SCARCE ? needed_milli * SCARCE / of
+	                                         : muldiv_down(needed_milli, SCARCE, of);
 }
 
 /* The member of the set that would be least scarce with so much more. */
@@ -149,6 +153,7 @@ static int least_scarce(const struct premium *premium, const struct premium_set 
 /* Spreads what the set asks for over its models, anew. */
 static void pour(struct premium *premium, const struct premium_set *set)
 {
+	INVARIANT((size_t)(set->first + set->count) <= premium->member_count);
 	int64_t left = set->milli, portion = max64(1, (set->milli + PORTIONS - 1) / PORTIONS);
 
 	for (int at = set->first; at < set->first + set->count; at++) {
@@ -175,13 +180,14 @@ static int32_t premium_for(const struct premium_model *model)
 
 static void set_premium(struct premium *premium, size_t model, int32_t to)
 {
+	INVARIANT(model < premium->model_count && to >= 0 && to <= PREMIUM_MAX);
 	premium->version += premium->models[model].premium != to;
 	premium->models[model].premium = to;
 }
 
 static bool has_premiums(const struct sched *sched)
 {
-	return sched->config.policy == POLICY_WORTH && !sched->mix.r.fixed &&
+	return policy_has(sched->config.policy, POLICY_PREMIUMS) && !sched->mix.r.fixed &&
 	       sched->mix.insist.count > 0;
 }
 
@@ -208,6 +214,7 @@ void premium_refresh(struct sched *sched)
 	struct premium *premium = &sched->premium;
 	size_t models = (size_t)sched->cluster.model_count;
 
+	INVARIANT(sched->indexed);
 	if (!has_premiums(sched)) {
 		if (premium->counted != 0)
 			forget(premium);

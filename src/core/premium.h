@@ -45,12 +45,12 @@ struct sched;
  * from outside and one in which nobody insists on anything have no premiums. The index
  * must be right. */
 void premium_refresh(struct sched *sched);
-/* That of the GPU's model, in PREMIUM_UNIT. */
-static inline int32_t premium_of(const struct premium *premium, const struct gpu *gpu)
+/* That of a model, by its number in the cluster, in PREMIUM_UNIT. */
+static inline int32_t premium_of(const struct premium *premium, int model)
 {
-	size_t model = (size_t)gpu->model;
+	bool known = model >= 0 && (size_t)model < premium->model_count;
 
-	return model < premium->model_count ? premium->models[model].premium : 0;
+	return known ? premium->models[model].premium : 0;
 }
 void premium_free(struct premium *premium);
 

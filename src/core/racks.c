@@ -38,6 +38,7 @@ static uint64_t candidates(const struct sched *sched, const struct search *searc
 
 static void put(struct rack_tally *tally, const struct node *node, int64_t tasks)
 {
+	INVARIANT(tasks >= 0 && tasks <= TASKS_MAX && node->rack >= 0);
 	tally->of_rack[node->rack] += tasks - tally->of_node[node->slot];
 	tally->of_node[node->slot] = (int32_t)tasks;
 	bitset_assign(&tally->taking, (size_t)node->slot, tasks > 0);
@@ -98,6 +99,7 @@ void racks_count(struct sched *sched, struct search *search, int64_t *room)
 	const struct index *index = &sched->index;
 	size_t size = ((size_t)sched->cluster.rack_count + 1) * sizeof(*room);
 
+	INVARIANT(sched->indexed && !search->link);
 	if (search->view != VIEW_NOW || search->shape->number == 0) {
 		memset(room, 0, size);
 		add_nodes(sched, search, place_scope(sched, search).sets, NULL, room);

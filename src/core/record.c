@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const struct words policy_words = WORDS("fragment", "pack", "spread", "worth");
+#define POLICY_NAME(symbol, name, ...) name,
+const struct words policy_words = WORDS(PLACEMENT_POLICIES(POLICY_NAME));
 const struct words node_state_words = WORDS("online", "unknown", "lost");
 const struct words gpu_kind_words = WORDS("none", "whole", "fraction", "memory", "uneven");
 const struct words closeness_words = WORDS("any", "nvlink", "node", "rack");
@@ -214,7 +215,7 @@ struct config_record config_default(void)
 {
 	return (struct config_record){
 		.id = 1,
-		.policy = POLICY_FRAGMENT,
+		.policy = POLICY_DEFAULT,
 		.enable_preemption = true,
 		.enable_gangs = true,
 		.enable_thermal = true,
@@ -307,13 +308,25 @@ static bool ranges_check(const struct config_record *config, struct error *error
 	return true;
 }
 
+static bool refuse_policy(int32_t policy, struct error *error)
+{
+	struct buffer rows = { 0 };
+
+	for (int i = 0; i < POLICY_COUNT; i++)
+		buffer_print(&rows, "%s%d (%s)",
+		             i == 0                  ? ""
+		             : i == POLICY_COUNT - 1 ? " or "
+		                                     : ", ",
+		             i, policy_row(i)->name);
+	error_set(error, ERROR_INVALID, "policy is %d: set it to %s", policy, rows.data);
+	buffer_free(&rows);
+	return false;
+}
+
 bool config_check(const struct config_record *config, struct error *error)
 {
 	if (!word_of(&policy_words, config->policy))
-		return error_set(
-		    error, ERROR_INVALID,
-		    "policy is %d: set it to 0 (fragment), 1 (pack), 2 (spread) or 3 (worth)",
-		    config->policy);
+		return refuse_policy(config->policy, error);
 	if (!word_of(&time_sharing_words, config->time_sharing))
 		return error_set(error, ERROR_INVALID,
 		                 "time_sharing is %d: set it to 0 (off) or 1 (attained_service)",

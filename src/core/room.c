@@ -10,6 +10,7 @@
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
+#define NODES_PER_UNIT 128  /* looked at in attempts of which one succeeded */
 
 /* Thousandths of GPUs that are free in all, in parts however small. */
 static int64_t free_gpus(const struct sched *sched)
@@ -265,6 +266,7 @@ bool room_attempt(struct sched *sched, struct search *search, enum room_kind kin
 	plan_begin(sched);
 	for (size_t i = 0; i < room->chosen_count; i++)
 		release_victim(sched, &room->victims[room->chosen[i]]);
+	room->looked_at += sched->index.releasing_count;
 	if ((search->model || applicant_may_hold(sched, search, &amounts, &bound)) &&
 	    applicant_place(sched, search) && spare(sched, kind) &&
 	    (kind != ROOM_RECLAIM || is_just(sched, search->job)))
@@ -439,10 +441,12 @@ static bool make_for_slot(struct sched *sched, struct search *search)
 	struct model *model = search->model;
 	uint64_t state = sched->pass.state;
 
+	sched->room.looked_at = 0;
 	if (!room_may_help_slot(sched, model))
 		return false;
 	if (room_find(sched, search, ROOM_PREEMPT)) {
 		room_commit(sched, search, ROOM_PREEMPT);
+		sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
 		return true;
 	}
 	model->preempt_failed.state = state;
@@ -461,6 +465,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	struct job *job = search->job;
 	uint64_t state = sched->pass.state;
 
+	sched->room.looked_at = 0;
 	if (kind == ROOM_EVICT && evict_make(sched, search))
 		return true;
 	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
@@ -471,6 +476,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
 	commit(sched, search, kind, &compared);
+	sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
 	return true;
 }
 

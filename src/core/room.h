@@ -52,12 +52,13 @@ struct room {
 	size_t node_count, node_capacity;
 	struct turn *turns; /* on one node; see share.c */
 	size_t turn_count, turn_capacity;
-	uint64_t round;   /* numbers the calls of room_begin */
-	int64_t mark;     /* what the marks of nodes and GPUs are compared with */
-	int64_t retry_ms; /* when time alone would name more */
-	int64_t free_gpu; /* thousandths free in all; for consolidating */
-	uint64_t sharing; /* numbers the calls of share_run */
-	bool entitled;    /* consolidate only for jobs within their tenant's fair share */
+	uint64_t round;    /* numbers the calls of room_begin */
+	int64_t mark;      /* what the marks of nodes and GPUs are compared with */
+	int64_t retry_ms;  /* when time alone would name more */
+	int64_t looked_at; /* nodes with memory coming back, over the attempts for one job */
+	int64_t free_gpu;  /* thousandths free in all; for consolidating */
+	uint64_t sharing;  /* numbers the calls of share_run */
+	bool entitled;     /* consolidate only for jobs within their tenant's fair share */
 };
 
 /* Looks at what may change during one round of making room; false if there is

@@ -123,6 +123,23 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 	filter->refreshed = version;
 }
 
+bool shape_is_plain(const struct shape *shape)
+{
+	const struct request *request = &shape->request;
+	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
+
+	switch (request->gpu_kind) {
+	case GPU_NONE:
+		return true;
+	case GPU_WHOLE:
+		return request->memory_mib == 0 && (request->gpu_count == 1 || !linked);
+	case GPU_FRACTION:
+		return request->gpu_count == 1;
+	default:
+		return false;
+	}
+}
+
 static void free_filter(struct filter *filter)
 {
 	bitset_free(&filter->model);

@@ -62,6 +62,10 @@ bool filter_allows(const struct filter *filter, const struct gpu *gpu);
  * one GPU of these. Costs nothing if `version` is that of the last time. */
 void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64_t version);
 
+/* True if the number of whole GPUs and the thousandths free on each say whether a task
+ * of the shape fits the GPUs of a node, provided that all of them are of one model. */
+bool shape_is_plain(const struct shape *shape);
+
 /* The class that the job's next tasks belong to; made on first use. Shapes are
  * kept for good, groups and classes until their tenant is forgotten, or the next
  * shapes_sweep if they are empty and have an anchor. */

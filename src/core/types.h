@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/number.h"
+#include "core/policy.h"
 
 /* Units, everywhere in the core: GPU memory is MiB, host memory bytes, CPU and
  * shares of a GPU thousandths, time milliseconds since 1970. Ids are positive
@@ -81,8 +82,6 @@ struct request {
 
 /* How close together the GPUs of a job should be. */
 enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
-
-enum policy { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD, POLICY_WORTH };
 
 /* How jobs of one tenant and priority that can be interrupted share GPUs in time:
  * not at all, or by the GPU time that each has had. */

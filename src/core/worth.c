@@ -102,6 +102,7 @@ static void guess(struct worth *worth, struct rehearsal *rehearsal)
 
 static void put(struct rehearsal *rehearsal, int32_t gpu, int32_t left)
 {
+	INVARIANT(gpu >= 0 && gpu < rehearsal->gpu_count && left >= 0 && left <= WHOLE_GPU);
 	if (!rehearsal->noted[left]) {
 		rehearsal->noted[left] = true;
 		rehearsal->sizes[rehearsal->size_count++] = left;
@@ -227,6 +228,7 @@ void worth_learn(struct worth *worth, const struct mix_kind *kinds, size_t count
 	struct rehearsal *rehearsal = NEW(struct rehearsal);
 	uint64_t random = 1;
 
+	INVARIANT(kinds != NULL || count == 0);
 	*worth = (struct worth){ 0 };
 	list_demands(rehearsal, kinds, count);
 	if (rehearsal->demand_count > 0) {
@@ -273,8 +275,12 @@ static int64_t missing(const struct worth_sum *sum, int64_t cpu_milli)
 
 int64_t worth_sum_with(const struct worth_sum *sum, int64_t cpu_milli)
 {
+	INVARIANT(sum->cpu_milli >= 0 && sum->cpu_variance >= 0);
 	if (sum->cpu_milli == 0)
 		return sum->value;
-	int64_t part = min64((missing(sum, cpu_milli) << 16) / sum->cpu_milli, 1 << 16);
+	int64_t lacking = missing(sum, cpu_milli);
+	if (lacking == 0)
+		return sum->value;
+	int64_t part = min64((lacking << 16) / sum->cpu_milli, 1 << 16);
 	return sum->value - (sum->value >> 16) * part;
 }

@@ -32,13 +32,16 @@ void worth_learn(struct worth *worth, const struct mix_kind *kinds, size_t count
 struct worth_sum {
 	int64_t value, cpu_milli, cpu_variance;
 };
-/* Adds what is left of one GPU, which is worth `premium` of PREMIUM_UNIT more. */
+/* Adds `count` GPUs, or takes away those below 0, that have `milli` free each and are
+ * worth `premium` of PREMIUM_UNIT more. */
 static inline void worth_sum_add(struct worth_sum *sum, const struct worth *worth, int32_t milli,
-                                 int32_t premium)
+                                 int32_t premium, int count)
 {
-	sum->value += worth->value[milli] + (int64_t)worth->value[milli] * premium / PREMIUM_UNIT;
-	sum->cpu_milli += worth->cpu_milli[milli];
-	sum->cpu_variance += worth->cpu_variance[milli];
+	int64_t value = worth->value[milli];
+
+	sum->value += count * (value + value * premium / PREMIUM_UNIT);
+	sum->cpu_milli += count * (int64_t)worth->cpu_milli[milli];
+	sum->cpu_variance += count * worth->cpu_variance[milli];
 }
 /* What they are worth on a node with this much CPU: less by the part of the CPU
  * they need that is expected to be missing. */

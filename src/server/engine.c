@@ -15,7 +15,6 @@
 #include "store/archive.h"
 
 enum {
-	PASS_UNITS = 2000,
 	ASKS_MAX = 200000,
 	LEAD_MS = 100,  /* between tries to lead */
 	ROOM_MS = 100,  /* between looks at whether the writer has room */
@@ -696,7 +695,7 @@ struct engine *engine_start(const struct engine_options *options)
 	struct engine *engine = NEW(struct engine);
 	engine->options = *options;
 	if (options->pass_units == 0)
-		engine->options.pass_units = PASS_UNITS;
+		engine->options.pass_units = PASS_UNITS_DEFAULT;
 	if (options->asks_max == 0)
 		engine->options.asks_max = ASKS_MAX;
 	if (options->clock_step_ms == 0)

@@ -23,7 +23,7 @@ struct engine_options {
 	/* Changes the stored settings to those that are wanted, at the start; may be NULL. */
 	void (*configure)(void *context, struct config_record *config);
 	int64_t pass_interval_ms;             /* the least time between two passes; 0: none */
-	int64_t pass_units;                   /* of work in one pass; 0: 2,000 */
+	int64_t pass_units;                   /* of work in one pass; 0: PASS_UNITS_DEFAULT */
 	int64_t clock_step_ms, clock_hold_ms; /* see timekeeper.h; 0: 5,000 and 60,000 */
 	size_t asks_max; /* that wait for the core; more are refused. 0: 200,000 */
 

@@ -70,7 +70,8 @@ static bool take_number(const struct setting *setting, struct config *config, co
 static int64_t word_place(const struct setting *setting, const char *text)
 {
 	for (int64_t i = 0; setting->words[i]; i++)
-		if (strcmp(setting->words[i], text) == 0)
+		if (strcmp(setting->words[i], text) == 0 ||
+		    (setting->aliases && *text && strcmp(setting->aliases[i], text) == 0))
 			return i;
 	return -1;
 }

@@ -6,8 +6,13 @@
 #include <string.h>
 
 #include "base/spelling.h"
+#include "core/policy.h"
 
-static const char *const policies[] = { "fragment", "pack", "spread", "worth", NULL };
+#define POLICY_NAME(symbol, name, ...) name,
+#define POLICY_ALIAS(symbol, name, alias, ...) alias,
+#define POLICY_HELP(symbol, name, alias, score, cached, traits, help) "; `" name "`: " help
+static const char *const policies[] = { PLACEMENT_POLICIES(POLICY_NAME) NULL };
+static const char *const policy_aliases[] = { PLACEMENT_POLICIES(POLICY_ALIAS) };
 static const char *const time_sharings[] = { "off", "attained_service", NULL };
 static const char *const consolidations[] = { "none", "checkpointed", "all", NULL };
 static const char *const sslmodes[] = { "disable",   "allow",       "prefer", "require",
@@ -20,32 +25,42 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 #define AT(section, key) #section, #key
 #define IN(section, key) offsetof(struct config, section.key) /* NOLINT: a member has none */
 #define FLAG(section, key, fallback, reloads, meaning)                                             \
-	{                                                                                          \
-		AT(section, key), SETTING_FLAG, IN(section, key), 0, 0, NULL,                      \
-		fallback,         reloads,      meaning                                            \
-	},
+	{ AT(section, key), SETTING_FLAG, IN(section, key), 0, 0, NULL, NULL,                      \
+	  fallback,         reloads,      meaning },
 #define INTEGER(section, key, least, most, fallback, reloads, meaning)                             \
-	{ AT(section, key), SETTING_INTEGER, IN(section, key), least, most, NULL,                  \
+	{ AT(section, key), SETTING_INTEGER, IN(section, key), least, most, NULL, NULL,            \
 	  fallback,         reloads,         meaning },
 #define DECIMAL(section, key, least, most, fallback, reloads, meaning)                             \
-	{ AT(section, key), SETTING_DECIMAL, IN(section, key), (least)*1000, (most)*1000, NULL,    \
-	  fallback,         reloads,         meaning },
+	{ AT(section, key),                                                                        \
+	  SETTING_DECIMAL,                                                                         \
+	  IN(section, key),                                                                        \
+	  (least)*1000,                                                                            \
+	  (most)*1000,                                                                             \
+	  NULL,                                                                                    \
+	  NULL,                                                                                    \
+	  fallback,                                                                                \
+	  reloads,                                                                                 \
+	  meaning },
+#define ALIASED(section, key, words, aliases, fallback, reloads, meaning)                          \
+	{ AT(section, key), SETTING_WORD, IN(section, key), 0,      0, words,                      \
+	  aliases,          fallback,     reloads,          meaning },
 #define WORD(section, key, words, fallback, reloads, meaning)                                      \
-	{                                                                                          \
-		AT(section, key), SETTING_WORD, IN(section, key), 0, 0, words,                     \
-		fallback,         reloads,      meaning                                            \
-	},
+	ALIASED(section, key, words, NULL, fallback, reloads, meaning)
 #define TEXT_OF(section, key, fallback, reloads, meaning)                                          \
-	{                                                                                          \
-		AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, NULL,                      \
-		fallback,         reloads,      meaning                                            \
-	},
+	{ AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, NULL, NULL,                      \
+	  fallback,         reloads,      meaning },
 #define CHOICE(section, key, words, meaning)                                                       \
-	{ AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, words, "", false, meaning },
+	{ AT(section, key), SETTING_TEXT, IN(section, key), 0, 0, words, NULL, "", false, meaning },
 #define SECRET(section, key, reloads, meaning)                                                     \
-	{ AT(section, key), SETTING_SECRET, IN(section, key), 0, 0, NULL, "", reloads, meaning },
+	{                                                                                          \
+		AT(section, key), SETTING_SECRET, IN(section, key), 0, 0, NULL, NULL, "",          \
+		reloads,          meaning                                                          \
+	},
 #define LIST(section, key, reloads, meaning)                                                       \
-	{ AT(section, key), SETTING_LIST, IN(section, key), 0, 0, NULL, "", reloads, meaning },
+	{                                                                                          \
+		AT(section, key), SETTING_LIST, IN(section, key), 0, 0, NULL, NULL, "",            \
+		reloads,          meaning                                                          \
+	},
 
 #define DAY_MS INT64_C(86400000)
 #define PORT_MAX 65535
@@ -63,7 +78,7 @@ const struct setting settings[] = {
 	DECIMAL(scheduler, thermal_threshold, 1, 200, "75.0", true, "From so many degrees Celsius on a GPU is hot. Parts of a degree are rounded up")
 	DECIMAL(scheduler, thermal_resume, 0, 200, "0", true, "At so many degrees it is cool again; 0 is 5 below the threshold")
 	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Of jobs that name none")
-	WORD(scheduler, policy, policies, "fragment", true, "Where jobs are placed: so that what is left suits what usually comes next, as full as possible, as empty as possible, or so that most is used in the end, which takes longer to decide")
+	ALIASED(scheduler, policy, policies, policy_aliases, POLICY_DEFAULT_NAME, true, "Where tasks are placed" PLACEMENT_POLICIES(POLICY_HELP))
 	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether jobs of one tenant and priority that can be interrupted (`checkpoint_enabled`) take turns: who has had clearly less GPU time takes the place of others")
 	INTEGER(scheduler, sharing_wait_ms, 1, 3650 * DAY_MS, "345600000", true, "With time sharing: a job that waited for so long goes before all others of its priority")
 	INTEGER(scheduler, sharing_turn_ms, 0, 3650 * DAY_MS, "21600000", true, "With time sharing: and then runs for so long before others may take its place")

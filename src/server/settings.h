@@ -20,7 +20,8 @@ struct setting {
 	enum setting_kind kind;
 	size_t offset; /* in struct config */
 	int64_t least, most;
-	const char *const *words; /* NULL behind the last */
+	const char *const *words;   /* NULL behind the last */
+	const char *const *aliases; /* other names of the words, "" without one; NULL: none */
 	const char *fallback;
 	bool reloads; /* takes effect on SIGHUP */
 	const char *meaning;

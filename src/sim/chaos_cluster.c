@@ -106,7 +106,7 @@ struct config_record cluster_config(struct chaos *chaos)
 	struct config_record config = config_default();
 	uint64_t *random = &chaos->random;
 
-	config.policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_WORTH);
+	config.policy = (int32_t)between(random, 0, POLICY_COUNT - 1);
 	config.enable_preemption = chance(random, 60);
 	config.enable_consolidation = chance(random, 50);
 	config.enable_backfill = chance(random, 70);

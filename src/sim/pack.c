@@ -14,22 +14,21 @@
 #define GPU_MIB INT64_C(32000)          /* a multiple of 1000, so that fractions are exact */
 #define PASS_UNITS INT64_C(1000)
 
-const struct pack_policy pack_policies[] = {
-	{ "random", "any node that fits", POLICY_PACK, CHOICE_RANDOM },
-	{ "spread", "the emptiest GPU or node", POLICY_SPREAD, CHOICE_OF_CORE },
-	{ "pack", "the fullest GPU or node that fits", POLICY_PACK, CHOICE_OF_CORE },
-	{ "gradient", "least growth of fragmentation, as published", POLICY_FRAGMENT,
-	  CHOICE_GRADIENT },
-	{ "fragment", "the same, as it is defined and learned", POLICY_FRAGMENT, CHOICE_OF_CORE },
-	{ "worth", "least loss of what free GPUs are worth in the end", POLICY_WORTH,
-	  CHOICE_OF_CORE },
-};
-const int pack_policy_count = sizeof(pack_policies) / sizeof(pack_policies[0]);
+/* Two of the simulator's own to compare with, and those of the core. */
+#define CORE_POLICY(symbol, name, ...) { name, POLICY_##symbol, CHOICE_OF_CORE },
+const struct pack_policy pack_policies[PACK_POLICIES] = { { "random", POLICY_PACK, CHOICE_RANDOM },
+	                                                  { "gradient", POLICY_FRAGMENT,
+	                                                    CHOICE_GRADIENT },
+	                                                  PLACEMENT_POLICIES(CORE_POLICY) };
+const int pack_policy_count = PACK_POLICIES;
 
 const struct pack_policy *pack_policy(const char *name)
 {
-	if (strcmp(name, "ours") == 0)
-		name = "worth";
+	bool ours = strcmp(name, "default") == 0 || strcmp(name, "ours") == 0;
+	int of_core = ours ? POLICY_DEFAULT : policy_find(name);
+
+	if (of_core >= 0)
+		name = policy_row(of_core)->name;
 	for (int i = 0; i < pack_policy_count; i++)
 		if (strcmp(pack_policies[i].name, name) == 0)
 			return &pack_policies[i];

@@ -16,13 +16,15 @@
 enum pack_choice { CHOICE_OF_CORE, CHOICE_RANDOM, CHOICE_GRADIENT };
 
 struct pack_policy {
-	const char *name, *purpose;
+	const char *name;
 	enum policy policy; /* of the core */
 	enum pack_choice choice;
 };
+#define PACK_POLICIES (POLICY_COUNT + 2)
 extern const struct pack_policy pack_policies[];
 extern const int pack_policy_count;
-/* NULL if there is none of that name. `ours` is worth. */
+/* NULL if there is none of that name or alias. `default` and `ours` are the default of
+ * the scheduler. */
 const struct pack_policy *pack_policy(const char *name);
 
 /* What became of one seed. `allocated[p]` is the GPU thousandths that were given

@@ -14,7 +14,7 @@
 #include "sim/pack.h"
 #include "sim/progress.h"
 
-enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, SEEDS_MAX = 1000, POLICIES_MAX = 8 };
+enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, SEEDS_MAX = 1000, POLICIES_MAX = PACK_POLICIES + 2 };
 
 struct options {
 	const char *nodes, *pods, *policies, *seeds, *seed, *plot;

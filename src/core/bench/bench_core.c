@@ -1,26 +1,51 @@
-/* bench_core.c - how fast the core is: bench_core JSON-FILE [FOLDER-OF-THE-OPENB-TRACE] */
+/* bench_core.c - how fast the core is: bench_core JSON-FILE [FOLDER-OF-THE-OPENB-TRACE [NAME...]]
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/bench/benches.h"
 
+static const char *trace = "../shared/traces/openb";
+
+static void placement(struct report *report, enum size size)
+{
+	placement_bench(report, size, trace);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct report *report, enum size size);
+} benches[] = {
+	{ "queue", queue_bench }, { "placement", placement }, { "reclaim", reclaim_bench },
+	{ "route", route_bench }, { "evict", evict_bench },   { "gang", gang_bench },
+	{ "big", big_bench },
+};
+
+static bool is_named(const char *name, char **names, int count)
+{
+	bool named = false;
+
+	for (int i = 0; i < count; i++)
+		named = named || strcmp(names[i], name) == 0;
+	return named;
+}
+
 int main(int argc, char **argv)
 {
 	struct report report = { 0 };
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: bench_core JSON-FILE [FOLDER-OF-THE-OPENB-TRACE]\n");
+	if (argc < 2) {
+		fprintf(stderr,
+		        "usage: bench_core JSON-FILE [FOLDER-OF-THE-OPENB-TRACE [NAME...]]\n");
 		return 2;
 	}
+	if (argc > 2)
+		trace = argv[2];
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (enum size size = 0; size < SIZES; size++) {
-		queue_bench(&report, size);
-		placement_bench(&report, size, argc > 2 ? argv[2] : "../shared/traces/openb");
-		reclaim_bench(&report, size);
-		route_bench(&report, size);
-		evict_bench(&report, size);
-		big_bench(&report, size);
-	}
+	for (enum size size = 0; size < SIZES; size++)
+		for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++)
+			if (argc < 4 || is_named(benches[i].name, argv + 3, argc - 3))
+				benches[i].run(&report, size);
 	putchar('\n');
 	int missed = report_print(&report, stdout);
 	if (missed > 0)

@@ -12,6 +12,8 @@ void queue_bench(struct report *report, enum size size);
 /* A cluster like that of the openb trace, with jobs arriving and ending all the
  * time. `trace` is the folder with its files: without them, one like it is made. */
 void placement_bench(struct report *report, enum size size, const char *trace);
+/* A gang of 4,096 tasks, placed in one pass. */
+void gang_bench(struct report *report, enum size size);
 /* 100,000 GPUs and a million waiting jobs. */
 void big_bench(struct report *report, enum size size);
 /* A full cluster of which most is reclaimed by others in one pass. */

@@ -171,24 +171,48 @@ static void note_stop(struct fixture *fixture, const struct task_order *order)
 		forget(fixture, (size_t)(job - fixture->running));
 }
 
-void fixture_pass(struct fixture *fixture)
+/* Notes what the last command did. True if it left something to another pass. */
+static bool note_effects(struct fixture *fixture)
 {
-	struct command command = { .kind = COMMAND_PASS, .units = INT64_MAX };
+	bool more = false;
+	for (size_t i = 0; i < fixture->effects.count; i++) {
+		const struct effect *effect = &fixture->effects.at[i];
+		if (effect->kind == EFFECT_START)
+			note_start(fixture, &effect->order);
+		else if (effect->kind == EFFECT_STOP)
+			note_stop(fixture, &effect->order);
+		more = more || effect->kind == EFFECT_MORE;
+	}
+	return more;
+}
+
+double fixture_pass_within(struct fixture *fixture, int64_t units)
+{
+	struct command command = { .kind = COMMAND_PASS, .units = units };
+	double longest = 0;
 	bool more = true;
 	fixture->started_count = 0;
 	fixture->stop_orders = 0;
 	while (more) {
-		more = false;
+		double begun = clock_seconds();
 		fixture_send(fixture, &command);
-		for (size_t i = 0; i < fixture->effects.count; i++) {
-			const struct effect *effect = &fixture->effects.at[i];
-			if (effect->kind == EFFECT_START)
-				note_start(fixture, &effect->order);
-			else if (effect->kind == EFFECT_STOP)
-				note_stop(fixture, &effect->order);
-			more = more || effect->kind == EFFECT_MORE;
-		}
+		double took = clock_seconds() - begun;
+		longest = took > longest ? took : longest;
+		more = note_effects(fixture);
 	}
+	return longest;
+}
+
+void fixture_pass(struct fixture *fixture)
+{
+	fixture_pass_within(fixture, INT64_MAX);
+}
+
+void fixture_policy(struct fixture *fixture, enum policy policy)
+{
+	struct command command = { .kind = COMMAND_CONFIGURE, .configure = config_default() };
+	command.configure.policy = (int32_t)policy;
+	fixture_send(fixture, &command);
 }
 
 static void send_task(struct fixture *fixture, enum command_kind kind, int64_t reservation_id)

@@ -59,9 +59,15 @@ void fixture_node(struct fixture *fixture, const char *name, const char *rack,
 /* A job of one task that may be preempted, to be changed before it is sent. */
 struct command fixture_job(int64_t tenant_id, const char *name);
 
+/* Configures a placement policy other than the default. */
+void fixture_policy(struct fixture *fixture, enum policy policy);
+
 /* Passes until nothing is left to decide. What that starts runs, but is not
  * confirmed. */
 void fixture_pass(struct fixture *fixture);
+/* Like fixture_pass, with `units` of work in each pass. Returns the time of the longest
+ * pass, in seconds. */
+double fixture_pass_within(struct fixture *fixture, int64_t units);
 /* Confirms that all of `started` runs and that all that was stopped is gone. */
 void fixture_confirm(struct fixture *fixture);
 /* All tasks of the running job at this place exit, and their memory is back. */

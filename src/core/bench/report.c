@@ -18,10 +18,15 @@ static const struct metric {
 	{ "queue_position_per_s", "/s", AT_LEAST, 5000000 },
 	{ "placements_per_s", "/s", AT_LEAST, 100000 },
 	{ "placements_single_per_s", "/s", NO_GOAL, 0 },
+	{ "placements_fragment_per_s", "/s", AT_LEAST, 100000 },
+	{ "placements_of_fragment", "", AT_LEAST, 0.8 },
+	{ "gang_pass_ms", "ms", AT_MOST, 50 },
 	{ "big_submit_per_s", "/s", NO_GOAL, 0 },
 	{ "big_first_pass_s", "s", AT_MOST, 2 },
 	{ "big_change_pass_ms", "ms", AT_MOST, 10 },
 	{ "big_change_pass_max_ms", "ms", NO_GOAL, 0 },
+	{ "big_budgeted_pass_max_ms", "ms", AT_MOST, 50 },
+	{ "big_arrival_pass_max_ms", "ms", NO_GOAL, 0 },
 	{ "big_memory_mib", "MiB", AT_MOST, 2048 },
 	{ "reclaim_pass_ms", "ms", AT_MOST, 100 },
 	{ "reclaim_evictions", "jobs", NO_GOAL, 0 },
@@ -70,16 +75,18 @@ static void print_target(char text[40], const struct metric *metric)
 	if (metric->goal == NO_GOAL)
 		return;
 	print_value(value, metric->target);
-	char *decimals = strstr(value, ".000");
-	if (decimals)
-		*decimals = '\0';
+	char *point = strchr(value, '.'), *end = value + strlen(value);
+	while (point && end[-1] == '0')
+		*--end = '\0';
+	if (end - 1 == point)
+		*point = '\0';
 	snprintf(text, 40, "%s %s", metric->goal == AT_LEAST ? ">=" : "<=", value);
 }
 
 int report_print(const struct report *report, FILE *file)
 {
 	int missed = 0;
-	fprintf(file, "%-24s %12s  %-5s %-12s %-7s %15s\n", "benchmark", "value", "unit", "target",
+	fprintf(file, "%-25s %12s  %-5s %-12s %-7s %15s\n", "benchmark", "value", "unit", "target",
 	        "", "twice the size");
 	for (int i = 0; i < METRICS; i++) {
 		const struct metric *metric = &metrics[i];
@@ -95,7 +102,7 @@ int report_print(const struct report *report, FILE *file)
 		}
 		missed += strcmp(verdict, "missed") == 0;
 		print_target(target, metric);
-		fprintf(file, "%-24s %12s  %-5s %-12s %-7s %15s\n", metric->name, value,
+		fprintf(file, "%-25s %12s  %-5s %-12s %-7s %15s\n", metric->name, value,
 		        metric->unit, target, verdict, twice);
 	}
 	return missed;

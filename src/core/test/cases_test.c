@@ -57,14 +57,12 @@ static void a_shared_gpu_is_filled_emptied_and_filled_again(void **unused)
 static void three_models_of_128_gib_share_two_gpus_of_80_gib(void **unused)
 {
 	static const int64_t sizes[] = { 76278, 15038, 39936 }; /* 74.49, 14.685 and 39 GiB */
-	static const enum policy policies[] = { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD,
-		                                POLICY_WORTH };
 
 	(void)unused;
-	for (size_t p = 0; p < 4; p++) {
+	for (int32_t policy = 0; policy < POLICY_COUNT; policy++) {
 		struct harness *h = harness_new();
 		struct config_record config = config_default();
-		config.policy = (int32_t)policies[p];
+		config.policy = policy;
 		configure(h, config);
 		add_node(h, "n1", 2, 81920);
 		int64_t lab = put_tenant(h, tenant_named("lab"));

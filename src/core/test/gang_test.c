@@ -1,4 +1,6 @@
 /* gang_test.c - jobs of several tasks: together, elastic, or split over nodes */
+#include <stdio.h>
+
 #include "harness.h"
 
 struct lab {
@@ -534,6 +536,87 @@ static void a_split_job_is_over_when_all_of_its_parts_ended(void **unused)
 	harness_free(lab.h);
 }
 
+/* What all GPUs of a node have left. */
+static int64_t left_on(const struct node *node)
+{
+	int64_t left_mib = 0;
+
+	for (int i = 0; i < node->gpu_count; i++)
+		left_mib += max64(gpu_free_later(node->gpus[i]), 0);
+	return left_mib;
+}
+
+static bool comes_before(const struct reservation *a, const struct reservation *b)
+{
+	int64_t left_a = left_on(a->node), left_b = left_on(b->node);
+
+	return left_a != left_b ? left_a < left_b : a->node->slot < b->node->slot;
+}
+
+/* Sorts by insertion: those of one node stay in the order in which they were placed. */
+static void sort_by_insertion(const struct reservation **placed_tasks, int count)
+{
+	for (int i = 1; i < count; i++) {
+		const struct reservation *moving = placed_tasks[i];
+		int j = i;
+		for (; j > 0 && comes_before(moving, placed_tasks[j - 1]); j--)
+			placed_tasks[j] = placed_tasks[j - 1];
+		placed_tasks[j] = moving;
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct reservation *const *one = a, *const *other = b;
+
+	return (*one)->id > (*other)->id ? 1 : -1;
+}
+
+static void assert_numbered_by_place(const struct harness *h, int64_t id, int tasks)
+{
+	const struct reservation *expected[64];
+
+	for (int i = 0; i < tasks; i++)
+		expected[i] = right(h, id, i);
+	qsort(expected, (size_t)tasks, sizeof(struct reservation *), by_id);
+	sort_by_insertion(expected, tasks);
+	for (int i = 0; i < tasks; i++)
+		assert_ptr_equal(right(h, id, i), expected[i]);
+}
+
+static void tasks_are_numbered_by_what_their_nodes_have_left_then_by_name(void **unused)
+{
+	uint64_t random = 7;
+
+	(void)unused;
+	for (int round = 0; round < 40; round++) {
+		struct lab lab = lab_new();
+		struct config_record config = config_default();
+		config.policy = round % POLICY_COUNT;
+		configure(lab.h, config);
+		for (int i = 0; i < 12; i++) {
+			char name[8];
+			snprintf(name, sizeof(name), "n%02d", (i * 7) % 12);
+			add_node(lab.h, name, 1 + (int)random_below(&random, 8), 80000);
+		}
+		for (int i = 0; i < 8; i++)
+			submit(lab.h,
+			       fraction(lab.tenant, 100 + 100 * (int)random_below(&random, 7)));
+		pass(lab.h);
+		int tasks = 2 + (int)random_below(&random, 20);
+		struct job_record one = gang(lab, tasks, tasks, 1);
+		if (round % 3 == 0)
+			one = fraction(lab.tenant, 300);
+		one.tasks = one.min_available = tasks;
+		int64_t id = submit(lab.h, one);
+		if (pass(lab.h) == tasks)
+			assert_numbered_by_place(lab.h, id, tasks);
+		else
+			assert_true(round % 3 != 0);
+		harness_free(lab.h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +643,7 @@ int main(void)
 		cmocka_unit_test(a_split_leaves_large_nodes_whole_where_a_small_one_is_enough),
 		cmocka_unit_test(a_split_job_waits_until_all_of_its_gpus_are_there),
 		cmocka_unit_test(tasks_of_a_split_job_are_numbered_by_the_names_of_their_nodes),
+		cmocka_unit_test(tasks_are_numbered_by_what_their_nodes_have_left_then_by_name),
 		cmocka_unit_test(a_split_job_runs_when_all_of_its_parts_run),
 		cmocka_unit_test(a_split_job_that_lost_a_part_is_stopped_and_split_anew),
 		cmocka_unit_test(a_split_job_is_preempted_whole),

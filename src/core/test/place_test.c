@@ -157,12 +157,9 @@ static void a_new_policy_counts_from_the_next_placement_on(void **unused)
 
 static void ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu(void **unused)
 {
-	static const enum policy policies[] = { POLICY_FRAGMENT, POLICY_PACK, POLICY_SPREAD,
-		                                POLICY_WORTH };
-
 	(void)unused;
-	for (int i = 0; i < 4; i++) {
-		struct lab lab = lab_new(policies[i]);
+	for (int policy = 0; policy < POLICY_COUNT; policy++) {
+		struct lab lab = lab_new((enum policy)policy);
 		add_node(lab.h, "c", 2, 80000);
 		add_node(lab.h, "a", 2, 80000);
 		add_node(lab.h, "b", 2, 80000);

@@ -60,7 +60,7 @@ static int64_t start(struct lab lab, int gpus, const char *models)
 static int premium(struct lab lab, const char *uuid)
 {
 	sched_prepare(lab.h->sched);
-	return premium_of(&lab.h->sched->premium, gpu(lab.h, uuid));
+	return premium_of(&lab.h->sched->premium, gpu(lab.h, uuid)->model);
 }
 
 static void where_nobody_insists_there_is_no_premium(void **unused)

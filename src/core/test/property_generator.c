@@ -180,7 +180,7 @@ static void draw_switches(struct generator *generator, struct config_record *con
 {
 	uint64_t *random = &generator->random;
 
-	config->policy = (int32_t)between(random, POLICY_FRAGMENT, POLICY_WORTH);
+	config->policy = (int32_t)between(random, 0, POLICY_COUNT - 1);
 	config->enable_preemption = chance(random, 85);
 	config->enable_gangs = chance(random, 95);
 	config->enable_thermal = chance(random, 85);

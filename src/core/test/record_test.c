@@ -152,7 +152,7 @@ static void rows_have_a_width(void **state)
 static void every_value_of_an_enum_has_a_word(void **state)
 {
 	(void)state;
-	assert_int_equal(policy_words.count, POLICY_WORTH + 1);
+	assert_int_equal(policy_words.count, POLICY_COUNT);
 	assert_int_equal(node_state_words.count, NODE_LOST + 1);
 	assert_int_equal(gpu_kind_words.count, GPU_UNEVEN + 1);
 	assert_int_equal(closeness_words.count, CLOSE_RACK + 1);
@@ -522,7 +522,7 @@ static void settings_that_make_no_sense_are_refused_with_a_remedy(void **state)
 {
 	(void)state;
 	struct config_record config = config_default();
-	config.policy = 4;
+	config.policy = POLICY_COUNT;
 	assert_config_refused(&config,
 	                      "policy is 4: set it to 0 (fragment), 1 (pack), 2 (spread) or "
 	                      "3 (worth)");

@@ -1,4 +1,6 @@
 /* room_test.c - making room between tenants, by waiting, by moving, and what if it fails */
+#include <stdio.h>
+
 #include "harness.h"
 
 struct lab {
@@ -473,6 +475,31 @@ static void memory_that_comes_back_late_is_free_again(void **unused)
 	harness_free(lab.h);
 }
 
+/* Attempts look at every node with memory coming back, and that is work. */
+static void room_on_many_nodes_counts_for_more_than_its_victims(void **unused)
+{
+	enum { NODES = 150, UNITS = 100000 };
+	struct lab lab = lab_new(1);
+
+	(void)unused;
+	for (int i = 1; i < NODES; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "m%03d", i);
+		add_node(lab.h, name, 1, 80000);
+	}
+	for (int i = 0; i < NODES; i++)
+		submit_at(lab, 100, 1);
+	assert_int_equal(pass(lab.h), NODES);
+	struct job_record gang = whole(lab.tenant, 1);
+	gang.priority = 900;
+	gang.tasks = gang.min_available = NODES;
+	submit(lab.h, gang);
+	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_PASS, .units = UNITS }));
+	assert_int_equal(effects_of(lab.h, EFFECT_STOP), NODES);
+	assert_true(UNITS - lab.h->sched->pass.units > NODES + 1);
+	harness_free(lab.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,6 +524,7 @@ int main(void)
 		    a_claim_on_memory_that_does_not_come_back_lapses_and_is_planned_anew),
 		cmocka_unit_test(a_claim_does_not_lapse_before_its_time),
 		cmocka_unit_test(memory_that_comes_back_late_is_free_again),
+		cmocka_unit_test(room_on_many_nodes_counts_for_more_than_its_victims),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static int used(const struct worth *worth, int milli)
 static struct worth_sum gpu_of(const struct worth *worth, int32_t milli)
 {
 	struct worth_sum sum = { 0 };
-	worth_sum_add(&sum, worth, milli, 0);
+	worth_sum_add(&sum, worth, milli, 0, 1);
 	return sum;
 }
 
@@ -102,7 +102,7 @@ static void the_largest_numbers_do_not_overflow(void **state)
 	LEARN(&worth, kinds);
 	struct worth_sum sum = { 0 };
 	for (int i = 0; i < GPUS_PER_NODE_MAX; i++)
-		worth_sum_add(&sum, &worth, 1000, 0);
+		worth_sum_add(&sum, &worth, 1000, 0, 1);
 	assert_in_range(worth_sum_with(&sum, INT64_C(1) << 40), 0, sum.value);
 	assert_in_range(worth_sum_with(&sum, 0), 0, sum.value);
 }

@@ -64,6 +64,20 @@ static void every_kind_of_value_is_read(void **state)
 	config_free(config);
 }
 
+static void a_policy_may_be_given_by_its_alias(void **state)
+{
+	struct config *config = read_text("scheduler:\n"
+	                                  "  policy: binpack\n");
+	struct config_record record = config_default();
+	(void)state;
+	config_to_record(config, &record);
+	assert_int_equal(record.policy, POLICY_PACK);
+	config_free(config);
+	expect_refusal("scheduler:\n  policy: ''\n",
+	               "test.yaml:2:11: scheduler.policy is '': it may be one of fragment, pack, "
+	               "spread, worth");
+}
+
 static void time_sharing_can_be_turned_on(void **state)
 {
 	struct config *config = read_text("scheduler:\n"
@@ -364,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_value_is_read),
+		cmocka_unit_test(a_policy_may_be_given_by_its_alias),
 		cmocka_unit_test(time_sharing_can_be_turned_on),
 		cmocka_unit_test(time_sharing_without_ageing_is_refused),
 		cmocka_unit_test(without_settings_all_is_as_the_parts_have_it),
