@@ -121,6 +121,10 @@ static bool limit_devices_v1(const char *path, const struct cgroup_limits *limit
 {
 	if (!write_to(path, "devices.deny", "a"))
 		return false;
+	/* Container runtimes let containers make device files, and can only pass on what they may
+	 * do themselves. Opening one is another right. */
+	write_to(path, "devices.allow", "c *:* m");
+	write_to(path, "devices.allow", "b *:* m");
 	for (int i = 0; i < device_filter_common_count; i++)
 		allow_device(path, 'c', device_filter_common[i].major,
 		             device_filter_common[i].minor);

