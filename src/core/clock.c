@@ -152,6 +152,26 @@ static void mark_all(struct sched *sched)
 	sched->config_dirty = true;
 }
 
+/* A meter is not brought forward while its tenant holds what it held before, so it may be behind
+ * a run that took the place of another. Runs move as their meter does: it goes to where they
+ * began first. */
+static void meter_runs(struct sched *sched)
+{
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		for (int r = 0; r < node->reservation_count; r++) {
+			const struct reservation *reservation = node->reservations[r];
+			struct tenant *tenant = reservation_tenant(reservation);
+			if (reservation->phase == PHASE_RELEASING || tenant->r.metered_ms == 0 ||
+			    reservation->counted_ms <= tenant->r.metered_ms)
+				continue;
+			tenant_settle_now(&sched->tenants, tenant, reservation->counted_ms,
+			                  &sched->config);
+			sched_dirty_tenant(sched, tenant);
+		}
+	}
+}
+
 /* Expected starts are made again, and searches in vain repeated. */
 static void drop_expectations(struct sched *sched)
 {
@@ -239,6 +259,7 @@ bool clock_move(struct sched *sched, int64_t to_ms, bool clamp, struct error *er
 		                 (long long)from_ms, (long long)to_ms);
 	route_reset(sched);
 	drop_expectations(sched);
+	meter_runs(sched);
 	sched_flush(sched);
 	sched->effects = &all;
 	mark_all(sched);
