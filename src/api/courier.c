@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "api/courier.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 
-enum { THREADS = 3, OVERTIME_MS = 300 };
+enum { THREADS = 3, OVERTIME_MS = 300, JOIN_LOOK_MS = 5 };
 
 /* Someone with parcels that wait; gone with the last of them. The first one is being tried
  * while `busy`. */
@@ -239,21 +240,27 @@ int64_t courier_waiting(struct courier *courier)
 	return waiting;
 }
 
-/* Whether all threads have ended in time; those that have not are on their own. */
+/* By the steady clock: that of the day may jump. */
+static bool join_one(pthread_t thread, int64_t until_ms)
+{
+	while (pthread_tryjoin_np(thread, NULL) != 0) {
+		if (clock_steady_ms() >= until_ms) {
+			pthread_detach(thread);
+			return false;
+		}
+		poll(NULL, 0, JOIN_LOOK_MS);
+	}
+	return true;
+}
+
+/* True if all threads have ended in time; those that have not are on their own. */
 static bool join(struct courier *courier)
 {
-	int64_t left_ms = atomic_load(&courier->end_ms) + OVERTIME_MS - clock_steady_ms();
-	int64_t until_ms = clock_unix_ms() + max64(left_ms, 0);
-	struct timespec until = { .tv_sec = (time_t)(until_ms / 1000),
-		                  .tv_nsec = until_ms % 1000 * 1000000 };
+	int64_t until_ms = atomic_load(&courier->end_ms) + OVERTIME_MS;
 	bool all = true;
 
-	for (int i = 0; i < THREADS; i++) {
-		if (pthread_timedjoin_np(courier->threads[i], NULL, &until) == 0)
-			continue;
-		pthread_detach(courier->threads[i]);
-		all = false;
-	}
+	for (int i = 0; i < THREADS; i++)
+		all = join_one(courier->threads[i], until_ms) && all;
 	return all;
 }
 
