@@ -1,5 +1,5 @@
 /* courier.c - threads that deliver notifications, again and again until they arrive */
-#define _GNU_SOURCE /* pthread_timedjoin_np */
+#define _GNU_SOURCE /* pthread_tryjoin_np */
 #include "api/courier.h"
 
 #include <poll.h>
