@@ -138,7 +138,7 @@ class Shut:
 
 
 def metric(service, name):
-    for line in service.get("/metrics").body.decode().splitlines():
+    for line in service.get("/metrics", timeout=120).body.decode().splitlines():
         if line.startswith(name + " "):
             return float(line.split()[1])
     raise AssertionError(f"there is no {name}")
@@ -186,7 +186,7 @@ def test_lists_behind_a_shut_window_stay_below_the_limits(start):
     assert service.post("/api/v1/jobs", jobs).status == 201
     clients = [Shut(service.port) for _ in range(8)]
     for client in clients:
-        client.ask(200, b"/api/v1/jobs?limit=200")
+        client.ask(40, b"/api/v1/jobs?limit=200")
     deadline = time.monotonic() + 60
     while metric(service, "gpu_scheduler_answers_dropped_total") == 0:
         assert time.monotonic() < deadline
