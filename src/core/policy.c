@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): `cached` is an initializer */
 #define POLICY_ROW(symbol, word, other, function, cached, what, line)                              \
 	[POLICY_##symbol] = { .name = (word),                                                      \
 		              .alias = (other),                                                    \
@@ -10,6 +11,7 @@
 		              .score = (function),                                                 \
 		              .cache = cached,                                                     \
 		              .traits = (what) },
+/* NOLINTEND(bugprone-macro-parentheses) */
 const struct placement_policy placement_policies[] = { PLACEMENT_POLICIES(POLICY_ROW) };
 
 int policy_find(const char *name)
