@@ -36,7 +36,7 @@ void state_erase(struct state *state, int64_t key);
 /* Makes all of that last. False with a reason: nothing may be done that relies on it. */
 bool state_sync(struct state *state, struct error *error);
 
-/* Writes the journal anew if it has secrets that were replaced or erased, and overwrites the old
+/* Rewrites the journal if it has secrets that were replaced or erased, and overwrites the old
  * one. False with a reason: they are still there, and it can be tried again. */
 bool state_wipe(struct state *state, struct error *error);
 

@@ -61,7 +61,7 @@ void works_start_forget(struct work_process *process);
 /* It is not to be started. False if that is under way already. */
 bool works_start_cancel(struct work_process *process);
 
-/* A trim that is under way goes on without the works. */
+/* A trim that has begun continues without the works. */
 void works_trim_leave(struct works *works);
 /* The numbers in the name of a directory of output. False: it is another directory. */
 bool works_read_name(const char *name, int64_t *job, int64_t *task, int64_t *reservation);

@@ -21,7 +21,7 @@ struct agents_output {
 	struct agents_node *node;
 	struct agents_output *next, **link;
 	struct agents_output_options options;
-	int64_t taken, told; /* offsets: where it goes on, and the last that the node was told */
+	int64_t taken, told; /* offsets: of the next byte, and the last that the node was told */
 	int64_t ahead;       /* bytes that came since the node was told */
 	struct error error;
 	struct timer timer;

@@ -22,7 +22,7 @@ bool model_json_read(struct text body, const struct model_reading *reading,
 struct model_record model_json_default(void);
 
 /* Writes it; `load` is NULL where the core was not asked. Who only uses it gets its name, its
- * state and its sizes, and not how it is run, by whom and for whom. */
+ * state and its sizes, but not its command, owner or users. */
 void model_json_write(struct json_writer *json, const struct model_record *model,
                       const struct model_load *load, bool is_owner, struct arena *arena);
 

@@ -16,7 +16,7 @@ bool ip_is_v4(const struct ip *ip);
 bool ip_equal(const struct ip *a, const struct ip *b);
 bool ip_is_loopback(const struct ip *ip);
 
-/* The addresses that begin as `start` does, for so many bits. */
+/* The addresses whose first `bits` bits are those of `start`. */
 struct ip_network {
 	struct ip start;
 	int bits;

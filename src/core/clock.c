@@ -172,7 +172,7 @@ static void meter_runs(struct sched *sched)
 	}
 }
 
-/* Expected starts are made again, and searches in vain repeated. */
+/* Expected starts are recomputed, and failed searches repeated. */
 static void drop_expectations(struct sched *sched)
 {
 	while (sched->promise_count > 0)

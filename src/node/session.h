@@ -41,7 +41,7 @@ enum session_output_kind {
 	SESSION_SEND,      /* to the node, by this connection */
 	SESSION_NOTE,      /* something for people to see: late, over, idle, refused */
 	SESSION_BEAT,      /* what the node measures, for those who watch */
-	SESSION_CLOSE,     /* this connection is over */
+	SESSION_CLOSE,     /* close this connection */
 	SESSION_MISREPORT, /* the node announced what is not its own: `reason` */
 };
 

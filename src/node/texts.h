@@ -13,7 +13,7 @@ bool texts_check(const struct record_type *type, void *object, struct error *err
 /* One text, as the field of this name in objects of this type. False with a reason. */
 bool text_check(const char *type, const char *field, const char *text, struct error *error);
 
-/* Makes a text for people printable, and cuts it off after so many bytes. */
+/* Makes a text for people printable, and truncates it to `most` bytes. */
 void text_clean(char *text, size_t most);
 
 #endif

@@ -74,7 +74,7 @@ static int64_t now_us(void)
 	return clock_us(CLOCK_MONOTONIC);
 }
 
-/* Counts time asleep: what runs on nodes goes on meanwhile. */
+/* Counts time asleep: nodes keep running meanwhile. */
 static int64_t steady_us(void)
 {
 	return clock_us(CLOCK_BOOTTIME);

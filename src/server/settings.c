@@ -197,7 +197,7 @@ const struct setting settings[] = {
 	INTEGER(limits, body_bytes, 1024, 1 << 30, "8388608", false, "Of a request's body")
 	INTEGER(limits, connections, 1, 1000000, "16384", false, "At once; more get 503")
 	INTEGER(limits, connections_per_address, 1, 1000000, "4096", false, "Of one address")
-	INTEGER(limits, connections_reserved, 0, 1000000, "1024", false, "Of `connections`, so many are kept free for each of: HTTP, gRPC (agents), this machine")
+	INTEGER(limits, connections_reserved, 0, 1000000, "1024", false, "Places of `connections` that are reserved for each of HTTP, gRPC (agents) and this machine")
 	INTEGER(limits, held_bytes, 1048576, LARGE, "268435456", false, "Memory of answers that clients have not read, of all connections")
 	INTEGER(limits, held_bytes_per_connection, 65536, LARGE, "16777216", false, "The same, of one connection")
 	INTEGER(limits, buffered_bytes, 1024, LARGE, "268435456", false, "Memory of requests that are being received or served")

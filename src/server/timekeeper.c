@@ -21,7 +21,7 @@ static bool is_within(int64_t difference_us, int64_t bound_ms)
 	return difference_us <= bound_ms * 1000 && difference_us >= -bound_ms * 1000;
 }
 
-/* A step that changes is another one, and has to last anew. */
+/* A step that changes counts as a new one, and has to last again. */
 static enum timekeeper_news look_at_step(struct timekeeper *keeper, int64_t off_us)
 {
 	bool same =
