@@ -88,7 +88,7 @@ static void on_event(void *context, const struct event *event)
 	}
 	if (event->kind == EVENT_NODE_MISREPORTED)
 		agents_misreported(service->agents, event);
-	meters_event(&service->meters, event, service_catalogue(service));
+	meters_event(&service->meters, event, service_catalogue(service), &service->roster);
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
@@ -490,6 +490,7 @@ void service_free(struct service *service)
 	pages_free(service->pages);
 	traffic_free(service->traffic);
 	roster_free(&service->roster);
+	meters_free(&service->meters);
 	buffer_free(&service->scratch);
 	free((char *)service->settings.version);
 	free((char *)service->settings.metrics_path);
