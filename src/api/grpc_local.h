@@ -2,9 +2,9 @@
 #ifndef API_GRPC_LOCAL_H
 #define API_GRPC_LOCAL_H
 
-#include "api/clock.h"
 #include "api/grpc_services.h"
 #include "api/protobuf.h"
+#include "base/clock.h"
 
 /* A unary call on its way: what it needs is in the ask's arena, and is used again. */
 struct grpc_call {

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "api/clock.h"
 #include "api/ids.h"
 #include "api/leases_local.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum {

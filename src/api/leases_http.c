@@ -1,9 +1,9 @@
 /* leases_http.c - leases as people ask for them over REST */
 #include "api/call.h"
-#include "api/clock.h"
 #include "api/ids.h"
 #include "api/leases_local.h"
 #include "api/times.h"
+#include "base/clock.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 

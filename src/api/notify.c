@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/clock.h"
 #include "api/notify_local.h"
 #include "api/webhook.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"

@@ -2,9 +2,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "api/clock.h"
 #include "api/ids.h"
 #include "api/notify_local.h"
+#include "base/clock.h"
 #include "wire/json_writer.h"
 
 /* One that began to hold in this look. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "api/call.h"
-#include "api/clock.h"
 #include "api/gate_local.h"
 #include "api/ids.h"
 #include "api/times.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
