@@ -9,6 +9,7 @@
 #include "api/jwt.h"
 #include "api/metrics.h"
 #include "api/node_calls.h"
+#include "api/parameters.h"
 #include "api/service_state.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -187,13 +188,21 @@ static bool check_again(const struct service *service, const struct identity *id
 	return false;
 }
 
+static bool has_known_parameters(struct call *call)
+{
+	struct error error = { 0 };
+	if (parameters_check(call->route, &call->exchange->query, &error))
+		return true;
+	call_fail(call, &error);
+	return false;
+}
+
 /* Lets it in, or answers why not. */
 static bool let_in(struct call *call)
 {
 	struct gate_refusal refusal;
-	if (call->route->access == ACCESS_ANYONE) {
-		return true;
-	}
+	if (call->route->access == ACCESS_ANYONE)
+		return has_known_parameters(call);
 	if (!call->service->leading) {
 		call_refuse(call, 503, "unavailable", "%s", not_leading);
 		return false;
@@ -204,7 +213,7 @@ static bool let_in(struct call *call)
 	}
 	exchange_trust(call->exchange);
 	if (has_access(&call->identity, call->route->access))
-		return true;
+		return has_known_parameters(call);
 	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
 	return false;
 }
