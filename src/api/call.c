@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/audit.h"
+#include "api/route.h"
 #include "api/service_state.h"
+#include "api/traffic.h"
 #include "base/hash.h"
 #include "base/log.h"
 

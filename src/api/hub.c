@@ -6,7 +6,6 @@
 
 #include "api/event_view.h"
 #include "api/ids.h"
-#include "api/node_calls.h"
 #include "api/service_state.h"
 #include "api/ticker.h"
 #include "store/archive.h"

@@ -3,8 +3,13 @@
 
 #include <inttypes.h>
 
+#include "api/failures.h"
 #include "api/gpu_books.h"
+#include "api/hub.h"
+#include "api/misreports.h"
+#include "api/notify.h"
 #include "api/service_state.h"
+#include "api/traffic.h"
 
 #define MIB_BYTES INT64_C(1048576)
 

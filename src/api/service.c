@@ -6,10 +6,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/audit.h"
+#include "api/failure_audit.h"
+#include "api/grpc_services.h"
+#include "api/hub.h"
 #include "api/jwt.h"
+#include "api/leases.h"
 #include "api/metrics.h"
+#include "api/misreports.h"
 #include "api/node_calls.h"
+#include "api/notify.h"
+#include "api/pages.h"
+#include "api/route.h"
 #include "api/service_state.h"
+#include "api/tokens.h"
+#include "api/traffic.h"
 #include "base/hash.h"
 
 enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };

@@ -2,22 +2,24 @@
 #ifndef API_SERVICE_STATE_H
 #define API_SERVICE_STATE_H
 
-#include "api/audit.h"
 #include "api/call.h"
-#include "api/failure_audit.h"
-#include "api/grpc_services.h"
-#include "api/hub.h"
-#include "api/leases.h"
 #include "api/meters.h"
-#include "api/misreports.h"
-#include "api/notify.h"
-#include "api/pages.h"
 #include "api/roster.h"
-#include "api/route.h"
 #include "api/service.h"
-#include "api/streams.h"
-#include "api/tokens.h"
-#include "api/traffic.h"
+
+struct agents;
+struct audit;
+struct failure_audit;
+struct grpc_services;
+struct hub;
+struct leases;
+struct misreports;
+struct notify;
+struct pages;
+struct router;
+struct streams;
+struct tokens;
+struct traffic;
 
 struct service {
 	struct desk *desk;

@@ -1,8 +1,8 @@
 /* alloc.c - plain allocations of GPU memory, and freeing them */
-#include "charge.h"
-#include "entry.h"
-#include "pool.h"
-#include "state.h"
+#include "guard/charge.h"
+#include "guard/entry.h"
+#include "guard/pool.h"
+#include "guard/state.h"
 
 /* After the driver has answered: keeps the charge or cancels it. False if it could not
  * be kept, so that the allocation has to be undone. */

@@ -1,6 +1,6 @@
 /* array.c - arrays and mipmapped arrays, whose size follows from their shape */
-#include "charge.h"
-#include "entry.h"
+#include "guard/charge.h"
+#include "guard/entry.h"
 
 /* A shape in all its versions. */
 struct shape {

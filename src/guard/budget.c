@@ -1,9 +1,9 @@
 /* budget.c - the books of a task: who has taken how much of its GPU memory */
-#include "budget.h"
+#include "guard/budget.h"
 
 #include <string.h>
 
-#include "share.h"
+#include "guard/share.h"
 
 static void keep_peak(struct segment_gpu *gpu)
 {

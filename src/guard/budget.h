@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock.h"
-#include "segment.h"
+#include "guard/lock.h"
+#include "guard/segment.h"
 
 /* Gives the process a place in the segment: `member` is then complete. What an
  * earlier program of the same process left there (it called exec) is given back.

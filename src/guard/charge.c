@@ -1,14 +1,14 @@
 /* charge.c - an allocation on the books: charged before, kept after, given back when freed */
-#include "charge.h"
+#include "guard/charge.h"
 
 #include <stdatomic.h>
 
-#include "budget.h"
-#include "device.h"
-#include "overhead.h"
-#include "pool.h"
-#include "share.h"
-#include "state.h"
+#include "guard/budget.h"
+#include "guard/device.h"
+#include "guard/overhead.h"
+#include "guard/pool.h"
+#include "guard/share.h"
+#include "guard/state.h"
 
 #define MIB ((int64_t)1 << 20)
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "track.h"
+#include "guard/track.h"
 
 /* What was charged for an allocation that is being made. `gpu` is -1 where there is
  * nothing to charge. */

@@ -1,14 +1,14 @@
 /* context.c - contexts: what they take, and that allocations end with them */
-#include "context.h"
+#include "guard/context.h"
 
 #include <stdatomic.h>
 
-#include "charge.h"
-#include "device.h"
-#include "entry.h"
-#include "overhead.h"
-#include "pool.h"
-#include "state.h"
+#include "guard/charge.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/overhead.h"
+#include "guard/pool.h"
+#include "guard/state.h"
 
 enum { DEVICES_MAX = 128 };
 

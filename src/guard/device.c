@@ -1,11 +1,11 @@
 /* device.c - from the driver's numbers of devices to the GPUs of the segment */
-#include "device.h"
+#include "guard/device.h"
 
 #include <stdatomic.h>
 
-#include "budget.h"
-#include "entry.h"
-#include "state.h"
+#include "guard/budget.h"
+#include "guard/entry.h"
+#include "guard/state.h"
 
 enum { DEVICES_MAX = 128 };
 

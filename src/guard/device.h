@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "driver_abi.h"
+#include "guard/driver_abi.h"
 
 enum {
 	DEVICE_UNKNOWN = -1, /* no such device, or no guard: the driver shall answer */

@@ -1,13 +1,13 @@
 /* entry.c - each function of the driver that matters: ours, and the real one */
-#include "entry.h"
+#include "guard/entry.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "state.h"
-#include "symbol.h"
+#include "guard/state.h"
+#include "guard/symbol.h"
 
 #define CUDA_LIBRARY "libcuda.so.1"
 #define NVML_LIBRARY "libnvidia-ml.so.1"

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver_abi.h"
-#include "entries.h"
+#include "guard/driver_abi.h"
+#include "guard/entries.h"
 
 #define ENTRY_NUMBER(symbol, ...) ENTRY_##symbol,
 enum entry_number {

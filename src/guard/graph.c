@@ -3,11 +3,11 @@
  * A node of a graph only says that memory will be needed; the driver takes it when the
  * graph is launched, where the guard does nothing. So a node that can never fit is
  * refused, and what launched graphs hold is counted from then on. */
-#include "charge.h"
-#include "device.h"
-#include "entry.h"
-#include "pool.h"
-#include "state.h"
+#include "guard/charge.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/pool.h"
+#include "guard/state.h"
 
 /* Whether the node may be added. */
 static bool admit(const CUDA_MEM_ALLOC_NODE_PARAMS *parameters)

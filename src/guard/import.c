@@ -1,13 +1,13 @@
 /* import.c - memory of other processes and other interfaces, counted once in a task */
 #include <stddef.h>
 
-#include "budget.h"
-#include "charge.h"
-#include "device.h"
-#include "entry.h"
-#include "pool.h"
-#include "share.h"
-#include "state.h"
+#include "guard/budget.h"
+#include "guard/charge.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/pool.h"
+#include "guard/share.h"
+#include "guard/state.h"
 
 enum { CLASS_EXTERNAL = 2 };
 

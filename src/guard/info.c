@@ -1,11 +1,11 @@
 /* info.c - questions about memory, answered with the budget */
 #include <stddef.h>
 
-#include "budget.h"
-#include "device.h"
-#include "entry.h"
-#include "state.h"
-#include "uuid.h"
+#include "guard/budget.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/state.h"
+#include "guard/uuid.h"
 
 /* A GPU's memory as the task is to see it. */
 struct view {

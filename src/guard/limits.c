@@ -1,10 +1,10 @@
 /* limits.c - limits of GPU memory as text */
-#include "limits.h"
+#include "guard/limits.h"
 
 #include <string.h>
 
-#include "size.h"
-#include "uuid.h"
+#include "guard/size.h"
+#include "guard/uuid.h"
 
 enum { WORD_MAX = 48 };
 

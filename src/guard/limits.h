@@ -2,7 +2,7 @@
 #ifndef GUARD_LIMITS_H
 #define GUARD_LIMITS_H
 
-#include "segment.h"
+#include "guard/segment.h"
 
 /* Lists the GPUs with their limits in a segment that nobody else has. An entry that
  * makes no sense is passed over: its GPU is then one that nobody listed, and gives

@@ -1,7 +1,7 @@
 /* lock.c - the lock of a segment, which outlives whoever holds it */
-#include "lock.h"
+#include "guard/lock.h"
 
-#include "system.h"
+#include "guard/system.h"
 
 enum {
 	SPINS = 100,

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "process.h"
-#include "segment.h"
+#include "guard/process.h"
+#include "guard/segment.h"
 
 /* The calling process in a segment. */
 struct member {

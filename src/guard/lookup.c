@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "entry.h"
-#include "symbol.h"
+#include "guard/entry.h"
+#include "guard/symbol.h"
 
 /* `decided`: `address` is the answer. Otherwise the real function, of which
  * `address` is the place, is to answer. Returned in two registers. */

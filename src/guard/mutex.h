@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "system.h"
+#include "guard/system.h"
 
 /* 0: free, 1: held, 2: held and somebody may wait. Zero-initialised is free. */
 struct mutex {

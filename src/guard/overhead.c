@@ -1,18 +1,18 @@
 /* overhead.c - what contexts, modules and libraries take beside allocations */
-#include "overhead.h"
+#include "guard/overhead.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "budget.h"
-#include "device.h"
-#include "entry.h"
-#include "mutex.h"
-#include "state.h"
-#include "symbol.h"
-#include "system.h"
-#include "uuid.h"
+#include "guard/budget.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/mutex.h"
+#include "guard/state.h"
+#include "guard/symbol.h"
+#include "guard/system.h"
+#include "guard/uuid.h"
 
 enum {
 	LOOK_EVERY_MS = 2000,

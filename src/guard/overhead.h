@@ -6,8 +6,8 @@
 #ifndef GUARD_OVERHEAD_H
 #define GUARD_OVERHEAD_H
 
-#include "driver_abi.h"
-#include "lock.h"
+#include "guard/driver_abi.h"
+#include "guard/lock.h"
 
 /* Before a context is made on a device: whether what it is expected to take is within
  * the limit. If not, that is a refusal. */

@@ -4,13 +4,13 @@
  * is counted: an object (track.h), to which handles and mappings refer. */
 #include <stdatomic.h>
 
-#include "budget.h"
-#include "charge.h"
-#include "device.h"
-#include "entry.h"
-#include "pool.h"
-#include "share.h"
-#include "state.h"
+#include "guard/budget.h"
+#include "guard/charge.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/pool.h"
+#include "guard/share.h"
+#include "guard/state.h"
 
 enum {
 	SHARE_PENDING = -3, /* imported: charged when it is mapped, which tells its size */

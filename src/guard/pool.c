@@ -1,15 +1,15 @@
 /* pool.c - what the driver's memory pools hold */
-#include "pool.h"
+#include "guard/pool.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "budget.h"
-#include "device.h"
-#include "entry.h"
-#include "mutex.h"
-#include "state.h"
+#include "guard/budget.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/mutex.h"
+#include "guard/state.h"
 
 enum { POOLS_MAX = 1024 };
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver_abi.h"
+#include "guard/driver_abi.h"
 
 /* An allocation from a pool that is being made. `owner` is 0 where there is nothing to
  * charge. */

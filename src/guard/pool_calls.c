@@ -1,10 +1,10 @@
 /* pool_calls.c - the driver's functions that take memory from pools and wait for the GPU */
-#include "charge.h"
-#include "device.h"
-#include "entry.h"
-#include "pool.h"
-#include "share.h"
-#include "state.h"
+#include "guard/charge.h"
+#include "guard/device.h"
+#include "guard/entry.h"
+#include "guard/pool.h"
+#include "guard/share.h"
+#include "guard/state.h"
 
 static bool is_capturing(CUstream stream)
 {

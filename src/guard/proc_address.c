@@ -1,6 +1,6 @@
 /* proc_address.c - cuGetProcAddress, by which the CUDA runtime finds the driver */
-#include "entry.h"
-#include "state.h"
+#include "guard/entry.h"
+#include "guard/state.h"
 
 CUresult cuGetProcAddress(const char *symbol, void **address, int version, uint64_t flags)
 {

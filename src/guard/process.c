@@ -1,12 +1,12 @@
 /* process.c - which process is which, and whether it is still there */
-#include "process.h"
+#include "guard/process.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "system.h"
+#include "guard/system.h"
 
 /* Appends text without its end. */
 static char *append(char *out, const char *text)

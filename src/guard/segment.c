@@ -1,10 +1,10 @@
 /* segment.c - making and mapping the shared segment */
-#include "segment.h"
+#include "guard/segment.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "system.h"
+#include "guard/system.h"
 
 void segment_init(struct segment *segment)
 {

@@ -1,9 +1,9 @@
 /* share.c - memory that processes of a task hold together, charged once */
-#include "share.h"
+#include "guard/share.h"
 
 #include <string.h>
 
-#include "budget.h"
+#include "guard/budget.h"
 
 enum { WORDS = SEGMENT_PROCESSES_MAX / 64 };
 

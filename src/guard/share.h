@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock.h"
-#include "segment.h"
+#include "guard/lock.h"
+#include "guard/segment.h"
 
 enum {
 	SHARE_NONE = -1,    /* not shared: charged like any other memory */

@@ -1,5 +1,5 @@
 /* size.c - sizes of memory as people write them */
-#include "size.h"
+#include "guard/size.h"
 
 #include <inttypes.h>
 #include <stdio.h>

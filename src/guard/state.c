@@ -1,21 +1,21 @@
 /* state.c - the guard within one process: its segment, and its place in it */
-#include "state.h"
+#include "guard/state.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "budget.h"
-#include "charge.h"
-#include "context.h"
-#include "device.h"
-#include "guard.h"
-#include "limits.h"
-#include "mutex.h"
-#include "overhead.h"
-#include "pool.h"
-#include "track.h"
+#include "guard/budget.h"
+#include "guard/charge.h"
+#include "guard/context.h"
+#include "guard/device.h"
+#include "guard/guard.h"
+#include "guard/limits.h"
+#include "guard/mutex.h"
+#include "guard/overhead.h"
+#include "guard/pool.h"
+#include "guard/track.h"
 
 static struct {
 	_Atomic(bool) attached; /* whether `segment` is known, or known to be none */

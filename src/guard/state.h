@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "lock.h"
-#include "segment.h"
+#include "guard/lock.h"
+#include "guard/segment.h"
 
 /* Attaches the process to the segment in a file, NULL for none; where there is none
  * that can be used, to one of its own with those limits (limits.h), NULL for none. Done
@@ -15,7 +15,10 @@ void state_attach(const char *path, const char *limits);
 
 /* The segment; NULL if the guard has nothing to guard. */
 struct segment *state_segment(void);
-static inline bool state_active(void) { return state_segment() != NULL; }
+static inline bool state_active(void)
+{
+	return state_segment() != NULL;
+}
 
 /* The process in the segment, where it joins when this is called first. NULL if there
  * is no segment, or no place left in it. */

@@ -1,6 +1,6 @@
 /* symbol.c - finds functions in libraries that are loaded, without dlsym */
 #define _GNU_SOURCE
-#include "symbol.h"
+#include "guard/symbol.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,5 +1,5 @@
 /* system.c - the few system calls that the guard makes */
-#include "system.h"
+#include "guard/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* track.c - what this process has allocated, by the handle that frees it */
-#include "track.h"
+#include "guard/track.h"
 
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "mutex.h"
+#include "guard/mutex.h"
 
 enum { FIRST_CAPACITY = 1024 };
 

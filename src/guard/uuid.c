@@ -1,5 +1,5 @@
 /* uuid.c - UUIDs of GPUs as text */
-#include "uuid.h"
+#include "guard/uuid.h"
 
 #include <string.h>
 

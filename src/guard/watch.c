@@ -1,5 +1,5 @@
 /* watch.c - the agent's side of a segment: sets budgets, and sees what became of them */
-#include "watch.h"
+#include "guard/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "guard/process.h"
 
 /* Reads a part of the file; false if it is not there. */
 static bool read_part(const struct watch *watch, void *to, size_t offset, size_t size)

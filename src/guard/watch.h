@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "segment.h"
+#include "guard/segment.h"
 
 /* A segment that is watched, by one watcher at a time. `seen` is what was read of it
  * last; all zero where it could not be read. */

@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../driver_abi.h"
-#include "../state.h"
+#include "guard/driver_abi.h"
+#include "guard/state.h"
 #include "../test/standin/standin.h"
-#include "../watch.h"
+#include "guard/watch.h"
 
 enum { ROUNDS = 1000000, REPEATS = 5 };
 

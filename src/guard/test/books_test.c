@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../process.h"
-#include "../share.h"
 #include "base/number.h"
+#include "guard/budget.h"
+#include "guard/process.h"
+#include "guard/share.h"
 
 #define MIB (INT64_C(1) << 20)
 

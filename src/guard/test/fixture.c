@@ -14,13 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../charge.h"
-#include "../context.h"
-#include "../device.h"
-#include "../overhead.h"
-#include "../pool.h"
-#include "../state.h"
-#include "../track.h"
+#include "guard/charge.h"
+#include "guard/context.h"
+#include "guard/device.h"
+#include "guard/overhead.h"
+#include "guard/pool.h"
+#include "guard/state.h"
+#include "guard/track.h"
 
 void *fixture_driver;
 

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-#include "../driver_abi.h"
-#include "../process.h"
 #include "fixture.h"
+#include "guard/driver_abi.h"
+#include "guard/process.h"
 
 static CUmemGenericAllocationHandle make_physical(int64_t bytes)
 {

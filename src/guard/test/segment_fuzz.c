@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../limits.h"
-#include "../process.h"
-#include "../share.h"
-#include "../uuid.h"
-#include "../watch.h"
 #include "base/error.h"
+#include "guard/budget.h"
+#include "guard/limits.h"
+#include "guard/process.h"
+#include "guard/share.h"
+#include "guard/uuid.h"
+#include "guard/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

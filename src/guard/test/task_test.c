@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../driver_abi.h"
-#include "../state.h"
-#include "../track.h"
 #include "base/number.h"
 #include "fixture.h"
+#include "guard/budget.h"
+#include "guard/driver_abi.h"
+#include "guard/state.h"
+#include "guard/track.h"
 
 /* What parent and children of a test tell each other. */
 struct board {

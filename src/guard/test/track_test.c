@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#include "../size.h"
-#include "../track.h"
-#include "../uuid.h"
 #include "base/number.h"
+#include "guard/size.h"
+#include "guard/track.h"
+#include "guard/uuid.h"
 
 static int end(void **state)
 {
