@@ -3,13 +3,13 @@
 
 #include <inttypes.h>
 
-#include "api/failures.h"
-#include "api/gpu_books.h"
-#include "api/hub.h"
-#include "api/misreports.h"
-#include "api/notify.h"
-#include "api/service_state.h"
-#include "api/traffic.h"
+#include "api/auth/failures.h"
+#include "api/live/hub.h"
+#include "api/notify/notify.h"
+#include "api/read/gpu_books.h"
+#include "api/service/misreports.h"
+#include "api/service/service_state.h"
+#include "api/service/traffic.h"
 
 #define MIB_BYTES INT64_C(1048576)
 

@@ -1,26 +1,26 @@
 /* service.c - the service: what is behind the ports */
-#include "api/service.h"
+#include "api/service/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "api/audit.h"
-#include "api/failure_audit.h"
-#include "api/grpc_services.h"
-#include "api/hub.h"
-#include "api/jwt.h"
-#include "api/leases.h"
+#include "api/auth/failure_audit.h"
+#include "api/auth/jwt.h"
+#include "api/engine/audit.h"
+#include "api/grpc/grpc_services.h"
+#include "api/live/hub.h"
 #include "api/metrics.h"
-#include "api/misreports.h"
-#include "api/node_calls.h"
-#include "api/notify.h"
-#include "api/pages.h"
-#include "api/route.h"
-#include "api/service_state.h"
-#include "api/tokens.h"
-#include "api/traffic.h"
+#include "api/model/leases.h"
+#include "api/node/node_calls.h"
+#include "api/notify/notify.h"
+#include "api/service/misreports.h"
+#include "api/service/pages.h"
+#include "api/service/route.h"
+#include "api/service/service_state.h"
+#include "api/service/tokens.h"
+#include "api/service/traffic.h"
 #include "base/hash.h"
 
 enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };

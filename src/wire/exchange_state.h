@@ -6,8 +6,8 @@
 #include "wire/grpc.h"
 #include "wire/grpc_frame.h"
 #include "wire/head.h"
-#include "wire/network.h"
-#include "wire/output.h"
+#include "wire/net/network.h"
+#include "wire/net/output.h"
 
 struct connection;
 

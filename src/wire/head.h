@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "wire/headers.h"
+#include "wire/text/headers.h"
 
 /* Names and values are collected in `bytes`, each with a NUL behind it; where they are
  * is kept as offsets, as the bytes may move until head_finish. What is not a header

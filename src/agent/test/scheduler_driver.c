@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/envelope.h"
+#include "agent/uplink/envelope.h"
 #include "node/session.h"
 #include "wire/wire.h"
 

@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "guard/driver_abi.h"
-#include "guard/state.h"
 #include "../test/standin/standin.h"
-#include "guard/watch.h"
+#include "guard/budget/watch.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 enum { ROUNDS = 1000000, REPEATS = 5 };
 

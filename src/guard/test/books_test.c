@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "guard/budget.h"
-#include "guard/process.h"
-#include "guard/share.h"
+#include "guard/budget/budget.h"
+#include "guard/budget/process.h"
+#include "guard/budget/share.h"
 
 #define MIB (INT64_C(1) << 20)
 

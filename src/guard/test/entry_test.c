@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "guard/driver_abi.h"
+#include "guard/calls/driver_abi.h"
 
 static CUmemoryPool own_pool;
 

@@ -14,13 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "guard/charge.h"
-#include "guard/context.h"
-#include "guard/device.h"
-#include "guard/overhead.h"
-#include "guard/pool.h"
-#include "guard/state.h"
-#include "guard/track.h"
+#include "guard/calls/charge.h"
+#include "guard/calls/context.h"
+#include "guard/calls/device.h"
+#include "guard/calls/overhead.h"
+#include "guard/calls/pool.h"
+#include "guard/calls/state.h"
+#include "guard/calls/track.h"
 
 void *fixture_driver;
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "guard/device.h"
-#include "guard/driver_abi.h"
-#include "guard/state.h"
+#include "guard/calls/device.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 static void the_driver_shows_the_limit_as_the_size(void **state)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "guard/driver_abi.h"
-#include "guard/process.h"
+#include "guard/budget/process.h"
+#include "guard/calls/driver_abi.h"
 
 static CUmemGenericAllocationHandle make_physical(int64_t bytes)
 {

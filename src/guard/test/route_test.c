@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guard/budget/uuid.h"
+#include "guard/budget/watch.h"
 #include "guard/guard.h"
-#include "guard/uuid.h"
-#include "guard/watch.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PROGRAMS GUARD_BUILD "/test/"

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "guard/budget.h"
-#include "guard/limits.h"
-#include "guard/process.h"
-#include "guard/share.h"
-#include "guard/uuid.h"
-#include "guard/watch.h"
+#include "guard/budget/budget.h"
+#include "guard/budget/limits.h"
+#include "guard/budget/process.h"
+#include "guard/budget/share.h"
+#include "guard/budget/uuid.h"
+#include "guard/budget/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

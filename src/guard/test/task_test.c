@@ -18,10 +18,10 @@
 
 #include "base/number.h"
 #include "fixture.h"
-#include "guard/budget.h"
-#include "guard/driver_abi.h"
-#include "guard/state.h"
-#include "guard/track.h"
+#include "guard/budget/budget.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
+#include "guard/calls/track.h"
 
 /* What parent and children of a test tell each other. */
 struct board {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "guard/size.h"
-#include "guard/track.h"
-#include "guard/uuid.h"
+#include "guard/budget/size.h"
+#include "guard/budget/uuid.h"
+#include "guard/calls/track.h"
 
 static int end(void **state)
 {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "guard/budget.h"
-#include "guard/driver_abi.h"
-#include "guard/state.h"
+#include "guard/budget/budget.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 static void a_segment_is_for_its_owner_and_made_once(void **state)
 {
