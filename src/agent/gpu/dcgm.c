@@ -15,6 +15,7 @@
 #include "agent/gpu/exposition.h"
 #include "agent/gpu/nvml.h"
 #include "agent/host/file.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
 
@@ -208,11 +209,9 @@ static void *ask(void *context)
 			struct buffer before = dcgm->page;
 			dcgm->page = page;
 			page = before;
-			dcgm->answered_ms = clock_ms();
+			dcgm->answered_ms = clock_boot_ms();
 		}
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += ASK_S;
+		struct timespec until = clock_after_us(CLOCK_REALTIME, ASK_S * INT64_C(1000000));
 		if (!dcgm->stopping)
 			pthread_cond_timedwait(&dcgm->stopped, &dcgm->mutex, &until);
 	}
@@ -229,7 +228,7 @@ static bool dcgm_read(struct gpu_source *source, int64_t now_ms, const struct gp
 	if (!dcgm->inner->kind->read(dcgm->inner, now_ms, users, user_count, readings, error))
 		return false;
 	pthread_mutex_lock(&dcgm->mutex);
-	if (dcgm->answered_ms > 0 && clock_ms() - dcgm->answered_ms < STALE_MS)
+	if (dcgm->answered_ms > 0 && clock_boot_ms() - dcgm->answered_ms < STALE_MS)
 		dcgm_apply((struct text){ dcgm->page.data, dcgm->page.size }, readings);
 	pthread_mutex_unlock(&dcgm->mutex);
 	return true;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -132,12 +131,4 @@ pid_t process_parent(pid_t pid)
 	char state = 0;
 
 	return read_stat(pid, &state, &parent, &start) ? (pid_t)parent : 0;
-}
-
-int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

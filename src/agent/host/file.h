@@ -27,7 +27,4 @@ int64_t process_start(pid_t pid);
 /* Its parent's number; 0: there is none. */
 pid_t process_parent(pid_t pid);
 
-/* CLOCK_BOOTTIME, which runs on while the machine sleeps. */
-int64_t clock_ms(void);
-
 #endif

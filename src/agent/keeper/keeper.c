@@ -20,6 +20,7 @@
 
 #include "agent/host/file.h"
 #include "agent/keeper/keeper_child.h"
+#include "base/clock.h"
 #include "base/number.h"
 
 #define EXIT_NOT_RUN 127
@@ -169,7 +170,7 @@ static void reap(struct keeper *keeper)
 		if (pid != keeper->pid)
 			continue;
 		keeper->exited = true;
-		keeper->exited_ms = clock_ms();
+		keeper->exited_ms = clock_boot_ms();
 		keeper->exit_code =
 		    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		if (keeper->timed_out)
@@ -201,7 +202,7 @@ static int64_t runtime_until_ms(const struct keeper *keeper)
 /* Gives notice and kills when nobody else does. When to look again. */
 static int64_t enforce(struct keeper *keeper)
 {
-	int64_t now_ms = clock_ms();
+	int64_t now_ms = clock_boot_ms();
 	int64_t lease_ms = lease_until_ms(&keeper->spec), runtime_ms = runtime_until_ms(keeper);
 	int64_t until_ms = min64(lease_ms, runtime_ms);
 
@@ -232,7 +233,7 @@ static void wait_for_events(struct keeper *keeper, int64_t until_ms)
 		                    .events = POLLIN },
 		                  { .fd = keeper->errors[0], .events = POLLIN } };
 	nfds_t count = keeper->spec.errors_apart ? 4 : 3;
-	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_ms(), 0);
+	int64_t wait_ms = until_ms == INT64_MAX ? -1 : max64(until_ms - clock_boot_ms(), 0);
 
 	poll(files, count, (int)min64(wait_ms, 60000));
 }
@@ -287,7 +288,7 @@ static void empty_group(struct keeper *keeper, const struct cgroup *group)
 
 	while (cgroup_is_populated(group)) {
 		cgroup_kill(group);
-		wait_for_events(keeper, clock_ms() + pause_ms);
+		wait_for_events(keeper, clock_boot_ms() + pause_ms);
 		drain_all(keeper);
 		reap(keeper);
 		pause_ms = pause_ms < 200 ? pause_ms * 2 : pause_ms;
@@ -345,7 +346,7 @@ static void fail(struct keeper *keeper, const char *reason)
 	tell(keeper->status, "started 0 0");
 	tell(keeper->report, "started %d %" PRId64, getpid(), start);
 	keeper->exit_code = EXIT_NOT_RUN;
-	keeper->exited_ms = clock_ms();
+	keeper->exited_ms = clock_boot_ms();
 	write_down_end(keeper);
 	clear(keeper);
 }
@@ -360,7 +361,7 @@ static bool start(struct keeper *keeper)
 		     keeper->spec.failure ? keeper->spec.failure : "there is no command to run");
 		return false;
 	}
-	keeper->started_ms = clock_ms();
+	keeper->started_ms = clock_boot_ms();
 	keeper->pid =
 	    keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault, &error);
 	spec_wipe(&keeper->spec);

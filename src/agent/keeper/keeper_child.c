@@ -19,6 +19,7 @@
 
 #include "agent/host/file.h"
 #include "agent/host/privileges.h"
+#include "base/clock.h"
 
 #define LOOK_MS 1000
 #define OOM_FILE "/proc/self/oom_score_adj"
@@ -254,13 +255,13 @@ _Noreturn static void become_clean_up(const struct spec *spec, const struct cgro
 
 static int wait_for(pid_t pid, int64_t most_ms)
 {
-	int64_t until_ms = clock_ms() + most_ms;
+	int64_t until_ms = clock_boot_ms() + most_ms;
 	int status = 0;
 
 	if (pid < 0)
 		return 126;
 	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (clock_ms() >= until_ms) {
+		if (clock_boot_ms() >= until_ms) {
 			kill(-pid, SIGKILL);
 			waitpid(pid, &status, 0);
 			return 124;

@@ -8,6 +8,7 @@
 
 #include "agent/host/file.h"
 #include "agent/uplink/uplink_local.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -309,7 +310,7 @@ struct uplink *uplink_new(const struct uplink_settings *settings, struct error *
 	struct uplink *link = NEW(struct uplink);
 
 	link->settings = *settings;
-	link->seed = (uint64_t)clock_ms() ^ (uint64_t)getpid() << 32;
+	link->seed = (uint64_t)clock_boot_ms() ^ (uint64_t)getpid() << 32;
 	if (!copy_addresses(link, settings->addresses, error) ||
 	    (settings->tls && !uplink_tls_new(link, error))) {
 		free_all(link);

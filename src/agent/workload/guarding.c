@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/host/file.h"
+#include "base/clock.h"
 #include "base/number.h"
 #include "guard/budget/process.h"
 #include "guard/budget/uuid.h"
@@ -127,7 +128,7 @@ static bool is_ours(const char *path)
 static bool close_directory(const struct run_settings *settings, struct error *error)
 {
 	char *path = closed_directory(settings);
-	char *away = file_path("%s.not-of-the-agent-%lld", path, (long long)clock_ms());
+	char *away = file_path("%s.not-of-the-agent-%lld", path, (long long)clock_boot_ms());
 	bool ours = (mkdir(path, 0700) == 0 || errno == EEXIST) && is_ours(path);
 
 	if (!ours && rename(path, away) == 0)

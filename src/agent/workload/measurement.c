@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/host/file.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
 
@@ -69,7 +70,8 @@ static void take(uv_work_t *work)
 	struct gpu_source *source = measurements->source;
 
 	measurements->good = source->kind->read(
-	    source, clock_ms(), (const struct gpu_user *)(const void *)measurements->users.data,
+	    source, clock_boot_ms(),
+	    (const struct gpu_user *)(const void *)measurements->users.data,
 	    measurements->users.size / sizeof(struct gpu_user), readings, &measurements->error);
 	for (size_t i = 0; measurements->good && i < readings->process_count; i++)
 		readings->processes[i].reservation_id =

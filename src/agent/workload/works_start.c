@@ -13,6 +13,7 @@
 #include "agent/host/file.h"
 #include "agent/workload/guarding.h"
 #include "agent/workload/works_local.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define SLICE_MS 2  /* that starts may take before timers and connections have their turn */
@@ -190,7 +191,7 @@ static void start(struct work_process *process)
 static void start_some(uv_idle_t *idle)
 {
 	struct works *works = idle->data;
-	int64_t end_ms = clock_ms() + SLICE_MS;
+	int64_t end_ms = clock_boot_ms() + SLICE_MS;
 
 	do {
 		struct work_process *process = works->first_queued;
@@ -198,7 +199,7 @@ static void start_some(uv_idle_t *idle)
 			break;
 		works_start_forget(process);
 		start(process);
-	} while (clock_ms() < end_ms);
+	} while (clock_boot_ms() < end_ms);
 }
 
 void works_starter_open(struct works *works)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/text/clock.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 /* After the first failure more are waited for; then there is a pause. */

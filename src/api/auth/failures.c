@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/metric.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -118,16 +119,13 @@ size_t failures_take(struct failures *failures, struct failure_summary *summarie
 
 void failures_print(const struct failures *failures, struct buffer *text)
 {
-	buffer_text(text, "# HELP gpu_scheduler_sign_in_failures_total Requests that were refused "
-	                  "because their credential was missing or not valid.\n"
-	                  "# TYPE gpu_scheduler_sign_in_failures_total counter\n");
+	metric_head(text, METRIC_SIGN_IN_FAILURES_TOTAL);
 	for (int method = 0; method < SIGN_IN_METHODS; method++)
 		for (int fault = 0; fault < SIGN_IN_FAULTS; fault++)
 			if (failures->counts[method][fault] > 0 ||
 			    (method == SIGN_IN_NONE) == (fault == FAULT_MISSING))
-				buffer_print(text,
-				             "gpu_scheduler_sign_in_failures_total{method=\"%s\","
-				             "reason=\"%s\"} %" PRId64 "\n",
+				buffer_print(text, "%s{method=\"%s\",reason=\"%s\"} %" PRId64 "\n",
+				             metric_name(METRIC_SIGN_IN_FAILURES_TOTAL),
 				             method_names[method], fault_names[fault],
 				             failures->counts[method][fault]);
 }

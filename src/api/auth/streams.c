@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/text/clock.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 

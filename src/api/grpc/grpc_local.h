@@ -3,8 +3,8 @@
 #define API_GRPC_GRPC_LOCAL_H
 
 #include "api/grpc/grpc_services.h"
-#include "api/text/clock.h"
 #include "api/text/protobuf.h"
+#include "base/clock.h"
 
 /* A unary call on its way: what it needs is in the ask's arena, and is used again. */
 struct grpc_call {

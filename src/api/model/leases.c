@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "api/model/leases_local.h"
-#include "api/text/clock.h"
 #include "api/text/ids.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum {

@@ -1,9 +1,9 @@
 /* leases_http.c - leases as people ask for them over REST */
 #include "api/model/leases_local.h"
 #include "api/service/call.h"
-#include "api/text/clock.h"
 #include "api/text/ids.h"
 #include "api/text/times.h"
+#include "base/clock.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/text/clock.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"

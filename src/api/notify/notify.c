@@ -6,7 +6,7 @@
 
 #include "api/notify/notify_local.h"
 #include "api/notify/webhook.h"
-#include "api/text/clock.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "api/notify/notify_local.h"
-#include "api/text/clock.h"
 #include "api/text/ids.h"
+#include "base/clock.h"
 #include "wire/text/json_writer.h"
 
 /* One that began to hold in this look. */

@@ -9,6 +9,7 @@
 #include "api/service/route.h"
 #include "api/service/service_state.h"
 #include "api/service/traffic.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -60,7 +61,7 @@ struct call *call_take(struct service *service, struct exchange *exchange)
 	call->state = NULL;
 	call->status = 0;
 	call->identity = (struct identity){ .role = ROLE_AGENT };
-	call->began_us = service_clock_us();
+	call->began_us = clock_steady_us();
 	name_request(call);
 	exchange->context = call;
 	return call;
@@ -107,7 +108,7 @@ static void note(struct call *call)
 	                                  .object = exchange->path.data,
 	                                  .identity = &call->identity,
 	                                  .exchange = exchange,
-	                                  .unix_ms = service_unix_ms() });
+	                                  .unix_ms = clock_unix_ms() });
 }
 
 /* What was refused did not happen, and does not stay in the audit log. */
@@ -187,7 +188,7 @@ static void count(struct call *call, int status)
 {
 	size_t place = call->route ? (size_t)(call->route - routes) : SIZE_MAX;
 	call->status = status;
-	int64_t took_us = service_clock_us() - call->began_us;
+	int64_t took_us = clock_steady_us() - call->began_us;
 	traffic_add(call->service->traffic, place, status, took_us);
 	log_at(LOG_DEBUG, "request", LOG_TEXT("request_id", call->request_id),
 	       LOG_TEXT("method", call->exchange->method_name.data),

@@ -6,6 +6,7 @@
 
 #include "api/service/service.h"
 #include "api/service/service_state.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -90,7 +91,7 @@ static void keep(struct misreports *misreports, const char *node, const char *de
 	                                  .object = node,
 	                                  .detail = detail,
 	                                  .identity = &identity,
-	                                  .unix_ms = service_unix_ms() });
+	                                  .unix_ms = clock_unix_ms() });
 	desk_ask(misreports->desk, &note->ask);
 }
 

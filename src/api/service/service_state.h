@@ -63,9 +63,6 @@ static inline void service_breathe(const struct service *service, int64_t done)
 	catalogue_unlock(service_catalogue(service));
 	catalogue_lock(service_catalogue(service));
 }
-/* Milliseconds since 1970, and microseconds of a clock that only goes forward. */
-int64_t service_unix_ms(void);
-int64_t service_clock_us(void);
 /* Milliseconds since 1970 as the core counts them: for what is compared with its records. */
 int64_t service_time_ms(const struct service *service);
 /* GPUs of the largest node. */

@@ -6,9 +6,9 @@
 
 #include "api/auth/gate_local.h"
 #include "api/service/call.h"
-#include "api/text/clock.h"
 #include "api/text/ids.h"
 #include "api/text/times.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"

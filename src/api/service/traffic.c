@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/metric.h"
 #include "api/service/route.h"
 #include "base/memory.h"
 
@@ -61,13 +62,12 @@ static void print_labels(struct buffer *text, size_t place)
 
 static void print_counts(const struct traffic *traffic, struct buffer *text)
 {
-	buffer_text(text, "# HELP gpu_scheduler_http_requests_total Requests by route and class of "
-	                  "status.\n# TYPE gpu_scheduler_http_requests_total counter\n");
+	metric_head(text, METRIC_HTTP_REQUESTS_TOTAL);
 	for (size_t i = 0; i < traffic->count; i++) {
 		for (int class = 1; class < CLASSES; class ++) {
 			if (traffic->lanes[i].by_class[class] == 0)
 				continue;
-			buffer_text(text, "gpu_scheduler_http_requests_total{");
+			buffer_print(text, "%s{", metric_name(METRIC_HTTP_REQUESTS_TOTAL));
 			print_labels(text, i);
 			buffer_print(text, ",status=\"%dxx\"} %" PRId64 "\n", class,
 			             traffic->lanes[i].by_class[class]);
@@ -77,7 +77,7 @@ static void print_counts(const struct traffic *traffic, struct buffer *text)
 
 static void print_lane(const struct lane *lane, size_t place, struct buffer *text)
 {
-	static const char name[] = "gpu_scheduler_http_request_duration_seconds";
+	const char *name = metric_name(METRIC_HTTP_REQUEST_DURATION_SECONDS);
 	int64_t below = 0, edge_us = FIRST_US;
 	for (int bucket = 0; bucket <= BUCKETS; bucket++, edge_us *= 4) {
 		below += lane->buckets[bucket];
@@ -99,10 +99,7 @@ static void print_lane(const struct lane *lane, size_t place, struct buffer *tex
 void traffic_print(const struct traffic *traffic, struct buffer *text)
 {
 	print_counts(traffic, text);
-	buffer_text(text,
-	            "# HELP gpu_scheduler_http_request_duration_seconds From the last byte of the "
-	            "request's head to the answer.\n"
-	            "# TYPE gpu_scheduler_http_request_duration_seconds histogram\n");
+	metric_head(text, METRIC_HTTP_REQUEST_DURATION_SECONDS);
 	for (size_t i = 0; i < traffic->count; i++)
 		if (traffic->lanes[i].count > 0)
 			print_lane(&traffic->lanes[i], i, text);

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "api/notify/courier.h"
-#include "api/text/clock.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { PARCELS = 200 };

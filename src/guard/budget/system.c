@@ -1,5 +1,6 @@
 /* system.c - the few system calls that the guard makes */
 #include "guard/budget/system.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,5 @@ void system_wake(const void *word)
 
 int64_t system_now_ms(void)
 {
-	struct timespec now = { 0 };
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 }

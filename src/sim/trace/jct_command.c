@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "core/types.h"
 #include "sim/trace/jct.h"
@@ -82,14 +83,6 @@ static bool choose_policies(struct study *study)
 		names[i] = jct_policies[i].name;
 	return options_policies(study->options.policies, names, (size_t)jct_policy_count,
 	                        add_policy, study);
-}
-
-static double seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static int by_value(const void *a, const void *b)
@@ -172,7 +165,7 @@ static void tick(void *context, int64_t ended)
 static bool run_policy(struct study *study, struct summary *summary, struct progress *progress,
                        struct error *error)
 {
-	double began = seconds_now();
+	double began = clock_s(CLOCK_MONOTONIC);
 	struct jct_result result = { .completion_ms =
 		                         memory_zero(study->philly.count, sizeof(int64_t)) };
 	bool fine =
@@ -182,7 +175,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 		sum_up(study, summary, &result);
 	free(result.completion_ms);
 	summary->usage = result.usage;
-	summary->seconds = seconds_now() - began;
+	summary->seconds = clock_s(CLOCK_MONOTONIC) - began;
 	return fine;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sim/trace/pack.h"
 #include "sim/world/chart.h"
 #include "sim/world/options.h"
@@ -82,14 +83,6 @@ static void tick(void *context, int percent)
 	progress_add(context, 1);
 }
 
-static double seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Adds the result of a seed. */
 static void add_result(const struct study *study, struct summary *summary,
                        const struct pack_result *result, int64_t number, double *squares)
@@ -110,7 +103,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
                        struct error *error)
 {
 	size_t kinds = study->openb.kind_count;
-	double began = seconds_now(), squares = 0, seeds = (double)study->seed_count;
+	double began = clock_s(CLOCK_MONOTONIC), squares = 0, seeds = (double)study->seed_count;
 
 	summary->arrived = memory_zero(kinds, sizeof(*summary->arrived));
 	summary->rejected = memory_zero(kinds, sizeof(*summary->rejected));
@@ -128,7 +121,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	                      ? (squares - seeds * summary->at_130 * summary->at_130) / (seeds - 1)
 	                      : 0;
 	summary->sd_at_130 = sqrt(fmax(variance, 0));
-	summary->seconds = seconds_now() - began;
+	summary->seconds = clock_s(CLOCK_MONOTONIC) - began;
 	return true;
 }
 
