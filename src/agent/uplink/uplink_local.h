@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 
 #include "agent/uplink/uplink.h"
-#include "wire/grpc_frame.h"
+#include "wire/text/grpc_frame.h"
 
 enum uplink_stage {
 	UPLINK_WAITING,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "wire/grpc_frame.h"
+#include "wire/text/grpc_frame.h"
 #include "wire/text/compress.h"
 
 static struct text text_in(const struct buffer *buffer)

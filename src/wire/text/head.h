@@ -1,6 +1,6 @@
 /* head.h - the head of a request while it arrives */
-#ifndef WIRE_HEAD_H
-#define WIRE_HEAD_H
+#ifndef WIRE_TEXT_HEAD_H
+#define WIRE_TEXT_HEAD_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* head.c - the head of a request while it arrives */
-#include "wire/head.h"
+#include "wire/text/head.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* grpc_frame.c - messages with their length before them, as gRPC sends them */
-#include "wire/grpc_frame.h"
+#include "wire/text/grpc_frame.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* grpc_frame.h - messages with their length before them, as gRPC sends them */
-#ifndef WIRE_GRPC_FRAME_H
-#define WIRE_GRPC_FRAME_H
+#ifndef WIRE_TEXT_GRPC_FRAME_H
+#define WIRE_TEXT_GRPC_FRAME_H
 
 #include <stdint.h>
 
