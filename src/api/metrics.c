@@ -5,7 +5,7 @@
 
 #include "api/auth/failures.h"
 #include "api/live/hub.h"
-#include "api/metric.h"
+#include "api/text/metric.h"
 #include "api/notify/notify.h"
 #include "api/read/gpu_books.h"
 #include "api/service/misreports.h"

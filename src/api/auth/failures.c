@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/metric.h"
+#include "api/text/metric.h"
 #include "base/log.h"
 #include "base/memory.h"
 

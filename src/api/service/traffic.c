@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "api/metric.h"
+#include "api/text/metric.h"
 #include "api/service/route.h"
 #include "base/memory.h"
 

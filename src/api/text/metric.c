@@ -1,5 +1,5 @@
 /* metric.c - the metrics: one table, from which /metrics and the documentation follow */
-#include "api/metric.h"
+#include "api/text/metric.h"
 
 #include <inttypes.h>
 

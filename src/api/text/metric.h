@@ -1,6 +1,6 @@
 /* metric.h - the metrics: one table, from which /metrics and the documentation follow */
-#ifndef API_METRIC_H
-#define API_METRIC_H
+#ifndef API_TEXT_METRIC_H
+#define API_TEXT_METRIC_H
 
 #include <stdint.h>
 
