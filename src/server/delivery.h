@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "api/desk.h"
+#include "api/engine/desk.h"
 
 /* Filled by the engine's threads, emptied in the loop's thread, in the order in which
  * it was filled. What comes while the loop is busy goes out together: there is one post

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "server/delivery.h"
 #include "server/inbox.h"
 #include "server/librarian.h"
@@ -62,24 +63,6 @@ struct engine {
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
-
-static int64_t clock_us(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t now_us(void)
-{
-	return clock_us(CLOCK_MONOTONIC);
-}
-
-/* Counts time asleep: nodes keep running meanwhile. */
-static int64_t steady_us(void)
-{
-	return clock_us(CLOCK_BOOTTIME);
-}
 
 static void note(struct engine *engine, const char *sentence)
 {
@@ -168,8 +151,8 @@ static int64_t tell_time_ms(struct desk *desk)
 {
 	struct engine *engine = (struct engine *)desk;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
-		return clock_us(CLOCK_REALTIME) / 1000;
-	return (steady_us() + atomic_load(&engine->offset_us)) / 1000;
+		return clock_unix_ms();
+	return (clock_boot_us() + atomic_load(&engine->offset_us)) / 1000;
 }
 
 /* SQLite's lock is held as long as the process lives. */
@@ -178,7 +161,8 @@ static int64_t tell_active_ms(struct desk *desk)
 	struct engine *engine = (struct engine *)desk;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
 		return 0;
-	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms) : now_us() / 1000;
+	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms)
+	                                        : clock_steady_ms();
 }
 
 /* In the writer's thread. */
@@ -322,8 +306,7 @@ static void tell_step(struct engine *engine, enum timekeeper_news news)
 static int64_t read_time(struct engine *engine)
 {
 	enum timekeeper_news news;
-	int64_t time_ms =
-	    timekeeper_read(&engine->keeper, clock_us(CLOCK_REALTIME), steady_us(), &news);
+	int64_t time_ms = timekeeper_read(&engine->keeper, clock_unix_us(), clock_boot_us(), &news);
 	publish_time(engine);
 	tell_step(engine, news);
 	return time_ms;
@@ -359,7 +342,7 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 	if (!can_wait(engine, command, ask))
 		engine->gather_us = 0;
 	else if (!engine->changed)
-		engine->gather_us = now_us() + FACTS_MS * 1000;
+		engine->gather_us = clock_steady_us() + FACTS_MS * 1000;
 	engine->changed = true;
 	return true;
 }
@@ -390,7 +373,7 @@ static void move_clock(struct engine *engine, int64_t to_us, bool clamp)
 	command.clock.to_ms = to_us / 1000;
 	command.clock.clamp = clamp;
 	apply_own(engine, command);
-	timekeeper_set(&engine->keeper, to_us, steady_us());
+	timekeeper_set(&engine->keeper, to_us, clock_boot_us());
 	publish_time(engine);
 }
 
@@ -398,8 +381,8 @@ static void move_clock(struct engine *engine, int64_t to_us, bool clamp)
 static void follow_clock(struct engine *engine)
 {
 	enum timekeeper_news news;
-	int64_t wall_us = clock_us(CLOCK_REALTIME);
-	timekeeper_read(&engine->keeper, wall_us, steady_us(), &news);
+	int64_t wall_us = clock_unix_us();
+	timekeeper_read(&engine->keeper, wall_us, clock_boot_us(), &news);
 	tell_step(engine, news);
 	if (news != TIME_LASTED)
 		return;
@@ -519,13 +502,13 @@ static bool wait_for_room(struct engine *engine)
 
 static void pass(struct engine *engine)
 {
-	int64_t began_us = now_us();
+	int64_t began_us = clock_steady_us();
 	engine->changed = false;
 	steps_before(engine->sched, engine->desk.catalogue);
 	apply_own(engine,
 	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
 	steps_after(engine->sched, engine->desk.catalogue, &engine->effects);
-	int64_t took_us = now_us() - began_us;
+	int64_t took_us = clock_steady_us() - began_us;
 	atomic_fetch_add(&engine->passes, 1);
 	atomic_fetch_add(&engine->pass_us_total, took_us);
 	/* So passes take half of this thread's time at the most. */
@@ -570,7 +553,7 @@ static int64_t pass_due_us(const struct engine *engine)
 
 static void tick(struct engine *engine)
 {
-	int64_t time_us = now_us();
+	int64_t time_us = clock_steady_us();
 	if (atomic_exchange(&engine->reconfigure, false) && wait_for_room(engine))
 		configure(engine);
 	if (time_us >= engine->next_tick_us) {
@@ -592,13 +575,13 @@ static int64_t sleep_us(const struct engine *engine)
 	int64_t next_us = engine->next_tick_us;
 	if (engine->changed)
 		next_us = min64(next_us, pass_due_us(engine));
-	return max64(next_us - now_us(), 0);
+	return max64(next_us - clock_steady_us(), 0);
 }
 
 /* Whether it is too early to act on what is known. */
 static bool gathers(const struct engine *engine)
 {
-	return engine->changed && now_us() < engine->gather_us;
+	return engine->changed && clock_steady_us() < engine->gather_us;
 }
 
 static void work(struct engine *engine)
@@ -621,8 +604,8 @@ static void work(struct engine *engine)
 		}
 		/* When someone asks, ticks have been slow for no longer. */
 		if (done > 0)
-			engine->next_tick_us =
-			    min64(engine->next_tick_us, now_us() + TICK_MS * INT64_C(1000));
+			engine->next_tick_us = min64(engine->next_tick_us,
+			                             clock_steady_us() + TICK_MS * INT64_C(1000));
 		tick(engine);
 	}
 }
@@ -710,10 +693,10 @@ static void start_writer(struct engine *engine)
  * years where the clock was wrong. */
 static void begin_time(struct engine *engine)
 {
-	int64_t stored_ms = sched_meta(engine->sched)->now_ms, wall_us = clock_us(CLOCK_REALTIME);
+	int64_t stored_ms = sched_meta(engine->sched)->now_ms, wall_us = clock_unix_us();
 	int64_t ahead_ms = stored_ms - wall_us / 1000, step_ms = engine->options.clock_step_ms;
 	engine->keeper = timekeeper_begin(step_ms, engine->options.clock_hold_ms,
-	                                  max64(wall_us, stored_ms * 1000), steady_us());
+	                                  max64(wall_us, stored_ms * 1000), clock_boot_us());
 	publish_time(engine);
 	if (ahead_ms <= step_ms)
 		return;
