@@ -1,16 +1,27 @@
 /* service.c - the service: what is behind the ports */
-#include "api/service.h"
+#include "api/service/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "api/jwt.h"
+#include "api/auth/failure_audit.h"
+#include "api/auth/jwt.h"
+#include "api/engine/audit.h"
+#include "api/grpc/grpc_services.h"
+#include "api/live/hub.h"
 #include "api/metrics.h"
-#include "api/node_calls.h"
-#include "api/parameters.h"
-#include "api/service_state.h"
+#include "api/model/leases.h"
+#include "api/node/node_calls.h"
+#include "api/notify/notify.h"
+#include "api/service/misreports.h"
+#include "api/service/pages.h"
+#include "api/service/parameters.h"
+#include "api/service/route.h"
+#include "api/service/service_state.h"
+#include "api/service/tokens.h"
+#include "api/service/traffic.h"
 #include "base/clock.h"
 #include "base/hash.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "api/metric.h"
+#include "api/text/metric.h"
 #include "server/commands.h"
 #include "server/serve.h"
 #include "server/settings.h"

@@ -1,5 +1,5 @@
 /* meters_test.c - counters of what happened to jobs */
-#include "api/meters.h"
+#include "api/read/meters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
