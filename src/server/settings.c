@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/spelling.h"
+#include "core/config_range.h"
 #include "core/policy.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
@@ -30,6 +31,12 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 #define INTEGER(section, key, least, most, fallback, reloads, meaning)                             \
 	{ AT(section, key), SETTING_INTEGER, IN(section, key), least, most, NULL, NULL,            \
 	  fallback,         reloads,         meaning },
+/* With a range and a default of the core's: a RANGE_ of config_range.h, which is expanded
+ * first. */
+#define RANGED_OF(section, key, least, most, fallback, reloads, meaning)                           \
+	INTEGER(section, key, least, most, #fallback, reloads, meaning)
+#define RANGED(section, key, range, reloads, meaning)                                              \
+	RANGED_OF(section, key, range, reloads, meaning)
 #define DECIMAL(section, key, least, most, fallback, reloads, meaning)                             \
 	{ AT(section, key),                                                                        \
 	  SETTING_DECIMAL,                                                                         \
@@ -41,6 +48,10 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 	  fallback,                                                                                \
 	  reloads,                                                                                 \
 	  meaning },
+#define RANGED_DECIMAL_OF(section, key, least, most, fallback, reloads, meaning)                   \
+	DECIMAL(section, key, least, most, #fallback, reloads, meaning)
+#define RANGED_DECIMAL(section, key, range, reloads, meaning)                                      \
+	RANGED_DECIMAL_OF(section, key, range, reloads, meaning)
 #define ALIASED(section, key, words, aliases, fallback, reloads, meaning)                          \
 	{ AT(section, key), SETTING_WORD, IN(section, key), 0,      0, words,                      \
 	  aliases,          fallback,     reloads,          meaning },
@@ -77,32 +88,32 @@ const struct setting settings[] = {
 	FLAG(scheduler, enable_thermal_aware, "true", true, "Whether hot GPUs are left alone until they have cooled down")
 	DECIMAL(scheduler, thermal_threshold, 1, 200, "75.0", true, "From so many degrees Celsius on a GPU is hot. Parts of a degree are rounded up")
 	DECIMAL(scheduler, thermal_resume, 0, 200, "0", true, "At so many degrees it is cool again; 0 is 5 below the threshold")
-	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Of jobs that name none")
+	RANGED(scheduler, default_priority, RANGE_DEFAULT_PRIORITY, true, "Of jobs that name none")
 	ALIASED(scheduler, policy, policies, policy_aliases, POLICY_DEFAULT_NAME, true, "Where tasks are placed" PLACEMENT_POLICIES(POLICY_HELP))
 	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether jobs of one tenant and priority that can be interrupted (`checkpoint_enabled`) take turns: who has had clearly less GPU time takes the place of others")
-	INTEGER(scheduler, sharing_wait_ms, 1, 3650 * DAY_MS, "345600000", true, "With time sharing: a job that waited for so long goes before all others of its priority")
-	INTEGER(scheduler, sharing_turn_ms, 0, 3650 * DAY_MS, "21600000", true, "With time sharing: and then runs for so long before others may take its place")
+	RANGED(scheduler, sharing_wait_ms, RANGE_SHARING_WAIT_MS, true, "With time sharing: a job that waited for so long goes before all others of its priority")
+	RANGED(scheduler, sharing_turn_ms, RANGE_SHARING_TURN_MS, true, "With time sharing: and then runs for so long before others may take its place")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room in one place")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one that they do not delay")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not ask for that check")
-	INTEGER(scheduler, ageing_per_minute, 0, 1000000, "10", true, "Points of priority that a minute of waiting adds")
-	INTEGER(scheduler, ageing_cap, 0, 1000000, "5000", true, "Points that waiting adds at the most")
-	INTEGER(scheduler, usage_half_life_hours, 1, 1000000, "168", true, "After so long, past use counts half")
+	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Points of priority that a minute of waiting adds")
+	RANGED(scheduler, ageing_cap, RANGE_AGEING_CAP, true, "Points that waiting adds at most")
+	RANGED(scheduler, usage_half_life_hours, RANGE_USAGE_HALF_LIFE_HOURS, true, "After so long, past use counts half")
 	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a share of what nobody is owed")
-	INTEGER(scheduler, min_runtime_ms, 0, 30 * DAY_MS, "0", true, "No task is stopped for another before it ran that long")
-	INTEGER(scheduler, release_timeout_ms, 1000, DAY_MS, "60000", true, "Memory that is not back after so long is late")
-	INTEGER(scheduler, gang_grace_ms, 0, DAY_MS, "60000", true, "A gang with too few tasks left is stopped after that")
-	INTEGER(scheduler, refuse_backoff_ms, 0, DAY_MS, "5000", true, "Wait after a node refused a task, doubled each time")
-	INTEGER(scheduler, grace_ms, 0, DAY_MS, "30000", true, "Between notice and kill when a task is stopped")
-	INTEGER(scheduler, keep_finished_ms, 0, 30 * DAY_MS, "3600000", true, "A finished job stays in memory that long; after that it is read from the store")
-	INTEGER(scheduler, promise_jobs, 0, 1000, "4", true, "How many of the first waiting jobs get an expected start that others may not delay")
-	DECIMAL(scheduler, promise_gpus, 0, 1000000, "2", true, "Jobs that ask for fewer GPUs get none")
-	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of others' memory that a GPU given whole may have on it")
-	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for jobs to stop in vain, for each that was looked at")
-	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes that are compared for one task before the best is taken")
+	RANGED(scheduler, min_runtime_ms, RANGE_MIN_RUNTIME_MS, true, "No task is stopped for another before it ran that long")
+	RANGED(scheduler, release_timeout_ms, RANGE_RELEASE_TIMEOUT_MS, true, "Memory that is not back after so long is late")
+	RANGED(scheduler, gang_grace_ms, RANGE_GANG_GRACE_MS, true, "A gang with too few tasks left is stopped after that")
+	RANGED(scheduler, refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS, true, "Wait after a node refused a task, doubled each time")
+	RANGED(scheduler, grace_ms, RANGE_GRACE_MS, true, "Between notice and kill when a task is stopped")
+	RANGED(scheduler, keep_finished_ms, RANGE_RETENTION_MS, true, "A finished job stays in memory that long; after that it is read from the store")
+	RANGED(scheduler, promise_jobs, RANGE_PROMISE_JOBS, true, "How many of the first waiting jobs get an expected start that others may not delay")
+	RANGED_DECIMAL(scheduler, promise_gpus, RANGE_PROMISE_GPUS, true, "Jobs that ask for fewer GPUs get none")
+	RANGED(scheduler, foreign_tolerance_mb, RANGE_FOREIGN_TOLERANCE_MIB, true, "MiB of others' memory that a GPU given whole may have on it")
+	RANGED(scheduler, search_pause_us, RANGE_SEARCH_PAUSE_US, true, "Pause after a search for jobs to stop in vain, for each that was looked at")
+	RANGED(scheduler, search_width, RANGE_SEARCH_WIDTH, true, "Nodes that are compared for one task before the best is taken")
 	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A jump of the system clock by more is not followed at once: it is logged, and shown in `/health` and the metrics")
 	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts for so long is followed: all times move with it, and no duration, age or bill changes")
-	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model that is not renewed for so long is over")
+	RANGED(scheduler, request_lease_ms, RANGE_LEASE_MS, true, "A request to a model that is not renewed for so long is over")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL's, a name, an address or the directory of its socket. Without it the store is one SQLite file")
 	INTEGER(database, port, 0, PORT_MAX, "0", false, "0 is PostgreSQL's own, 5432")
