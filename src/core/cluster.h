@@ -170,6 +170,55 @@ static inline bool gpu_is_open(const struct gpu *gpu, const struct config_record
 	       gpu->r.capacity_mib > 0 && !gpu_is_over(gpu);
 }
 
+/* Availability. 'now': free at this moment; 'later': free once everything that
+ * is releasing in time is back and all claims are served. A newcomer needs
+ * both, a claim needs 'later' alone. */
+static inline int64_t gpu_free_now(const struct gpu *gpu)
+{
+	return gpu->r.capacity_mib - gpu->r.overhead_mib - gpu->r.foreign_mib - gpu->books.used_mib;
+}
+static inline int64_t gpu_free_later(const struct gpu *gpu)
+{
+	return gpu_free_now(gpu) + gpu->books.releasing_mib - gpu->books.claimed_mib;
+}
+static inline bool gpu_empty_now(const struct gpu *gpu)
+{
+	return gpu->books.owners == 0 && gpu->books.claims == 0;
+}
+static inline bool gpu_empty_later(const struct gpu *gpu)
+{
+	return gpu->books.owners == gpu->books.releasing_owners && gpu->books.claims == 0;
+}
+static inline bool gpu_shareable_now(const struct gpu *gpu)
+{
+	return gpu->books.whole_owners == 0 && gpu->books.whole_claims == 0;
+}
+/* A GPU given whole can be shared later only when that owner is leaving. */
+static inline bool gpu_shareable_later(const struct gpu *gpu)
+{
+	return gpu->books.whole_owners == gpu->books.whole_releasing &&
+	       gpu->books.whole_claims == 0;
+}
+/* Thousandths of its memory that a newcomer can have, rounded down. */
+static inline int32_t gpu_free_milli(const struct gpu *gpu)
+{
+	int64_t usable = gpu_usable_mib(gpu);
+	int64_t free_mib = min64(gpu_free_now(gpu), gpu_free_later(gpu));
+
+	if (usable == 0 || free_mib <= 0 || !gpu_shareable_now(gpu))
+		return 0;
+	return (int32_t)(free_mib >= usable ? WHOLE_GPU : free_mib * WHOLE_GPU / usable);
+}
+
+static inline int64_t host_free_now(const struct host_books *books, int64_t total)
+{
+	return total - books->used;
+}
+static inline int64_t host_free_later(const struct host_books *books, int64_t total)
+{
+	return total - books->used + books->releasing - books->claimed;
+}
+
 /* Whether a node has all of the "key=value" lines in `required`. */
 bool node_has_labels(const struct node *node, const char *required);
 

@@ -2,7 +2,6 @@
 #include "core/fit.h"
 
 #include "core/job.h"
-#include "core/promise.h"
 #include "core/state.h"
 
 int64_t fit_mib(const struct request *request, const struct gpu *gpu)

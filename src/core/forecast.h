@@ -3,18 +3,8 @@
 #define CORE_FORECAST_H
 
 #include "core/endings.h"
+#include "core/node_copy.h"
 #include "core/place.h"
-
-/* A node and its GPUs as they might be. The checks that judge a real node judge
- * the copy as well; nothing that is done to it touches books, index or marks. */
-struct node_copy {
-	struct node node; /* its GPUs are `list`, and theirs is this */
-	struct gpu gpus[GPUS_PER_NODE_MAX];
-	struct gpu *list[GPUS_PER_NODE_MAX];
-};
-void node_copy_make(struct node_copy *copy, const struct node *node);
-/* The hardware of a node, with nothing on it and nothing wrong with it. */
-void node_copy_empty(struct node_copy *copy, const struct node *node);
 
 /* The running jobs that are expected to end soonest, and the nodes that they
  * leave, in that order. It is of one moment: books, jobs and time must not change

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "core/ledger.h"
+#include "core/reservation.h"
 
 /* What speaks for a GPU. Whether a task fits grows with each of these, so one
  * that appears is a sign that something may fit that did not. */

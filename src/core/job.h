@@ -3,14 +3,15 @@
 #define CORE_JOB_H
 
 #include "base/heap.h"
-#include "core/ledger.h"
 #include "core/predict.h"
 #include "core/queue.h"
 #include "core/record.h"
+#include "core/reservation.h"
 #include "core/shape.h"
 
-struct promise;
 struct array;
+struct promise;
+struct sched;
 
 /* A task holds at most one right (held, live or releasing) and at most one
  * claim. It has a claim beside a right only while it is being moved. */

@@ -3,8 +3,8 @@
 #define CORE_LAUNCH_H
 
 #include "core/effects.h"
-#include "core/ledger.h"
 #include "core/record.h"
+#include "core/reservation.h"
 
 /* Arguments of one load. The size was decided with the reservation; this only
  * says it in the runtime's words. */

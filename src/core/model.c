@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/replica.h"
 #include "core/state.h"
 
 #define TEXT_MAX 4096

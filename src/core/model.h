@@ -6,11 +6,12 @@
 #include "base/map.h"
 #include "base/ranktree.h"
 #include "core/command.h"
-#include "core/ledger.h"
+#include "core/reservation.h"
 #include "core/shape.h"
 
-struct slot;
 struct request_entry;
+struct sched;
+struct slot;
 
 #define IDLE_TTL_DEFAULT_MS 10000
 #define LOAD_TIMEOUT_DEFAULT_MS 600000

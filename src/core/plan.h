@@ -4,6 +4,10 @@
 
 #include "core/ledger.h"
 
+struct job;
+struct model;
+struct slot;
+
 /* Changes are made in the books at once and remembered, so that 'what if' and
  * 'do it' are the same code. One plan is open at a time. Nothing leaves the
  * core before plan_commit; after plan_rollback the books, the index and all

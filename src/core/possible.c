@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "core/applicant.h"
-#include "core/forecast.h"
 #include "core/job.h"
+#include "core/node_copy.h"
 #include "core/state.h"
 
 #define MIB_BYTES (INT64_C(1) << 20)

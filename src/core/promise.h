@@ -2,7 +2,7 @@
 #ifndef CORE_PROMISE_H
 #define CORE_PROMISE_H
 
-#include "core/pass.h"
+#include "core/job.h"
 
 /* A promise marks the GPUs that it counts on from its start on. Others that would
  * be served later may be placed there only if they are expected to end before. A GPU that several

@@ -3,10 +3,6 @@
 
 #include <stdlib.h>
 
-#include "core/applicant.h"
-#include "core/evict.h"
-#include "core/pass.h"
-#include "core/room.h"
 #include "core/state.h"
 
 #define NUMBER_UNASKED (INT64_C(1) << 62) /* after all requests: nobody waits for it */

@@ -2,7 +2,9 @@
 #ifndef CORE_ROOM_H
 #define CORE_ROOM_H
 
-#include "core/pass.h"
+#include "core/job.h"
+#include "core/order.h"
+#include "core/place.h"
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
  * without, or all that is left of a job. */

@@ -12,7 +12,7 @@
 #ifndef CORE_SKETCH_H
 #define CORE_SKETCH_H
 
-#include "core/ledger.h"
+#include "core/reservation.h"
 
 /* Nothing goes from the node: the begin of a sketch. */
 void sketch_begin(struct node *node);

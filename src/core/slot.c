@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/launch.h"
-#include "core/replica.h"
 #include "core/state.h"
 
 struct slot *slot_new(struct model *model, struct reservation *reservation)

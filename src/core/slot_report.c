@@ -1,7 +1,6 @@
 /* slot_report.c - slots as nodes have them: known ones, and those to be adopted */
 #include <string.h>
 
-#include "core/fit.h"
 #include "core/state.h"
 
 /* A ledger that was restored from a backup may not know the last ids that it gave out. It

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/job.h"
-#include "core/place.h"
 #include "core/state.h"
 
 #define TEXT_MAX 256
