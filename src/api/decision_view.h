@@ -3,7 +3,7 @@
 #define API_DECISION_VIEW_H
 
 #include "api/catalogue.h"
-#include "core/record.h"
+#include "core/record/record.h"
 #include "wire/json_writer.h"
 
 /* What a reader may know: the work of other tenants is named as 'another tenant'. */

@@ -3,7 +3,7 @@
 #define API_JOB_JSON_H
 
 #include "api/roster.h"
-#include "core/command.h"
+#include "core/record/command.h"
 #include "seal/secret.h"
 #include "wire/json_scan.h"
 

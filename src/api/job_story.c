@@ -4,7 +4,7 @@
 #include "api/jobs.h"
 #include "api/page.h"
 #include "api/service_state.h"
-#include "core/why_text.h"
+#include "core/why/why_text.h"
 #include "store/archive.h"
 
 struct story {

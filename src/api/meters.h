@@ -3,7 +3,7 @@
 #define API_METERS_H
 
 #include "api/catalogue.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 
 enum { METER_BUCKETS = 14 };
 

@@ -6,7 +6,7 @@
 #include "api/base64.h"
 #include "api/digest.h"
 #include "api/gate_local.h"
-#include "core/types.h"
+#include "core/record/types.h"
 #include "wire/json_reader.h"
 #include "wire/json_writer.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "core/types.h"
+#include "core/record/types.h"
 #include "sim/chart.h"
 #include "sim/jct.h"
 #include "sim/options.h"
