@@ -9,14 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/file.h"
-#include "agent/follow.h"
-#include "agent/host.h"
-#include "agent/measurement.h"
-#include "agent/slots.h"
-#include "agent/state.h"
-#include "agent/vault.h"
-#include "agent/works.h"
+#include "agent/host/file.h"
+#include "agent/host/host.h"
+#include "agent/host/state.h"
+#include "agent/host/vault.h"
+#include "agent/workload/follow.h"
+#include "agent/workload/measurement.h"
+#include "agent/workload/slots.h"
+#include "agent/workload/works.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define HOUSEKEEPING_MS 60000
@@ -53,7 +54,7 @@ struct agent {
 
 static void apply(struct agent *agent, struct input input)
 {
-	input.now_ms = clock_ms();
+	input.now_ms = clock_boot_ms();
 	node_apply(agent->node, &input, &agent->outputs);
 }
 
@@ -134,7 +135,7 @@ static void woken(uv_timer_t *timer);
 
 static void set_alarm(struct agent *agent)
 {
-	int64_t wait_ms = node_wake_ms(agent->node) - clock_ms();
+	int64_t wait_ms = node_wake_ms(agent->node) - clock_boot_ms();
 
 	wait_ms = wait_ms < 0 ? 0 : wait_ms > HOUSEKEEPING_MS ? HOUSEKEEPING_MS : wait_ms;
 	uv_timer_start(&agent->wake, woken, (uint64_t)wait_ms, 0);

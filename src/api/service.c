@@ -1,15 +1,27 @@
 /* service.c - the service: what is behind the ports */
-#include "api/service.h"
+#include "api/service/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "api/jwt.h"
+#include "api/auth/failure_audit.h"
+#include "api/auth/jwt.h"
+#include "api/engine/audit.h"
+#include "api/grpc/grpc_services.h"
+#include "api/live/hub.h"
 #include "api/metrics.h"
-#include "api/node_calls.h"
-#include "api/service_state.h"
+#include "api/model/leases.h"
+#include "api/node/node_calls.h"
+#include "api/notify/notify.h"
+#include "api/service/misreports.h"
+#include "api/service/pages.h"
+#include "api/service/route.h"
+#include "api/service/service_state.h"
+#include "api/service/tokens.h"
+#include "api/service/traffic.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };
@@ -17,26 +29,9 @@ enum { NODE_GPUS_FOR_MS = 1000, PUBLIC_BODY_BYTES = 4 << 10 };
 static const char not_leading[] = "this scheduler is not the active one: it is starting, or "
 				  "another one is";
 
-static int64_t clock_us(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int64_t service_unix_ms(void)
-{
-	return clock_us(CLOCK_REALTIME) / 1000;
-}
-
 int64_t service_time_ms(const struct service *service)
 {
-	return service->desk->time_ms ? service->desk->time_ms(service->desk) : service_unix_ms();
-}
-
-int64_t service_clock_us(void)
-{
-	return clock_us(CLOCK_MONOTONIC);
+	return service->desk->time_ms ? service->desk->time_ms(service->desk) : clock_unix_ms();
 }
 
 int64_t service_node_gpus(struct service *service)
@@ -88,7 +83,7 @@ static void on_event(void *context, const struct event *event)
 	}
 	if (event->kind == EVENT_NODE_MISREPORTED)
 		agents_misreported(service->agents, event);
-	meters_event(&service->meters, event, service_catalogue(service));
+	meters_event(&service->meters, event, service_catalogue(service), &service->roster);
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
@@ -183,7 +178,7 @@ static const char *needed_role(enum access access)
 static bool check(struct service *service, const struct exchange *exchange,
                   struct identity *identity, struct gate_refusal *refusal)
 {
-	if (gate_check(service->gate, exchange, service_unix_ms(), identity, refusal))
+	if (gate_check(service->gate, exchange, clock_unix_ms(), identity, refusal))
 		return true;
 	failure_audit_wake(service->failure_audit);
 	return false;
@@ -196,7 +191,7 @@ static bool check_again(const struct service *service, const struct identity *id
 	bool is_jwt = identity->credential.kind == CREDENTIAL_JWT;
 	int64_t leeway_ms = is_jwt ? JWT_CLOCK_SKEW_MS : 0;
 	const char *reason;
-	if (gate_admits(service->gate, identity, service_unix_ms() - leeway_ms, &reason))
+	if (gate_admits(service->gate, identity, clock_unix_ms() - leeway_ms, &reason))
 		return true;
 	*refusal = (struct gate_refusal){ .status = 401, .code = "unauthenticated" };
 	snprintf(refusal->text, sizeof(refusal->text), "%s", reason);
@@ -367,8 +362,8 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 		service->settings.default_limit = 50;
 	if (service->settings.limit_max <= 0)
 		service->settings.limit_max = 1000;
-	service->began_ms = service_unix_ms();
-	service->id_seed = hash_combine((uint64_t)clock_us(CLOCK_REALTIME), (uint64_t)getpid());
+	service->began_ms = clock_unix_ms();
+	service->id_seed = hash_combine((uint64_t)clock_unix_us(), (uint64_t)getpid());
 	service->router = router_new();
 	service->pages = pages_new();
 	service->traffic = traffic_new(route_count);
@@ -490,6 +485,7 @@ void service_free(struct service *service)
 	pages_free(service->pages);
 	traffic_free(service->traffic);
 	roster_free(&service->roster);
+	meters_free(&service->meters);
 	buffer_free(&service->scratch);
 	free((char *)service->settings.version);
 	free((char *)service->settings.metrics_path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/yaml_text.h"
@@ -106,7 +107,7 @@ void listing_duration(struct table *table, int64_t ms)
 
 void listing_since(struct table *table, int64_t moment_ms)
 {
-	int64_t distance = quantity_now() - moment_ms;
+	int64_t distance = clock_unix_ms() - moment_ms;
 	listing_duration(table, moment_ms < 0 ? -1 : distance < 0 ? -distance : distance);
 }
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fetch/fetch_internal.h"
 
 enum { KEEPALIVE_S = 30, LOOK_MS = 50 };
@@ -163,19 +163,11 @@ bool transfer_begin(struct transfer *transfer, CURL *handle, const struct fetch_
 	return true;
 }
 
-int64_t transfer_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool is_given_up(const struct fetch_request *request)
 {
 	int64_t end_ms = request->end_ms ? atomic_load(request->end_ms) : 0;
 
-	return end_ms > 0 && transfer_now_ms() >= end_ms;
+	return end_ms > 0 && clock_steady_ms() >= end_ms;
 }
 
 /* The result of the transfer, if it has ended. */

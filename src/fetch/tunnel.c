@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "fetch/fetch_internal.h"
@@ -15,7 +16,7 @@ struct fetch_tunnel {
 static bool wait_for(const struct fetch_tunnel *tunnel, short events, int64_t deadline_ms)
 {
 	struct pollfd poll_for = { .fd = tunnel->descriptor, .events = events };
-	int64_t left_ms = max64(deadline_ms - transfer_now_ms(), 0);
+	int64_t left_ms = max64(deadline_ms - clock_steady_ms(), 0);
 
 	return poll(&poll_for, 1, (int)min64(left_ms, 3600000)) > 0;
 }
@@ -51,7 +52,7 @@ struct fetch_tunnel *fetch_tunnel(const struct fetch_request *request, struct er
 
 bool fetch_tunnel_send(struct fetch_tunnel *tunnel, const void *data, size_t size, int64_t most_ms)
 {
-	int64_t deadline_ms = transfer_now_ms() + most_ms;
+	int64_t deadline_ms = clock_steady_ms() + most_ms;
 	const char *at = data;
 
 	while (size > 0) {
@@ -59,7 +60,7 @@ bool fetch_tunnel_send(struct fetch_tunnel *tunnel, const void *data, size_t siz
 		CURLcode code = curl_easy_send(tunnel->transfer.handle, at, size, &sent);
 		if (code == CURLE_AGAIN) {
 			if (!wait_for(tunnel, POLLOUT, deadline_ms) &&
-			    transfer_now_ms() >= deadline_ms)
+			    clock_steady_ms() >= deadline_ms)
 				return false;
 		} else if (code != CURLE_OK) {
 			return false;
@@ -82,7 +83,7 @@ static long receive(struct fetch_tunnel *tunnel, void *data, size_t size)
 
 long fetch_tunnel_receive(struct fetch_tunnel *tunnel, void *data, size_t size, int64_t most_ms)
 {
-	int64_t deadline_ms = transfer_now_ms() + most_ms;
+	int64_t deadline_ms = clock_steady_ms() + most_ms;
 	long got = receive(tunnel, data, size);
 
 	if (got == FETCH_TUNNEL_WAITS && most_ms > 0 && wait_for(tunnel, POLLIN, deadline_ms))

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/gate.h"
+#include "api/auth/gate.h"
 #include "server/directory.h"
 #include "store/backup.h"
 #include "store/check.h"

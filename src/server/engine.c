@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "server/delivery.h"
 #include "server/inbox.h"
 #include "server/librarian.h"
@@ -49,6 +50,7 @@ struct engine {
 	atomic_bool store_fails, reconfigure;
 	atomic_int_fast64_t active_ms, term, passes, pass_us_total;
 	atomic_int_fast64_t added, durable; /* things given to the writer; of these durable */
+	int64_t awaited; /* of those added: an answer leaves no earlier than these are durable */
 
 	/* Of the timekeeper, for other threads: the core's time less the steady clock's. */
 	atomic_int_fast64_t offset_us, clock_off_ms, clock_steps;
@@ -61,24 +63,6 @@ struct engine {
 	int64_t next_pass_us, next_tick_us; /* not before */
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
-
-static int64_t clock_us(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t now_us(void)
-{
-	return clock_us(CLOCK_MONOTONIC);
-}
-
-/* Counts time asleep: nodes keep running meanwhile. */
-static int64_t steady_us(void)
-{
-	return clock_us(CLOCK_BOOTTIME);
-}
 
 static void note(struct engine *engine, const char *sentence)
 {
@@ -167,8 +151,8 @@ static int64_t tell_time_ms(struct desk *desk)
 {
 	struct engine *engine = (struct engine *)desk;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
-		return clock_us(CLOCK_REALTIME) / 1000;
-	return (steady_us() + atomic_load(&engine->offset_us)) / 1000;
+		return clock_unix_ms();
+	return (clock_boot_us() + atomic_load(&engine->offset_us)) / 1000;
 }
 
 /* SQLite's lock is held as long as the process lives. */
@@ -177,7 +161,8 @@ static int64_t tell_active_ms(struct desk *desk)
 	struct engine *engine = (struct engine *)desk;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
 		return 0;
-	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms) : now_us() / 1000;
+	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms)
+	                                        : clock_steady_ms();
 }
 
 /* In the writer's thread. */
@@ -185,11 +170,14 @@ static int64_t tell_active_ms(struct desk *desk)
 static void on_durable(void *context, const struct batch *batch)
 {
 	struct engine *engine = context;
-	atomic_store(&engine->active_ms, batch->began_us / 1000);
-	catalogue_apply(engine->desk.catalogue, batch);
+	bool is_committed = batch->began_us > 0;
+	if (is_committed) {
+		atomic_store(&engine->active_ms, batch->began_us / 1000);
+		catalogue_apply(engine->desk.catalogue, batch);
+	}
 	delivery_batch(engine->delivery, batch);
 	atomic_fetch_add(&engine->durable, (int64_t)batch->reply_count);
-	if (engine->redis)
+	if (engine->redis && is_committed)
 		redis_publish(engine->redis, batch, store_position(engine->store).batch);
 }
 
@@ -225,12 +213,39 @@ static void on_changed(void *context)
 
 /* In the core's thread. */
 
+/* Requests to models are never stored: one that changes no record needs no transaction. */
+static bool is_volatile(const struct engine *engine, const struct command *command)
+{
+	if (command->kind != COMMAND_REQUEST && command->kind != COMMAND_REQUEST_DONE &&
+	    command->kind != COMMAND_REQUEST_RENEW)
+		return false;
+	for (size_t i = 0; i < engine->effects.count; i++)
+		if (engine->effects.at[i].kind != EFFECT_ROUTE)
+			return false;
+	return true;
+}
+
+/* Time passed and nothing else happened. No answer depends on that, and nobody waits for it. */
+static bool is_idle(const struct engine *engine, const struct command *command)
+{
+	if (!command || (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME))
+		return false;
+	for (size_t i = 0; i < engine->effects.count; i++) {
+		const struct effect *effect = &engine->effects.at[i];
+		if (effect->kind != EFFECT_PUT || effect->record_kind != RECORD_META)
+			return false;
+	}
+	return true;
+}
+
 /* People, requests to models, and what was decided do not wait for others. */
 static bool can_wait(const struct engine *engine, const struct command *command,
                      const struct ask *ask)
 {
 	if (!command || (ask && !ask->patient))
 		return false;
+	if (is_idle(engine, command))
+		return true;
 	if (!is_fact(command->kind) && command->kind != COMMAND_TIME)
 		return false;
 	for (size_t i = 0; i < engine->effects.count; i++)
@@ -243,7 +258,9 @@ static void add(struct engine *engine, const struct command *command, struct ask
 {
 	/* Once added, the ask and the command in it are no longer ours to look at. */
 	bool hurries = !can_wait(engine, command, ask);
-	atomic_fetch_add(&engine->added, 1);
+	int64_t added = atomic_fetch_add(&engine->added, 1) + 1;
+	if (ask || !is_idle(engine, command))
+		engine->awaited = added;
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
 	engine->hurries = engine->hurries || hurries;
 }
@@ -289,11 +306,23 @@ static void tell_step(struct engine *engine, enum timekeeper_news news)
 static int64_t read_time(struct engine *engine)
 {
 	enum timekeeper_news news;
-	int64_t time_ms =
-	    timekeeper_read(&engine->keeper, clock_us(CLOCK_REALTIME), steady_us(), &news);
+	int64_t time_ms = timekeeper_read(&engine->keeper, clock_unix_us(), clock_boot_us(), &news);
 	publish_time(engine);
 	tell_step(engine, news);
 	return time_ms;
+}
+
+/* True if the core may have something to decide after the command that was applied. A place
+ * in a slot that is granted makes room for nobody; one that is given back may serve whoever
+ * waits. */
+static bool wants_pass(const struct engine *engine, const struct command *command)
+{
+	if (!is_volatile(engine, command))
+		return true;
+	for (size_t i = 0; i < engine->effects.count; i++)
+		if (engine->effects.at[i].route.outcome != ROUTE_GRANTED)
+			return true;
+	return command->kind == COMMAND_REQUEST_DONE && sched_has_waiting(engine->sched);
 }
 
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
@@ -308,12 +337,12 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 		return false;
 	for (size_t i = 0; i < engine->effects.count; i++)
 		more = more || engine->effects.at[i].kind == EFFECT_MORE;
-	if (command->kind == COMMAND_PASS && !more)
+	if ((command->kind == COMMAND_PASS && !more) || !wants_pass(engine, command))
 		return true;
 	if (!can_wait(engine, command, ask))
 		engine->gather_us = 0;
 	else if (!engine->changed)
-		engine->gather_us = now_us() + FACTS_MS * 1000;
+		engine->gather_us = clock_steady_us() + FACTS_MS * 1000;
 	engine->changed = true;
 	return true;
 }
@@ -344,7 +373,7 @@ static void move_clock(struct engine *engine, int64_t to_us, bool clamp)
 	command.clock.to_ms = to_us / 1000;
 	command.clock.clamp = clamp;
 	apply_own(engine, command);
-	timekeeper_set(&engine->keeper, to_us, steady_us());
+	timekeeper_set(&engine->keeper, to_us, clock_boot_us());
 	publish_time(engine);
 }
 
@@ -352,8 +381,8 @@ static void move_clock(struct engine *engine, int64_t to_us, bool clamp)
 static void follow_clock(struct engine *engine)
 {
 	enum timekeeper_news news;
-	int64_t wall_us = clock_us(CLOCK_REALTIME);
-	timekeeper_read(&engine->keeper, wall_us, steady_us(), &news);
+	int64_t wall_us = clock_unix_us();
+	timekeeper_read(&engine->keeper, wall_us, clock_boot_us(), &news);
 	tell_step(engine, news);
 	if (news != TIME_LASTED)
 		return;
@@ -370,13 +399,36 @@ static void keep_things(struct engine *engine, const struct ask *ask)
 		            ask->keeps[i].value);
 }
 
+/* True if nothing that the core has decided can still be lost. */
+static bool is_all_durable(const struct engine *engine)
+{
+	return atomic_load(&engine->durable) >= engine->awaited;
+}
+
 /* An answer that changed nothing waits only if what it saw may still be lost. */
 static void answer_unchanged(struct engine *engine, struct ask *ask)
 {
-	if (atomic_load(&engine->durable) == atomic_load(&engine->added))
+	if (is_all_durable(engine))
 		delivery_ask(engine->delivery, ask);
 	else
 		add(engine, NULL, ask);
+}
+
+/* The answer to a volatile command leaves now, or behind what is being stored, in the order of
+ * commands. The journal has its commands in the next transaction. */
+static void answer_volatile(struct engine *engine, struct ask *ask)
+{
+	const struct command *journaled = engine->journal ? &ask->command : NULL;
+	if (is_all_durable(engine)) {
+		if (journaled)
+			writer_note(engine->writer, journaled);
+		delivery_effects(engine->delivery, &engine->effects, ask);
+		return;
+	}
+	atomic_fetch_add(&engine->added, 1);
+	engine->awaited = atomic_load(&engine->added);
+	engine->hurries = true;
+	writer_add(engine->writer, journaled, &engine->effects, ask);
 }
 
 /* Whether the core would take all of them now. */
@@ -431,6 +483,10 @@ static void serve(struct engine *engine, struct ask *ask)
 		answer_unchanged(engine, ask);
 		return;
 	}
+	if (ask->has_command && ask->keep_count == 0 && is_volatile(engine, &ask->command)) {
+		answer_volatile(engine, ask);
+		return;
+	}
 	keep_things(engine, ask);
 	add(engine, ask->has_command ? &ask->command : NULL, ask);
 }
@@ -446,13 +502,13 @@ static bool wait_for_room(struct engine *engine)
 
 static void pass(struct engine *engine)
 {
-	int64_t began_us = now_us();
+	int64_t began_us = clock_steady_us();
 	engine->changed = false;
 	steps_before(engine->sched, engine->desk.catalogue);
 	apply_own(engine,
 	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
 	steps_after(engine->sched, engine->desk.catalogue, &engine->effects);
-	int64_t took_us = now_us() - began_us;
+	int64_t took_us = clock_steady_us() - began_us;
 	atomic_fetch_add(&engine->passes, 1);
 	atomic_fetch_add(&engine->pass_us_total, took_us);
 	/* So passes take half of this thread's time at the most. */
@@ -497,7 +553,7 @@ static int64_t pass_due_us(const struct engine *engine)
 
 static void tick(struct engine *engine)
 {
-	int64_t time_us = now_us();
+	int64_t time_us = clock_steady_us();
 	if (atomic_exchange(&engine->reconfigure, false) && wait_for_room(engine))
 		configure(engine);
 	if (time_us >= engine->next_tick_us) {
@@ -519,13 +575,13 @@ static int64_t sleep_us(const struct engine *engine)
 	int64_t next_us = engine->next_tick_us;
 	if (engine->changed)
 		next_us = min64(next_us, pass_due_us(engine));
-	return max64(next_us - now_us(), 0);
+	return max64(next_us - clock_steady_us(), 0);
 }
 
 /* Whether it is too early to act on what is known. */
 static bool gathers(const struct engine *engine)
 {
-	return engine->changed && now_us() < engine->gather_us;
+	return engine->changed && clock_steady_us() < engine->gather_us;
 }
 
 static void work(struct engine *engine)
@@ -548,8 +604,8 @@ static void work(struct engine *engine)
 		}
 		/* When someone asks, ticks have been slow for no longer. */
 		if (done > 0)
-			engine->next_tick_us =
-			    min64(engine->next_tick_us, now_us() + TICK_MS * INT64_C(1000));
+			engine->next_tick_us = min64(engine->next_tick_us,
+			                             clock_steady_us() + TICK_MS * INT64_C(1000));
 		tick(engine);
 	}
 }
@@ -637,10 +693,10 @@ static void start_writer(struct engine *engine)
  * years where the clock was wrong. */
 static void begin_time(struct engine *engine)
 {
-	int64_t stored_ms = sched_meta(engine->sched)->now_ms, wall_us = clock_us(CLOCK_REALTIME);
+	int64_t stored_ms = sched_meta(engine->sched)->now_ms, wall_us = clock_unix_us();
 	int64_t ahead_ms = stored_ms - wall_us / 1000, step_ms = engine->options.clock_step_ms;
 	engine->keeper = timekeeper_begin(step_ms, engine->options.clock_hold_ms,
-	                                  max64(wall_us, stored_ms * 1000), steady_us());
+	                                  max64(wall_us, stored_ms * 1000), clock_boot_us());
 	publish_time(engine);
 	if (ahead_ms <= step_ms)
 		return;

@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include "base/clock.h"
+
 void inbox_init(struct inbox *inbox)
 {
 	pthread_condattr_t monotonic;
@@ -48,18 +50,9 @@ void inbox_put_lazily(struct inbox *inbox, struct ask *ask)
 	put(inbox, ask, true);
 }
 
-static struct timespec time_after_us(int64_t wait_us)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t ns = now.tv_nsec + wait_us % 1000000 * 1000;
-	return (struct timespec){ .tv_sec = now.tv_sec + wait_us / 1000000 + ns / 1000000000,
-		                  .tv_nsec = ns % 1000000000 };
-}
-
 static void wait_for_one(struct inbox *inbox, int64_t wait_us)
 {
-	struct timespec until = time_after_us(wait_us < 0 ? 0 : wait_us);
+	struct timespec until = clock_after_us(CLOCK_MONOTONIC, wait_us);
 	int waited = 0;
 	pthread_mutex_lock(&inbox->mutex);
 	while (!atomic_load(&inbox->last) && !inbox->is_closed && !inbox->is_woken && waited == 0) {
@@ -74,7 +67,7 @@ static void wait_for_one(struct inbox *inbox, int64_t wait_us)
 
 void inbox_doze(struct inbox *inbox, int64_t wait_us)
 {
-	struct timespec until = time_after_us(wait_us);
+	struct timespec until = clock_after_us(CLOCK_MONOTONIC, wait_us);
 	int waited = 0;
 	atomic_store(&inbox->is_dozing, true);
 	pthread_mutex_lock(&inbox->mutex);

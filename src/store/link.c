@@ -4,14 +4,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#include "base/clock.h"
 
 /* The first line of a message, without its end. */
 static int first_line(const char *text)
@@ -56,9 +50,9 @@ bool link_refused(const struct link *link, const PGresult *result, struct error 
 static bool wait_for(const struct link *link, short events, int64_t timeout_ms, struct error *error)
 {
 	struct pollfd socket = { .fd = PQsocket(link->connection), .events = events };
-	int64_t until_ms = now_ms() + timeout_ms;
+	int64_t until_ms = clock_steady_ms() + timeout_ms;
 	for (;;) {
-		int64_t left_ms = until_ms - now_ms();
+		int64_t left_ms = until_ms - clock_steady_ms();
 		int ready = poll(&socket, 1, left_ms > 0 ? (int)left_ms : 0);
 		if (ready > 0)
 			return true;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "store/cell.h"
 
 enum { PORT = 6379, EVENTS_MAX = 100000, CACHE_S = 300, TIMEOUT_MS = 1000, RETRY_MS = 500 };
@@ -258,10 +259,8 @@ static bool send_all(struct redis *redis, int64_t count)
  * commands that are, or -1 when it is time to end. */
 static int64_t take(struct redis *redis, int64_t *generation)
 {
-	struct timespec until;
+	struct timespec until = clock_after_us(CLOCK_REALTIME, 1000000);
 	int waited = 0;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
 	pthread_mutex_lock(&redis->mutex);
 	while (!redis->stopping && redis->filling.size == 0 && waited == 0)
 		waited = pthread_cond_timedwait(&redis->changed, &redis->mutex, &until);

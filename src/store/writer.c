@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 enum { ROWS_MAX = 20000, RETRY_MS = 200, RETENTION_MS = 1000 };
 #define BYTES_MAX ((size_t)64 << 20)
 
@@ -28,26 +30,6 @@ struct writer {
 	int64_t batch_ms; /* the time of the batch's last command; 0: there was none yet */
 	bool advances;    /* jobs were archived since it last tidied up */
 };
-
-static int64_t clock_ms(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t clock_us(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static struct timespec time_after(int64_t wait_ms)
-{
-	int64_t at_ms = clock_ms(CLOCK_MONOTONIC) + wait_ms;
-	return (struct timespec){ .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 };
-}
 
 static void init_locks(struct writer *writer)
 {
@@ -75,7 +57,7 @@ static bool is_empty(const struct batch *batch)
 
 bool writer_has_room(struct writer *writer, int64_t wait_ms)
 {
-	struct timespec until = time_after(wait_ms);
+	struct timespec until = clock_after_us(CLOCK_MONOTONIC, wait_ms * 1000);
 	int waited = 0;
 	pthread_mutex_lock(&writer->mutex);
 	while (is_full(writer) && waited == 0)
@@ -102,6 +84,15 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 	pthread_mutex_unlock(&writer->mutex);
 	if (writer->kept->kept_count > 0)
 		batch_clear(writer->kept);
+}
+
+void writer_note(struct writer *writer, const struct command *command)
+{
+	pthread_mutex_lock(&writer->mutex);
+	batch_note(writer->filling, command);
+	if (is_full(writer))
+		pthread_cond_signal(&writer->added);
+	pthread_mutex_unlock(&writer->mutex);
 }
 
 void writer_hurry(struct writer *writer)
@@ -142,7 +133,7 @@ void writer_health(struct writer *writer, struct writer_health *health)
 	*health = writer->health;
 	health->waiting_rows = writer->filling->rows;
 	if (!health->ok)
-		health->failing_ms = clock_ms(CLOCK_MONOTONIC) - writer->failing_since_ms;
+		health->failing_ms = clock_steady_ms() - writer->failing_since_ms;
 	pthread_mutex_unlock(&writer->mutex);
 }
 
@@ -153,7 +144,7 @@ static int64_t sleep_ms(const struct writer *writer)
 	int64_t renew_ms = store_renew_ms(writer->options.store);
 	if (!store_is_postgres(writer->options.store))
 		return RETENTION_MS;
-	int64_t left_ms = writer->renewed_ms + renew_ms - clock_ms(CLOCK_MONOTONIC);
+	int64_t left_ms = writer->renewed_ms + renew_ms - clock_steady_ms();
 	return left_ms > 0 ? left_ms : 0;
 }
 
@@ -173,15 +164,16 @@ static void gather(struct writer *writer)
 /* Waits for something to write, and takes it. False when it is time to end. */
 static bool take_batch(struct writer *writer)
 {
-	struct timespec until = time_after(sleep_ms(writer));
+	struct timespec until = clock_after_us(CLOCK_MONOTONIC, sleep_ms(writer) * 1000);
 	int waited = 0;
 	pthread_mutex_lock(&writer->mutex);
-	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
+	while (is_empty(writer->filling) && !is_full(writer) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
 	gather(writer);
 	while (writer->joined)
 		pthread_cond_wait(&writer->added, &writer->mutex);
-	bool ends = writer->stopping && is_empty(writer->filling);
+	bool ends =
+	    writer->stopping && is_empty(writer->filling) && writer->filling->command_count == 0;
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
 	writer->writing = taken;
@@ -197,10 +189,11 @@ static bool has_retention(const struct retention *retention)
 	       retention->runs_ms;
 }
 
-/* Adds what is too old to the batch, now and then. False if there is nothing to write. */
+/* Adds what is too old to the batch, now and then. False if there is nothing to write: answers
+ * alone need no transaction. */
 static bool complete_batch(struct writer *writer)
 {
-	int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
+	int64_t now_ms = clock_steady_ms();
 	bool postgres = store_is_postgres(writer->options.store);
 	bool renew =
 	    postgres && now_ms - writer->renewed_ms >= store_renew_ms(writer->options.store);
@@ -215,7 +208,7 @@ static bool complete_batch(struct writer *writer)
 		/* By the core's time: a system clock that jumps must not delete anything. */
 		retention_sql(&writer->options.retention, writer->batch_ms, &writer->writing->sql);
 	}
-	return renew || tidy || !is_empty(writer->writing);
+	return renew || tidy || writer->writing->rows > 0 || writer->writing->command_count > 0;
 }
 
 /* Notes that it works, or why it does not. */
@@ -224,7 +217,7 @@ static void note(struct writer *writer, bool ok, const struct error *error)
 	pthread_mutex_lock(&writer->mutex);
 	bool changed = writer->health.ok != ok;
 	if (changed && !ok)
-		writer->failing_since_ms = clock_ms(CLOCK_MONOTONIC);
+		writer->failing_since_ms = clock_steady_ms();
 	writer->health.ok = ok;
 	memcpy(writer->health.reason, ok ? "" : error->text, ok ? 1 : ERROR_TEXT_MAX);
 	pthread_mutex_unlock(&writer->mutex);
@@ -235,7 +228,7 @@ static void note(struct writer *writer, bool ok, const struct error *error)
 /* Sleeps before the next try; true if it is time to give up instead. */
 static bool pause_failing(struct writer *writer)
 {
-	struct timespec until = time_after(writer->options.retry_ms);
+	struct timespec until = clock_after_us(CLOCK_MONOTONIC, writer->options.retry_ms * 1000);
 	int waited = 0;
 	pthread_mutex_lock(&writer->mutex);
 	while (!writer->stopping && waited == 0)
@@ -297,14 +290,17 @@ static void *run(void *context)
 	struct writer *writer = context;
 	while (take_batch(writer)) {
 		if (complete_batch(writer)) {
-			int64_t began_us = clock_us();
+			int64_t began_us = clock_steady_us();
 			writer->writing->began_us = writer->began_us = began_us;
-			writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
+			writer->renewed_ms = clock_steady_ms();
 			if (!commit(writer))
 				break;
-			count_batch(writer, clock_us() - began_us);
+			count_batch(writer, clock_steady_us() - began_us);
 			writer->options.durable(writer->options.context, writer->writing);
 			keep_journal(writer);
+		} else if (writer->writing->reply_count > 0) {
+			writer->writing->began_us = 0;
+			writer->options.durable(writer->options.context, writer->writing);
 		}
 		batch_clear(writer->writing);
 	}
@@ -325,7 +321,7 @@ struct writer *writer_start(const struct writer_options *options)
 	writer->writing = batch_new(store_schema(options->store));
 	writer->kept = batch_new(store_schema(options->store));
 	writer->health.ok = writer->health.journal_ok = true;
-	writer->renewed_ms = clock_ms(CLOCK_MONOTONIC);
+	writer->renewed_ms = clock_steady_ms();
 	init_locks(writer);
 	if (pthread_create(&writer->thread, NULL, run, writer) != 0)
 		panic("a thread for the store could not be started");

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "agent/envelope.h"
+#include "agent/uplink/envelope.h"
+#include "base/clock.h"
 #include "node/session.h"
 #include "wire/wire.h"
 
@@ -38,14 +38,6 @@ static struct {
 	/* Of the order that is being given. */
 	const char *uuids[PARTS_MAX], *payload, *model;
 } stub;
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct stub_node *find_node(const char *name)
 {
@@ -159,8 +151,8 @@ static void perform(struct stub_node *node, struct session_outputs *outputs)
 			    node, &(struct envelope){ .kind = ENVELOPE_MESSAGE,
 			                              .message = { output->data, output->size } });
 		else if (output->kind == SESSION_COMMAND && output->change > 0)
-			session_stored(node->session, now_ms(), output->connection, output->change,
-			               outputs);
+			session_stored(node->session, clock_steady_ms(), output->connection,
+			               output->change, outputs);
 		else if (output->kind == SESSION_CLOSE && node->exchange)
 			grpc_finish(node->exchange, GRPC_ABORTED, "over");
 		if (output->kind == SESSION_CLOSE)
@@ -179,7 +171,8 @@ static struct stub_node *node_of(struct exchange *exchange, const struct message
 	struct stub_node *node = find_node(message->hello.name);
 	if (!node) {
 		node = &stub.nodes[stub.node_count++];
-		node->session = session_new(message->hello.name, false, 1, now_ms(), &stub.policy);
+		node->session =
+		    session_new(message->hello.name, false, 1, clock_steady_ms(), &stub.policy);
 	}
 	node->exchange = exchange;
 	return node;
@@ -219,7 +212,7 @@ static void take(struct exchange *exchange, struct text part)
 	struct stub_node *node = message ? node_of(exchange, message) : NULL;
 	if (node) {
 		print_message(message, session_name(node->session));
-		session_message(node->session, now_ms(), message, &outputs);
+		session_message(node->session, clock_steady_ms(), message, &outputs);
 		perform(node, &outputs);
 	} else if (error.text[0]) {
 		fprintf(stderr, "%s\n", error.text);
@@ -342,7 +335,7 @@ static void give_order(struct stub_node *node, const json_t *line, const char *w
 
 	stub.payload = payload ? payload : "{}";
 	stub.model = json_string_value(json_object_get(line, "model"));
-	session_order(node->session, now_ms(), &effect, &lookup, &outputs);
+	session_order(node->session, clock_steady_ms(), &effect, &lookup, &outputs);
 	perform(node, &outputs);
 	free(payload);
 }
@@ -412,7 +405,7 @@ static void time_passes(struct timer *timer)
 {
 	for (int i = 0; i < stub.node_count; i++) {
 		struct session_outputs outputs = { 0 };
-		session_time(stub.nodes[i].session, now_ms(), now_ms(), &outputs);
+		session_time(stub.nodes[i].session, clock_steady_ms(), clock_steady_ms(), &outputs);
 		perform(&stub.nodes[i], &outputs);
 	}
 	loop_timer_set(stub.loop, timer, 50);

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "api/clock.h"
-#include "api/courier.h"
+#include "api/notify/courier.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { PARCELS = 200 };

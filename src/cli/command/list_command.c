@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
 #include "cli/text/field.h"
@@ -26,7 +27,7 @@ static void column_time(struct session *session, struct table *table, const json
 {
 	int64_t start = field_moment(job, "started_at"), end = field_moment(job, "completed_at");
 	(void)session;
-	listing_duration(table, start < 0 ? -1 : (end < 0 ? quantity_now() : end) - start);
+	listing_duration(table, start < 0 ? -1 : (end < 0 ? clock_unix_ms() : end) - start);
 }
 
 static void column_code(struct session *session, struct table *table, const json_t *job)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/job/job_watch.h"
 #include "cli/text/field.h"
@@ -39,9 +40,9 @@ static bool read_all(struct client_stream *stream, struct error *error)
 {
 	enum fetch_state state;
 	while ((state = fetch_advance(stream->fetch, error)) == FETCH_RUNS && !ferror(stdout)) {
-		int64_t since_ms = quantity_now();
+		int64_t since_ms = clock_unix_ms();
 		fetch_wait(stream->fetch, ANSWER_MS);
-		if (quantity_now() - since_ms >= ANSWER_MS)
+		if (clock_unix_ms() - since_ms >= ANSWER_MS)
 			return error_set(error, ERROR_UNAVAILABLE, "no output for %d s",
 			                 ANSWER_MS / 1000);
 	}

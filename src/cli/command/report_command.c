@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/commands.h"
@@ -47,7 +48,7 @@ static bool read_period(const struct arguments *arguments, struct period *period
 		   *from = arguments_value(arguments, "--from"),
 		   *to = arguments_value(arguments, "--to");
 	int64_t length_ms = INT64_C(30) * 24 * 3600 * 1000;
-	period->to_ms = quantity_now();
+	period->to_ms = clock_unix_ms();
 	if (since && from)
 		return error_set(error, ERROR_INVALID, "--since and --from say the same: give one");
 	if ((to && !read_day("--to", to, &period->to_ms, error)) ||

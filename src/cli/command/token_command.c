@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/text/field.h"
@@ -50,7 +51,7 @@ static void column_expires(struct session *session, struct table *table, const j
 	(void)session;
 	if (end < 0)
 		table_cell(table, "%s", "never");
-	else if (end <= quantity_now())
+	else if (end <= clock_unix_ms())
 		table_cell(table, "%s", "expired");
 	else
 		listing_since(table, end);

@@ -8,6 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/stream.h"
 #include "cli/commands.h"
@@ -160,17 +161,17 @@ static void show(struct top *top)
 static void say(struct top *top, const char *text)
 {
 	snprintf(top->view.message, sizeof(top->view.message), "%s", text);
-	top->message_ms = quantity_now() + MESSAGE_MS;
+	top->message_ms = clock_unix_ms() + MESSAGE_MS;
 }
 
 static void look(struct top *top)
 {
 	struct error error = { 0 };
 	if (top_data_load(&top->data, top->session, &error))
-		top->look_ms = quantity_now() + top->delay_ms;
+		top->look_ms = clock_unix_ms() + top->delay_ms;
 	else {
 		say(top, error.text);
-		top->look_ms = quantity_now() + max64(top->delay_ms, 2000);
+		top->look_ms = clock_unix_ms() + max64(top->delay_ms, 2000);
 		top->message_ms = top->look_ms + 1000;
 	}
 	top_view_arrange(&top->view);
@@ -180,10 +181,10 @@ static void look(struct top *top)
 static void listen(struct top *top)
 {
 	struct error unused = { 0 };
-	if (top->stream || quantity_now() < top->stream_ms)
+	if (top->stream || clock_unix_ms() < top->stream_ms)
 		return;
 	top->stream = stream_open(&top->session->client, "jobs,nodes,slots", &unused);
-	top->stream_ms = quantity_now() + STREAM_MS;
+	top->stream_ms = clock_unix_ms() + STREAM_MS;
 	top->view.live = top->stream != NULL;
 }
 
@@ -200,7 +201,7 @@ static void hear(struct top *top)
 		if (!event)
 			return;
 		if (strcmp(field_text(event, "type"), "hello") != 0)
-			top->look_ms = min64(top->look_ms, quantity_now() + SOON_MS);
+			top->look_ms = min64(top->look_ms, clock_unix_ms() + SOON_MS);
 		json_decref(event);
 	}
 }
@@ -420,7 +421,7 @@ static void wait_for_more(struct top *top)
 	if (top->stream)
 		polls[count++] =
 		    (struct pollfd){ .fd = stream_descriptor(top->stream), .events = POLLIN };
-	int64_t now = quantity_now();
+	int64_t now = clock_unix_ms();
 	int64_t until = min64(top->look_ms, top->message_ms);
 	poll(polls, count, (int)min64(max64(until - now, 0), 1000));
 	if (polls[0].revents & (POLLERR | POLLHUP | POLLNVAL))
@@ -434,9 +435,9 @@ static void stay(struct top *top)
 {
 	while (!wants_end && !top->ended) {
 		listen(top);
-		if (quantity_now() >= top->look_ms)
+		if (clock_unix_ms() >= top->look_ms)
 			look(top);
-		if (quantity_now() >= top->message_ms) {
+		if (clock_unix_ms() >= top->message_ms) {
 			top->view.message[0] = '\0';
 			top->message_ms = INT64_MAX;
 		}
@@ -470,7 +471,7 @@ static int live(struct top *top)
 	if (!top_data_load(&top->data, top->session, &error))
 		return session_fail(top->session, &error);
 	top_view_arrange(&top->view);
-	top->look_ms = quantity_now() + top->delay_ms;
+	top->look_ms = clock_unix_ms() + top->delay_ms;
 	top->message_ms = INT64_MAX;
 	top->session->client.most_ms = 10000;
 	tcgetattr(STDIN_FILENO, &before);

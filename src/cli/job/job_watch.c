@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/stream.h"
 #include "cli/text/field.h"
@@ -101,7 +102,7 @@ static void start_tail(struct watching *watching, struct tail *tail, int64_t run
 	if (client_stream_open(&tail->stream, &session->client, path.data, &unused))
 		tail->run_ms = run_ms;
 	else
-		tail->not_before_ms = quantity_now() + LOOK_MS;
+		tail->not_before_ms = clock_unix_ms() + LOOK_MS;
 	buffer_free(&path);
 }
 
@@ -111,7 +112,7 @@ static void end_tail(struct watching *watching, struct tail *tail, bool broken)
 	bool refused = tail->stream.answer.status != 200;
 	if ((refused || broken) && tail->tries++ < TRIES) {
 		tail->run_ms = 0;
-		tail->not_before_ms = quantity_now() + SOON_MS;
+		tail->not_before_ms = clock_unix_ms() + SOON_MS;
 	} else if (refused) {
 		struct error error = { 0 };
 		client_refusal(&tail->stream.answer, &watching->session->client, &error);
@@ -159,7 +160,7 @@ static void start_tails(struct watching *watching)
 			continue;
 		struct tail *tail = tail_of(watching, number);
 		if (!tail || tail->stream.fetch || tail->run_ms >= run_ms ||
-		    tail->not_before_ms > quantity_now())
+		    tail->not_before_ms > clock_unix_ms())
 			continue;
 		tail->labelled = only < 0 && field_integer(watching->job, "tasks") > 1;
 		start_tail(watching, tail, run_ms);
@@ -221,12 +222,12 @@ static bool look(struct watching *watching, struct error *error)
 		if (!watching->job || error->code != ERROR_UNAVAILABLE)
 			return false;
 		error_clear(error);
-		watching->look_ms = quantity_now() + LOOK_MS;
+		watching->look_ms = clock_unix_ms() + LOOK_MS;
 		return true;
 	}
 	json_decref(watching->job);
 	watching->job = job;
-	watching->look_ms = quantity_now() + (watching->stream ? LOOK_MS : SOON_MS);
+	watching->look_ms = clock_unix_ms() + (watching->stream ? LOOK_MS : SOON_MS);
 	return true;
 }
 
@@ -261,7 +262,7 @@ static void wait_for_more(struct watching *watching)
 	if (watching->stream)
 		polls[count++] =
 		    (struct pollfd){ .fd = stream_descriptor(watching->stream), .events = POLLIN };
-	int64_t left = max64(watching->look_ms - quantity_now(), 0);
+	int64_t left = max64(watching->look_ms - clock_unix_ms(), 0);
 	poll(polls, count, (int)min64(left, SOON_MS));
 	for (size_t i = 0; i < watching->tail_count; i++)
 		if (watching->tails[i].stream.fetch)
@@ -307,7 +308,7 @@ static int stay(struct watching *watching)
 	for (;;) {
 		if (watching->watch->cancels && interruptions > 0 && !watching->cancelled)
 			cancel(watching);
-		if (quantity_now() >= watching->look_ms) {
+		if (clock_unix_ms() >= watching->look_ms) {
 			if (!look(watching, &error)) {
 				int status = session_fail(watching->session, &error);
 				return watching->watch->any_end ? status : CLI_NO_JOB;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "cli/text/quantity.h"
 
@@ -346,7 +347,7 @@ static void put_moment(struct canvas *canvas, int columns, int64_t ms)
 static void put_since(struct canvas *canvas, int columns, int64_t ms)
 {
 	struct buffer text = { 0 };
-	quantity_print_duration(&text, max64(quantity_now() - ms, 0));
+	quantity_print_duration(&text, max64(clock_unix_ms() - ms, 0));
 	canvas_text(canvas, COLOUR_NONE, columns, true, "%s", ms >= 0 ? text.data : "-");
 	buffer_free(&text);
 }

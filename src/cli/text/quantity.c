@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 
 enum { SECOND_MS = 1000, MINUTE_MS = 60 * SECOND_MS, HOUR_MS = 60 * MINUTE_MS };
@@ -246,16 +247,9 @@ int64_t quantity_moment(const char *text)
 	return strcmp(at, "Z") == 0 ? ms : -1;
 }
 
-int64_t quantity_now(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * SECOND_MS + now.tv_nsec / 1000000;
-}
-
 void quantity_print_moment(struct buffer *to, int64_t ms)
 {
-	time_t moment = (time_t)(ms / SECOND_MS), now = (time_t)(quantity_now() / SECOND_MS);
+	time_t moment = (time_t)(ms / SECOND_MS), now = (time_t)(clock_unix_ms() / SECOND_MS);
 	struct tm then_parts, now_parts;
 	char text[64];
 	localtime_r(&moment, &then_parts);

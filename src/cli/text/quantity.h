@@ -27,7 +27,6 @@ void quantity_print_duration(struct buffer *to, int64_t ms);
 
 /* A moment of RFC 3339 (2026-01-31T12:00:00.25Z) in milliseconds since 1970; -1: it is none. */
 int64_t quantity_moment(const char *text);
-int64_t quantity_now(void);
 /* Appends a moment as people at this machine read it: today 14:05:09, else 31 Jan 14:05. */
 void quantity_print_moment(struct buffer *to, int64_t ms);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define TOLD_MAX 64             /* devices of a node */
 #define CPU_PER_GPU INT64_C(16) /* cores to one GPU of a quota */
 #define HOST_PER_GPU (128 * GIB)
@@ -246,9 +248,7 @@ void fixture_finish(struct fixture *fixture, size_t at)
 
 double clock_seconds(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 double memory_resident_mib(void)

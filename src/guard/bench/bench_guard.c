@@ -10,10 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../driver_abi.h"
-#include "../state.h"
 #include "../test/standin/standin.h"
-#include "../watch.h"
+#include "base/clock.h"
+#include "guard/budget/watch.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 enum { ROUNDS = 1000000, REPEATS = 5 };
 
@@ -27,9 +28,7 @@ struct functions {
 
 static double now_ns(void)
 {
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+	return (double)clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Nanoseconds of one allocation with its free, of one from a pool, and of one wait. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "job_events.h"
 #include "service_process.h"
 #include "wire/bench/measure.h"
@@ -269,8 +270,7 @@ static pid_t begin_events(const struct service_process *service, int count)
 	pid_t process = fork();
 	if (process != 0)
 		return process;
-	struct timespec next;
-	clock_gettime(CLOCK_MONOTONIC, &next);
+	struct timespec next = clock_after_us(CLOCK_MONOTONIC, 0);
 	for (int i = 0; i < count; i++) {
 		if (service_process_call(service, "POST", "/api/v1/jobs", job, NULL, 0) != 201)
 			_exit(1);

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "api/grpc_services.h"
-#include "api/ids.h"
-#include "api/leases.h"
-#include "api/notify.h"
-#include "api/tokens.h"
+#include "api/grpc/grpc_services.h"
+#include "api/model/leases.h"
+#include "api/notify/notify.h"
+#include "api/service/tokens.h"
+#include "api/text/ids.h"
+#include "base/clock.h"
 #include "server/engine.h"
 #include "wire/wire.h"
 
@@ -41,13 +41,6 @@ static struct {
 	const char *lab_payload;
 } driver;
 
-static int64_t unix_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Between the head and the request. */
 static void on_head(struct exchange *exchange)
 {
@@ -55,7 +48,7 @@ static void on_head(struct exchange *exchange)
 	struct identity who = { 0 };
 	bool open = exchange->is_grpc && grpc_services_is_public(exchange);
 
-	if (!open && !gate_check(driver.gate, exchange, unix_ms(), &who, &refusal))
+	if (!open && !gate_check(driver.gate, exchange, clock_unix_ms(), &who, &refusal))
 		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
 	else if (exchange->is_grpc && grpc_services_is_stream(exchange))
 		grpc_services_call(driver.services, exchange, &who);
@@ -118,7 +111,7 @@ static void on_request(struct exchange *exchange)
 
 	/* A real service keeps who it is from the head on. */
 	bool public = exchange->is_grpc && grpc_services_is_public(exchange);
-	if (!public && !gate_check(driver.gate, exchange, unix_ms(), &who, &refusal))
+	if (!public && !gate_check(driver.gate, exchange, clock_unix_ms(), &who, &refusal))
 		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
 	else if (exchange->is_grpc)
 		grpc_services_call(driver.services, exchange, &who);

@@ -11,19 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/cell.h"
 #include "store/rowtext.h"
 #include "store/sql.h"
 #include "store/writer.h"
 
 enum { ROUNDS = 5, BATCH_ROWS = 10000, STARTUP_JOBS = 1000000 };
-
-static double now_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct command submit_command(int64_t number, char *name, size_t size)
 {
@@ -74,14 +68,6 @@ static void apply(struct sched *sched, const struct command *command, struct eff
 		panic("refused: %s", error.text);
 }
 
-/* Processor time of the thread that asks. */
-static double processor_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Seconds: of the clock, and of the processor in the threads that took part. */
 struct times {
 	double wall, writer, core;
@@ -97,7 +83,7 @@ static void on_durable(void *context, const struct batch *batch)
 {
 	struct progress *progress = context;
 	progress->replies += (int64_t)batch->reply_count;
-	progress->writer_s = processor_s();
+	progress->writer_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void on_failed(void *context, const struct error *error)
@@ -134,7 +120,7 @@ static struct times submit_all(const char *database, const char *journal_directo
 	command = tenant_command();
 	apply(sched, &command, &effects);
 	writer_add(writer, &command, &effects, NULL);
-	double began_s = now_s(), core_s = processor_s();
+	double began_s = clock_s(CLOCK_MONOTONIC), core_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 	for (int64_t i = 0; i < jobs; i++) {
 		while (!writer_has_room(writer, 1000))
 			;
@@ -142,9 +128,9 @@ static struct times submit_all(const char *database, const char *journal_directo
 		apply(sched, &command, &effects);
 		writer_add(writer, &command, &effects, NULL);
 	}
-	times.core = processor_s() - core_s;
+	times.core = clock_s(CLOCK_THREAD_CPUTIME_ID) - core_s;
 	writer_stop(writer);
-	times.wall = now_s() - began_s;
+	times.wall = clock_s(CLOCK_MONOTONIC) - began_s;
 	times.writer = progress.writer_s;
 	if (progress.replies != jobs + 2)
 		panic("%lld of %lld were durable", (long long)progress.replies,
@@ -235,7 +221,7 @@ static struct times insert_bare_sqlite(const char *path, const struct rows_of_jo
 	buffer_clear(&sql);
 	sql_insert_row(&sql, rows->table, false);
 	must(sqlite3_prepare_v2(database, sql.data, -1, &statement, NULL), database);
-	double began_s = now_s(), writer_s = processor_s();
+	double began_s = clock_s(CLOCK_MONOTONIC), writer_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 	for (int64_t i = 0; i < rows->count; i++) {
 		const struct batch_table *jobs = jobs_of(rows, i);
 		must(sqlite3_exec(database, "BEGIN", NULL, NULL, NULL), database);
@@ -246,7 +232,8 @@ static struct times insert_bare_sqlite(const char *path, const struct rows_of_jo
 		}
 		must(sqlite3_exec(database, "COMMIT", NULL, NULL, NULL), database);
 	}
-	struct times times = { now_s() - began_s, processor_s() - writer_s, 0 };
+	struct times times = { clock_s(CLOCK_MONOTONIC) - began_s,
+		               clock_s(CLOCK_THREAD_CPUTIME_ID) - writer_s, 0 };
 	sqlite3_finalize(statement);
 	sqlite3_close(database);
 	buffer_free(&sql);
@@ -287,7 +274,7 @@ static struct times insert_bare_postgres(const char *database, const struct rows
 	struct buffer sql = { 0 }, text = { 0 };
 	sql_create(&sql, rows->table, DIALECT_POSTGRES);
 	execute(connection, sql.data, PGRES_COMMAND_OK);
-	double began_s = now_s(), writer_s = processor_s();
+	double began_s = clock_s(CLOCK_MONOTONIC), writer_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 	for (int64_t i = 0; i < rows->count; i++) {
 		put_copy(rows, i, &text);
 		execute(connection, "BEGIN", PGRES_COMMAND_OK);
@@ -299,7 +286,8 @@ static struct times insert_bare_postgres(const char *database, const struct rows
 		PQclear(PQgetResult(connection));
 		execute(connection, "COMMIT", PGRES_COMMAND_OK);
 	}
-	struct times times = { now_s() - began_s, processor_s() - writer_s, 0 };
+	struct times times = { clock_s(CLOCK_MONOTONIC) - began_s,
+		               clock_s(CLOCK_THREAD_CPUTIME_ID) - writer_s, 0 };
 	PQfinish(connection);
 	buffer_free(&sql);
 	buffer_free(&text);
@@ -359,13 +347,13 @@ static double measure_startup(struct place *place)
 	struct error error;
 	place_clear(place);
 	submit_all(database, place->folder, STARTUP_JOBS);
-	double began_s = now_s();
+	double began_s = clock_s(CLOCK_MONOTONIC);
 	struct store *store =
 	    store_new(&(struct store_options){ .database = database, .name = "bench" });
 	struct sched *sched = sched_new();
 	if (store_lead(store, &error) != STORE_DONE || !store_load(store, sched, &error))
 		panic("%s", error.text);
-	double took_s = now_s() - began_s;
+	double took_s = clock_s(CLOCK_MONOTONIC) - began_s;
 	sched_free(sched);
 	store_free(store);
 	return took_s;

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/redis.h"
 #include "store/store.h"
 #include "store/writer.h"
@@ -68,13 +69,6 @@ struct driver {
 	int agent_count;
 	bool changed;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void say(const char *word, const char *text)
 {
@@ -137,7 +131,7 @@ static void on_changed(void *context)
 static bool apply(struct driver *driver, struct command command, struct question *request)
 {
 	struct error error;
-	command.now_ms = now_ms();
+	command.now_ms = clock_unix_ms();
 	effects_clear(&driver->effects);
 	bool applied = sched_apply(driver->sched, &command, &driver->effects, &error);
 	if (!applied && !request)
@@ -502,8 +496,8 @@ int main(int argc, char **argv)
 	int64_t tick_ms = 0;
 	for (;;) {
 		turn(&driver);
-		if (now_ms() - tick_ms > 200 && writer_has_room(driver.writer, 0)) {
-			tick_ms = now_ms();
+		if (clock_unix_ms() - tick_ms > 200 && writer_has_room(driver.writer, 0)) {
+			tick_ms = clock_unix_ms();
 			apply(&driver, (struct command){ .kind = COMMAND_TIME }, NULL);
 			driver.changed = true;
 		}

@@ -6,13 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-double clock_s(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 double process_cpu_s(pid_t process)
 {
 	char path[64];

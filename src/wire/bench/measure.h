@@ -4,9 +4,8 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
 
-double clock_s(clockid_t clock);
+#include "base/clock.h"
 
 /* Processor time that a process has used so far, all its threads together. */
 double process_cpu_s(pid_t process);

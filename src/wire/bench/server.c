@@ -1,10 +1,10 @@
 /* server.c - what the benchmark's clients talk to */
 #include "server.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -33,13 +33,6 @@ struct batch {
 	struct exchange **exchanges;
 	size_t count;
 };
-
-static int64_t now_us(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static void answer(struct exchange *exchange)
 {
@@ -127,9 +120,9 @@ static void publish_one(int64_t due_us)
 /* Events happen at their rate, however late this is called. */
 static void publish(struct timer *timer)
 {
-	for (; server.next_us <= now_us(); server.next_us += server.tick_us)
+	for (; server.next_us <= clock_steady_us(); server.next_us += server.tick_us)
 		publish_one(server.next_us);
-	loop_timer_set(server.loop, timer, (server.next_us - now_us()) / 1000 + 1);
+	loop_timer_set(server.loop, timer, (server.next_us - clock_steady_us()) / 1000 + 1);
 }
 
 void server_run(int ready, int events_per_second)
@@ -150,7 +143,7 @@ void server_run(int ready, int events_per_second)
 	pthread_create(&worker, NULL, work, NULL);
 	server.tick = TIMER(publish);
 	server.tick_us = 1000000 / events_per_second;
-	server.next_us = now_us();
+	server.next_us = clock_steady_us();
 	loop_timer_set(server.loop, &server.tick, 1);
 	if (write(ready, &port, sizeof(port)) != sizeof(port))
 		return;
