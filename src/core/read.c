@@ -12,6 +12,11 @@ static struct job *find(const struct sched *sched, int64_t id, struct error *err
 	return job;
 }
 
+bool sched_has_waiting(const struct sched *sched)
+{
+	return sched->queued > 0 || sched->routes.waiting > 0;
+}
+
 bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffer *buffer,
                struct error *error)
 {

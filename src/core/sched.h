@@ -52,6 +52,9 @@ struct model_load {
 bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_load *load);
 bool sched_slot_active(const struct sched *sched, int64_t slot_id, int64_t *active);
 
+/* True if a job or a request to a model waits for room. */
+bool sched_has_waiting(const struct sched *sched);
+
 /* Reading. Pointers are valid until the next command. */
 const struct meta_record *sched_meta(const struct sched *sched);
 const struct config_record *sched_config(const struct sched *sched);

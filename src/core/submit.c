@@ -7,11 +7,9 @@
 #include "core/place.h"
 #include "core/state.h"
 
-#define TEXT_MAX 256
 #define KEY_MAX 288 /* what people send, and a place in the request behind it */
 #define PAYLOAD_MAX (1 << 20)
 #define ARRAY_MAX 10000
-#define DEPENDS_MAX 256
 
 static bool check_text(const char *text, size_t most, const char *field, struct error *error)
 {
@@ -120,9 +118,9 @@ static bool check_choices(const struct job_record *job, struct error *error)
 
 static bool check_kinds_of_dependency(const struct job_record *job, struct error *error)
 {
-	if (job->depends.count < 0 || job->depends.count > DEPENDS_MAX)
+	if (job->depends.count < 0 || job->depends.count > JOB_DEPENDS_MAX)
 		return error_set(error, ERROR_INVALID, "a job can depend on at most %d others",
-		                 DEPENDS_MAX);
+		                 JOB_DEPENDS_MAX);
 	for (int64_t i = 0; i < job->depends.count; i++) {
 		int64_t kind = job->depends.at[2 * i + 1];
 		if (kind != AFTER_SUCCESS && kind != AFTER_ANY)
@@ -181,10 +179,10 @@ static bool check_room(const struct sched *sched, const struct tenant *tenant, i
 
 bool job_check(const struct job_record *job, struct error *error)
 {
-	return check_text(job->name, TEXT_MAX, "name", error) &&
+	return check_text(job->name, JOB_NAME_BYTES_MAX, "name", error) &&
 	       check_text(job->payload, PAYLOAD_MAX, "payload", error) &&
-	       check_text(job->gpu_models, TEXT_MAX, "gpu_model", error) &&
-	       check_text(job->node_labels, 4 * TEXT_MAX, "labels", error) &&
+	       check_text(job->gpu_models, JOB_NAME_BYTES_MAX, "gpu_model", error) &&
+	       check_text(job->node_labels, 4 * JOB_NAME_BYTES_MAX, "labels", error) &&
 	       check_gpus(job, error) && check_tasks(job, error) &&
 	       check_range(job->cpu_milli, CPU_MILLI_MAX, "cpu_cores", error) &&
 	       check_range(job->host_bytes, HOST_BYTES_MAX, "memory", error) &&

@@ -23,6 +23,8 @@
 #define CPU_MILLI_MAX (INT64_C(1) << 40)
 #define HOST_BYTES_MAX (INT64_C(1) << 48)
 #define TIME_MS_MAX (INT64_C(1) << 45) /* in the year 3084 */
+#define JOB_NAME_BYTES_MAX 256
+#define JOB_DEPENDS_MAX 256
 
 /* What is counted for tenants. The first FAIR_KINDS are shared out fairly; the
  * others are only limited. */
