@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/spelling.h"
-#include "core/config_range.h"
-#include "core/policy.h"
+#include "core/record/config_range.h"
+#include "core/record/policy.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 #define POLICY_ALIAS(symbol, name, alias, ...) alias,
