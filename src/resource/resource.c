@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/record.h"
+#include "core/record/record.h"
 
 enum { NEAR_BYTES_LEAST = 3 };
 

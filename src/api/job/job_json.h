@@ -3,7 +3,7 @@
 #define API_JOB_JOB_JSON_H
 
 #include "api/read/roster.h"
-#include "core/command.h"
+#include "core/record/command.h"
 #include "seal/secret.h"
 #include "wire/text/json_scan.h"
 

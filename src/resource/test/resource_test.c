@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "resource/resource.h"
 
 /* Calls `check` for each row of all tables, nested ones too. */
