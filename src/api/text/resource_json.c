@@ -7,7 +7,7 @@
 #include "api/text/ids.h"
 #include "api/text/labels.h"
 #include "api/text/times.h"
-#include "core/field.h"
+#include "core/record/field.h"
 
 enum { SHORT_TEXT_BYTES_MAX = 256 }; /* of durations and times */
 
