@@ -22,7 +22,7 @@ static const struct option work_options[] = {
 	OPTION("--image", NULL, "IMAGE", "a container image to run in"),
 	OPTION("--script", NULL, "FILE", "a script to run instead of a command; - reads it",
 	       .completes = COMPLETES_FILES),
-	OPTION("--tasks", NULL, "N", "so many copies, on one node or several"),
+	OPTION("--tasks", NULL, "N", "number of copies, on one node or several"),
 	OPTION("--min-available", NULL, "N",
 	       "tasks that start together or not at all (default: all)"),
 	OPTION("--gang", NULL, NULL, "more GPUs than a node has: split over nodes"),
@@ -37,7 +37,7 @@ static const struct option work_options[] = {
 	OPTION("--node-label", NULL, "NAME=VALUE", "that its nodes must have", .repeats = true),
 	OPTION("--max-runtime", NULL, "TIME", "after which it is ended: 2h, 90m, 1d12h"),
 	OPTION("--deadline", NULL, "MOMENT", "by which it should be done: 2030-01-31T12:00:00Z"),
-	OPTION("--after", NULL, "JOB", "starts when that has succeeded; JOB:any: when it is over",
+	OPTION("--after", NULL, "JOB", "start after that job has succeeded; JOB:any: after it has finished",
 	       .repeats = true, .completes = COMPLETES_JOBS),
 	OPTION("--checkpoint", NULL, NULL, "it saves its work, and may be moved"),
 	OPTION("--checkpoint-path", NULL, "DIR", "where"),
@@ -58,7 +58,7 @@ static const struct option work_options[] = {
 static const struct option submit_options[] = {
 	OPTION("--array", NULL, "1-100%8", "a job for each number, 8 at a time"),
 	OPTION("--hold", NULL, NULL, "does not start before it is released"),
-	OPTION("--wait", "-w", NULL, "wait until it is over, and end with its code"),
+	OPTION("--wait", "-w", NULL, "wait until it finishes, and exit with its exit code"),
 	OPTION("--follow", "-f", NULL, "the same, and show its output"),
 	{ 0 },
 };

@@ -211,7 +211,7 @@ static inline bool chance(uint64_t *random, int percent)
 
 /* chaos.c: time, the network, and what breaks. */
 void chaos_later(struct chaos *chaos, int64_t wait_ms, struct chaos_event event);
-/* True in `thousandths` of the cases, while there are such faults. */
+/* True in `in_thousand` of 1,000 cases, while there are such faults. */
 bool chaos_fails(struct chaos *chaos, enum chaos_class class, int in_thousand);
 void chaos_send(struct chaos *chaos, enum chaos_event_kind to, int node, int server,
                 const void *data, size_t size);
