@@ -381,7 +381,8 @@ static void read_final(struct ask *ask)
 	                                     look_up->archived.job.tenant_id))
 		call_unknown(call, "job", call_segment(call, 3));
 	else
-		call_refuse(call, 409, "conflict", "job-%lld has already finished (%s) and cannot be changed",
+		call_refuse(call, 409, "conflict",
+		            "job-%lld has already finished (%s) and cannot be changed",
 		            (long long)look_up->id,
 		            word_of(&job_state_words, look_up->archived.state.state));
 }

@@ -38,7 +38,8 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	struct arena *arena = &stream->agents->packing;
 	struct text bytes = protobuf_write(envelope, arena);
 
-	/* Too much for a node that still reads: orders are sent again, and renewals are repeated. */
+	/* Too much for a node that still reads: orders are sent again, and renewals are repeated.
+	 */
 	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
 		bytes.size = 0;
 	else if (stream->waiting.size > 0 || !grpc_send(stream->exchange, bytes))
