@@ -1,6 +1,6 @@
 /* words.c - the names of the values of enums, apart from what works with them: interfaces that
  * only show them link no scheduler */
-#include "core/record.h"
+#include "core/record/record.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 const struct words policy_words = WORDS(PLACEMENT_POLICIES(POLICY_NAME));

@@ -2,7 +2,7 @@
 #ifndef RESOURCE_TABLE_H
 #define RESOURCE_TABLE_H
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "resource/resource.h"
 
 /* What the service adds to the core's limits: it keeps these in a job's payload, unread. */

@@ -53,10 +53,7 @@ void call_look(struct call *call, bool (*look)(struct ask *, struct sched *, str
                void (*done)(struct ask *ask));
 void call_read(struct call *call, bool (*read)(struct ask *, struct store *, struct error *),
                void (*done)(struct ask *ask));
-static inline struct call *call_of(struct ask *ask)
-{
-	return (struct call *)ask;
-}
+static inline struct call *call_of(struct ask *ask) { return (struct call *)ask; }
 
 /* One more header for the answer. The value must last until then. */
 void call_header(struct call *call, const char *name, struct text value);

@@ -1,7 +1,7 @@
 /* stored_test.c - records that contradict themselves are refused with a reason */
-#include "busy.h"
+#include "core/test/busy.h"
 #include "core/test/property_keeper.h"
-#include "slots.h"
+#include "core/test/slots.h"
 
 /* Keeps the effects of every command. */
 static void keep(struct harness *h, const struct command *command, bool applied)
