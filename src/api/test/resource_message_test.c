@@ -195,15 +195,11 @@ static void a_field_with_presence_may_be_given_as_zero(void **state)
 {
 	struct fixture *f = *state;
 	Scheduler__SubmitJobRequest request = SCHEDULER__SUBMIT_JOB_REQUEST__INIT;
-	char empty[] = "";
 
 	request.preemptible_presence_case =
 	    SCHEDULER__SUBMIT_JOB_REQUEST__PREEMPTIBLE_PRESENCE_PREEMPTIBLE;
 	request.preemptible = false;
-	request.gpu_model_presence_case =
-	    SCHEDULER__SUBMIT_JOB_REQUEST__GPU_MODEL_PRESENCE_GPU_MODEL;
-	request.gpu_model = empty;
-	reads_as(f, &request, "{\"preemptible\":false,\"gpu_model\":\"\"}");
+	reads_as(f, &request, "{\"preemptible\":false}");
 }
 
 static void a_field_has_a_second_form_where_it_was_published_too_narrow(void **state)
@@ -214,8 +210,6 @@ static void a_field_has_a_second_form_where_it_was_published_too_narrow(void **s
 
 	request.gpu_memory_mb_each = amounts;
 	request.n_gpu_memory_mb_each = 2;
-	request.cpu_cores_decimal_presence_case =
-	    SCHEDULER__SUBMIT_JOB_REQUEST__CPU_CORES_DECIMAL_PRESENCE_CPU_CORES_DECIMAL;
 	request.cpu_cores_decimal = 1.5;
 	reads_as(f, &request, "{\"gpu_memory_mb\":[4096,2048],\"cpu_cores\":1.5}");
 	request.cpu_cores = 2;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "api/text/times.h"
-#include "google/protobuf/duration.pb-c.h"
-#include "google/protobuf/timestamp.pb-c.h"
+#include "scheduler.pb-c.h"
 
 #define SECOND_NANOS INT64_C(1000000000)
 #define MILLISECOND_NANOS INT64_C(1000000)
@@ -438,34 +437,18 @@ static bool write_value(struct message_writer *writer, ProtobufCMessage *message
 	}
 }
 
-/* The row of that name. Answers name them in the order of the table: `next` is where the
- * search begins. NULL: there is none. */
-static const struct resource_field *row_named(const struct resource *resource, struct text name,
-                                              int *next)
-{
-	for (int i = 0; i < resource->field_count; i++) {
-		int at = (*next + i) % resource->field_count;
-		const struct resource_field *row = &resource->fields[at];
-		if (row->name_size != name.size || memcmp(row->name, name.data, name.size) != 0)
-			continue;
-		*next = at + 1;
-		return row;
-	}
-	return NULL;
-}
-
 ProtobufCMessage *resource_message_write(const struct resource *resource,
                                          const ProtobufCMessageDescriptor *type,
                                          struct json_scan *scan, struct arena *arena)
 {
 	ProtobufCMessage *message = message_new(type, arena);
 	struct text name = { NULL, 0 };
-	int next = 0;
 
 	if (json_scan_kind(scan) != JSON_KIND_OBJECT || !json_scan_open(scan, JSON_KIND_OBJECT))
 		return NULL;
 	while (json_scan_member(scan, &name)) {
-		const struct resource_field *row = row_named(resource, name, &next);
+		int place = resource_find(resource, name.data, name.size);
+		const struct resource_field *row = place >= 0 ? &resource->fields[place] : NULL;
 		const ProtobufCFieldDescriptor *field =
 		    row && row->proto.reply > 0
 			? protobuf_c_message_descriptor_get_field(type, (unsigned)row->proto.reply)
