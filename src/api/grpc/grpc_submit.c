@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "api/grpc/grpc_local.h"
-#include "api/job/job_json.h"
+#include "api/job/jobs.h"
 #include "api/text/ids.h"
 #include "scheduler.pb-c.h"
 #include "wire/text/json_writer.h"
@@ -86,20 +86,20 @@ static void write_job(const Scheduler__SubmitJobRequest *request, struct buffer 
 
 static void on_submitted(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 	Scheduler__SubmitJobResponse response = SCHEDULER__SUBMIT_JOB_RESPONSE__INIT;
 	static char submitted[] = "submitted", message[] = "Job submitted successfully";
 	char id[ID_TEXT_MAX];
 
 	if (!ask->ok) {
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 		return;
 	}
 	id_write(id, ID_JOB, ask->reply_id);
 	response.job_id = id;
 	response.status = submitted;
 	response.message = message;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
 static bool check_runtime(const Scheduler__SubmitJobRequest *request, struct error *error)
@@ -111,58 +111,45 @@ static bool check_runtime(const Scheduler__SubmitJobRequest *request, struct err
 	return error_set(error, ERROR_INVALID, "max_runtime must not be negative");
 }
 
-void grpc_submit_job(struct grpc_call *call)
+void grpc_submit_job(struct call *call)
 {
-	struct grpc_services *services = call->services;
-	const Scheduler__SubmitJobRequest *request = call->request;
+	struct grpc_services *services = call->service->services;
+	const Scheduler__SubmitJobRequest *request = call->message;
 	struct error error = { 0 };
-	struct job_reading reading = {
-		.arena = &call->ask.arena,
-		.buffer = &services->payload,
-		.roster = services->settings.roster,
-		.identity = &call->identity,
-		.secret_keys = services->settings.secret_keys,
-		.node_gpus = services->settings.node_gpus
-		                 ? services->settings.node_gpus(services->settings.context)
-		                 : 0,
-		.check_possible = services->settings.check_possible,
-	};
+	struct job_reading reading = job_reading_of(call, &call->ask.arena);
 
-	if (!grpc_call_may_change(call))
-		return;
 	buffer_clear(&services->scratch);
 	write_job(request, &services->scratch);
 	struct json_scan scan =
 	    json_scan_of((struct text){ services->scratch.data, services->scratch.size },
 	                 &call->ask.arena, &error);
 	call->ask.command.kind = COMMAND_SUBMIT;
-	call->ask.has_command = true;
 	if (!check_runtime(request, &error) ||
 	    !job_json_read(&scan, &reading, &call->ask.command.submit, &error))
-		grpc_call_fail(call, &error);
+		call_fail(call, &error);
 	else
-		grpc_call_ask(call, on_submitted);
+		call_command(call, on_submitted);
 }
 
 static void on_cancelled(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 	Scheduler__CancelJobResponse response = SCHEDULER__CANCEL_JOB_RESPONSE__INIT;
 	static char message[] = "Job cancelled successfully";
 
 	if (!ask->ok) {
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 		return;
 	}
 	response.success = true;
 	response.message = message;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
 /* The tenant of a job in memory; 0: there is none. */
-static int64_t tenant_of(const struct grpc_call *call, int64_t job_id)
+static int64_t tenant_of(const struct call *call, int64_t job_id)
 {
-	struct catalogue *catalogue = call->services->settings.desk->catalogue;
+	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_job job;
 
 	catalogue_lock(catalogue);
@@ -171,31 +158,23 @@ static int64_t tenant_of(const struct grpc_call *call, int64_t job_id)
 	return tenant_id;
 }
 
-void grpc_cancel_job(struct grpc_call *call)
+void grpc_cancel_job(struct call *call)
 {
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const Scheduler__CancelJobRequest *request = call->request;
+	const struct service *service = call->service;
+	const Scheduler__CancelJobRequest *request = call->message;
 	int64_t id, named, owner;
 
-	if (!grpc_call_may_change(call) || !grpc_call_tenant(call, request->tenant_id, &named))
+	if (!grpc_tenant(call, request->tenant_id, &named))
 		return;
 	bool known = id_read(text_of(request->job_id), ID_JOB, &id) &&
 	             (owner = tenant_of(call, id)) > 0 &&
-	             roster_may_see(settings->roster, &call->identity, owner) &&
+	             roster_may_see(&service->roster, &call->identity, owner) &&
 	             (!request->tenant_id[0] || owner == named);
 	if (!known) {
-		grpc_call_refuse(call, ERROR_NOT_FOUND, "there is no job %.60s", request->job_id);
+		call_reject(call, ERROR_NOT_FOUND, "there is no job %.60s", request->job_id);
 		return;
 	}
 	call->ask.command.kind = COMMAND_CANCEL;
 	call->ask.command.id = id;
-	call->ask.has_command = true;
-	if (settings->audit)
-		audit_note(settings->audit, &call->ask,
-		           &(struct audit_entry){ .action = "cancel job",
-		                                  .object = request->job_id,
-		                                  .identity = &call->identity,
-		                                  .exchange = call->exchange,
-		                                  .unix_ms = clock_unix_ms() });
-	grpc_call_ask(call, on_cancelled);
+	grpc_command(call, "/api/v1/jobs/", request->job_id, on_cancelled);
 }

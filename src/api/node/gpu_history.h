@@ -2,7 +2,7 @@
 #ifndef API_NODE_GPU_HISTORY_H
 #define API_NODE_GPU_HISTORY_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* GET /api/v1/gpus/history: what has GPUs now, from the books; what had them before, from the
  * decisions that placed it and the events that ended it. */

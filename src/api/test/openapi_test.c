@@ -10,7 +10,7 @@
 
 #include "api/job/job_json.h"
 #include "api/model/model_json.h"
-#include "api/service/route.h"
+#include "api/request/route.h"
 #include "api/tenant/tenant_json.h"
 
 extern const unsigned char openapi_json_text[];
