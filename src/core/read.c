@@ -1,7 +1,7 @@
 /* read.c - questions about jobs by their ids, which change nothing */
 #include "core/sched.h"
 #include "core/state.h"
-#include "core/why.h"
+#include "core/why/why.h"
 
 static struct job *find(const struct sched *sched, int64_t id, struct error *error)
 {

@@ -2,9 +2,9 @@
 #ifndef CORE_SCHED_H
 #define CORE_SCHED_H
 
-#include "core/command.h"
-#include "core/effects.h"
-#include "core/record.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
+#include "core/record/record.h"
 
 struct sched;
 

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "core/record.h"
+#include "core/record/record.h"
 #include "node/session.h"
 #include "wire/net/limits.h"
 #include "wire/net/proxy.h"

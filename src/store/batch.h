@@ -2,8 +2,8 @@
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
 
-#include "core/command.h"
-#include "core/effects.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
 #include "store/schema.h"
 
 /* What becomes of one row. Several changes of a row in one batch become one:

@@ -2,7 +2,7 @@
 #ifndef API_ENGINE_ASK_H
 #define API_ENGINE_ASK_H
 
-#include "core/command.h"
+#include "core/record/command.h"
 #include "core/sched.h"
 #include "store/store.h"
 #include "wire/loop.h"

@@ -4,7 +4,7 @@
 #include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
-#include "core/why_text.h"
+#include "core/why/why_text.h"
 #include "store/archive.h"
 
 struct story {

@@ -2,7 +2,7 @@
 #ifndef API_JOB_USE_VIEW_H
 #define API_JOB_USE_VIEW_H
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "wire/text/json_writer.h"
 
 /* What a task's runs that are over used. */

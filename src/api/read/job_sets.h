@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/ranktree.h"
-#include "core/types.h"
+#include "core/record/types.h"
 
 enum { JOB_STATES = JOB_CANCELLED + 1 };
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "core/types.h"
+#include "core/record/types.h"
 #include "sim/world/reading.h"
 
 enum step_kind {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/job.h"
-#include "core/model.h"
-#include "core/slot.h"
+#include "core/model/model.h"
+#include "core/model/slot.h"
+#include "core/queue/job.h"
 #include "core/state.h"
 #include "store/store.h"
 

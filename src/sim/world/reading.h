@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "core/field.h"
+#include "core/record/field.h"
 
 /* Readers give a harmless value when something is wrong and remember only the
  * first such thing, so that many fields can be read before one looks whether

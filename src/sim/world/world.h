@@ -3,7 +3,7 @@
 #define SIM_WORLD_WORLD_H
 
 #include "base/ranktree.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 #include "core/sched.h"
 
 /* Copies of records, by kind and key. `kept` is what a new core is loaded from,
