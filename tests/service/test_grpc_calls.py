@@ -96,7 +96,7 @@ def test_a_limit_is_changed_and_holds(calls):
     status, audit = calls.ask("GET", "/audit")
     assert status == 200
     assert audit["entries"][0]["action"] == "put_tenant"
-    assert audit["entries"][0]["object"] == "/api/v1/tenants/lab"
+    assert audit["entries"][0]["object"] == "/api/v1/tenants/other"
     assert audit["entries"][0]["address"] == "127.0.0.1"
 
 

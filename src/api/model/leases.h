@@ -4,7 +4,7 @@
 
 #include "api/request/call.h"
 
-/* Leases are requests of the core: volatile, and all over when the scheduler starts anew.
+/* Leases are requests of the core: volatile, and ended by a restart of the scheduler.
  * In the loop's thread alone. */
 struct leases;
 
