@@ -112,6 +112,8 @@ export interface Job {
   secret_environment?: Record<string, string>;
   /** Labels for people, and for ?label= in lists. */
   labels?: Record<string, string>;
+  /** Names and texts that the scheduler stores and shows, and does not interpret. */
+  annotations?: Record<string, string>;
   /** The directory that the task starts in, on its node or in its image: an absolute path. */
   working_directory?: string;
   /** The file or directory that changes when the task has saved its work: an absolute path. */
@@ -152,6 +154,8 @@ export interface Job {
   closeness_required?: boolean;
   /** A second submission with the same key returns the first job; also the header Idempotency-Key. */
   idempotency_key?: string;
+  /** Who submitted the job: the id of the token, or the subject of the JWT. */
+  user?: string;
   /** When the job was submitted. */
   submitted_at: string;
   /** When the job was first placed. */
@@ -379,6 +383,17 @@ export const jobFields: Field[] = [
     items: 64,
     setter: "creation",
     section: "general",
+  },
+  {
+    name: "annotations",
+    label: "Annotations",
+    help: "Names and texts that the scheduler stores and shows, and does not interpret",
+    kind: "map",
+    least: 0,
+    most: 4096,
+    items: 64,
+    setter: "creation",
+    section: "more",
   },
   {
     name: "working_directory",
