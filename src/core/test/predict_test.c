@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/predict.h"
+#include "core/predict/traits.h"
 
 #define MINUTE 60000
 #define NOW INT64_C(1700000000000)
