@@ -5,12 +5,12 @@
 
 #include "api/auth/failures.h"
 #include "api/live/hub.h"
-#include "api/text/metric.h"
 #include "api/notify/notify.h"
 #include "api/read/gpu_books.h"
 #include "api/service/misreports.h"
 #include "api/service/service_state.h"
 #include "api/service/traffic.h"
+#include "api/text/metric.h"
 
 #define MIB_BYTES INT64_C(1048576)
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "core/state.h"
-#include "core/why.h"
+#include "core/why/why.h"
 #include "sim/world/driver.h"
 
 #define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */

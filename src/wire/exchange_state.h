@@ -4,10 +4,10 @@
 
 #include "wire/exchange.h"
 #include "wire/grpc.h"
-#include "wire/text/grpc_frame.h"
-#include "wire/text/head.h"
 #include "wire/net/network.h"
 #include "wire/net/output.h"
+#include "wire/text/grpc_frame.h"
+#include "wire/text/head.h"
 
 struct connection;
 
@@ -56,7 +56,7 @@ struct exchange_state {
 	bool wants_writable; /* a write was not taken */
 	bool is_waiting;     /* HTTP/2: something of the answer waits for the client's window */
 	bool is_chunked;     /* the answer, in HTTP/1.1 */
-	bool keeps_alive;    /* the connection goes on after it */
+	bool keeps_alive;    /* the connection stays open after it */
 	bool expects_continue;
 	bool grpc_gzip;    /* answers may be compressed */
 	size_t unconsumed; /* HTTP/2: bytes of a paused body not yet given back to its window */

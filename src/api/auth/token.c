@@ -6,7 +6,7 @@
 #include "api/auth/gate_local.h"
 #include "api/text/base64.h"
 #include "api/text/digest.h"
-#include "core/types.h"
+#include "core/record/types.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 

@@ -51,9 +51,6 @@ struct desk {
 
 /* Hands it in, in the loop's thread. Never refuses here: too many, or a store that cannot
  * commit, is an error in the answer (ERROR_FULL, ERROR_UNAVAILABLE). */
-static inline void desk_ask(struct desk *desk, struct ask *ask)
-{
-	desk->ask(desk, ask);
-}
+static inline void desk_ask(struct desk *desk, struct ask *ask) { desk->ask(desk, ask); }
 
 #endif

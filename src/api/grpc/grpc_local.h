@@ -27,10 +27,7 @@ struct grpc_services {
 	struct reflection *reflection;
 };
 
-static inline struct grpc_call *grpc_call_of(struct ask *ask)
-{
-	return (struct grpc_call *)ask;
-}
+static inline struct grpc_call *grpc_call_of(struct ask *ask) { return (struct grpc_call *)ask; }
 
 /* Answers and gives the call back. */
 void grpc_call_reply(struct grpc_call *call, const void *message);

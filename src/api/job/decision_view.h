@@ -3,7 +3,7 @@
 #define API_JOB_DECISION_VIEW_H
 
 #include "api/read/catalogue.h"
-#include "core/record.h"
+#include "core/record/record.h"
 #include "wire/text/json_writer.h"
 
 /* What a reader may know: the work of other tenants is named as 'another tenant'. */

@@ -3,7 +3,7 @@
 #define API_JOB_EVENT_VIEW_H
 
 #include "api/read/catalogue.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 #include "wire/text/json_writer.h"
 
 /* What an event is about, for those who choose. */

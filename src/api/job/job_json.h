@@ -3,7 +3,7 @@
 #define API_JOB_JOB_JSON_H
 
 #include "api/read/roster.h"
-#include "core/command.h"
+#include "core/record/command.h"
 #include "seal/secret.h"
 #include "wire/text/json_scan.h"
 
@@ -28,8 +28,5 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 
 /* The context in which the secrets of a tenant's jobs are sealed. */
 void job_secret_context(char out[32], int64_t tenant_id);
-
-/* The name of the `place`-th member that a job may have; NULL behind the last. */
-const char *job_json_member(size_t place);
 
 #endif

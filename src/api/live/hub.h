@@ -2,7 +2,7 @@
 #ifndef API_LIVE_HUB_H
 #define API_LIVE_HUB_H
 
-#include "core/effects.h"
+#include "core/record/effects.h"
 
 struct service;
 struct call;

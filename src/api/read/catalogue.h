@@ -2,7 +2,7 @@
 #ifndef API_READ_CATALOGUE_H
 #define API_READ_CATALOGUE_H
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "store/batch.h"
 
 /* A copy in memory of every record that is durable and not archived, with the indexes that

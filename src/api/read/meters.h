@@ -5,7 +5,7 @@
 #include "api/read/catalogue.h"
 #include "api/read/roster.h"
 #include "base/map.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 
 enum { METER_BUCKETS = 14, METER_STATES = JOB_CANCELLED + 1 };
 

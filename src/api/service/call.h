@@ -36,7 +36,7 @@ struct call {
 struct call *call_take(struct service *service, struct exchange *exchange);
 /* Without an answer: for those whose exchange is gone. */
 void call_drop(struct call *call);
-/* The same, where somebody else answers: the exchange is as if nobody had seen it. */
+/* Like call_drop(), if somebody else answers: leaves the exchange untouched. */
 void call_release(struct call *call);
 
 /* The place of a path's {name}: segments from 0 on, with a NUL behind each. */
@@ -53,10 +53,7 @@ void call_look(struct call *call, bool (*look)(struct ask *, struct sched *, str
                void (*done)(struct ask *ask));
 void call_read(struct call *call, bool (*read)(struct ask *, struct store *, struct error *),
                void (*done)(struct ask *ask));
-static inline struct call *call_of(struct ask *ask)
-{
-	return (struct call *)ask;
-}
+static inline struct call *call_of(struct ask *ask) { return (struct call *)ask; }
 
 /* One more header for the answer. The value must last until then. */
 void call_header(struct call *call, const char *name, struct text value);

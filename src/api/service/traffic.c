@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "api/text/metric.h"
 #include "api/service/route.h"
+#include "api/text/metric.h"
 #include "base/memory.h"
 
 /* Each bucket is four times as wide as the one before. */

@@ -1,7 +1,7 @@
 /* times.c - times and durations as people write them */
 #include "api/text/times.h"
 
-#include "core/why_text.h"
+#include "core/why/why_text.h"
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)

@@ -15,10 +15,7 @@ void state_attach(const char *path, const char *limits);
 
 /* The segment; NULL if the guard has nothing to guard. */
 struct segment *state_segment(void);
-static inline bool state_active(void)
-{
-	return state_segment() != NULL;
-}
+static inline bool state_active(void) { return state_segment() != NULL; }
 
 /* The process in the segment, where it joins when this is called first. NULL if there
  * is no segment, or no place left in it. */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "core/types.h"
+#include "core/record/types.h"
 #include "sim/trace/jct.h"
 #include "sim/world/chart.h"
 #include "sim/world/options.h"

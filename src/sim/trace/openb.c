@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
-#include "core/types.h"
+#include "core/record/types.h"
 
 #define MIB_OF_HOST_MAX (HOST_BYTES_MAX >> 20)
 

@@ -2,7 +2,7 @@
 #ifndef SIM_TRACE_PACK_H
 #define SIM_TRACE_PACK_H
 
-#include "core/types.h"
+#include "core/record/types.h"
 #include "sim/trace/openb.h"
 
 /* The protocol of the 'Beware of Fragmentation' paper: the pods in an order that

@@ -2,7 +2,7 @@
 #ifndef SIM_TRACE_PACK_NODE_H
 #define SIM_TRACE_PACK_NODE_H
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "sim/trace/openb.h"
 
 /* What is left of a node, from what was started there. */

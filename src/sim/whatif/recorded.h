@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 
 /* All decisions of a store, and how those that were made again compare. Old ones are
  * not kept for ever, and the newest may have been made after it was read: only

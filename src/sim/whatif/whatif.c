@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/job.h"
-#include "core/model.h"
-#include "core/slot.h"
+#include "core/model/model.h"
+#include "core/model/slot.h"
+#include "core/queue/job.h"
 #include "core/state.h"
 #include "store/store.h"
 
@@ -159,7 +159,7 @@ static void happens(struct whatif *whatif, const struct happening_at *what)
 	}
 }
 
-/* What the snapshot found under way goes on. */
+/* Running work of the snapshot continues. */
 static void go_on(struct whatif *whatif, const struct reservation *reservation)
 {
 	int64_t job_id = reservation->job ? reservation->job->r.id : 0;

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "core/command.h"
+#include "core/record/command.h"
 
 /* Nodes that are not there yet: `count` with `gpus` GPUs each. */
 struct whatif_nodes {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "core/field.h"
+#include "core/record/field.h"
 
 /* Readers give a harmless value when something is wrong and remember only the
  * first such thing, so that many fields can be read before one looks whether
@@ -58,7 +58,7 @@ int64_t read_gib(struct reading *reading, const json_t *object, const char *name
                  enum rounding rounding);
 int64_t read_gib_or(struct reading *reading, const json_t *object, const char *name,
                     enum rounding rounding, int64_t otherwise);
-/* The same for a value that is not a field, such as one of a list. */
+/* Like read_gib(), for a value that is not a field, such as an element of a list. */
 int64_t read_gib_value(struct reading *reading, const json_t *value, const char *name,
                        enum rounding rounding);
 /* One of the words, by its number. */

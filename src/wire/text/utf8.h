@@ -8,9 +8,6 @@
  * surrogates, nothing above U+10FFFF. */
 size_t utf8_valid_prefix(struct text text);
 
-static inline bool utf8_is_valid(struct text text)
-{
-	return utf8_valid_prefix(text) == text.size;
-}
+static inline bool utf8_is_valid(struct text text) { return utf8_valid_prefix(text) == text.size; }
 
 #endif
