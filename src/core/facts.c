@@ -5,7 +5,7 @@
 #include "core/queue/job.h"
 #include "core/state.h"
 
-void facts_over(struct sched *sched, struct gpu *gpu)
+void node_report_over(struct sched *sched, struct gpu *gpu)
 {
 	bool over = gpu_is_over(gpu);
 
@@ -71,7 +71,7 @@ static void measure(struct sched *sched, const struct node *node,
 		ledger_measure(sched, reservation, gpu, measurements[i].memory_mib);
 		if (reservation->slot)
 			evict_measured(reservation->slot);
-		facts_over(sched, gpu);
+		node_report_over(sched, gpu);
 	}
 }
 
@@ -154,7 +154,7 @@ static void report_gpu(struct sched *sched, struct node *node, const struct devi
 		sched_cluster_changed(sched, structure);
 	}
 	sched_dirty_gpu(sched, gpu);
-	facts_over(sched, gpu);
+	node_report_over(sched, gpu);
 }
 
 static bool gpu_in_report(const struct gpu *gpu, const struct node_report_command *report)
@@ -212,7 +212,7 @@ static bool is_coming(const struct node_report_command *report, int64_t id)
 
 static void resend(struct sched *sched, const struct reservation *reservation)
 {
-	if (reservation->phase == PHASE_HELD)
+	if (reservation->phase == PHASE_GRANTED)
 		order_start(sched, reservation);
 	else if (reservation->phase == PHASE_RELEASING)
 		order_stop(sched, reservation);
@@ -225,7 +225,7 @@ static void compare_slot(struct sched *sched, struct slot *slot, bool there)
 	case SLOT_LOADING:
 		if (there)
 			slot_loading(sched, slot, NULL);
-		else if (slot->reservation->phase == PHASE_HELD)
+		else if (slot->reservation->phase == PHASE_GRANTED)
 			slot_order_load(sched, slot);
 		else
 			slot_vanished(sched, slot);
@@ -263,10 +263,10 @@ static void compare_running(struct sched *sched, struct node *node,
 			continue;
 		if (reservation->slot)
 			compare_slot(sched, reservation->slot, there);
-		else if (there && reservation->phase == PHASE_HELD)
+		else if (there && reservation->phase == PHASE_GRANTED)
 			task_started(sched, reservation, NULL);
 		else if (there ? reservation->phase == PHASE_RELEASING
-		               : reservation->phase == PHASE_HELD)
+		               : reservation->phase == PHASE_GRANTED)
 			resend(sched, reservation);
 		else if (!there)
 			task_vanished(sched, reservation);
@@ -395,7 +395,7 @@ static void report_gpus(struct sched *sched, struct node *node,
 	}
 }
 
-bool facts_node_report(struct sched *sched, const struct node_report_command *report,
+bool node_report_apply(struct sched *sched, const struct node_report_command *report,
                        struct error *error)
 {
 	if (!cluster_check_report(&sched->cluster, report, error) ||
@@ -414,8 +414,8 @@ bool facts_node_report(struct sched *sched, const struct node_report_command *re
 	return true;
 }
 
-bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *report,
-                      struct error *error)
+bool node_report_gpu(struct sched *sched, const struct gpu_report_command *report,
+                     struct error *error)
 {
 	struct gpu *gpu = report->uuid ? cluster_gpu(&sched->cluster, report->uuid) : NULL;
 
@@ -443,7 +443,7 @@ bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *repo
 	gpu->r.hot = record.hot;
 	ledger_facts(sched, gpu, gpu->r.capacity_mib, gpu->r.overhead_mib, record.foreign_mib);
 	sched_dirty_gpu(sched, gpu);
-	facts_over(sched, gpu);
+	node_report_over(sched, gpu);
 	return true;
 }
 
@@ -487,8 +487,8 @@ static void give_up(struct sched *sched, struct node *node, bool all)
 	free(ids);
 }
 
-bool facts_node_state(struct sched *sched, const char *name, enum node_state state,
-                      struct error *error)
+bool node_report_state(struct sched *sched, const char *name, enum node_state state,
+                       struct error *error)
 {
 	struct node *node = find(sched, name, error);
 
@@ -506,7 +506,7 @@ bool facts_node_state(struct sched *sched, const char *name, enum node_state sta
 	return true;
 }
 
-bool facts_node_drain(struct sched *sched, const char *name, bool draining, struct error *error)
+bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error)
 {
 	struct node *node = find(sched, name, error);
 
@@ -519,7 +519,7 @@ bool facts_node_drain(struct sched *sched, const char *name, bool draining, stru
 	return true;
 }
 
-bool facts_node_dead(struct sched *sched, const char *name, struct error *error)
+bool node_report_dead(struct sched *sched, const char *name, struct error *error)
 {
 	struct node *node = find(sched, name, error);
 
@@ -532,7 +532,7 @@ bool facts_node_dead(struct sched *sched, const char *name, struct error *error)
 	return true;
 }
 
-bool facts_node_remove(struct sched *sched, const char *name, struct error *error)
+bool node_report_remove(struct sched *sched, const char *name, struct error *error)
 {
 	struct node *node = find(sched, name, error);
 

@@ -9,11 +9,11 @@
 
 /* What a pass keeps between calls, so that it allocates nothing. */
 struct pass {
-	struct order order;
-	int64_t units; /* left */
+	struct turn turn;
+	int64_t budget; /* left */
 	bool making_room;
 	int room_kind;        /* enum room_kind, while making room */
-	uint64_t state;       /* another number after every change that may matter to it */
+	uint64_t change_seq;  /* another number after every change that may matter to it */
 	struct amounts *fair; /* shares of the last pass, by tenant, to see whether they changed */
 	size_t fair_count, fair_capacity;
 };

@@ -181,7 +181,7 @@ static bool phase_suits(enum phase phase, enum task_state state)
 	switch (phase) {
 	case PHASE_CLAIM:
 		return state == TASK_PENDING || state == TASK_STOPPING;
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		return state == TASK_PLACED;
 	case PHASE_LIVE:
 		return state == TASK_RUNNING;
@@ -216,7 +216,7 @@ static bool phase_suits_slot(enum phase phase, enum slot_state state)
 	switch (phase) {
 	case PHASE_CLAIM:
 		return state == SLOT_WAITING;
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		return state == SLOT_PLACED || state == SLOT_LOADING;
 	case PHASE_LIVE:
 		return state == SLOT_LOADING || state == SLOT_READY;
@@ -309,7 +309,7 @@ static bool check_reservation(const struct sched *sched,
 	return check_numbers(sched, reservation, error);
 }
 
-bool stored_check(const struct sched *sched, enum record_kind kind, const void *record,
+bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
                   struct error *error)
 {
 	if ((unsigned)kind >= RECORD_KINDS)
@@ -370,7 +370,7 @@ static int32_t adopted_on(const struct gpu *gpu)
 	return count;
 }
 
-bool stored_check_all(const struct sched *sched, struct error *error)
+bool record_check_all(const struct sched *sched, struct error *error)
 {
 	if (sched->written_meta.id == 1 && sched->config_dirty)
 		return error_set(error, ERROR_CORRUPT, "the settings are not stored");

@@ -149,7 +149,7 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 		for (int j = 0; j < i && !seen; j++)
 			seen = fit_gpu_free(search, fits[j]) == fit_gpu_free(search, fits[i]) &&
 			       gpu_usable_mib(fits[j]) == gpu_usable_mib(fits[i]) &&
-			       fits[j]->model == fits[i]->model;
+			       fits[j]->gpu_type == fits[i]->gpu_type;
 		if (seen)
 			continue;
 		trial.parts[0] = fit_part(request, fits[i], fit_mib(request, fits[i]));
@@ -252,7 +252,7 @@ static bool is_plain_whole(const struct search *search, const struct node *node)
 	const struct request *request = &search->shape->request;
 
 	return request->gpu_kind == GPU_WHOLE && request->memory_mib == 0 &&
-	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->models &&
+	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->gpu_types &&
 	       (node->promised == 0 || search->ignore_promises);
 }
 
@@ -271,7 +271,7 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 	if (request->gpu_count == 0)
 		return tasks;
 	if (is_plain_whole(search, node))
-		return min64(tasks, node->summary.whole / request->gpu_count);
+		return min64(tasks, node->offer.whole / request->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;

@@ -7,23 +7,23 @@
 
 #include "base/memory.h"
 
-void insist_free(struct insist *insist)
+void type_demand_free(struct type_demand *insist)
 {
 	for (size_t i = 0; i < insist->count; i++)
 		free(insist->models[i]);
 	buffer_free(&insist->text);
-	*insist = (struct insist){ .version = insist->version + 1 };
+	*insist = (struct type_demand){ .version = insist->version + 1 };
 }
 
 /* Makes the text that of the sets. */
-static void spell(struct insist *insist)
+static void spell(struct type_demand *insist)
 {
 	buffer_clear(&insist->text);
 	for (size_t i = 0; i < insist->count; i++)
 		buffer_print(&insist->text, "%s%s", i > 0 ? "\n" : "", insist->models[i]);
 }
 
-static void drop(struct insist *insist, size_t at)
+static void drop(struct type_demand *insist, size_t at)
 {
 	INVARIANT(at < insist->count);
 	free(insist->models[at]);
@@ -34,7 +34,7 @@ static void drop(struct insist *insist, size_t at)
 	}
 }
 
-static size_t least_asked(const struct insist *insist)
+static size_t least_asked(const struct type_demand *insist)
 {
 	size_t least = 0;
 
@@ -44,22 +44,22 @@ static size_t least_asked(const struct insist *insist)
 	return least;
 }
 
-static void append(struct insist *insist, const char *models, size_t size, int64_t milli)
+static void append(struct type_demand *insist, const char *models, size_t size, int64_t milli)
 {
 	char *copy = memory_alloc(size + 1);
 
-	INVARIANT(insist->count < INSIST_SETS && milli > 0);
+	INVARIANT(insist->count < TYPE_DEMAND_SETS && milli > 0);
 	memcpy(copy, models, size);
 	copy[size] = '\0';
 	insist->models[insist->count] = copy;
 	insist->milli[insist->count++] = milli;
 }
 
-void insist_add(struct insist *insist, const char *models, int64_t milli)
+void type_demand_add(struct type_demand *insist, const char *models, int64_t milli)
 {
 	size_t at = 0;
 
-	INVARIANT(*models != '\0' && insist->count <= INSIST_SETS);
+	INVARIANT(*models != '\0' && insist->count <= TYPE_DEMAND_SETS);
 	if (milli <= 0 || strchr(models, '\n')) /* no model has a name of two lines */
 		return;
 	insist->version++;
@@ -69,13 +69,13 @@ void insist_add(struct insist *insist, const char *models, int64_t milli)
 		insist->milli[at] += milli;
 		return;
 	}
-	if (insist->count == INSIST_SETS)
+	if (insist->count == TYPE_DEMAND_SETS)
 		drop(insist, least_asked(insist));
 	append(insist, models, strlen(models), milli);
 	spell(insist);
 }
 
-void insist_halve(struct insist *insist)
+void type_demand_halve(struct type_demand *insist)
 {
 	insist->version++;
 	for (size_t i = insist->count; i-- > 0;) {
@@ -97,11 +97,11 @@ static int64_t count_lines(const char *text)
 
 static bool check(const char *text, struct rows rows, int64_t most, struct error *error)
 {
-	if (rows.count < 0 || rows.count > INSIST_SETS || rows.count != count_lines(text))
+	if (rows.count < 0 || rows.count > TYPE_DEMAND_SETS || rows.count != count_lines(text))
 		return error_set(error, ERROR_CORRUPT,
 		                 "the mix has %" PRId64 " sets of models and %" PRId64
 		                 " amounts for them, it can have 0 to %d",
-		                 count_lines(text), rows.count, INSIST_SETS);
+		                 count_lines(text), rows.count, TYPE_DEMAND_SETS);
 	for (int64_t i = 0; i < rows.count; i++)
 		if (rows.at[i] < 1 || rows.at[i] > most)
 			return error_set(error, ERROR_CORRUPT,
@@ -111,14 +111,14 @@ static bool check(const char *text, struct rows rows, int64_t most, struct error
 	return true;
 }
 
-bool insist_load(struct insist *insist, const char *text, struct rows rows, int64_t most,
-                 struct error *error)
+bool type_demand_load(struct type_demand *insist, const char *text, struct rows rows, int64_t most,
+                      struct error *error)
 {
 	if (!text)
 		text = "";
 	if (!check(text, rows, most, error))
 		return false;
-	insist_free(insist);
+	type_demand_free(insist);
 	for (int64_t i = 0; i < rows.count; i++) {
 		size_t size = strcspn(text, "\n");
 		append(insist, text, size, rows.at[i]);
@@ -128,12 +128,12 @@ bool insist_load(struct insist *insist, const char *text, struct rows rows, int6
 	return true;
 }
 
-const char *insist_text(const struct insist *insist)
+const char *type_demand_text(const struct type_demand *insist)
 {
 	return insist->count > 0 ? insist->text.data : "";
 }
 
-struct rows insist_rows(const struct insist *insist)
+struct rows type_demand_rows(const struct type_demand *insist)
 {
 	return (struct rows){ .at = insist->milli, .count = (int64_t)insist->count };
 }

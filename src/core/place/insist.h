@@ -8,26 +8,26 @@
 /* Sets of models as jobs write them ('A' or 'A|B'), each with the thousandths of
  * GPUs that jobs asked for which go nowhere else. Where more sets are seen than
  * can be kept, the one with the least gives way. Zero-initialised has none. */
-#define INSIST_SETS 32
-struct insist {
+#define TYPE_DEMAND_SETS 32
+struct type_demand {
 	size_t count;
-	char *models[INSIST_SETS];
-	int64_t milli[INSIST_SETS];
+	char *models[TYPE_DEMAND_SETS];
+	int64_t milli[TYPE_DEMAND_SETS];
 	struct buffer text; /* the sets in their order, separated by newlines */
 	uint64_t version;   /* changes with what it says */
 };
 
-void insist_free(struct insist *insist);
+void type_demand_free(struct type_demand *insist);
 /* A job asks for that much and insists on these models, which are not empty. */
-void insist_add(struct insist *insist, const char *models, int64_t milli);
+void type_demand_add(struct type_demand *insist, const char *models, int64_t milli);
 /* Lets all of it count half, and forgets what then counts nothing. */
-void insist_halve(struct insist *insist);
-/* Goes on from what insist_text and insist_rows said. False, and nothing changed, if
+void type_demand_halve(struct type_demand *insist);
+/* Goes on from what type_demand_text and type_demand_rows said. False, and nothing changed, if
  * these contradict each other, or if any set asks for less than 1 or more than `most`. */
-bool insist_load(struct insist *insist, const char *text, struct rows rows, int64_t most,
-                 struct error *error);
+bool type_demand_load(struct type_demand *insist, const char *text, struct rows rows, int64_t most,
+                      struct error *error);
 /* What it says, for a record; until it changes. */
-const char *insist_text(const struct insist *insist);
-struct rows insist_rows(const struct insist *insist);
+const char *type_demand_text(const struct type_demand *insist);
+struct rows type_demand_rows(const struct type_demand *insist);
 
 #endif

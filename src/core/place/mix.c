@@ -13,13 +13,13 @@
 #define WINDOW (1 << 16) /* tasks seen before what was seen counts half */
 #define AMOUNT_MAX (INT64_C(1) << 40)
 
-_Static_assert(sizeof(struct mix_kind) == MIX_WIDTH * sizeof(int64_t), "a kind is a row");
+_Static_assert(sizeof(struct workload_kind) == MIX_WIDTH * sizeof(int64_t), "a kind is a row");
 
 static const int32_t no_single[MIX_NEEDS + 1], no_several[GPUS_PER_NODE_MAX + 1];
-const struct mix_row mix_row_of_nothing = { no_single, no_several, 0, -1 };
+const struct workload_row workload_row_of_nothing = { no_single, no_several, 0, -1 };
 
 /* What is expected where nothing is known. */
-static const struct mix_kind usual[] = {
+static const struct workload_kind usual[] = {
 	{ 1000, 1, 0, 40 }, { 1000, 2, 0, 10 }, { 1000, 4, 0, 10 },
 	{ 1000, 8, 0, 10 }, { 500, 1, 0, 15 },  { 250, 1, 0, 15 },
 };
@@ -30,12 +30,12 @@ struct tally {
 	int64_t what, times;
 };
 
-static int64_t need_of(const struct mix_kind *kind)
+static int64_t need_of(const struct workload_kind *kind)
 {
 	return kind->gpu_milli * (GPUS_PER_NODE_MAX + 1) + kind->gpu_count;
 }
 
-static int64_t cpu_of(const struct mix_kind *kind)
+static int64_t cpu_of(const struct workload_kind *kind)
 {
 	return kind->cpu_milli;
 }
@@ -54,8 +54,8 @@ static int by_times(const void *a, const void *b)
 
 /* Counts the kinds with GPUs by what `of` says, into tallies sorted by that.
  * Returns how many there are. */
-static size_t tally(struct tally *tallies, const struct mix_kind *kinds, size_t count,
-                    int64_t (*of)(const struct mix_kind *kind))
+static size_t tally(struct tally *tallies, const struct workload_kind *kinds, size_t count,
+                    int64_t (*of)(const struct workload_kind *kind))
 {
 	size_t used = 0, merged = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static size_t tally(struct tally *tallies, const struct mix_kind *kinds, size_t 
 
 /* Drops the kinds whose need of GPUs is not among the MIX_NEEDS most frequent.
  * Returns how many are left. */
-static size_t keep_frequent_needs(struct mix_kind *kinds, size_t count, struct tally *tallies)
+static size_t keep_frequent_needs(struct workload_kind *kinds, size_t count, struct tally *tallies)
 {
 	size_t left = 0, needs = tally(tallies, kinds, count, need_of);
 	if (needs <= MIX_NEEDS)
@@ -93,8 +93,8 @@ static size_t keep_frequent_needs(struct mix_kind *kinds, size_t count, struct t
 
 /* The steps of CPU: 0 and what the kinds need, where the least frequent give
  * way to the next larger until all have a place. */
-static void choose_cpus(struct mix_weights *weights, const struct mix_kind *kinds, size_t count,
-                        struct tally *tallies)
+static void choose_cpus(struct workload_weights *weights, const struct workload_kind *kinds,
+                        size_t count, struct tally *tallies)
 {
 	size_t cpus = tally(tallies, kinds, count, cpu_of), used = 1;
 	size_t first = cpus > 0 && tallies[0].what == 0;
@@ -116,7 +116,8 @@ static void choose_cpus(struct mix_weights *weights, const struct mix_kind *kind
 }
 
 /* level[r]: how many sizes of kinds of one GPU are at most r. */
-static void count_levels(struct mix_weights *weights, const struct mix_kind *kinds, size_t count)
+static void count_levels(struct workload_weights *weights, const struct workload_kind *kinds,
+                         size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (kinds[i].gpu_count == 1)
@@ -127,7 +128,8 @@ static void count_levels(struct mix_weights *weights, const struct mix_kind *kin
 		    (uint8_t)(weights->level[milli] + weights->level[milli - 1]);
 }
 
-static struct mix_split *split_of(struct mix_weights *weights, const struct mix_kind *kind)
+static struct workload_split *split_of(struct workload_weights *weights,
+                                       const struct workload_kind *kind)
 {
 	int at = 0;
 	while (at < weights->split_count && (weights->splits[at].milli != kind->gpu_milli ||
@@ -142,7 +144,8 @@ static struct mix_split *split_of(struct mix_weights *weights, const struct mix_
 }
 
 /* Adds a kind at the one place where it begins to count. */
-static void add_kind(struct mix_weights *weights, const struct mix_kind *kind, int32_t weight)
+static void add_kind(struct workload_weights *weights, const struct workload_kind *kind,
+                     int32_t weight)
 {
 	int c = 0;
 	weights->all += weight;
@@ -159,7 +162,7 @@ static void add_kind(struct mix_weights *weights, const struct mix_kind *kind, i
 }
 
 /* From what each place adds to what counts up to there. */
-static void add_up(struct mix_weights *weights)
+static void add_up(struct workload_weights *weights)
 {
 	for (int c = 0; c < MIX_CPUS; c++) {
 		for (int i = 1; i <= MIX_NEEDS; i++)
@@ -177,7 +180,7 @@ static void add_up(struct mix_weights *weights)
 	}
 }
 
-static int64_t total_times(const struct mix_kind *kinds, size_t count)
+static int64_t total_times(const struct workload_kind *kinds, size_t count)
 {
 	int64_t total = 0;
 	for (size_t i = 0; i < count; i++)
@@ -186,11 +189,11 @@ static int64_t total_times(const struct mix_kind *kinds, size_t count)
 }
 
 /* Makes the weights those of the kinds, of which it drops some. */
-static void weigh_kinds(struct mix_weights *weights, struct mix_kind *kinds, size_t count)
+static void weigh_kinds(struct workload_weights *weights, struct workload_kind *kinds, size_t count)
 {
 	struct tally *tallies = memory_alloc(count * sizeof(*tallies));
 
-	*weights = (struct mix_weights){ 0 };
+	*weights = (struct workload_weights){ 0 };
 	count = keep_frequent_needs(kinds, count, tallies);
 	choose_cpus(weights, kinds, count, tallies);
 	if (tally(tallies, kinds, count, need_of) > 0) {
@@ -205,13 +208,13 @@ static void weigh_kinds(struct mix_weights *weights, struct mix_kind *kinds, siz
 }
 
 /* From how often kinds arrive to the GPUs that they ask for. */
-static size_t by_demand(struct mix_kind *kinds, size_t count)
+static size_t by_demand(struct workload_kind *kinds, size_t count)
 {
 	int64_t total = total_times(kinds, count);
 	size_t left = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct mix_kind kind = kinds[i];
+		struct workload_kind kind = kinds[i];
 		kind.times =
 		    muldiv_up(kind.times, MIX_UNIT, total) * kind.gpu_count * kind.gpu_milli;
 		if (kind.times > 0)
@@ -221,7 +224,7 @@ static size_t by_demand(struct mix_kind *kinds, size_t count)
 }
 
 /* How many of the kinds, most frequent first, make up 95% of all. */
-static size_t frequent(const struct mix_kind *kinds, size_t count)
+static size_t frequent(const struct workload_kind *kinds, size_t count)
 {
 	int64_t total = total_times(kinds, count), covered = 0;
 	size_t kept = 0;
@@ -232,7 +235,7 @@ static size_t frequent(const struct mix_kind *kinds, size_t count)
 }
 
 /* What the weights are made from. */
-static const struct mix_kind *known_kinds(const struct mix *mix, size_t *count)
+static const struct workload_kind *known_kinds(const struct workload_mix *mix, size_t *count)
 {
 	bool known = mix->r.classes.count > 0;
 
@@ -241,12 +244,12 @@ static const struct mix_kind *known_kinds(const struct mix *mix, size_t *count)
 }
 
 /* Makes the weights those of the classes. */
-static void weigh(struct mix *mix)
+static void weigh(struct workload_mix *mix)
 {
 	size_t count;
-	const struct mix_kind *known = known_kinds(mix, &count);
+	const struct workload_kind *known = known_kinds(mix, &count);
 	bool learned = !mix->r.fixed && mix->r.classes.count > 0;
-	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
+	struct workload_kind *kinds = memory_alloc(count * sizeof(*kinds));
 
 	mix->version++;
 	memcpy(kinds, known, count * sizeof(*kinds));
@@ -254,33 +257,33 @@ static void weigh(struct mix *mix)
 	free(kinds);
 }
 
-static void learn_worth(struct mix *mix)
+static void learn_worth(struct workload_mix *mix)
 {
 	size_t count;
-	const struct mix_kind *known = known_kinds(mix, &count);
-	struct mix_kind *kinds = memory_alloc(count * sizeof(*kinds));
+	const struct workload_kind *known = known_kinds(mix, &count);
+	struct workload_kind *kinds = memory_alloc(count * sizeof(*kinds));
 
-	worth_learn(&mix->worth, known, count);
+	gpu_value_learn(&mix->worth, known, count);
 	memcpy(kinds, known, count * sizeof(*kinds));
 	weigh_kinds(&mix->demand, kinds, by_demand(kinds, count));
 	free(kinds);
-	mix->worth_version = mix->version;
+	mix->gpu_value_version = mix->version;
 }
 
-const struct worth *mix_worth(struct mix *mix)
+const struct gpu_value *workload_mix_gpu_value(struct workload_mix *mix)
 {
-	if (mix->worth_version != mix->version)
+	if (mix->gpu_value_version != mix->version)
 		learn_worth(mix);
 	return &mix->worth;
 }
 
 /* What does not count for the kinds of several parts that the node can take. */
-static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t *free_milli,
+static int64_t split_fit(const struct workload_weights *weights, int c, const int32_t *free_milli,
                          int gpu_count)
 {
 	int64_t fit = 0;
 	for (int i = 0; i < weights->split_count; i++) {
-		const struct mix_split *split = &weights->splits[i];
+		const struct workload_split *split = &weights->splits[i];
 		int32_t fitting = 0, fitting_milli = 0;
 		for (int g = 0; g < gpu_count; g++) {
 			fitting += free_milli[g] >= split->milli;
@@ -292,10 +295,10 @@ static int64_t split_fit(const struct mix_weights *weights, int c, const int32_t
 	return fit;
 }
 
-int64_t weights_fragmentation(const struct mix_weights *weights, int64_t cpu_milli,
+int64_t weights_fragmentation(const struct workload_weights *weights, int64_t cpu_milli,
                               const int32_t *free_milli, int gpu_count)
 {
-	const struct mix_row row = mix_row(weights, cpu_milli);
+	const struct workload_row row = workload_row(weights, cpu_milli);
 	int64_t total_milli = 0, whole = 0, fit = 0;
 
 	INVARIANT(gpu_count <= GPUS_PER_NODE_MAX);
@@ -307,15 +310,15 @@ int64_t weights_fragmentation(const struct mix_weights *weights, int64_t cpu_mil
 	}
 	if (weights->split_count > 0 && row.step >= 0)
 		fit += split_fit(weights, row.step, free_milli, gpu_count);
-	return mix_row_fragmentation(&row, total_milli, whole, fit);
+	return workload_row_fragmentation(&row, total_milli, whole, fit);
 }
 
-static struct rows rows_of(const struct mix_kind *kinds, size_t count)
+static struct rows rows_of(const struct workload_kind *kinds, size_t count)
 {
 	return (struct rows){ .at = (const int64_t *)kinds, .count = (int64_t)count };
 }
 
-static void set_classes(struct mix *mix, const void *kinds, size_t count)
+static void set_classes(struct workload_mix *mix, const void *kinds, size_t count)
 {
 	array_reserve(mix->classes, mix->class_capacity, count);
 	if (count > 0)
@@ -323,7 +326,7 @@ static void set_classes(struct mix *mix, const void *kinds, size_t count)
 	mix->r.classes = rows_of(mix->classes, count);
 }
 
-static void set_seen(struct mix *mix, const void *kinds, size_t count)
+static void set_seen(struct workload_mix *mix, const void *kinds, size_t count)
 {
 	array_reserve(mix->seen, mix->seen_capacity, count);
 	if (count > 0)
@@ -333,7 +336,7 @@ static void set_seen(struct mix *mix, const void *kinds, size_t count)
 
 static int by_frequency(const void *a, const void *b)
 {
-	const struct mix_kind *one = a, *other = b;
+	const struct workload_kind *one = a, *other = b;
 	if (one->times != other->times)
 		return one->times > other->times ? -1 : 1;
 	if (need_of(one) != need_of(other))
@@ -342,7 +345,7 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* The classes are the kinds that were seen, most frequent first. */
-static void derive(struct mix *mix)
+static void derive(struct workload_mix *mix)
 {
 	size_t count = (size_t)mix->r.seen.count;
 	set_classes(mix, mix->seen, count);
@@ -353,11 +356,11 @@ static void derive(struct mix *mix)
 }
 
 /* Lets all that was seen count half, and forgets what then counts nothing. */
-static void forget_half(struct mix *mix)
+static void forget_half(struct workload_mix *mix)
 {
 	size_t count = (size_t)mix->r.seen.count, left = 0;
 	for (size_t i = 0; i < count; i++) {
-		struct mix_kind kind = mix->seen[i];
+		struct workload_kind kind = mix->seen[i];
 		kind.times /= 2;
 		if (kind.times > 0)
 			mix->seen[left++] = kind;
@@ -365,10 +368,11 @@ static void forget_half(struct mix *mix)
 	mix->r.seen.count = (int64_t)left;
 }
 
-static struct mix_kind *find_seen(const struct mix *mix, const struct mix_kind *wanted)
+static struct workload_kind *find_seen(const struct workload_mix *mix,
+                                       const struct workload_kind *wanted)
 {
 	for (int64_t i = 0; i < mix->r.seen.count; i++) {
-		struct mix_kind *kind = &mix->seen[i];
+		struct workload_kind *kind = &mix->seen[i];
 		if (kind->gpu_milli == wanted->gpu_milli && kind->cpu_milli == wanted->cpu_milli &&
 		    kind->gpu_count == wanted->gpu_count)
 			return kind;
@@ -376,9 +380,9 @@ static struct mix_kind *find_seen(const struct mix *mix, const struct mix_kind *
 	return NULL;
 }
 
-static void count_seen(struct mix *mix, const struct mix_kind *arrived)
+static void count_seen(struct workload_mix *mix, const struct workload_kind *arrived)
 {
-	struct mix_kind *kind = find_seen(mix, arrived);
+	struct workload_kind *kind = find_seen(mix, arrived);
 	if (kind) {
 		kind->times += arrived->times;
 		return;
@@ -391,34 +395,34 @@ static void count_seen(struct mix *mix, const struct mix_kind *arrived)
 	mix->r.seen = rows_of(mix->seen, count + 1);
 }
 
-static void say_insisted(struct mix *mix)
+static void say_insisted(struct workload_mix *mix)
 {
-	mix->r.insisted = insist_text(&mix->insist);
-	mix->r.insisted_milli = insist_rows(&mix->insist);
+	mix->r.insisted = type_demand_text(&mix->insist);
+	mix->r.insisted_milli = type_demand_rows(&mix->insist);
 }
 
-static void count_models(struct mix *mix, const char *models, int64_t milli)
+static void count_models(struct workload_mix *mix, const char *models, int64_t milli)
 {
 	mix->r.asked_milli += milli;
 	if (*models == '\0')
 		return;
-	insist_add(&mix->insist, models, milli);
+	type_demand_add(&mix->insist, models, milli);
 	say_insisted(mix);
 }
 
 /* By a hash, since jobs may be submitted in a pattern that repeats. */
-static bool is_sample(const struct mix *mix, int64_t number)
+static bool is_sample(const struct workload_mix *mix, int64_t number)
 {
 	return mix->r.arrivals < LEARN_ALL || hash_number((uint64_t)number) % SAMPLE == 0;
 }
 
-void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_count,
-               int64_t cpu_milli, int64_t tasks, const char *models)
+void workload_mix_learn(struct workload_mix *mix, int64_t number, int64_t gpu_milli,
+                        int64_t gpu_count, int64_t cpu_milli, int64_t tasks, const char *models)
 {
 	INVARIANT(gpu_count >= 0 && gpu_count <= GPUS_PER_NODE_MAX && tasks >= 0);
 	if (mix->r.fixed || tasks == 0 || !is_sample(mix, number))
 		return;
-	const struct mix_kind arrived = {
+	const struct workload_kind arrived = {
 		.gpu_milli = gpu_count > 0 ? max64(1, min64(gpu_milli, WHOLE_GPU)) : 0,
 		.gpu_count = gpu_count,
 		.cpu_milli = max64(0, min64(cpu_milli, AMOUNT_MAX)),
@@ -435,13 +439,13 @@ void mix_learn(struct mix *mix, int64_t number, int64_t gpu_milli, int64_t gpu_c
 		mix->r.arrivals /= 2;
 		mix->r.derived_at /= 2;
 		mix->r.asked_milli /= 2;
-		insist_halve(&mix->insist);
+		type_demand_halve(&mix->insist);
 		say_insisted(mix);
 	}
 }
 
 /* Whether the row, the `number`th of its list, is a kind. */
-static bool check_kind(const struct mix_kind *kind, int64_t number, enum error_code code,
+static bool check_kind(const struct workload_kind *kind, int64_t number, enum error_code code,
                        struct error *error)
 {
 	if (kind->gpu_count < 0 || kind->gpu_count > GPUS_PER_NODE_MAX)
@@ -475,7 +479,7 @@ static bool check_rows(struct rows rows, int64_t most, enum error_code code, str
 		                 " kinds of tasks, it can have 0 to %" PRId64,
 		                 rows.count, most);
 	for (int64_t i = 0; i < rows.count; i++) {
-		struct mix_kind kind;
+		struct workload_kind kind;
 		memcpy(&kind, rows.at + i * MIX_WIDTH, sizeof(kind));
 		if (!check_kind(&kind, i + 1, code, error))
 			return false;
@@ -483,7 +487,7 @@ static bool check_rows(struct rows rows, int64_t most, enum error_code code, str
 	return true;
 }
 
-bool mix_fix(struct mix *mix, struct rows rows, struct error *error)
+bool workload_mix_fix(struct workload_mix *mix, struct rows rows, struct error *error)
 {
 	INVARIANT(rows.at != NULL || rows.count <= 0);
 	if (!check_rows(rows, MIX_ROWS, ERROR_INVALID, error))
@@ -499,7 +503,8 @@ bool mix_fix(struct mix *mix, struct rows rows, struct error *error)
 	return true;
 }
 
-bool mix_load(struct mix *mix, const struct mix_record *record, struct error *error)
+bool workload_mix_load(struct workload_mix *mix, const struct mix_record *record,
+                       struct error *error)
 {
 	if (!check_rows(record->seen, MIX_SEEN, ERROR_CORRUPT, error) ||
 	    !check_rows(record->classes, MIX_ROWS, ERROR_CORRUPT, error))
@@ -516,8 +521,8 @@ bool mix_load(struct mix *mix, const struct mix_record *record, struct error *er
 		return error_set(error, ERROR_CORRUPT,
 		                 "the tasks of the mix asked for %" PRId64 " thousandths of GPUs",
 		                 record->asked_milli);
-	if (!insist_load(&mix->insist, record->insisted, record->insisted_milli,
-	                 record->asked_milli, error))
+	if (!type_demand_load(&mix->insist, record->insisted, record->insisted_milli,
+	                      record->asked_milli, error))
 		return false;
 	say_insisted(mix);
 	set_seen(mix, record->seen.at, (size_t)record->seen.count);
@@ -530,16 +535,16 @@ bool mix_load(struct mix *mix, const struct mix_record *record, struct error *er
 	return true;
 }
 
-void mix_init(struct mix *mix)
+void workload_mix_init(struct workload_mix *mix)
 {
-	*mix = (struct mix){ .r.id = 1, .r.insisted = "" };
+	*mix = (struct workload_mix){ .r.id = 1, .r.insisted = "" };
 	weigh(mix);
 }
 
-void mix_free(struct mix *mix)
+void workload_mix_free(struct workload_mix *mix)
 {
 	free(mix->seen);
 	free(mix->classes);
-	insist_free(&mix->insist);
-	*mix = (struct mix){ 0 };
+	type_demand_free(&mix->insist);
+	*mix = (struct workload_mix){ 0 };
 }

@@ -43,15 +43,16 @@ struct search {
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */
-	bool too_long;        /* the same, in one of the views that pass_place tried */
+	bool too_long;        /* the same, in one of the views that pass_index tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
-	int32_t premium;      /* of the last task's GPUs: the highest, see premium.h */
+	int32_t scarcity;     /* of the last task's GPUs: the highest, see premium.h */
 };
 
 /* How much of the node's free GPUs the kinds of one GPU in the row can use. The levels in
  * the view must be those of the row's weights. */
-static inline int64_t view_fit(const struct node_view *view, const struct mix_row *row)
+static inline int64_t node_summary_fit(const struct node_summary *view,
+                                       const struct workload_row *row)
 {
 	int64_t fit = 0;
 

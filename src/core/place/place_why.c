@@ -96,7 +96,7 @@ int place_refusals(struct sched *sched, const struct search *search, int64_t row
 	for (int i = 0; i < CHECKS; i++)
 		rows[i][REFUSAL_CHECK] = i;
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.by_slot[i];
+		const struct node *node = sched->cluster.by_rank[i];
 		enum check check = place_check_node(sched, search, node, &short_by);
 		if (check != CHECKS)
 			refuse(rows, check, gpus && node->gpu_count > 0 ? node->gpu_count : 1,

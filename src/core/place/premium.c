@@ -10,62 +10,63 @@
 #define PORTIONS 16 /* in which a set is poured */
 #define SCARCE (INT64_C(1) << 20)
 
-void premium_free(struct premium *premium)
+void scarcity_free(struct scarcity *premium)
 {
 	free(premium->models);
 	free(premium->members);
 	free(premium->poured);
-	*premium = (struct premium){ 0 };
+	*premium = (struct scarcity){ 0 };
 }
 
 /* What is free of a GPU for those who come. */
 static int64_t free_of(const struct gpu *gpu)
 {
-	return gpu->node->summary.open && gpu->summary.offers != 0 ? gpu->summary.free_milli : 0;
+	return gpu->node->offer.open && gpu->offer.offers != 0 ? gpu->offer.free_milli : 0;
 }
 
-static void count_gpu(struct premium *premium, struct gpu *gpu)
+static void count_gpu(struct scarcity *premium, struct gpu *gpu)
 {
-	INVARIANT(gpu->model >= 0 && (size_t)gpu->model < premium->model_count);
-	gpu->counted_model = gpu->model;
+	INVARIANT(gpu->gpu_type >= 0 && (size_t)gpu->gpu_type < premium->model_count);
+	gpu->counted_type = gpu->gpu_type;
 	gpu->counted_milli = (int32_t)free_of(gpu);
-	premium->models[gpu->model].free_milli += gpu->counted_milli;
+	premium->models[gpu->gpu_type].free_milli += gpu->counted_milli;
 }
 
-static void count_all(struct premium *premium, const struct cluster *cluster)
+static void count_all(struct scarcity *premium, const struct cluster *cluster)
 {
 	for (size_t model = 0; model < premium->model_count; model++)
 		premium->models[model].free_milli = 0;
 	for (size_t slot = 0; slot < cluster->node_count; slot++)
-		for (int i = 0; i < cluster->by_slot[slot]->gpu_count; i++)
-			count_gpu(premium, cluster->by_slot[slot]->gpus[i]);
+		for (int i = 0; i < cluster->by_rank[slot]->gpu_count; i++)
+			count_gpu(premium, cluster->by_rank[slot]->gpus[i]);
 }
 
-static void count_again(struct premium *premium, struct node *node)
+static void count_again(struct scarcity *premium, struct node *node)
 {
 	for (int i = 0; i < node->gpu_count; i++) {
 		struct gpu *gpu = node->gpus[i];
-		premium->models[gpu->counted_model].free_milli -= gpu->counted_milli;
+		premium->models[gpu->counted_type].free_milli -= gpu->counted_milli;
 		count_gpu(premium, gpu);
 	}
 }
 
 /* Counts again what changed. */
-static void follow(struct premium *premium, const struct sched *sched)
+static void follow(struct scarcity *premium, const struct sched *sched)
 {
-	const struct changes *changes = &sched->index.changes;
+	const struct change_log *changes = &sched->index.change_log;
 
-	if (premium->counted == 0 || !changes_known(changes, premium->counted))
+	if (premium->counted == 0 || !change_log_known(changes, premium->counted))
 		count_all(premium, &sched->cluster);
 	else
 		for (uint64_t number = premium->counted; number < changes->count; number++)
-			count_again(premium,
-			            sched->cluster.by_slot[changes->slots[number % CHANGES_KEPT]]);
+			count_again(
+			    premium,
+			    sched->cluster.by_rank[changes->ranks[number % CHANGE_LOG_KEPT]]);
 	premium->counted = changes->count;
 }
 
 /* The numbers of the models, of which some may never have been seen. */
-static void add_members(struct premium *premium, const char *models, const struct cluster *cluster)
+static void add_members(struct scarcity *premium, const char *models, const struct cluster *cluster)
 {
 	char name[512];
 
@@ -75,7 +76,7 @@ static void add_members(struct premium *premium, const char *models, const struc
 		if (size < sizeof(name)) {
 			memcpy(name, models, size);
 			name[size] = '\0';
-			number = cluster_model(cluster, name);
+			number = cluster_gpu_type(cluster, name);
 		}
 		if (number >= 0) {
 			array_reserve(premium->members, premium->member_capacity,
@@ -86,14 +87,14 @@ static void add_members(struct premium *premium, const char *models, const struc
 	}
 }
 
-static void list_sets(struct premium *premium, const struct sched *sched)
+static void list_sets(struct scarcity *premium, const struct sched *sched)
 {
-	const struct insist *insist = &sched->mix.insist;
+	const struct type_demand *insist = &sched->workload_mix.insist;
 
 	premium->member_count = 0;
 	premium->set_count = insist->count;
 	for (size_t i = 0; i < insist->count; i++) {
-		struct premium_set *set = &premium->sets[i];
+		struct scarcity_set *set = &premium->sets[i];
 		set->first = (int)premium->member_count;
 		add_members(premium, insist->models[i], &sched->cluster);
 		set->count = (int)premium->member_count - set->first;
@@ -102,15 +103,15 @@ static void list_sets(struct premium *premium, const struct sched *sched)
 	premium->insisted = insist->version;
 }
 
-static void add_models(struct premium *premium, size_t count)
+static void add_models(struct scarcity *premium, size_t count)
 {
 	array_reserve(premium->models, premium->model_capacity, count);
 	while (premium->model_count < count)
-		premium->models[premium->model_count++] = (struct premium_model){ 0 };
+		premium->models[premium->model_count++] = (struct scarcity_type){ 0 };
 }
 
 /* What those who insist on each set will ask for, until all that is free is taken. */
-static void foresee(struct premium *premium, const struct mix *mix)
+static void foresee(struct scarcity *premium, const struct workload_mix *mix)
 {
 	int64_t free_milli = 0;
 
@@ -134,13 +135,14 @@ static int64_t scarcity(int64_t needed_milli, int64_t free_milli)
 }
 
 /* The member of the set that would be least scarce with so much more. */
-static int least_scarce(const struct premium *premium, const struct premium_set *set, int64_t more)
+static int least_scarce(const struct scarcity *premium, const struct scarcity_set *set,
+                        int64_t more)
 {
 	int best = set->first;
 	int64_t least = INT64_MAX;
 
 	for (int at = set->first; at < set->first + set->count; at++) {
-		const struct premium_model *model = &premium->models[premium->members[at]];
+		const struct scarcity_type *model = &premium->models[premium->members[at]];
 		int64_t then = scarcity(model->needed_milli + more, model->free_milli);
 		if (then < least) {
 			least = then;
@@ -151,7 +153,7 @@ static int least_scarce(const struct premium *premium, const struct premium_set 
 }
 
 /* Spreads what the set asks for over its models, anew. */
-static void pour(struct premium *premium, const struct premium_set *set)
+static void pour(struct scarcity *premium, const struct scarcity_set *set)
 {
 	INVARIANT((size_t)(set->first + set->count) <= premium->member_count);
 	int64_t left = set->milli, portion = max64(1, (set->milli + PORTIONS - 1) / PORTIONS);
@@ -171,27 +173,27 @@ static void pour(struct premium *premium, const struct premium_set *set)
 }
 
 /* The scarcity, rounded. */
-static int32_t premium_for(const struct premium_model *model)
+static int32_t scarcity_for(const struct scarcity_type *model)
 {
 	int64_t of = max64(model->free_milli, 1);
 
-	return (int32_t)min64((model->needed_milli * PREMIUM_UNIT + of / 2) / of, PREMIUM_MAX);
+	return (int32_t)min64((model->needed_milli * SCARCITY_UNIT + of / 2) / of, SCARCITY_MAX);
 }
 
-static void set_premium(struct premium *premium, size_t model, int32_t to)
+static void set_premium(struct scarcity *premium, size_t model, int32_t to)
 {
-	INVARIANT(model < premium->model_count && to >= 0 && to <= PREMIUM_MAX);
+	INVARIANT(model < premium->model_count && to >= 0 && to <= SCARCITY_MAX);
 	premium->version += premium->models[model].premium != to;
 	premium->models[model].premium = to;
 }
 
 static bool has_premiums(const struct sched *sched)
 {
-	return policy_has(sched->config.policy, POLICY_PREMIUMS) && !sched->mix.r.fixed &&
-	       sched->mix.insist.count > 0;
+	return policy_has(sched->config.policy, POLICY_SCARCITY) && !sched->workload_mix.r.fixed &&
+	       sched->workload_mix.insist.count > 0;
 }
 
-static void forget(struct premium *premium)
+static void forget(struct scarcity *premium)
 {
 	for (size_t model = 0; model < premium->model_count; model++)
 		set_premium(premium, model, 0);
@@ -200,19 +202,19 @@ static void forget(struct premium *premium)
 
 static bool is_current(const struct sched *sched)
 {
-	const struct premium *premium = &sched->premium;
-	const struct mix *mix = &sched->mix;
+	const struct scarcity *premium = &sched->scarcity;
+	const struct workload_mix *mix = &sched->workload_mix;
 
-	return premium->counted == sched->index.changes.count &&
+	return premium->counted == sched->index.change_log.count &&
 	       premium->insisted == mix->insist.version &&
 	       premium->asked_milli == mix->r.asked_milli &&
-	       premium->model_count == (size_t)sched->cluster.model_count;
+	       premium->model_count == (size_t)sched->cluster.gpu_type_count;
 }
 
-void premium_refresh(struct sched *sched)
+void scarcity_refresh(struct sched *sched)
 {
-	struct premium *premium = &sched->premium;
-	size_t models = (size_t)sched->cluster.model_count;
+	struct scarcity *premium = &sched->scarcity;
+	size_t models = (size_t)sched->cluster.gpu_type_count;
 
 	INVARIANT(sched->indexed);
 	if (!has_premiums(sched)) {
@@ -222,31 +224,32 @@ void premium_refresh(struct sched *sched)
 	}
 	if (is_current(sched))
 		return;
-	if (premium->insisted != sched->mix.insist.version || premium->model_count != models)
+	if (premium->insisted != sched->workload_mix.insist.version ||
+	    premium->model_count != models)
 		list_sets(premium, sched);
 	add_models(premium, models);
 	follow(premium, sched);
-	premium->asked_milli = sched->mix.r.asked_milli;
-	foresee(premium, &sched->mix);
+	premium->asked_milli = sched->workload_mix.r.asked_milli;
+	foresee(premium, &sched->workload_mix);
 	for (int round = 0; round < ROUNDS; round++)
 		for (size_t i = 0; i < premium->set_count; i++)
 			pour(premium, &premium->sets[i]);
 	for (size_t model = 0; model < models; model++)
-		set_premium(premium, model, premium_for(&premium->models[model]));
+		set_premium(premium, model, scarcity_for(&premium->models[model]));
 }
 
-void premium_check(const struct sched *sched)
+void scarcity_check(const struct sched *sched)
 {
-	const struct premium *premium = &sched->premium;
+	const struct scarcity *premium = &sched->scarcity;
 	int64_t *free_milli;
 
-	if (!sched->indexed || premium->counted != sched->index.changes.count)
+	if (!sched->indexed || premium->counted != sched->index.change_log.count)
 		return;
 	free_milli = memory_zero(premium->model_count + 1, sizeof(*free_milli));
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		const struct node *node = sched->cluster.by_slot[slot];
+		const struct node *node = sched->cluster.by_rank[slot];
 		for (int i = 0; i < node->gpu_count; i++)
-			free_milli[node->gpus[i]->model] += free_of(node->gpus[i]);
+			free_milli[node->gpus[i]->gpu_type] += free_of(node->gpus[i]);
 	}
 	for (size_t model = 0; model < premium->model_count; model++)
 		if (free_milli[model] != premium->models[model].free_milli)

@@ -12,17 +12,17 @@
  * will need all there are, three times where they would need twice that. In steps of
  * one PREMIUM_UNITth, which are few, so that scores that are kept stay right for a
  * while. */
-#define PREMIUM_UNIT 8
-#define PREMIUM_MAX (2 * PREMIUM_UNIT)
+#define SCARCITY_UNIT 8
+#define SCARCITY_MAX (2 * SCARCITY_UNIT)
 
-struct premium_set {
+struct scarcity_set {
 	int64_t milli; /* that those who insist on it will ask for */
 	int first, count;
 };
 
-struct premium {
+struct scarcity {
 	size_t model_count, model_capacity;
-	struct premium_model {
+	struct scarcity_type {
 		int64_t free_milli;   /* on nodes that take something new */
 		int64_t needed_milli; /* of that, by those who insist; may be more */
 		int32_t premium;
@@ -30,7 +30,7 @@ struct premium {
 	uint64_t counted;    /* changes of the index that free_milli knows of; 0: none */
 	uint64_t insisted;   /* the version of what is insisted on that the sets are of */
 	int64_t asked_milli; /* and of how much that is a part */
-	struct premium_set sets[INSIST_SETS];
+	struct scarcity_set sets[TYPE_DEMAND_SETS];
 	size_t set_count;
 	int *members; /* models of the sets */
 	size_t member_count, member_capacity;
@@ -44,17 +44,17 @@ struct sched;
 /* Brings it up to date with the books and the mix. Other policies, a mix that is given
  * from outside and one in which nobody insists on anything have no premiums. The index
  * must be right. */
-void premium_refresh(struct sched *sched);
-/* That of a model, by its number in the cluster, in PREMIUM_UNIT. */
-static inline int32_t premium_of(const struct premium *premium, int model)
+void scarcity_refresh(struct sched *sched);
+/* That of a model, by its number in the cluster, in SCARCITY_UNIT. */
+static inline int32_t scarcity_of(const struct scarcity *premium, int model)
 {
 	bool known = model >= 0 && (size_t)model < premium->model_count;
 
 	return known ? premium->models[model].premium : 0;
 }
-void premium_free(struct premium *premium);
+void scarcity_free(struct scarcity *premium);
 
 /* Panics if it does not say what one made anew would, after the changes it knows of. */
-void premium_check(const struct sched *sched);
+void scarcity_check(const struct sched *sched);
 
 #endif

@@ -15,9 +15,9 @@ static void tally_free(struct rack_tally *tally)
 	*tally = (struct rack_tally){ 0 };
 }
 
-void racks_free(struct racks *racks)
+void rack_capacity_free(struct rack_capacity *racks)
 {
-	for (size_t i = 0; i < RACKS_SHAPES; i++)
+	for (size_t i = 0; i < RACK_CAPACITY_SHAPES; i++)
 		tally_free(&racks->of[i]);
 }
 
@@ -39,9 +39,9 @@ static uint64_t candidates(const struct sched *sched, const struct search *searc
 static void put(struct rack_tally *tally, const struct node *node, int64_t tasks)
 {
 	INVARIANT(tasks >= 0 && tasks <= TASKS_MAX && node->rack >= 0);
-	tally->of_rack[node->rack] += tasks - tally->of_node[node->slot];
-	tally->of_node[node->slot] = (int32_t)tasks;
-	bitset_assign(&tally->taking, (size_t)node->slot, tasks > 0);
+	tally->of_rack[node->rack] += tasks - tally->of_node[node->rank];
+	tally->of_node[node->rank] = (int32_t)tasks;
+	bitset_assign(&tally->taking, (size_t)node->rank, tasks > 0);
 }
 
 /* Counts again on some nodes of word `w`. Most that have no room had none before. */
@@ -53,7 +53,7 @@ static void renew(struct sched *sched, struct search *search, struct rack_tally 
 	nodes &= may_take | tally->taking.word[w];
 	for (; nodes; nodes &= nodes - 1) {
 		int bit = __builtin_ctzll(nodes);
-		const struct node *node = sched->cluster.by_slot[w * 64 + (size_t)bit];
+		const struct node *node = sched->cluster.by_rank[w * 64 + (size_t)bit];
 		put(tally, node, may_take >> bit & 1 ? place_count(sched, search, node) : 0);
 	}
 }
@@ -61,16 +61,17 @@ static void renew(struct sched *sched, struct search *search, struct rack_tally 
 /* The room of the shape as things are, but for promises. */
 static const struct rack_tally *follow(struct sched *sched, const struct search *given)
 {
-	const struct changes *changes = &sched->index.changes;
-	struct rack_tally *tally = &sched->racks.of[given->shape->number % RACKS_SHAPES];
+	const struct change_log *changes = &sched->index.change_log;
+	struct rack_tally *tally =
+	    &sched->rack_capacity.of[given->shape->number % RACK_CAPACITY_SHAPES];
 	struct search search = *given;
 
 	search.ignore_promises = true;
-	if (tally->shape != given->shape->number || !changes_known(changes, tally->seen))
+	if (tally->shape != given->shape->number || !change_log_known(changes, tally->seen))
 		tally_begin(tally, given->shape->number, &sched->cluster);
 	uint64_t *changed = memory_zero(changes->words, sizeof(*changed));
 	if (tally->seen > 0)
-		changes_since(changes, tally->seen, changed);
+		change_log_since(changes, tally->seen, changed);
 	for (size_t w = 0; w < changes->words; w++)
 		renew(sched, &search, tally, w, tally->seen > 0 ? changed[w] : UINT64_MAX);
 	free(changed);
@@ -82,11 +83,11 @@ static const struct rack_tally *follow(struct sched *sched, const struct search 
 static void add_nodes(struct sched *sched, struct search *search, const struct bitset *set,
                       const struct rack_tally *counted, int64_t *room)
 {
-	for (size_t w = 0; w < sched->index.changes.words; w++) {
+	for (size_t w = 0; w < sched->index.change_log.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
 		for (; bits; bits &= bits - 1) {
 			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			const struct node *node = sched->cluster.by_slot[slot];
+			const struct node *node = sched->cluster.by_rank[slot];
 			if (node->rack)
 				room[node->rack] += place_count(sched, search, node) -
 				                    (counted ? counted->of_node[slot] : 0);
@@ -94,7 +95,7 @@ static void add_nodes(struct sched *sched, struct search *search, const struct b
 	}
 }
 
-void racks_count(struct sched *sched, struct search *search, int64_t *room)
+void rack_capacity_count(struct sched *sched, struct search *search, int64_t *room)
 {
 	const struct index *index = &sched->index;
 	size_t size = ((size_t)sched->cluster.rack_count + 1) * sizeof(*room);
@@ -119,8 +120,8 @@ static void check_tally(struct sched *sched, const struct rack_tally *tally)
 
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		const struct node *node = sched->cluster.by_slot[slot];
-		bool right = sched->index.changes.last[slot] < tally->seen;
+		const struct node *node = sched->cluster.by_rank[slot];
+		bool right = sched->index.change_log.last[slot] < tally->seen;
 		bool may_take = candidates(sched, &search, slot / 64) >> slot % 64 & 1;
 		int64_t takes = may_take ? place_count(sched, &search, node) : 0;
 		if (right && tally->of_node[slot] != takes)
@@ -134,11 +135,11 @@ static void check_tally(struct sched *sched, const struct rack_tally *tally)
 	free(sums);
 }
 
-void racks_check(struct sched *sched)
+void rack_capacity_check(struct sched *sched)
 {
-	for (size_t i = 0; i < RACKS_SHAPES && sched->indexed; i++) {
-		const struct rack_tally *tally = &sched->racks.of[i];
-		if (tally->shape > 0 && changes_known(&sched->index.changes, tally->seen))
+	for (size_t i = 0; i < RACK_CAPACITY_SHAPES && sched->indexed; i++) {
+		const struct rack_tally *tally = &sched->rack_capacity.of[i];
+		if (tally->shape > 0 && change_log_known(&sched->index.change_log, tally->seen))
 			check_tally(sched, tally);
 	}
 }

@@ -17,17 +17,17 @@ struct rack_tally {
 
 /* By the numbers of their shapes, which take turns where there are more.
  * Zero-initialised has none. */
-#define RACKS_SHAPES 64
-struct racks {
-	struct rack_tally of[RACKS_SHAPES];
+#define RACK_CAPACITY_SHAPES 64
+struct rack_capacity {
+	struct rack_tally of[RACK_CAPACITY_SHAPES];
 };
-void racks_free(struct racks *racks);
+void rack_capacity_free(struct rack_capacity *racks);
 
 /* How many tasks of the search's shape each rack has room for, node by node, in its
  * view: into room[0 .. rack_count], of which [0] says nothing. */
-void racks_count(struct sched *sched, struct search *search, int64_t *room);
+void rack_capacity_count(struct sched *sched, struct search *search, int64_t *room);
 
 /* Panics if what counts as right is not what place_count says. */
-void racks_check(struct sched *sched);
+void rack_capacity_check(struct sched *sched);
 
 #endif

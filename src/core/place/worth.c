@@ -49,20 +49,21 @@ struct rehearsal {
 	struct outcome outcomes[WHOLE_GPU + 1];
 };
 
-static void list_demands(struct rehearsal *rehearsal, const struct mix_kind *kinds, size_t count)
+static void list_demands(struct rehearsal *rehearsal, const struct workload_kind *kinds,
+                         size_t count)
 {
 	int64_t sum = 0;
 
 	rehearsal->demands = memory_alloc(count * sizeof(*rehearsal->demands));
 	for (size_t i = 0; i < count; i++) {
-		const struct mix_kind *kind = &kinds[i];
+		const struct workload_kind *kind = &kinds[i];
 		if (kind->gpu_count == 0)
 			continue;
 		sum += kind->times * kind->gpu_count;
 		rehearsal->demands[rehearsal->demand_count++] = (struct demand){
 			.milli = (int32_t)kind->gpu_milli,
 			.cpu_milli =
-			    (int32_t)min64(kind->cpu_milli / kind->gpu_count, WORTH_CPU_MAX),
+			    (int32_t)min64(kind->cpu_milli / kind->gpu_count, GPU_VALUE_CPU_MAX),
 			.weight = sum,
 		};
 	}
@@ -75,7 +76,7 @@ static int64_t weight_of(const struct rehearsal *rehearsal, size_t demand)
 }
 
 /* Before anything was tried: a rest is used as often as a part that arrives fits. */
-static void guess(struct worth *worth, struct rehearsal *rehearsal)
+static void guess(struct gpu_value *worth, struct rehearsal *rehearsal)
 {
 	int64_t fits[WHOLE_GPU + 1] = { 0 }, all = 0;
 	int128 milli = 0, cpu = 0;
@@ -91,8 +92,8 @@ static void guess(struct worth *worth, struct rehearsal *rehearsal)
 		fits[r] += r > 0 ? fits[r - 1] : 0;
 		int64_t used_milli = (int64_t)((int128)r * fits[r] / all);
 		int64_t cpu_milli =
-		    min64((int64_t)(cpu * used_milli / milli), INT64_C(1) * WORTH_CPU_MAX);
-		worth->value[r] = (int32_t)((int128)r * WORTH_UNIT * fits[r] / all);
+		    min64((int64_t)(cpu * used_milli / milli), INT64_C(1) * GPU_VALUE_CPU_MAX);
+		worth->value[r] = (int32_t)((int128)r * GPU_VALUE_UNIT * fits[r] / all);
 		worth->cpu_milli[r] = (int32_t)cpu_milli;
 		worth->cpu_variance[r] = cpu_milli * cpu_milli / 4;
 	}
@@ -142,7 +143,7 @@ static const struct demand *draw(const struct rehearsal *rehearsal, uint64_t *ra
 
 /* The size of rest that loses least by giving so much, the smallest among
  * equals; -1: none is left that could. */
-static int32_t best_rest(const struct rehearsal *rehearsal, const struct worth *worth,
+static int32_t best_rest(const struct rehearsal *rehearsal, const struct gpu_value *worth,
                          int32_t milli)
 {
 	int32_t best = -1;
@@ -168,7 +169,7 @@ static void note(struct rehearsal *rehearsal, int32_t gpu)
 	    (struct moment){ gpu, rehearsal->left[gpu], rehearsal->cpu_milli[gpu] };
 }
 
-static void fill(struct rehearsal *rehearsal, const struct worth *worth, uint64_t *random)
+static void fill(struct rehearsal *rehearsal, const struct gpu_value *worth, uint64_t *random)
 {
 	int64_t left_milli = (int64_t)rehearsal->gpu_count * WHOLE_GPU * OVERLOAD / 10;
 
@@ -196,14 +197,14 @@ static int64_t move(int64_t from, int64_t to, int64_t part, int64_t of)
 
 /* What became of the rests; later rounds count half, so that rounds that disagree
  * settle. */
-static void learn(struct rehearsal *rehearsal, struct worth *worth, int halves)
+static void learn(struct rehearsal *rehearsal, struct gpu_value *worth, int halves)
 {
 	memset(rehearsal->outcomes, 0, sizeof(rehearsal->outcomes));
 	for (size_t i = 0; i < rehearsal->moment_count; i++) {
 		const struct moment *moment = &rehearsal->moments[i];
 		struct outcome *outcome = &rehearsal->outcomes[moment->left];
 		int64_t cpu =
-		    min64(rehearsal->cpu_milli[moment->gpu] - moment->cpu_milli, WORTH_CPU_MAX);
+		    min64(rehearsal->cpu_milli[moment->gpu] - moment->cpu_milli, GPU_VALUE_CPU_MAX);
 		outcome->times++;
 		outcome->used_milli += moment->left - rehearsal->left[moment->gpu];
 		outcome->cpu_milli += cpu;
@@ -217,19 +218,19 @@ static void learn(struct rehearsal *rehearsal, struct worth *worth, int halves)
 		int64_t cpu = outcome->cpu_milli / times;
 		int64_t variance = (int64_t)(outcome->cpu_squares / times - (int128)cpu * cpu);
 		worth->value[r] = (int32_t)move(
-		    worth->value[r], outcome->used_milli * WORTH_UNIT / times, times, of);
+		    worth->value[r], outcome->used_milli * GPU_VALUE_UNIT / times, times, of);
 		worth->cpu_milli[r] = (int32_t)move(worth->cpu_milli[r], cpu, times, of);
 		worth->cpu_variance[r] = move(worth->cpu_variance[r], variance, times, of);
 	}
 }
 
-void worth_learn(struct worth *worth, const struct mix_kind *kinds, size_t count)
+void gpu_value_learn(struct gpu_value *worth, const struct workload_kind *kinds, size_t count)
 {
 	struct rehearsal *rehearsal = NEW(struct rehearsal);
 	uint64_t random = 1;
 
 	INVARIANT(kinds != NULL || count == 0);
-	*worth = (struct worth){ 0 };
+	*worth = (struct gpu_value){ 0 };
 	list_demands(rehearsal, kinds, count);
 	if (rehearsal->demand_count > 0) {
 		guess(worth, rehearsal);
@@ -260,7 +261,7 @@ static int64_t root(int64_t square)
 }
 
 /* Expected to be missing, of a need that is spread evenly about its mean. */
-static int64_t missing(const struct worth_sum *sum, int64_t cpu_milli)
+static int64_t missing(const struct gpu_value_sum *sum, int64_t cpu_milli)
 {
 	int64_t over = sum->cpu_milli - max64(cpu_milli, 0), square = 3 * sum->cpu_variance;
 
@@ -273,7 +274,7 @@ static int64_t missing(const struct worth_sum *sum, int64_t cpu_milli)
 	return half > 0 ? (over + half) * (over + half) / (4 * half) : 0;
 }
 
-int64_t worth_sum_with(const struct worth_sum *sum, int64_t cpu_milli)
+int64_t gpu_value_sum_with(const struct gpu_value_sum *sum, int64_t cpu_milli)
 {
 	INVARIANT(sum->cpu_milli >= 0 && sum->cpu_variance >= 0);
 	if (sum->cpu_milli == 0)

@@ -45,7 +45,7 @@ static void copy_as_of(struct node_copy *copy, const struct node *node, int64_t 
 	node_copy_make(copy, node);
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
-		bool runs = reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE;
+		bool runs = reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE;
 		if (runs && reservation->job && expected_end(reservation->job, now_ms) <= end_ms)
 			take_out(copy, reservation);
 	}
@@ -94,12 +94,12 @@ static void add_leavings(struct forecast *forecast, const struct ending *ending)
 		if (!reservation || reservation->phase == PHASE_RELEASING)
 			continue;
 		const struct node *node = reservation->node;
-		int32_t ended = forecast->ended[node->slot] += reservation->part_count;
+		int32_t ended = forecast->ended[node->rank] += reservation->part_count;
 		forecast->leavings[forecast->leaving_count++] = (struct leaving){
 			.end_ms = ending->end_ms,
 			.late_ms = max64(late_ms, 0),
 			.node = node,
-			.whole = node->summary.releasing ? INT64_MAX : node->summary.whole + ended,
+			.whole = node->offer.releasing ? INT64_MAX : node->offer.whole + ended,
 		};
 	}
 }
@@ -159,7 +159,7 @@ static int group_of(const struct outlook *outlook, const struct node *node)
 	case GROUP_RACK:
 		return node->rack > 0 ? node->rack : -1;
 	case GROUP_NODE:
-		return node->slot;
+		return node->rank;
 	default:
 		return 0;
 	}
@@ -192,8 +192,8 @@ static bool note_room(struct outlook *outlook, const struct node *node)
 
 	if (group < 0)
 		return false;
-	outlook->sums[group] += takes - outlook->room[node->slot];
-	outlook->room[node->slot] = takes;
+	outlook->sums[group] += takes - outlook->room[node->rank];
+	outlook->room[node->rank] = takes;
 	return outlook->sums[group] >= outlook->need;
 }
 
@@ -232,7 +232,7 @@ static bool fits_already(struct outlook *outlook)
 		uint64_t bits = (set->word[w] | index->releasing.word[w]) & allowed->word[w];
 		for (; bits; bits &= bits - 1) {
 			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			if (note_room(outlook, outlook->sched->cluster.by_slot[slot]))
+			if (note_room(outlook, outlook->sched->cluster.by_rank[slot]))
 				return true;
 		}
 	}
@@ -318,7 +318,7 @@ static struct spot *spots_of(const struct outlook *outlook, int group, size_t *c
 
 	*count = 0;
 	for (size_t slot = 0; slot < cluster->node_count; slot++)
-		if (outlook->room[slot] > 0 && group_of(outlook, cluster->by_slot[slot]) == group)
+		if (outlook->room[slot] > 0 && group_of(outlook, cluster->by_rank[slot]) == group)
 			spots[(*count)++] = (struct spot){ outlook->room[slot], (int)slot };
 	qsort(spots, *count, sizeof(*spots), more_room);
 	return spots;
@@ -337,7 +337,7 @@ static bool settle(struct outlook *outlook, int group, int64_t end_ms, struct fo
 
 	rows->count = 0;
 	for (size_t i = 0; i < count && left > 0; i++) {
-		const struct node *node = outlook->sched->cluster.by_slot[spots[i].slot];
+		const struct node *node = outlook->sched->cluster.by_rank[spots[i].slot];
 		copy_as_of(&copy, node, end_ms, sched_now(outlook->sched));
 		left -= split ? settle_gpus(outlook, &copy, left, &task, rows)
 		              : settle_tasks(outlook, &copy, left, &task, rows);
@@ -353,7 +353,7 @@ static bool may_take(const struct outlook *outlook, const struct leaving *leavin
 	bool whole = shape->request.gpu_kind == GPU_WHOLE && shape->split_gpus == 0;
 
 	return (!whole || leaving->whole >= shape->request.gpu_count) &&
-	       bitset_has(&shape->filter->nodes, (size_t)leaving->node->slot);
+	       bitset_has(&shape->filter->nodes, (size_t)leaving->node->rank);
 }
 
 /* The start that is promised after such an end: in whole minutes, so that it

@@ -17,9 +17,9 @@ struct job_class;
 /* Which nodes and GPUs are allowed at all, by model and by labels. */
 struct filter {
 	int64_t number;
-	const char *models, *labels; /* as in the job's record; behind the struct in its block */
-	struct bitset model;         /* numbers of allowed models; unused if `models` is empty */
-	struct bitset nodes;         /* allowed, by slot; of filter_refresh */
+	const char *gpu_types, *labels; /* as in the job's record; behind the struct in its block */
+	struct bitset gpu_type;         /* numbers of allowed models; unused if `models` is empty */
+	struct bitset nodes;            /* allowed, by slot; of filter_refresh */
 	uint64_t refreshed; /* the version of the cluster that `nodes` and `model` are of */
 };
 
@@ -39,7 +39,7 @@ struct shape {
 	uint64_t claim_failed_version; /* the same for claims on what is releasing */
 	struct job_group **groups;     /* with waiting jobs, in no order that decides anything */
 	size_t group_count, group_capacity;
-	int64_t active_place; /* in shapes.active; -1 */
+	int64_t active_index; /* in shapes.active; -1 */
 };
 
 struct shapes {

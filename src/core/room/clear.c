@@ -147,7 +147,7 @@ static const struct reservation *next_on_node(struct sched *sched, const struct 
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
 		if (reservation->job &&
-		    (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE) &&
+		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE) &&
 		    victim_gives(sched, reservation->job, search, kind) &&
 		    !is_named(&sched->room, node, reservation->job) &&
 		    (!next || goes_before(reservation->job, next->job)))

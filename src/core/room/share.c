@@ -52,7 +52,7 @@ static bool may_stop(struct sched *sched, const struct job *victim, const struct
 
 static int by_weight(const void *a, const void *b)
 {
-	const struct turn *one = a, *other = b;
+	const struct timeshare_turn *one = a, *other = b;
 
 	if (one->weight != other->weight)
 		return one->weight < other->weight ? -1 : 1;
@@ -83,7 +83,7 @@ static void list_turns(struct sched *sched, const struct search *search, const s
 		if (weight >= limit)
 			continue;
 		array_reserve(room->turns, room->turn_capacity, room->turn_count + 1);
-		room->turns[room->turn_count++] = (struct turn){ victim, weight, true };
+		room->turns[room->turn_count++] = (struct timeshare_turn){ victim, weight, true };
 	}
 	if (room->turn_count > 1)
 		qsort(room->turns, room->turn_count, sizeof(*room->turns), by_weight);
@@ -157,7 +157,7 @@ static int find_places(struct sched *sched, const struct search *search, int64_t
 	int used = 0, tasks = (int)search->shape->tasks;
 
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		struct node *node = sched->cluster.by_slot[slot];
+		struct node *node = sched->cluster.by_rank[slot];
 		if (!bitset_has(allowed, slot) || !node_is_open(node))
 			continue;
 		int64_t cost = cost_of(sched, search, node, limit);
@@ -283,7 +283,7 @@ static void give_up(struct sched *sched, const struct job_class *class)
 			group->classes[c]->turn_round = sched->room.sharing;
 }
 
-void share_run(struct sched *sched)
+void timeshare_run(struct sched *sched)
 {
 	struct job *job;
 	int tries = 0;
@@ -291,7 +291,7 @@ void share_run(struct sched *sched)
 	if (sched->config.time_sharing == SHARING_OFF || !sched->config.enable_preemption)
 		return;
 	sched->room.sharing++;
-	while (sched->pass.units > 0 && tries < TRIES && (job = next_turn(sched))) {
+	while (sched->pass.budget > 0 && tries < TRIES && (job = next_turn(sched))) {
 		if (take_turn(sched, job))
 			continue;
 		give_up(sched, job->class);

@@ -15,20 +15,20 @@
  *
  * `next` is the node itself if it offers, else that of the first of its
  * children, else NULL; a node is in its heap exactly when it has one. */
-struct order_node {
-	struct order *order;
+struct turn_node {
+	struct turn *turn;
 	struct tenant *tenant;
 	int64_t tenant_id; /* the tenant itself may be gone when the walk is over */
-	struct order_node *parent;
-	struct heap children; /* struct order_node, best first */
+	struct turn_node *parent;
+	struct heap children; /* struct turn_node, best first */
 	struct amounts offer; /* its own, if it has one */
 	bool offers;
-	const struct order_node *next;
-	int32_t place;
+	const struct turn_node *next;
+	int32_t heap_index;
 };
 
-struct order {
-	struct order_node **nodes; /* `made` of them; the first `count` are of this walk */
+struct turn {
+	struct turn_node **nodes; /* `made` of them; the first `count` are of this walk */
 	size_t count, made, capacity;
 	struct map by_tenant; /* those of this walk, by the tenant's id */
 	struct heap roots;
@@ -39,15 +39,15 @@ struct order {
 /* Empties it for a new walk; keeps its memory. Costs as much as the last walk
  * had tenants. `total` must stay while the walk lasts, and so must the tree of
  * tenants; between walks tenants may come and go. */
-void order_begin(struct order *order, const struct amounts *total, bool backwards);
+void turn_begin(struct turn *order, const struct amounts *total, bool backwards);
 /* The tenant offers this now, or (NULL) nothing any more. Also to be called
  * after what it holds has changed, before anything else is asked of the order. */
-void order_offer(struct order *order, struct tenant *tenant, const struct amounts *offer);
+void turn_offer(struct turn *order, struct tenant *tenant, const struct amounts *offer);
 /* What the tenants hold has changed for `tenant` and its ancestors. To be
  * called for one such change before the next. */
-void order_refresh(struct order *order, struct tenant *tenant);
+void turn_refresh(struct turn *order, struct tenant *tenant);
 /* The tenant whose turn it is, or NULL. */
-struct tenant *order_first(const struct order *order);
-void order_free(struct order *order);
+struct tenant *turn_first(const struct turn *order);
+void turn_free(struct turn *order);
 
 #endif

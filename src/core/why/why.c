@@ -149,7 +149,7 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		buffer_text(buffer, "\n");
 		named++;
 	}
-	int64_t others = job->counts.held + job->counts.live - named;
+	int64_t others = job->counts.granted + job->counts.live - named;
 	if (others > 0)
 		buffer_print(buffer, "and %" PRId64 " more\n", others);
 }

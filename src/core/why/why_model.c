@@ -191,7 +191,7 @@ bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_
 		return false;
 	*load = (struct model_load){ .active = model->active,
 		                     .waiting = model->waiting.count,
-		                     .places = model->places,
+		                     .places = model->capacity,
 		                     .ready = model->counts.ready,
 		                     .coming = model->counts.coming,
 		                     .stopping = model->counts.stopping };

@@ -48,10 +48,10 @@ static void a_board_counts_the_nodes_that_fit(void **unused)
 	struct lab lab = lab_begin(8);
 	struct search search;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 4));
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 2);
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 2);
 	assert_int_equal(pass(lab.h), 1);
 	waiting = submit(lab.h, whole(lab.tenant, 4));
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 1);
 	harness_free(lab.h);
 }
 
@@ -62,7 +62,7 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	struct search search;
 	int64_t waiting = submit(lab.h, fraction(lab.tenant, 500));
 	struct scorer scorer = scorer_of(lab, waiting, &search);
-	const struct node *node = lab.h->sched->cluster.by_slot[3];
+	const struct node *node = lab.h->sched->cluster.by_rank[3];
 	int64_t before = scorer_score(&scorer, node);
 	int64_t other = submit(lab.h, whole(lab.tenant, 3));
 	pass(lab.h);
@@ -70,7 +70,7 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	waiting = submit(lab.h, fraction(lab.tenant, 500));
 	scorer = scorer_of(lab, waiting, &search);
 	for (size_t slot = 0; slot < 4; slot++) {
-		struct node *at = lab.h->sched->cluster.by_slot[slot];
+		struct node *at = lab.h->sched->cluster.by_rank[slot];
 		struct choice choice;
 		bool fits = place_on_node(lab.h->sched, &search, at, &choice);
 		assert_true(scorer_score(&scorer, at) == (fits ? choice.score : TOURNAMENT_NONE));
@@ -86,14 +86,14 @@ static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unu
 	struct search search;
 	struct sched *sched = lab.h->sched;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
-	struct node *node = sched->cluster.by_slot[0];
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 1);
+	struct node *node = sched->cluster.by_rank[0];
 	node->promised = 1;
 	index_promised(&sched->index, node);
-	assert_false(board_has_fit(sched, &search));
+	assert_false(score_cache_has_fit(sched, &search));
 	node->promised = 0;
 	index_promised(&sched->index, node);
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 1);
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 1);
 	harness_free(lab.h);
 }
 
@@ -101,14 +101,14 @@ static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unu
 static void a_large_cluster_keeps_scores_without_following_all_nodes(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(BOARD_FOLLOWS + 1);
+	struct lab lab = lab_begin(SCORE_CACHE_FOLLOWS + 1);
 	struct search search;
 	int64_t waiting = submit(lab.h, fraction(lab.tenant, 300));
 	struct scorer scorer = scorer_of(lab, waiting, &search);
-	const struct node *node = lab.h->sched->cluster.by_slot[0];
-	assert_true(scorer.board->versions[0] == 0);
+	const struct node *node = lab.h->sched->cluster.by_rank[0];
+	assert_true(scorer.cache->versions[0] == 0);
 	int64_t score = scorer_score(&scorer, node);
-	assert_true(scorer.board->versions[0] == node->version);
+	assert_true(scorer.cache->versions[0] == node->version);
 	assert_true(scorer_score(&scorer, node) == score && score != TOURNAMENT_NONE);
 	assert_int_equal(pass(lab.h), 1);
 	harness_free(lab.h);
@@ -119,12 +119,12 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 	(void)unused;
 	struct lab lab = lab_begin(2);
 	struct search search = search_of(job(lab.h, submit(lab.h, whole(lab.tenant, 1))));
-	assert_true(board_serves(&search));
+	assert_true(score_cache_serves(&search));
 	search.view = VIEW_LATER;
-	assert_false(board_serves(&search));
+	assert_false(score_cache_serves(&search));
 	search.view = VIEW_NOW;
 	search.link = 1;
-	assert_false(board_serves(&search));
+	assert_false(score_cache_serves(&search));
 	harness_free(lab.h);
 }
 
@@ -147,7 +147,7 @@ static void boards_follow_the_policy_and_what_arrives(void **unused)
 static void set_promised(struct lab lab, int promised)
 {
 	for (size_t slot = 0; slot < lab.h->sched->cluster.node_count; slot++) {
-		struct node *node = lab.h->sched->cluster.by_slot[slot];
+		struct node *node = lab.h->sched->cluster.by_rank[slot];
 		node->promised = promised;
 		index_promised(&lab.h->sched->index, node);
 	}
@@ -159,16 +159,16 @@ static void a_node_fits_again_after_a_promise_that_a_board_only_glanced_at(void 
 	struct lab lab = lab_begin(4);
 	struct search search;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 4);
 	set_promised(lab, 1);
-	assert_false(board_has_fit(lab.h->sched, &search));
+	assert_false(score_cache_has_fit(lab.h->sched, &search));
 	set_promised(lab, 0);
-	assert_int_equal(scorer_of(lab, waiting, &search).board->fits, 4);
-	boards_check(lab.h->sched);
+	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 4);
+	score_caches_check(lab.h->sched);
 	harness_free(lab.h);
 }
 
-/* Whether boards_check ends the program, in a child. */
+/* Whether score_caches_check ends the program, in a child. */
 static bool is_found_out(struct sched *sched)
 {
 	int status;
@@ -177,7 +177,7 @@ static bool is_found_out(struct sched *sched)
 	if (child == 0) {
 		signal(SIGABRT, SIG_DFL);
 		assert_non_null(freopen("/dev/null", "w", stderr));
-		boards_check(sched);
+		score_caches_check(sched);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -192,7 +192,7 @@ static void a_score_that_is_not_right_is_found_out(void **unused)
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
 	struct scorer scorer = scorer_of(lab, waiting, &search);
 	assert_false(is_found_out(lab.h->sched));
-	tournament_put(&scorer.board->scores, 2, -1);
+	tournament_put(&scorer.cache->scores, 2, -1);
 	assert_true(is_found_out(lab.h->sched));
 	harness_free(lab.h);
 }

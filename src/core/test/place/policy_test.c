@@ -74,15 +74,15 @@ static int compare_scores(struct harness *h, int64_t id)
 	int seen = 0;
 
 	sched_prepare(sched);
-	premium_refresh(sched);
+	scarcity_refresh(sched);
 	const struct shape *shape = job(h, id)->class->shape;
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
 	if (!cache->sees || !cache->sees(sched, shape))
 		return 0;
 	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		struct node_view *view = &sched->index.views[slot];
-		struct node *node = sched->cluster.by_slot[slot];
+		struct node_summary *view = &sched->index.summaries[slot];
+		struct node *node = sched->cluster.by_rank[slot];
 		struct choice choice;
 		if (!view->plain || !view->uniform || node->promised > 0 ||
 		    !bitset_has(&shape->filter->nodes, slot))

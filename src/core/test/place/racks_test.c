@@ -51,7 +51,7 @@ static int64_t room(struct lab *lab)
 	int64_t room[4];
 	sched_prepare(sched);
 	filter_refresh(lab->search.shape->filter, &sched->cluster, sched->cluster_version);
-	racks_count(sched, &lab->search, room);
+	rack_capacity_count(sched, &lab->search, room);
 	return room[1] * 100 + room[2] * 10 + room[3];
 }
 
@@ -87,7 +87,7 @@ static void what_is_promised_to_others_is_no_room(void **unused)
 	struct lab lab;
 	lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
-	struct node *node = lab.h->sched->cluster.by_slot[1];
+	struct node *node = lab.h->sched->cluster.by_rank[1];
 	node->gpus[0]->promised_ms = 0;
 	node->gpus[0]->promised_to = INT64_MAX;
 	node->promised = 1;
@@ -99,7 +99,7 @@ static void what_is_promised_to_others_is_no_room(void **unused)
 	harness_free(lab.h);
 }
 
-/* Whether racks_check ends the program, in a child. */
+/* Whether rack_capacity_check ends the program, in a child. */
 static bool is_found_out(struct sched *sched)
 {
 	int status;
@@ -108,7 +108,7 @@ static bool is_found_out(struct sched *sched)
 	if (child == 0) {
 		signal(SIGABRT, SIG_DFL);
 		assert_non_null(freopen("/dev/null", "w", stderr));
-		racks_check(sched);
+		rack_capacity_check(sched);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -122,7 +122,8 @@ static void room_that_is_not_there_is_found_out(void **unused)
 	lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	assert_false(is_found_out(lab.h->sched));
-	lab.h->sched->racks.of[lab.search.shape->number % RACKS_SHAPES].of_node[3]++;
+	lab.h->sched->rack_capacity.of[lab.search.shape->number % RACK_CAPACITY_SHAPES]
+	    .of_node[3]++;
 	assert_true(is_found_out(lab.h->sched));
 	harness_free(lab.h);
 }

@@ -56,22 +56,22 @@ static void the_tenant_with_least_goes_first_and_last_to_be_taken_from(void **st
 {
 	(void)state;
 	struct tenants tenants = { 0 };
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	struct tenant *rich = put(&tenants, 1, 0), *poor = put(&tenants, 2, 0);
 	const struct amounts one = gpus(1000), less = gpus(-1000);
 	charge(&tenants, rich, 6000);
 	charge(&tenants, poor, 2000);
 
-	order_begin(&order, &total, false);
-	order_offer(&order, rich, &one);
-	order_offer(&order, poor, &one);
-	assert_ptr_equal(order_first(&order), poor);
-	order_begin(&order, &total, true);
-	order_offer(&order, rich, &less);
-	order_offer(&order, poor, &less);
-	assert_ptr_equal(order_first(&order), rich);
+	turn_begin(&order, &total, false);
+	turn_offer(&order, rich, &one);
+	turn_offer(&order, poor, &one);
+	assert_ptr_equal(turn_first(&order), poor);
+	turn_begin(&order, &total, true);
+	turn_offer(&order, rich, &less);
+	turn_offer(&order, poor, &less);
+	assert_ptr_equal(turn_first(&order), rich);
 
-	order_free(&order);
+	turn_free(&order);
 	tenants_free(&tenants);
 }
 
@@ -79,20 +79,20 @@ static void nobody_is_next_when_nobody_offers(void **state)
 {
 	(void)state;
 	struct tenants tenants = { 0 };
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	struct tenant *parent = put(&tenants, 1, 0), *child = put(&tenants, 2, 1);
 	const struct amounts one = gpus(1000);
 
-	order_begin(&order, &total, false);
-	assert_null(order_first(&order));
-	order_offer(&order, child, NULL);
-	order_refresh(&order, parent);
-	assert_null(order_first(&order));
-	order_offer(&order, child, &one);
-	order_offer(&order, child, NULL);
-	assert_null(order_first(&order));
+	turn_begin(&order, &total, false);
+	assert_null(turn_first(&order));
+	turn_offer(&order, child, NULL);
+	turn_refresh(&order, parent);
+	assert_null(turn_first(&order));
+	turn_offer(&order, child, &one);
+	turn_offer(&order, child, NULL);
+	assert_null(turn_first(&order));
 
-	order_free(&order);
+	turn_free(&order);
 	tenants_free(&tenants);
 }
 
@@ -100,20 +100,20 @@ static void a_tenants_own_offer_goes_before_those_of_its_children(void **state)
 {
 	(void)state;
 	struct tenants tenants = { 0 };
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	struct tenant *parent = put(&tenants, 1, 0), *child = put(&tenants, 2, 1);
 	const struct amounts one = gpus(1000), two = gpus(2000);
 
 	for (int backwards = 0; backwards < 2; backwards++) {
-		order_begin(&order, &total, backwards);
-		order_offer(&order, child, &one);
-		order_offer(&order, parent, &two);
-		assert_ptr_equal(order_first(&order), parent);
-		order_offer(&order, parent, NULL);
-		assert_ptr_equal(order_first(&order), child);
+		turn_begin(&order, &total, backwards);
+		turn_offer(&order, child, &one);
+		turn_offer(&order, parent, &two);
+		assert_ptr_equal(turn_first(&order), parent);
+		turn_offer(&order, parent, NULL);
+		assert_ptr_equal(turn_first(&order), child);
 	}
 
-	order_free(&order);
+	turn_free(&order);
 	tenants_free(&tenants);
 }
 
@@ -121,20 +121,20 @@ static void a_parent_is_compared_by_the_offer_of_its_best_child(void **state)
 {
 	(void)state;
 	struct tenants tenants = { 0 };
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	put(&tenants, 1, 0);
 	struct tenant *other = put(&tenants, 2, 0);
 	struct tenant *large = put(&tenants, 3, 1), *small = put(&tenants, 4, 1);
 	const struct amounts one = gpus(1000), two = gpus(2000), three = gpus(3000);
 
-	order_begin(&order, &total, false);
-	order_offer(&order, other, &two);
-	order_offer(&order, large, &three);
-	assert_ptr_equal(order_first(&order), other);
-	order_offer(&order, small, &one);
-	assert_ptr_equal(order_first(&order), small);
+	turn_begin(&order, &total, false);
+	turn_offer(&order, other, &two);
+	turn_offer(&order, large, &three);
+	assert_ptr_equal(turn_first(&order), other);
+	turn_offer(&order, small, &one);
+	assert_ptr_equal(turn_first(&order), small);
 
-	order_free(&order);
+	turn_free(&order);
 	tenants_free(&tenants);
 }
 
@@ -142,28 +142,28 @@ static void what_a_sibling_without_offers_takes_moves_its_parent(void **state)
 {
 	(void)state;
 	struct tenants tenants = { 0 };
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	put(&tenants, 1, 0);
 	struct tenant *other = put(&tenants, 2, 0);
 	struct tenant *child = put(&tenants, 3, 1), *silent = put(&tenants, 4, 1);
 	const struct amounts one = gpus(1000);
 
-	order_begin(&order, &total, false);
-	order_offer(&order, other, &one);
-	order_offer(&order, child, &one);
-	assert_ptr_equal(order_first(&order), child);
+	turn_begin(&order, &total, false);
+	turn_offer(&order, other, &one);
+	turn_offer(&order, child, &one);
+	assert_ptr_equal(turn_first(&order), child);
 	charge(&tenants, silent, 1000);
-	order_refresh(&order, silent);
-	assert_ptr_equal(order_first(&order), other);
+	turn_refresh(&order, silent);
+	assert_ptr_equal(turn_first(&order), other);
 
-	order_free(&order);
+	turn_free(&order);
 	tenants_free(&tenants);
 }
 
 /* A world in which every offer is kept beside the order. */
 struct world {
 	struct tenants tenants;
-	struct order order;
+	struct turn order;
 	struct amounts offers[2 * TENANTS + 1]; /* by id */
 	bool has_offer[2 * TENANTS + 1];
 	bool backwards;
@@ -221,7 +221,7 @@ static void change_offer(struct world *world, struct tenant *tenant, bool offers
 	int64_t milli = any(world, 4) * 500;
 	world->has_offer[tenant->r.id] = offers;
 	world->offers[tenant->r.id] = gpus(world->backwards ? -milli : milli);
-	order_offer(&world->order, tenant, offers ? &world->offers[tenant->r.id] : NULL);
+	turn_offer(&world->order, tenant, offers ? &world->offers[tenant->r.id] : NULL);
 }
 
 static void change_something(struct world *world)
@@ -241,7 +241,7 @@ static void change_something(struct world *world)
 		break;
 	default:
 		charge(&world->tenants, tenant, any(world, 3) * 500);
-		order_refresh(&world->order, tenant);
+		turn_refresh(&world->order, tenant);
 	}
 }
 
@@ -252,14 +252,14 @@ static void any_walk_finds_whom_a_look_at_all_tenants_finds(void **state)
 		struct world world = { .seed = seed, .backwards = seed % 2 };
 		for (int64_t id = 1; id <= TENANTS; id++)
 			add_tenant(&world, id);
-		order_begin(&world.order, &total, world.backwards);
+		turn_begin(&world.order, &total, world.backwards);
 		for (int i = 0; i < 500; i++) {
 			change_something(&world);
 			assert_ptr_equal(
-			    order_first(&world.order),
+			    turn_first(&world.order),
 			    next_among(&world, world.tenants.roots, world.tenants.root_count));
 		}
-		order_free(&world.order);
+		turn_free(&world.order);
 		tenants_free(&world.tenants);
 	}
 }
@@ -271,7 +271,7 @@ static void tenants_may_come_and_go_between_walks(void **state)
 	int64_t last_id = 0;
 	while (last_id < TENANTS)
 		add_tenant(&world, ++last_id);
-	order_begin(&world.order, &total, false);
+	turn_begin(&world.order, &total, false);
 	for (size_t i = 0; i < world.tenants.count; i++)
 		change_offer(&world, world.tenants.all[i], true);
 	for (int64_t id = TENANTS; id > TENANTS / 2; id--) {
@@ -284,16 +284,16 @@ static void tenants_may_come_and_go_between_walks(void **state)
 	while (last_id < 2 * TENANTS)
 		add_tenant(&world, ++last_id);
 
-	order_begin(&world.order, &total, false);
-	assert_null(order_first(&world.order));
+	turn_begin(&world.order, &total, false);
+	assert_null(turn_first(&world.order));
 	for (size_t i = 0; i < world.tenants.count; i++) {
 		change_offer(&world, world.tenants.all[i], i % 2);
 		world.has_offer[world.tenants.all[i]->r.id] = i % 2;
 	}
-	assert_ptr_equal(order_first(&world.order),
+	assert_ptr_equal(turn_first(&world.order),
 	                 next_among(&world, world.tenants.roots, world.tenants.root_count));
 
-	order_free(&world.order);
+	turn_free(&world.order);
 	tenants_free(&world.tenants);
 }
 
@@ -304,13 +304,13 @@ static void walks_use_the_memory_of_earlier_ones_again(void **state)
 	for (int64_t id = 1; id <= TENANTS; id++)
 		add_tenant(&world, id);
 	for (int walk = 0; walk < 10; walk++) {
-		order_begin(&world.order, &total, false);
+		turn_begin(&world.order, &total, false);
 		for (size_t i = 0; i < world.tenants.count; i++)
 			change_offer(&world, world.tenants.all[i], true);
 	}
 	assert_int_equal(world.order.made, TENANTS);
 
-	order_free(&world.order);
+	turn_free(&world.order);
 	tenants_free(&world.tenants);
 }
 
