@@ -5,7 +5,7 @@
 #include "core/place/applicant.h"
 #include "core/place/place.h"
 #include "core/queue/job.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 /* What a pass keeps between calls, so that it allocates nothing. */
 struct pass {

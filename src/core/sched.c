@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/record_check.h"
 #include "core/state.h"
-#include "core/stored.h"
 
 #define GAP_MAX_MS (INT64_C(24) * 3600 * 1000)
 

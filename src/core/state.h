@@ -9,12 +9,12 @@
 #include "core/model/route.h"
 #include "core/pass.h"
 #include "core/place/applicant.h"
-#include "core/place/board.h"
 #include "core/place/fit.h"
-#include "core/place/mix.h"
 #include "core/place/place.h"
-#include "core/place/premium.h"
-#include "core/place/racks.h"
+#include "core/place/rack_capacity.h"
+#include "core/place/scarcity.h"
+#include "core/place/score_cache.h"
+#include "core/place/workload_mix.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
 #include "core/queue/predict.h"
@@ -114,7 +114,7 @@ void sched_cluster_changed(struct sched *sched, bool structure);
 /* Tells, once, that a GPU has more on it than it has room for, or not any more. To
  * be called after everything that may change that. */
 void node_report_over(struct sched *sched, struct gpu *gpu);
-/* Commands about nodes; see facts.c. */
+/* Commands about nodes; see node_report.c. */
 bool node_report_apply(struct sched *sched, const struct node_report_command *report,
                        struct error *error);
 bool node_report_gpu(struct sched *sched, const struct gpu_report_command *report,

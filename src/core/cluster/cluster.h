@@ -40,7 +40,7 @@ struct gpu {
 	int64_t promised_to;    /* the job of that promise */
 	int64_t mark_mib;       /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
-	int counted_type; /* what premium.c counted of it as free, and where */
+	int counted_type; /* what scarcity.c counted of it as free, and where */
 	int32_t counted_milli;
 	int32_t loading;                    /* slots that are being loaded onto it */
 	int64_t cold_mib, cold_largest_mib; /* of slots that may be evicted: sum, largest part */

@@ -3,9 +3,9 @@
 #define CORE_CLUSTER_INDEX_H
 
 #include "base/bitset.h"
-#include "core/cluster/changes.h"
+#include "core/cluster/change_log.h"
 #include "core/cluster/cluster.h"
-#include "core/cluster/view.h"
+#include "core/cluster/node_summary.h"
 
 /* For each question that a search asks, the set of nodes (by slot) that may
  * answer it: nodes with at least k GPUs that could be given whole, and nodes

@@ -3,9 +3,9 @@
 #define CORE_PLACE_PLACE_H
 
 #include "base/tournament.h"
-#include "core/cluster/view.h"
+#include "core/cluster/node_summary.h"
 #include "core/ledger/plan.h"
-#include "core/place/mix.h"
+#include "core/place/workload_mix.h"
 #include "core/queue/group.h"
 
 /* NOW: fits at this moment and beside all claims. LATER: fits when what is
@@ -46,7 +46,7 @@ struct search {
 	bool too_long;        /* the same, in one of the views that pass_index tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
-	int32_t scarcity;     /* of the last task's GPUs: the highest, see premium.h */
+	int32_t scarcity;     /* of the last task's GPUs: the highest, see scarcity.h */
 };
 
 /* How much of the node's free GPUs the kinds of one GPU in the row can use. The levels in

@@ -1,6 +1,6 @@
 /* search.c - the best node for one task or slot, from the index */
-#include "core/place/board.h"
 #include "core/place/fit.h"
+#include "core/place/score_cache.h"
 #include "core/queue/job.h"
 #include "core/state.h"
 

@@ -5,7 +5,7 @@
 #include "core/promise/forecast.h"
 #include "core/promise/promise.h"
 #include "core/state.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define INSTEAD_SLACK_MS INT64_C(30000) /* how late an awaited end may be, at the least */

@@ -10,7 +10,7 @@ enum room_kind {
 	ROOM_RECLAIM,     /* from tenants that have more than their share */
 	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
 	ROOM_EVICT,       /* idle slots go; see evict.h */
-	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
+	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see timeshare.c */
 	ROOM_KINDS,
 };
 
@@ -59,7 +59,7 @@ struct job_class {
 	int32_t ageing_index, aged_index, urgent_index; /* in its group's heaps; -1 */
 	struct ranktree by_service, by_wait; /* where GPUs are shared in time: those that take
 	                                      * turns, by (behind_ms, id) and (queued_ms, id) */
-	uint64_t turn_round;                 /* of share.c, in which its first found no room */
+	uint64_t turn_round;                 /* of timeshare.c, in which its first found no room */
 	int32_t pass_index;                  /* in a pass's heap; -1 */
 	int64_t pass_key, pass_behind, pass_number; /* of its first job there: effective priority,
 	                                             * queue_behind, number */

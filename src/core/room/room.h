@@ -4,7 +4,7 @@
 
 #include "core/place/place.h"
 #include "core/queue/job.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
  * without, or all that is left of a job. */
@@ -52,7 +52,7 @@ struct room {
 	size_t chosen_count, chosen_capacity;
 	struct node **nodes; /* those that victims so far are on */
 	size_t node_count, node_capacity;
-	struct timeshare_turn *turns; /* on one node; see share.c */
+	struct timeshare_turn *turns; /* on one node; see timeshare.c */
 	size_t turn_count, turn_capacity;
 	uint64_t round;    /* numbers the calls of room_begin */
 	int64_t mark;      /* what the marks of nodes and GPUs are compared with */
@@ -99,7 +99,7 @@ bool room_make(struct sched *sched, struct search *search, enum room_kind kind);
 
 /* Where GPUs are shared in time: lets jobs that wait take the places of others of
  * their tenant and priority, where the one who waits clearly takes less GPU time;
- * see share.c. */
+ * see timeshare.c. */
 void timeshare_run(struct sched *sched);
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,

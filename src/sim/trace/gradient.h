@@ -2,7 +2,7 @@
 #ifndef SIM_TRACE_GRADIENT_H
 #define SIM_TRACE_GRADIENT_H
 
-#include "core/place/mix.h"
+#include "core/place/workload_mix.h"
 #include "sim/trace/pack_node.h"
 
 /* The scheduler of 'Beware of Fragmentation': it is told what will arrive, and takes

@@ -1,7 +1,7 @@
 /* policy_test.c - the table of placement policies, and scores from views */
 #include <stdio.h>
 
-#include "core/place/board.h"
+#include "core/place/score_cache.h"
 #include "core/record/policy.h"
 #include "core/test/harness.h"
 
