@@ -125,9 +125,9 @@ static enum outcome foresee(struct sched *sched, const struct job_class *class)
 	enum room_kind kind = (enum room_kind)pass->room_kind;
 
 	if (!pass->making_room)
-		return shape_may_fit(sched, class->shape) ? OUTCOME_DONE : OUTCOME_NONE;
+		return shape_may_fit(sched, class->shape) ? OUTCOME_MAY_TRY : OUTCOME_NONE;
 	if (!room_known_full(sched, class->group, class->priority, kind))
-		return OUTCOME_DONE;
+		return OUTCOME_MAY_TRY;
 	bool all = kind != ROOM_PREEMPT ||
 	           room_known_full(sched, class->group, class->group->highest, kind);
 	return all ? OUTCOME_NONE : OUTCOME_TOO_LOW;
@@ -152,7 +152,7 @@ static void offer(struct sched *sched, struct tenant *tenant)
 		if (!settle_group(sched, class->group))
 			continue;
 		enum outcome outcome = foresee(sched, class);
-		if (outcome == OUTCOME_DONE)
+		if (outcome == OUTCOME_MAY_TRY)
 			break;
 		go_on(sched, class, outcome);
 	}

@@ -30,6 +30,7 @@ void pass_run(struct sched *sched, int64_t units);
 /* What came of trying something for a job. */
 enum outcome {
 	OUTCOME_DONE,
+	OUTCOME_MAY_TRY,  /* nothing is known that speaks against it */
 	OUTCOME_NONE,     /* nor for any other of its group */
 	OUTCOME_TOO_LONG, /* shorter jobs of its group may have better luck */
 	OUTCOME_TOO_LOW,  /* jobs of its group with a higher priority may */

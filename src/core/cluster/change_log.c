@@ -31,16 +31,16 @@ static uint64_t *set_of(const struct change_log *changes, uint64_t block)
 	return changes->sets + block % BLOCKS_KEPT * changes->words;
 }
 
-void change_log_note(struct change_log *changes, size_t slot)
+void change_log_note(struct change_log *changes, size_t rank)
 {
 	uint64_t number = changes->count++;
 	uint64_t *set = set_of(changes, number / CHANGE_LOG_BLOCK);
 
 	if (number % CHANGE_LOG_BLOCK == 0)
 		memset(set, 0, changes->words * sizeof(*set));
-	set[slot / 64] |= UINT64_C(1) << slot % 64;
-	changes->ranks[number % CHANGE_LOG_KEPT] = (int32_t)slot;
-	changes->last[slot] = number;
+	set[rank / 64] |= UINT64_C(1) << rank % 64;
+	changes->ranks[number % CHANGE_LOG_KEPT] = (int32_t)rank;
+	changes->last[rank] = number;
 }
 
 void change_log_since(const struct change_log *changes, uint64_t seen, uint64_t *set)
@@ -48,8 +48,8 @@ void change_log_since(const struct change_log *changes, uint64_t seen, uint64_t 
 	uint64_t number = seen;
 
 	for (; number < changes->count && number % CHANGE_LOG_BLOCK != 0; number++) {
-		size_t slot = (size_t)changes->ranks[number % CHANGE_LOG_KEPT];
-		set[slot / 64] |= UINT64_C(1) << slot % 64;
+		size_t rank = (size_t)changes->ranks[number % CHANGE_LOG_KEPT];
+		set[rank / 64] |= UINT64_C(1) << rank % 64;
 	}
 	for (; number < changes->count; number += CHANGE_LOG_BLOCK) {
 		const uint64_t *block = set_of(changes, number / CHANGE_LOG_BLOCK);

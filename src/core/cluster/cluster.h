@@ -100,9 +100,9 @@ struct cluster {
 	struct text_map node_by_name, gpu_by_uuid, gpu_type_by_name;
 	int gpu_type_count;
 	int rack_count;        /* racks have numbers 1 .. rack_count; of cluster_order */
-	struct node **by_rack; /* by rack, then slot; of cluster_order */
+	struct node **by_rack; /* by rack, then rank; of cluster_order */
 	int *rack_first;       /* the nodes of rack r begin there and end before that of r + 1 */
-	bool ordered;          /* slots are right */
+	bool ordered;          /* ranks are right */
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
@@ -128,7 +128,7 @@ bool cluster_check_gpu_report(const struct gpu *gpu, const struct gpu_report_com
                               struct error *error);
 
 /* Nodes and GPUs by record, whose id and name, or UUID, are new; a node has at
- * most GPUS_PER_NODE_MAX. They exist from the call on; slots are wrong until
+ * most GPUS_PER_NODE_MAX. They exist from the call on; ranks are wrong until
  * cluster_order. Texts are copied. */
 struct node *cluster_add_node(struct cluster *cluster, const struct node_record *record);
 struct gpu *cluster_add_gpu(struct cluster *cluster, struct node *node,
@@ -141,7 +141,7 @@ void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_r
 void cluster_remove_node(struct cluster *cluster, struct node *node);
 void cluster_remove_gpu(struct cluster *cluster, struct gpu *gpu);
 
-/* Gives slots to nodes and numbers to racks, by name, after nodes came, went or
+/* Gives ranks to nodes and numbers to racks, by name, after nodes came, went or
  * moved. */
 void cluster_order(struct cluster *cluster);
 /* Counts `total`, `gpu_total` and `smallest_mib` anew. */

@@ -174,17 +174,17 @@ static void tally_end(struct node_offer *sum)
 
 /* Sets are nested, so a node that moves from one level to another joins or
  * leaves those in between. */
-static void move(struct bitset *sets, size_t slot, int from, int to)
+static void move(struct bitset *sets, size_t rank, int from, int to)
 {
 	for (int level = from + 1; level <= to; level++)
-		bitset_add(&sets[level], slot);
+		bitset_add(&sets[level], rank);
 	for (int level = to + 1; level <= from; level++)
-		bitset_drop(&sets[level], slot);
+		bitset_drop(&sets[level], rank);
 }
 
-static void move_whole(struct index *index, size_t slot, int from, int to)
+static void move_whole(struct index *index, size_t rank, int from, int to)
 {
-	move(index->whole, slot, from, to);
+	move(index->whole, rank, from, to);
 	for (int level = from + 1; level <= to; level++)
 		index->whole_count[level]++;
 	for (int level = to + 1; level <= from; level++)
@@ -192,20 +192,20 @@ static void move_whole(struct index *index, size_t slot, int from, int to)
 }
 
 /* Puts a node where `after` says, from where `before` says that it is. */
-static void place(struct index *index, size_t slot, const struct node_offer *before,
+static void place(struct index *index, size_t rank, const struct node_offer *before,
                   const struct node_offer *after)
 {
-	INVARIANT(slot / 64 < index->open.words);
+	INVARIANT(rank / 64 < index->open.words);
 	if (before->open != after->open)
-		bitset_assign(&index->open, slot, after->open);
+		bitset_assign(&index->open, rank, after->open);
 	if (before->releasing != after->releasing) {
-		bitset_assign(&index->releasing, slot, after->releasing);
+		bitset_assign(&index->releasing, rank, after->releasing);
 		index->releasing_count += after->releasing ? 1 : -1;
 	}
-	move_whole(index, slot, before->whole_level, after->whole_level);
-	move(index->mib, slot, before->mib_level, after->mib_level);
-	move(index->milli, slot, before->milli_level, after->milli_level);
-	move(index->cpu, slot, before->cpu_level, after->cpu_level);
+	move_whole(index, rank, before->whole_level, after->whole_level);
+	move(index->mib, rank, before->mib_level, after->mib_level);
+	move(index->milli, rank, before->milli_level, after->milli_level);
+	move(index->cpu, rank, before->cpu_level, after->cpu_level);
 }
 
 enum change {
@@ -240,9 +240,9 @@ static unsigned look_at_node(struct index *index, struct node *node, unsigned ch
 	place(index, (size_t)node->rank, &node->offer, &sum);
 	node->offer = sum;
 	if ((change & CHANGE_SEEN) != 0) {
-		const struct node_summary *view =
+		const struct node_summary *summary =
 		    node_summary_make(&index->summaries[node->rank], node);
-		index->gpu_types[node->rank] = view->uniform ? view->gpu_type : -1;
+		index->gpu_types[node->rank] = summary->uniform ? summary->gpu_type : -1;
 	}
 	return change;
 }
@@ -391,7 +391,7 @@ static struct node_offer check_node(const struct index *index, const struct node
 {
 	static const struct gpu_offer unknown;
 	struct node_offer sum = tally_begin(node);
-	struct node_summary view;
+	struct node_summary summary;
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
@@ -403,15 +403,15 @@ static struct node_offer check_node(const struct index *index, const struct node
 		tally_gpu(&sum, gpu, &has);
 	}
 	tally_end(&sum);
-	node_summary_make(&view, node);
+	node_summary_make(&summary, node);
 	if (!node_offer_equal(&node->offer, &sum) ||
-	    !node_summary_equal(&index->summaries[node->rank], &view) ||
-	    index->gpu_types[node->rank] != (view.uniform ? view.gpu_type : -1))
+	    !node_summary_equal(&index->summaries[node->rank], &summary) ||
+	    index->gpu_types[node->rank] != (summary.uniform ? summary.gpu_type : -1))
 		panic("index: node %s is not as it was when last looked at", node->r.name);
 	return sum;
 }
 
-/* The slots of word `at`; words that a set does not have are empty. */
+/* The ranks of word `at`; words that a set does not have are empty. */
 static uint64_t word_of_set(const struct bitset *set, size_t at)
 {
 	return at < set->words ? set->word[at] : 0;
@@ -426,10 +426,10 @@ static void check_set(const char *name, int level, const struct bitset *set,
 		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
 		if (differ == 0)
 			continue;
-		size_t slot = at * 64 + (size_t)__builtin_ctzll(differ);
+		size_t rank = at * 64 + (size_t)__builtin_ctzll(differ);
 		panic("index: node %s is %s in the set %s[%d]",
-		      slot < cluster->node_count ? cluster->by_rank[slot]->r.name : "(none)",
-		      bitset_has(set, slot) ? "wrongly" : "not", name, level);
+		      rank < cluster->node_count ? cluster->by_rank[rank]->r.name : "(none)",
+		      bitset_has(set, rank) ? "wrongly" : "not", name, level);
 	}
 }
 

@@ -7,7 +7,7 @@
 #include "core/cluster/cluster.h"
 #include "core/cluster/node_summary.h"
 
-/* For each question that a search asks, the set of nodes (by slot) that may
+/* For each question that a search asks, the set of nodes (by rank) that may
  * answer it: nodes with at least k GPUs that could be given whole, and nodes
  * whose best shared GPU has at least so much memory, in MiB and in thousandths,
  * by levels. Sets are supersets within one level: a search still checks the
@@ -29,7 +29,7 @@ struct index {
 	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
 	struct bitset promised;         /* nodes with GPUs that a promise counts on */
-	struct node_summary *summaries; /* by slot */
+	struct node_summary *summaries; /* by rank */
 	int32_t *gpu_types; /* by rank: the type of all GPUs of the node; -1: several, or none */
 	struct change_log change_log; /* for who keeps something about every node */
 	uint64_t free_version;

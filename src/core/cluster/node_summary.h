@@ -20,7 +20,7 @@ struct node_summary {
 	bool open;
 	bool plain;   /* GPUs that could be given whole are those that are free to the last MiB */
 	bool uniform; /* all its GPUs are of one model */
-	/* Of the policy worth: sums over the free GPUs, by the mix and the premium. */
+	/* Of the policy worth: sums over the free GPUs, by the mix and the scarcity. */
 	int64_t value, need_milli, need_variance;
 	int32_t gpu_type; /* the number of the model, if uniform; -1: no GPUs */
 	int32_t scarcity; /* of that model */
@@ -36,15 +36,16 @@ _Static_assert(offsetof(struct node_summary, kinds) == 128, "kinds begin a line 
 _Static_assert(GPUS_PER_NODE_MAX <= INT8_MAX, "kinds can be counted");
 
 /* False if the node does not take a task of the request, whatever its GPUs. */
-static inline bool node_summary_takes(const struct node_summary *view,
+static inline bool node_summary_takes(const struct node_summary *summary,
                                       const struct request *request)
 {
-	return view->open && (request->cpu_milli <= 0 || view->cpu_milli >= request->cpu_milli) &&
-	       (request->host_bytes <= 0 || view->host_bytes >= request->host_bytes) &&
-	       (request->gpu_kind != GPU_WHOLE || view->whole >= request->gpu_count);
+	return summary->open &&
+	       (request->cpu_milli <= 0 || summary->cpu_milli >= request->cpu_milli) &&
+	       (request->host_bytes <= 0 || summary->host_bytes >= request->host_bytes) &&
+	       (request->gpu_kind != GPU_WHOLE || summary->whole >= request->gpu_count);
 }
 /* From the summaries. */
-const struct node_summary *node_summary_make(struct node_summary *view, const struct node *node);
+const struct node_summary *node_summary_make(struct node_summary *summary, const struct node *node);
 /* Whether they say the same. */
 bool node_summary_equal(const struct node_summary *a, const struct node_summary *b);
 

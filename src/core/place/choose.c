@@ -21,7 +21,7 @@ static int fitting_gpus(const struct sched *sched, const struct search *search,
 		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			*promise_blocked = true;
-		if (check == CHECKS)
+		if (check == CHECK_OK)
 			fits[count++] = node->gpus[i];
 	}
 	return count;
@@ -202,7 +202,7 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;
 	choice->score = 0;
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return false;
 	if (search->model || search->view == VIEW_CLEARED)
 		return choose_slot(sched, search, node, choice);
@@ -262,7 +262,7 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 	const struct request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return 0;
 	if (request->cpu_milli > 0)
 		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
@@ -276,7 +276,7 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 		const struct gpu *gpu = node->gpus[i];
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;
 		enum check check = place_check_gpu(sched, search, gpu, &short_by);
-		bool fits = linked && check == CHECKS;
+		bool fits = linked && check == CHECK_OK;
 		if (linked && check == CHECK_PROMISE)
 			search->promise_blocked = true;
 		free_mib[i] = !fits ? 0 : fit_gpu_free(search, gpu);

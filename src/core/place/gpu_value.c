@@ -76,7 +76,7 @@ static int64_t weight_of(const struct rehearsal *rehearsal, size_t demand)
 }
 
 /* Before anything was tried: a rest is used as often as a part that arrives fits. */
-static void guess(struct gpu_value *worth, struct rehearsal *rehearsal)
+static void guess(struct gpu_value *gpu_value, struct rehearsal *rehearsal)
 {
 	int64_t fits[WHOLE_GPU + 1] = { 0 }, all = 0;
 	int128 milli = 0, cpu = 0;
@@ -93,9 +93,9 @@ static void guess(struct gpu_value *worth, struct rehearsal *rehearsal)
 		int64_t used_milli = (int64_t)((int128)r * fits[r] / all);
 		int64_t cpu_milli =
 		    min64((int64_t)(cpu * used_milli / milli), INT64_C(1) * GPU_VALUE_CPU_MAX);
-		worth->value[r] = (int32_t)((int128)r * GPU_VALUE_UNIT * fits[r] / all);
-		worth->cpu_milli[r] = (int32_t)cpu_milli;
-		worth->cpu_variance[r] = cpu_milli * cpu_milli / 4;
+		gpu_value->value[r] = (int32_t)((int128)r * GPU_VALUE_UNIT * fits[r] / all);
+		gpu_value->cpu_milli[r] = (int32_t)cpu_milli;
+		gpu_value->cpu_variance[r] = cpu_milli * cpu_milli / 4;
 	}
 	rehearsal->gpu_count = (int)max64(
 	    1, min64(GPUS, (int64_t)(milli * ASKED * 10 / OVERLOAD / ((int128)all * WHOLE_GPU))));
@@ -143,7 +143,7 @@ static const struct demand *draw(const struct rehearsal *rehearsal, uint64_t *ra
 
 /* The size of rest that loses least by giving so much, the smallest among
  * equals; -1: none is left that could. */
-static int32_t best_rest(const struct rehearsal *rehearsal, const struct gpu_value *worth,
+static int32_t best_rest(const struct rehearsal *rehearsal, const struct gpu_value *gpu_value,
                          int32_t milli)
 {
 	int32_t best = -1;
@@ -153,7 +153,7 @@ static int32_t best_rest(const struct rehearsal *rehearsal, const struct gpu_val
 		int32_t rest = rehearsal->sizes[i];
 		if (rest < milli || rehearsal->first[rest] < 0)
 			continue;
-		int64_t loss = (int64_t)worth->value[rest] - worth->value[rest - milli];
+		int64_t loss = (int64_t)gpu_value->value[rest] - gpu_value->value[rest - milli];
 		if (loss < best_loss || (loss == best_loss && rest < best)) {
 			best_loss = loss;
 			best = rest;
@@ -169,13 +169,13 @@ static void note(struct rehearsal *rehearsal, int32_t gpu)
 	    (struct moment){ gpu, rehearsal->left[gpu], rehearsal->cpu_milli[gpu] };
 }
 
-static void fill(struct rehearsal *rehearsal, const struct gpu_value *worth, uint64_t *random)
+static void fill(struct rehearsal *rehearsal, const struct gpu_value *gpu_value, uint64_t *random)
 {
 	int64_t left_milli = (int64_t)rehearsal->gpu_count * WHOLE_GPU * OVERLOAD / 10;
 
 	while (left_milli > 0) {
 		const struct demand *demand = draw(rehearsal, random);
-		int32_t rest = best_rest(rehearsal, worth, demand->milli);
+		int32_t rest = best_rest(rehearsal, gpu_value, demand->milli);
 		left_milli -= demand->milli;
 		if (rest < 0)
 			continue;
@@ -197,7 +197,7 @@ static int64_t move(int64_t from, int64_t to, int64_t part, int64_t of)
 
 /* What became of the rests; later rounds count half, so that rounds that disagree
  * settle. */
-static void learn(struct rehearsal *rehearsal, struct gpu_value *worth, int halves)
+static void learn(struct rehearsal *rehearsal, struct gpu_value *gpu_value, int halves)
 {
 	memset(rehearsal->outcomes, 0, sizeof(rehearsal->outcomes));
 	for (size_t i = 0; i < rehearsal->moment_count; i++) {
@@ -217,27 +217,27 @@ static void learn(struct rehearsal *rehearsal, struct gpu_value *worth, int halv
 			continue;
 		int64_t cpu = outcome->cpu_milli / times;
 		int64_t variance = (int64_t)(outcome->cpu_squares / times - (int128)cpu * cpu);
-		worth->value[r] = (int32_t)move(
-		    worth->value[r], outcome->used_milli * GPU_VALUE_UNIT / times, times, of);
-		worth->cpu_milli[r] = (int32_t)move(worth->cpu_milli[r], cpu, times, of);
-		worth->cpu_variance[r] = move(worth->cpu_variance[r], variance, times, of);
+		gpu_value->value[r] = (int32_t)move(
+		    gpu_value->value[r], outcome->used_milli * GPU_VALUE_UNIT / times, times, of);
+		gpu_value->cpu_milli[r] = (int32_t)move(gpu_value->cpu_milli[r], cpu, times, of);
+		gpu_value->cpu_variance[r] = move(gpu_value->cpu_variance[r], variance, times, of);
 	}
 }
 
-void gpu_value_learn(struct gpu_value *worth, const struct workload_kind *kinds, size_t count)
+void gpu_value_learn(struct gpu_value *gpu_value, const struct workload_kind *kinds, size_t count)
 {
 	struct rehearsal *rehearsal = NEW(struct rehearsal);
 	uint64_t random = 1;
 
 	INVARIANT(kinds != NULL || count == 0);
-	*worth = (struct gpu_value){ 0 };
+	*gpu_value = (struct gpu_value){ 0 };
 	list_demands(rehearsal, kinds, count);
 	if (rehearsal->demand_count > 0) {
-		guess(worth, rehearsal);
+		guess(gpu_value, rehearsal);
 		for (int round = 0; round < ROUNDS; round++) {
 			empty(rehearsal);
-			fill(rehearsal, worth, &random);
-			learn(rehearsal, worth, round == 0 ? 1 : 2);
+			fill(rehearsal, gpu_value, &random);
+			learn(rehearsal, gpu_value, round == 0 ? 1 : 2);
 		}
 	}
 	free(rehearsal->demands);

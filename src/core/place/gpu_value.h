@@ -26,22 +26,22 @@ struct gpu_value {
  * each part where least worth is lost, until more was asked for than there is;
  * what became of each rest is what it was worth, and the next round is played
  * with that. The same kinds give the same worth. */
-void gpu_value_learn(struct gpu_value *worth, const struct workload_kind *kinds, size_t count);
+void gpu_value_learn(struct gpu_value *gpu_value, const struct workload_kind *kinds, size_t count);
 
 /* The free GPUs of a node, added up. */
 struct gpu_value_sum {
 	int64_t value, cpu_milli, cpu_variance;
 };
 /* Adds `count` GPUs, or takes away those below 0, that have `milli` free each and are
- * worth `premium` of SCARCITY_UNIT more. */
-static inline void gpu_value_sum_add(struct gpu_value_sum *sum, const struct gpu_value *worth,
-                                     int32_t milli, int32_t premium, int count)
+ * worth `scarcity` of SCARCITY_UNIT more. */
+static inline void gpu_value_sum_add(struct gpu_value_sum *sum, const struct gpu_value *gpu_value,
+                                     int32_t milli, int32_t scarcity, int count)
 {
-	int64_t value = worth->value[milli];
+	int64_t value = gpu_value->value[milli];
 
-	sum->value += count * (value + value * premium / SCARCITY_UNIT);
-	sum->cpu_milli += count * (int64_t)worth->cpu_milli[milli];
-	sum->cpu_variance += count * worth->cpu_variance[milli];
+	sum->value += count * (value + value * scarcity / SCARCITY_UNIT);
+	sum->cpu_milli += count * (int64_t)gpu_value->cpu_milli[milli];
+	sum->cpu_variance += count * gpu_value->cpu_variance[milli];
 }
 /* What they are worth on a node with this much CPU: less by the part of the CPU
  * they need that is expected to be missing. */

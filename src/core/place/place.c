@@ -44,7 +44,7 @@ static struct reservation *place_task(struct sched *sched, struct search *search
  * the name of the node, then as it was placed. */
 struct place_key {
 	int64_t left_mib;
-	int slot, order;
+	int rank, order;
 	struct reservation *reservation;
 };
 
@@ -54,8 +54,8 @@ static int compare_keys(const void *a, const void *b)
 
 	if (one->left_mib != other->left_mib)
 		return one->left_mib < other->left_mib ? -1 : 1;
-	if (one->slot != other->slot)
-		return one->slot < other->slot ? -1 : 1;
+	if (one->rank != other->rank)
+		return one->rank < other->rank ? -1 : 1;
 	return one->order < other->order ? -1 : 1;
 }
 
@@ -158,10 +158,10 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 }
 
 /* The node with the least room to spare for all tasks, after the one with `*room`
- * and `*slot` in that order; NULL: there is none. `link` not NULL: within one
+ * and `*rank` in that order; NULL: there is none. `link` not NULL: within one
  * NVLink group, which is put there. */
 static struct node *next_roomy_node(struct sched *sched, struct search *search, int64_t tasks,
-                                    int64_t *room, int *slot, int64_t *link)
+                                    int64_t *room, int *rank, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
 	const struct request *request = &search->shape->request;
@@ -186,7 +186,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 			int64_t count = link
 			                    ? place_count_linked(sched, search, node, tasks, &group)
 			                    : place_count(sched, search, node);
-			bool after = count > *room || (count == *room && node->rank > *slot);
+			bool after = count > *room || (count == *room && node->rank > *rank);
 			if (count >= tasks && after && count < best_count) {
 				best = node;
 				best_count = count;
@@ -197,7 +197,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 	}
 	if (best) {
 		*room = best_count;
-		*slot = best->rank;
+		*rank = best->rank;
 	}
 	return best;
 }
@@ -232,12 +232,12 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 	int64_t link = 0;
 	struct node *node;
 	int64_t room = -1;
-	int slot = -1;
+	int rank = -1;
 	bool placed = false;
 
 	while (
 	    !placed && !search->limit_blocked &&
-	    (node = next_roomy_node(sched, search, tasks, &room, &slot, linked ? &link : NULL))) {
+	    (node = next_roomy_node(sched, search, tasks, &room, &rank, linked ? &link : NULL))) {
 		search->only = node;
 		placed = place_in_link(sched, search, tasks, link);
 		search->only = only;
@@ -318,13 +318,13 @@ static int free_whole_gpus(const struct sched *sched, struct search *search,
 	int64_t short_by;
 	int count = 0;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			search->promise_blocked = true;
-		if (check == CHECKS)
+		if (check == CHECK_OK)
 			gpus[count++] = node->gpus[i];
 	}
 	return min64(count, PARTS_MAX) == count ? count : PARTS_MAX;

@@ -51,14 +51,14 @@ struct search {
 
 /* How much of the node's free GPUs the kinds of one GPU in the row can use. The levels in
  * the view must be those of the row's weights. */
-static inline int64_t node_summary_fit(const struct node_summary *view,
+static inline int64_t node_summary_fit(const struct node_summary *summary,
                                        const struct workload_row *row)
 {
 	int64_t fit = 0;
 
-	for (int i = 0; i < view->kind_count; i++)
-		fit += (int64_t)(view->kinds[i].free_milli * view->kinds[i].times) *
-		       row->single[view->kinds[i].level];
+	for (int i = 0; i < summary->kind_count; i++)
+		fit += (int64_t)(summary->kinds[i].free_milli * summary->kinds[i].times) *
+		       row->single[summary->kinds[i].level];
 	return fit;
 }
 
@@ -117,11 +117,12 @@ enum check {
 	CHECK_CPU,
 	CHECK_HOST,
 	CHECK_COUNT, /* its GPU fits, but not enough of its node's */
-	CHECKS,
+	CHECK_OK,    /* it fits */
+	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);
 /* The check that this GPU fails for one part of the shape's request, and how
- * far short it is (0 where that has no meaning); CHECKS if it passes. The same
+ * far short it is (0 where that has no meaning); CHECK_OK if it passes. The same
  * function decides placement. */
 enum check place_check_gpu(const struct sched *sched, const struct search *search,
                            const struct gpu *gpu, int64_t *short_by);
@@ -129,7 +130,7 @@ enum check place_check_node(const struct sched *sched, const struct search *sear
                             const struct node *node, int64_t *short_by);
 
 /* Counts refusals over all GPUs into rows of enum refusal_column, most first;
- * returns how many rows. `rows` has room for CHECKS. */
+ * returns how many rows. `rows` has room for CHECK_REASONS. */
 int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH]);
 /* Whether the hardware could ever take the job's tasks, if all were empty. */
 bool place_possible(struct sched *sched, const struct job *job, struct error *error);

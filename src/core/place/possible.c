@@ -90,7 +90,7 @@ static void add_gpus(struct sched *sched, const struct search *search, const str
 			continue;
 		all->allowed++;
 		all->memory_mib = max64(all->memory_mib, gpu_usable_mib(gpu));
-		large += place_check_gpu(sched, search, gpu, &short_by) == CHECKS;
+		large += place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK;
 	}
 	all->gpus = max64(all->gpus, large);
 }
@@ -113,9 +113,10 @@ static void add_node(struct sched *sched, struct search *search, const struct no
 		return;
 	if (shape->split_gpus == 0)
 		tasks = count_tasks(sched, search, &copy, node);
-	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECKS)
+	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECK_OK)
 		for (int i = 0; i < node->gpu_count && tasks < PARTS_MAX; i++)
-			tasks += place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECKS;
+			tasks +=
+			    place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECK_OK;
 	all->node_tasks = max64(all->node_tasks, tasks);
 	all->rack_tasks[node->rack] += tasks;
 	all->tasks += tasks;

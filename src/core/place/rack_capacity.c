@@ -86,11 +86,11 @@ static void add_nodes(struct sched *sched, struct search *search, const struct b
 	for (size_t w = 0; w < sched->index.change_log.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
 		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			const struct node *node = sched->cluster.by_rank[slot];
+			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+			const struct node *node = sched->cluster.by_rank[rank];
 			if (node->rack)
 				room[node->rack] += place_count(sched, search, node) -
-				                    (counted ? counted->of_node[slot] : 0);
+				                    (counted ? counted->of_node[rank] : 0);
 		}
 	}
 }
@@ -119,16 +119,16 @@ static void check_tally(struct sched *sched, const struct rack_tally *tally)
 	int64_t *sums = memory_zero((size_t)sched->cluster.rack_count + 1, sizeof(*sums));
 
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
-	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		const struct node *node = sched->cluster.by_rank[slot];
-		bool right = sched->index.change_log.last[slot] < tally->seen;
-		bool may_take = candidates(sched, &search, slot / 64) >> slot % 64 & 1;
+	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
+		const struct node *node = sched->cluster.by_rank[rank];
+		bool right = sched->index.change_log.last[rank] < tally->seen;
+		bool may_take = candidates(sched, &search, rank / 64) >> rank % 64 & 1;
 		int64_t takes = may_take ? place_count(sched, &search, node) : 0;
-		if (right && tally->of_node[slot] != takes)
+		if (right && tally->of_node[rank] != takes)
 			panic("racks: node %s does not take what is noted for shape %" PRId64,
 			      node->r.name, shape->number);
-		INVARIANT(bitset_has(&tally->taking, slot) == (tally->of_node[slot] > 0));
-		sums[node->rack] += tally->of_node[slot];
+		INVARIANT(bitset_has(&tally->taking, rank) == (tally->of_node[rank] > 0));
+		sums[node->rack] += tally->of_node[rank];
 	}
 	for (int rack = 0; rack <= sched->cluster.rack_count; rack++)
 		INVARIANT(sums[rack] == tally->of_rack[rack]);

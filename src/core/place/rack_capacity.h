@@ -11,7 +11,7 @@ struct rack_tally {
 	int64_t shape; /* its number; 0: not in use */
 	uint64_t seen; /* changes of the index; 0: none */
 	struct bitset taking;
-	int32_t *of_node; /* by slot: tasks; above 0 for those in `taking` */
+	int32_t *of_node; /* by rank: tasks; above 0 for those in `taking` */
 	int64_t *of_rack; /* the sum over its nodes; [0]: of those in no rack */
 };
 

@@ -10,7 +10,7 @@
  * more counts as 2. Who may use several models is taken to go where it is least scarce.
  * A free GPU is worth more by that: twice as much where those who insist on its model
  * will need all there are, three times where they would need twice that. In steps of
- * one PREMIUM_UNITth, which are few, so that scores that are kept stay right for a
+ * one SCARCITY_UNITth, which are few, so that scores that are kept stay right for a
  * while. */
 #define SCARCITY_UNIT 8
 #define SCARCITY_MAX (2 * SCARCITY_UNIT)
@@ -21,12 +21,12 @@ struct scarcity_set {
 };
 
 struct scarcity {
-	size_t model_count, model_capacity;
+	size_t type_count, type_capacity;
 	struct scarcity_type {
 		int64_t free_milli;   /* on nodes that take something new */
 		int64_t needed_milli; /* of that, by those who insist; may be more */
-		int32_t premium;
-	} * models;          /* by number of the model */
+		int32_t scarcity;
+	} * types;           /* by number of the model */
 	uint64_t counted;    /* changes of the index that free_milli knows of; 0: none */
 	uint64_t insisted;   /* the version of what is insisted on that the sets are of */
 	int64_t asked_milli; /* and of how much that is a part */
@@ -36,23 +36,23 @@ struct scarcity {
 	size_t member_count, member_capacity;
 	int64_t *poured; /* of the sets, by member */
 	size_t poured_capacity;
-	uint64_t version; /* another number when any premium is another */
+	uint64_t version; /* another number when any scarcity is another */
 };
 
 struct sched;
 
 /* Brings it up to date with the books and the mix. Other policies, a mix that is given
- * from outside and one in which nobody insists on anything have no premiums. The index
+ * from outside and one in which nobody insists on anything have no scarcities. The index
  * must be right. */
 void scarcity_refresh(struct sched *sched);
 /* That of a model, by its number in the cluster, in SCARCITY_UNIT. */
-static inline int32_t scarcity_of(const struct scarcity *premium, int model)
+static inline int32_t scarcity_of(const struct scarcity *scarcity, int model)
 {
-	bool known = model >= 0 && (size_t)model < premium->model_count;
+	bool known = model >= 0 && (size_t)model < scarcity->type_count;
 
-	return known ? premium->models[model].premium : 0;
+	return known ? scarcity->types[model].scarcity : 0;
 }
-void scarcity_free(struct scarcity *premium);
+void scarcity_free(struct scarcity *scarcity);
 
 /* Panics if it does not say what one made anew would, after the changes it knows of. */
 void scarcity_check(const struct sched *sched);

@@ -31,7 +31,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 }
 
 struct finding {
-	struct scorer scorer; /* without a board: there is none for the search */
+	struct scorer scorer; /* without a cache: there is none for the search */
 	struct node *best;
 	bool linked;
 	int64_t score;
@@ -71,9 +71,9 @@ static void look_through_rack(struct sched *sched, struct search *search, const 
 
 	for (int i = cluster->rack_first[search->rack]; i < cluster->rack_first[search->rack + 1];
 	     i++) {
-		size_t slot = (size_t)cluster->by_rack[i]->rank;
-		if (!bitset_has(set, slot) || !bitset_has(allowed, slot) ||
-		    (except && bitset_has(except, slot)))
+		size_t rank = (size_t)cluster->by_rack[i]->rank;
+		if (!bitset_has(set, rank) || !bitset_has(allowed, rank) ||
+		    (except && bitset_has(except, rank)))
 			continue;
 		look_at(sched, search, cluster->by_rack[i], finding);
 		if (finding->fitted >= finding->most)
@@ -96,8 +96,8 @@ static void look_through(struct sched *sched, struct search *search, const struc
 		if (except)
 			bits &= ~except->word[w];
 		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			look_at(sched, search, sched->cluster.by_rank[slot], finding);
+			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+			look_at(sched, search, sched->cluster.by_rank[rank], finding);
 			if (finding->fitted >= finding->most)
 				return;
 		}
@@ -135,27 +135,27 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 	for (size_t w = 0; w < promised->words; w++) {
 		uint64_t bits = promised->word[w] & scope->word[w];
 		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			if (bitset_has(&search->shape->filter->nodes, slot))
-				look_at(sched, search, sched->cluster.by_rank[slot], finding);
+			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+			if (bitset_has(&search->shape->filter->nodes, rank))
+				look_at(sched, search, sched->cluster.by_rank[rank], finding);
 		}
 	}
 }
 
-/* All nodes at once: the best of the board, and those that it leaves out. */
+/* All nodes at once: the best of the cache, and those that it leaves out. */
 static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
 {
-	struct score_cache *board = finding->scorer.cache;
-	size_t slot;
+	struct score_cache *cache = finding->scorer.cache;
+	size_t rank;
 
 	look_at_promised(sched, search, finding);
-	finding->fitted += board->fits;
-	int64_t score = tournament_best(&board->scores, &slot);
+	finding->fitted += cache->fits;
+	int64_t score = tournament_best(&cache->scores, &rank);
 	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
 		return;
-	if (finding->best && score == finding->score && (int)slot > finding->best->rank)
+	if (finding->best && score == finding->score && (int)rank > finding->best->rank)
 		return;
-	finding->best = sched->cluster.by_rank[slot];
+	finding->best = sched->cluster.by_rank[rank];
 	finding->score = score;
 }
 

@@ -7,83 +7,83 @@
 
 #include "base/memory.h"
 
-void type_demand_free(struct type_demand *insist)
+void type_demand_free(struct type_demand *type_demand)
 {
-	for (size_t i = 0; i < insist->count; i++)
-		free(insist->models[i]);
-	buffer_free(&insist->text);
-	*insist = (struct type_demand){ .version = insist->version + 1 };
+	for (size_t i = 0; i < type_demand->count; i++)
+		free(type_demand->models[i]);
+	buffer_free(&type_demand->text);
+	*type_demand = (struct type_demand){ .version = type_demand->version + 1 };
 }
 
 /* Makes the text that of the sets. */
-static void spell(struct type_demand *insist)
+static void spell(struct type_demand *type_demand)
 {
-	buffer_clear(&insist->text);
-	for (size_t i = 0; i < insist->count; i++)
-		buffer_print(&insist->text, "%s%s", i > 0 ? "\n" : "", insist->models[i]);
+	buffer_clear(&type_demand->text);
+	for (size_t i = 0; i < type_demand->count; i++)
+		buffer_print(&type_demand->text, "%s%s", i > 0 ? "\n" : "", type_demand->models[i]);
 }
 
-static void drop(struct type_demand *insist, size_t at)
+static void drop(struct type_demand *type_demand, size_t at)
 {
-	INVARIANT(at < insist->count);
-	free(insist->models[at]);
-	insist->count--;
-	for (size_t i = at; i < insist->count; i++) {
-		insist->models[i] = insist->models[i + 1];
-		insist->milli[i] = insist->milli[i + 1];
+	INVARIANT(at < type_demand->count);
+	free(type_demand->models[at]);
+	type_demand->count--;
+	for (size_t i = at; i < type_demand->count; i++) {
+		type_demand->models[i] = type_demand->models[i + 1];
+		type_demand->milli[i] = type_demand->milli[i + 1];
 	}
 }
 
-static size_t least_asked(const struct type_demand *insist)
+static size_t least_asked(const struct type_demand *type_demand)
 {
 	size_t least = 0;
 
-	for (size_t i = 1; i < insist->count; i++)
-		if (insist->milli[i] < insist->milli[least])
+	for (size_t i = 1; i < type_demand->count; i++)
+		if (type_demand->milli[i] < type_demand->milli[least])
 			least = i;
 	return least;
 }
 
-static void append(struct type_demand *insist, const char *models, size_t size, int64_t milli)
+static void append(struct type_demand *type_demand, const char *models, size_t size, int64_t milli)
 {
 	char *copy = memory_alloc(size + 1);
 
-	INVARIANT(insist->count < TYPE_DEMAND_SETS && milli > 0);
+	INVARIANT(type_demand->count < TYPE_DEMAND_SETS && milli > 0);
 	memcpy(copy, models, size);
 	copy[size] = '\0';
-	insist->models[insist->count] = copy;
-	insist->milli[insist->count++] = milli;
+	type_demand->models[type_demand->count] = copy;
+	type_demand->milli[type_demand->count++] = milli;
 }
 
-void type_demand_add(struct type_demand *insist, const char *models, int64_t milli)
+void type_demand_add(struct type_demand *type_demand, const char *models, int64_t milli)
 {
 	size_t at = 0;
 
-	INVARIANT(*models != '\0' && insist->count <= TYPE_DEMAND_SETS);
+	INVARIANT(*models != '\0' && type_demand->count <= TYPE_DEMAND_SETS);
 	if (milli <= 0 || strchr(models, '\n')) /* no model has a name of two lines */
 		return;
-	insist->version++;
-	while (at < insist->count && strcmp(insist->models[at], models) != 0)
+	type_demand->version++;
+	while (at < type_demand->count && strcmp(type_demand->models[at], models) != 0)
 		at++;
-	if (at < insist->count) {
-		insist->milli[at] += milli;
+	if (at < type_demand->count) {
+		type_demand->milli[at] += milli;
 		return;
 	}
-	if (insist->count == TYPE_DEMAND_SETS)
-		drop(insist, least_asked(insist));
-	append(insist, models, strlen(models), milli);
-	spell(insist);
+	if (type_demand->count == TYPE_DEMAND_SETS)
+		drop(type_demand, least_asked(type_demand));
+	append(type_demand, models, strlen(models), milli);
+	spell(type_demand);
 }
 
-void type_demand_halve(struct type_demand *insist)
+void type_demand_halve(struct type_demand *type_demand)
 {
-	insist->version++;
-	for (size_t i = insist->count; i-- > 0;) {
-		insist->milli[i] /= 2;
-		if (insist->milli[i] == 0)
-			drop(insist, i);
+	type_demand->version++;
+	for (size_t i = type_demand->count; i-- > 0;) {
+		type_demand->milli[i] /= 2;
+		if (type_demand->milli[i] == 0)
+			drop(type_demand, i);
 	}
-	spell(insist);
+	spell(type_demand);
 }
 
 static int64_t count_lines(const char *text)
@@ -111,29 +111,29 @@ static bool check(const char *text, struct rows rows, int64_t most, struct error
 	return true;
 }
 
-bool type_demand_load(struct type_demand *insist, const char *text, struct rows rows, int64_t most,
-                      struct error *error)
+bool type_demand_load(struct type_demand *type_demand, const char *text, struct rows rows,
+                      int64_t most, struct error *error)
 {
 	if (!text)
 		text = "";
 	if (!check(text, rows, most, error))
 		return false;
-	type_demand_free(insist);
+	type_demand_free(type_demand);
 	for (int64_t i = 0; i < rows.count; i++) {
 		size_t size = strcspn(text, "\n");
-		append(insist, text, size, rows.at[i]);
+		append(type_demand, text, size, rows.at[i]);
 		text += size + 1;
 	}
-	spell(insist);
+	spell(type_demand);
 	return true;
 }
 
-const char *type_demand_text(const struct type_demand *insist)
+const char *type_demand_text(const struct type_demand *type_demand)
 {
-	return insist->count > 0 ? insist->text.data : "";
+	return type_demand->count > 0 ? type_demand->text.data : "";
 }
 
-struct rows type_demand_rows(const struct type_demand *insist)
+struct rows type_demand_rows(const struct type_demand *type_demand)
 {
-	return (struct rows){ .at = insist->milli, .count = (int64_t)insist->count };
+	return (struct rows){ .at = type_demand->milli, .count = (int64_t)type_demand->count };
 }

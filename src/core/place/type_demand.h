@@ -17,17 +17,17 @@ struct type_demand {
 	uint64_t version;   /* changes with what it says */
 };
 
-void type_demand_free(struct type_demand *insist);
+void type_demand_free(struct type_demand *type_demand);
 /* A job asks for that much and insists on these models, which are not empty. */
-void type_demand_add(struct type_demand *insist, const char *models, int64_t milli);
+void type_demand_add(struct type_demand *type_demand, const char *models, int64_t milli);
 /* Lets all of it count half, and forgets what then counts nothing. */
-void type_demand_halve(struct type_demand *insist);
+void type_demand_halve(struct type_demand *type_demand);
 /* Goes on from what type_demand_text and type_demand_rows said. False, and nothing changed, if
  * these contradict each other, or if any set asks for less than 1 or more than `most`. */
-bool type_demand_load(struct type_demand *insist, const char *text, struct rows rows, int64_t most,
-                      struct error *error);
+bool type_demand_load(struct type_demand *type_demand, const char *text, struct rows rows,
+                      int64_t most, struct error *error);
 /* What it says, for a record; until it changes. */
-const char *type_demand_text(const struct type_demand *insist);
-struct rows type_demand_rows(const struct type_demand *insist);
+const char *type_demand_text(const struct type_demand *type_demand);
+struct rows type_demand_rows(const struct type_demand *type_demand);
 
 #endif

@@ -263,7 +263,7 @@ static void learn_worth(struct workload_mix *mix)
 	const struct workload_kind *known = known_kinds(mix, &count);
 	struct workload_kind *kinds = memory_alloc(count * sizeof(*kinds));
 
-	gpu_value_learn(&mix->worth, known, count);
+	gpu_value_learn(&mix->gpu_value, known, count);
 	memcpy(kinds, known, count * sizeof(*kinds));
 	weigh_kinds(&mix->demand, kinds, by_demand(kinds, count));
 	free(kinds);
@@ -274,7 +274,7 @@ const struct gpu_value *workload_mix_gpu_value(struct workload_mix *mix)
 {
 	if (mix->gpu_value_version != mix->version)
 		learn_worth(mix);
-	return &mix->worth;
+	return &mix->gpu_value;
 }
 
 /* What does not count for the kinds of several parts that the node can take. */
@@ -397,8 +397,8 @@ static void count_seen(struct workload_mix *mix, const struct workload_kind *arr
 
 static void say_insisted(struct workload_mix *mix)
 {
-	mix->r.insisted = type_demand_text(&mix->insist);
-	mix->r.insisted_milli = type_demand_rows(&mix->insist);
+	mix->r.insisted = type_demand_text(&mix->type_demand);
+	mix->r.insisted_milli = type_demand_rows(&mix->type_demand);
 }
 
 static void count_models(struct workload_mix *mix, const char *models, int64_t milli)
@@ -406,7 +406,7 @@ static void count_models(struct workload_mix *mix, const char *models, int64_t m
 	mix->r.asked_milli += milli;
 	if (*models == '\0')
 		return;
-	type_demand_add(&mix->insist, models, milli);
+	type_demand_add(&mix->type_demand, models, milli);
 	say_insisted(mix);
 }
 
@@ -439,7 +439,7 @@ void workload_mix_learn(struct workload_mix *mix, int64_t number, int64_t gpu_mi
 		mix->r.arrivals /= 2;
 		mix->r.derived_at /= 2;
 		mix->r.asked_milli /= 2;
-		type_demand_halve(&mix->insist);
+		type_demand_halve(&mix->type_demand);
 		say_insisted(mix);
 	}
 }
@@ -521,7 +521,7 @@ bool workload_mix_load(struct workload_mix *mix, const struct mix_record *record
 		return error_set(error, ERROR_CORRUPT,
 		                 "the tasks of the mix asked for %" PRId64 " thousandths of GPUs",
 		                 record->asked_milli);
-	if (!type_demand_load(&mix->insist, record->insisted, record->insisted_milli,
+	if (!type_demand_load(&mix->type_demand, record->insisted, record->insisted_milli,
 	                      record->asked_milli, error))
 		return false;
 	say_insisted(mix);
@@ -545,6 +545,6 @@ void workload_mix_free(struct workload_mix *mix)
 {
 	free(mix->seen);
 	free(mix->classes);
-	type_demand_free(&mix->insist);
+	type_demand_free(&mix->type_demand);
 	*mix = (struct workload_mix){ 0 };
 }

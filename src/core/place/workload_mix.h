@@ -46,10 +46,10 @@ struct workload_weights {
 struct workload_mix {
 	struct mix_record r; /* its rows and texts are the next three */
 	struct workload_kind *seen, *classes;
-	struct type_demand insist;
+	struct type_demand type_demand;
 	size_t seen_capacity, class_capacity;
 	struct workload_weights weights; /* of the frequent classes, by how often they arrive */
-	struct gpu_value worth;          /* of all classes; ask workload_mix_gpu_value */
+	struct gpu_value gpu_value;      /* of all classes; ask workload_mix_gpu_value */
 	struct workload_weights demand;  /* with it: by the GPUs that they ask for */
 	uint64_t gpu_value_version;      /* that both are of; 0: none */
 	uint64_t version;                /* changes when scores do */

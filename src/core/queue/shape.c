@@ -113,11 +113,11 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
 	bitset_grow(&filter->nodes, cluster->node_count);
-	for (size_t slot = 0; slot < cluster->node_count; slot++) {
-		const struct node *node = cluster->by_rank[slot];
+	for (size_t rank = 0; rank < cluster->node_count; rank++) {
+		const struct node *node = cluster->by_rank[rank];
 		bool modelled = filter->gpu_types[0] == '\0' || has_model(filter, &known, node);
 		if (modelled && node_has_labels(node, filter->labels))
-			bitset_add(&filter->nodes, slot);
+			bitset_add(&filter->nodes, rank);
 	}
 	bitset_free(&known);
 	filter->refreshed = version;

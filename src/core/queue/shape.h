@@ -19,7 +19,7 @@ struct filter {
 	int64_t number;
 	const char *gpu_types, *labels; /* as in the job's record; behind the struct in its block */
 	struct bitset gpu_type;         /* numbers of allowed models; unused if `models` is empty */
-	struct bitset nodes;            /* allowed, by slot; of filter_refresh */
+	struct bitset nodes;            /* allowed, by rank; of filter_refresh */
 	uint64_t refreshed; /* the version of the cluster that `nodes` and `model` are of */
 };
 
@@ -57,7 +57,7 @@ struct shapes {
 struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels);
 /* Whether it allows the GPU's model, as of the last filter_refresh. */
 bool filter_allows(const struct filter *filter, const struct gpu *gpu);
-/* Brings the filter up to date with the cluster, whose slots must be right:
+/* Brings the filter up to date with the cluster, whose ranks must be right:
  * allowed are nodes with all the labels and, where models are given, at least
  * one GPU of these. Costs nothing if `version` is that of the last time. */
 void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64_t version);

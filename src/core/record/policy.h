@@ -43,14 +43,14 @@ typedef int64_t policy_score(struct sched *sched, const struct search *search,
 #define POLICY_DECLARE(symbol, name, alias, score, ...) policy_score score;
 PLACEMENT_POLICIES(POLICY_DECLARE)
 
-/* How scores are cached. By node: until anything on the node changes. By view: until
- * its view does, as the score depends on nothing else. Where `sees` says that the view
+/* How scores are cached. By node: until anything on the node changes. By summary: until
+ * its summary does, as the score depends on nothing else. Where `sees` says that the summary
  * alone decides for a shape, `score` gives the score of the best choice on a node whose
- * view is plain and uniform, without looking at its GPUs; TOURNAMENT_NONE if none fits.
+ * summary is plain and uniform, without looking at its GPUs; TOURNAMENT_NONE if none fits.
  * It leaves promises and labels aside. */
 typedef bool policy_sees(struct sched *sched, const struct shape *shape);
 typedef int64_t policy_summary_score(struct sched *sched, const struct shape *shape,
-                                     struct node_summary *view);
+                                     struct node_summary *summary);
 struct policy_cache {
 	bool by_view;
 	policy_sees *sees;

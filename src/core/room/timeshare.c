@@ -135,7 +135,7 @@ struct place {
 	int64_t cost;
 };
 
-/* Keeps the `count` cheapest, cheapest first; by slot among equals. */
+/* Keeps the `count` cheapest, cheapest first; by rank among equals. */
 static void keep_place(struct place *places, int *used, int count, struct place found)
 {
 	int at = *used < count ? (*used)++ : count;
@@ -156,9 +156,9 @@ static int find_places(struct sched *sched, const struct search *search, int64_t
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	int used = 0, tasks = (int)search->shape->tasks;
 
-	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		struct node *node = sched->cluster.by_rank[slot];
-		if (!bitset_has(allowed, slot) || !node_is_open(node))
+	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
+		struct node *node = sched->cluster.by_rank[rank];
+		if (!bitset_has(allowed, rank) || !node_is_open(node))
 			continue;
 		int64_t cost = cost_of(sched, search, node, limit);
 		if (cost >= 0)

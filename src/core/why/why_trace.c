@@ -70,7 +70,7 @@ static void trace_fit(struct sched *sched, struct search *search, struct buffer 
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
 		const struct node *node = sched->cluster.by_rank[i];
 		enum check check = place_check_node(sched, search, node, &short_by);
-		int64_t takes = check == CHECKS ? place_count(sched, search, node) : 0;
+		int64_t takes = check == CHECK_OK ? place_count(sched, search, node) : 0;
 		tasks += takes;
 		if (shown++ >= LINES_MAX)
 			continue;

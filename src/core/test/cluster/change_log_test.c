@@ -25,7 +25,7 @@ static void what_changed_before_one_looked_is_left_out(void **unused)
 	change_log_free(&changes);
 }
 
-/* The slots of all changes from `seen` on, one by one. */
+/* The ranks of all changes from `seen` on, one by one. */
 static void collect(const uint32_t *noted, size_t count, size_t seen, uint64_t *set)
 {
 	for (size_t i = seen; i < count; i++)

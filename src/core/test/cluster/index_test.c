@@ -135,18 +135,18 @@ static void an_empty_node_is_in_every_set_that_it_can_answer(void **state)
 	struct world world;
 	world_begin(&world, 3, 2);
 	const struct node *node = world.cluster.nodes[1];
-	size_t slot = (size_t)node->rank;
+	size_t rank = (size_t)node->rank;
 	assert_int_equal(node->offer.best_mib, CAPACITY);
 	assert_int_equal(node->offer.best_milli, 1000);
 	assert_int_equal(node->offer.whole, 2);
-	assert_true(bitset_has(&world.index.open, slot));
-	assert_false(bitset_has(&world.index.releasing, slot));
-	assert_true(bitset_has(&world.index.whole[2], slot));
-	assert_false(bitset_has(&world.index.whole[3], slot));
+	assert_true(bitset_has(&world.index.open, rank));
+	assert_false(bitset_has(&world.index.releasing, rank));
+	assert_true(bitset_has(&world.index.whole[2], rank));
+	assert_false(bitset_has(&world.index.whole[3], rank));
 	assert_int_equal(world.index.whole_count[2], 3);
 	assert_int_equal(world.index.whole_count[3], 0);
-	assert_true(bitset_has(&world.index.mib[index_mib_level(CAPACITY)], slot));
-	assert_true(bitset_has(&world.index.milli[INDEX_MILLI_LEVELS - 1], slot));
+	assert_true(bitset_has(&world.index.mib[index_mib_level(CAPACITY)], rank));
+	assert_true(bitset_has(&world.index.milli[INDEX_MILLI_LEVELS - 1], rank));
 	world_end(&world);
 }
 
@@ -163,13 +163,13 @@ static void a_node_that_takes_nothing_is_in_no_set(void **state)
 	assert_int_equal(world.index.releasing_count, 1);
 	node->r.draining = true;
 	touch(&world, node);
-	size_t slot = (size_t)node->rank;
-	assert_false(bitset_has(&world.index.open, slot));
-	assert_false(bitset_has(&world.index.releasing, slot));
+	size_t rank = (size_t)node->rank;
+	assert_false(bitset_has(&world.index.open, rank));
+	assert_false(bitset_has(&world.index.releasing, rank));
 	assert_int_equal(world.index.releasing_count, 0);
-	assert_false(bitset_has(&world.index.whole[1], slot));
-	assert_false(bitset_has(&world.index.mib[0], slot));
-	assert_false(bitset_has(&world.index.milli[0], slot));
+	assert_false(bitset_has(&world.index.whole[1], rank));
+	assert_false(bitset_has(&world.index.mib[0], rank));
+	assert_false(bitset_has(&world.index.milli[0], rank));
 	world_end(&world);
 }
 

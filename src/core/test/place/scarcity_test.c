@@ -57,7 +57,7 @@ static int64_t start(struct lab lab, int gpus, const char *models)
 	return id;
 }
 
-static int premium(struct lab lab, const char *uuid)
+static int scarcity(struct lab lab, const char *uuid)
 {
 	sched_prepare(lab.h->sched);
 	return scarcity_of(&lab.h->sched->scarcity, gpu(lab.h, uuid)->gpu_type);
@@ -69,7 +69,7 @@ static void where_nobody_insists_there_is_no_premium(void **unused)
 
 	(void)unused;
 	ask_for(lab, 1, "");
-	assert_int_equal(premium(lab, "b-0"), 0);
+	assert_int_equal(scarcity(lab, "b-0"), 0);
 	harness_free(lab.h);
 }
 
@@ -81,10 +81,10 @@ static void a_model_that_will_all_be_needed_is_worth_twice_as_much(void **unused
 	(void)unused;
 	ask_for(lab, 3, "");
 	ask_for(lab, 1, "B");
-	assert_int_equal(premium(lab, "b-0"), SCARCITY_UNIT);
-	assert_int_equal(premium(lab, "a1-0"), 0);
+	assert_int_equal(scarcity(lab, "b-0"), SCARCITY_UNIT);
+	assert_int_equal(scarcity(lab, "a1-0"), 0);
 	ask_for(lab, 4, "");
-	assert_int_equal(premium(lab, "b-0"), SCARCITY_UNIT / 2);
+	assert_int_equal(scarcity(lab, "b-0"), SCARCITY_UNIT / 2);
 	harness_free(lab.h);
 }
 
@@ -95,10 +95,10 @@ static void a_model_of_which_less_is_left_is_worth_more(void **unused)
 	(void)unused;
 	ask_for(lab, 3, "");
 	ask_for(lab, 1, "A");
-	assert_int_equal(premium(lab, "a1-0"), SCARCITY_UNIT / 2);
+	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT / 2);
 	int64_t id = start(lab, 4, "A");
 	/* 5 of 8 insist, and 4 of the 12 that are free are A. */
-	assert_int_equal(premium(lab, "a2-0"), SCARCITY_UNIT * 15 / 8);
+	assert_int_equal(scarcity(lab, "a2-0"), SCARCITY_UNIT * 15 / 8);
 	must(lab.h, cancel(lab.h, id));
 	harness_free(lab.h);
 }
@@ -112,8 +112,8 @@ static void who_may_use_several_models_is_taken_to_use_the_least_scarce(void **u
 	ask_for(lab, 6, "");
 	ask_for(lab, 1, "B");
 	ask_for(lab, 1, "B|C");
-	assert_int_equal(premium(lab, "b-0"), SCARCITY_UNIT / 2);
-	assert_int_equal(premium(lab, "c-0"), SCARCITY_UNIT / 2);
+	assert_int_equal(scarcity(lab, "b-0"), SCARCITY_UNIT / 2);
+	assert_int_equal(scarcity(lab, "c-0"), SCARCITY_UNIT / 2);
 	harness_free(lab.h);
 }
 
@@ -124,9 +124,9 @@ static void models_that_are_not_there_cost_nobody_anything(void **unused)
 	(void)unused;
 	ask_for(lab, 1, "");
 	ask_for(lab, 1, "Z");
-	assert_int_equal(premium(lab, "a1-0"), 0);
+	assert_int_equal(scarcity(lab, "a1-0"), 0);
 	add_model(lab.h, "z", "Z");
-	assert_int_equal(premium(lab, "z-0"), SCARCITY_MAX);
+	assert_int_equal(scarcity(lab, "z-0"), SCARCITY_MAX);
 	harness_free(lab.h);
 }
 
@@ -137,11 +137,11 @@ static void what_is_on_nodes_that_take_nothing_is_not_free(void **unused)
 	(void)unused;
 	ask_for(lab, 3, "");
 	ask_for(lab, 1, "A");
-	assert_int_equal(premium(lab, "a1-0"), SCARCITY_UNIT / 2);
+	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT / 2);
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_NODE_DRAIN,
 	                                                   .drain = { "a2", true } }));
 	/* A quarter of 12, of 4. */
-	assert_int_equal(premium(lab, "a1-0"), SCARCITY_UNIT * 3 / 4);
+	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT * 3 / 4);
 	harness_free(lab.h);
 }
 
@@ -153,13 +153,13 @@ static void other_policies_and_a_given_mix_know_no_premium(void **unused)
 
 	(void)unused;
 	ask_for(lab, 1, "B");
-	assert_int_equal(premium(lab, "b-0"), 0);
+	assert_int_equal(scarcity(lab, "b-0"), 0);
 	config.policy = POLICY_WORTH;
 	configure(lab.h, config);
-	assert_int_equal(premium(lab, "b-0"), SCARCITY_MAX);
+	assert_int_equal(scarcity(lab, "b-0"), SCARCITY_MAX);
 	must(lab.h,
 	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 1 } }));
-	assert_int_equal(premium(lab, "b-0"), 0);
+	assert_int_equal(scarcity(lab, "b-0"), 0);
 	harness_free(lab.h);
 }
 

@@ -32,7 +32,7 @@ static struct search search_of(const struct job *waiting)
 		                .until_ms = INT64_MAX };
 }
 
-/* The board of a job that waits, as it is now. */
+/* The cache of a job that waits, as it is now. */
 static struct scorer scorer_of(struct lab lab, int64_t id, struct search *search)
 {
 	sched_prepare(lab.h->sched);
@@ -69,8 +69,8 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 	assert_int_equal(job(lab.h, other)->counts.live, 1);
 	waiting = submit(lab.h, fraction(lab.tenant, 500));
 	scorer = scorer_of(lab, waiting, &search);
-	for (size_t slot = 0; slot < 4; slot++) {
-		struct node *at = lab.h->sched->cluster.by_rank[slot];
+	for (size_t rank = 0; rank < 4; rank++) {
+		struct node *at = lab.h->sched->cluster.by_rank[rank];
 		struct choice choice;
 		bool fits = place_on_node(lab.h->sched, &search, at, &choice);
 		assert_true(scorer_score(&scorer, at) == (fits ? choice.score : TOURNAMENT_NONE));
@@ -146,8 +146,8 @@ static void boards_follow_the_policy_and_what_arrives(void **unused)
 
 static void set_promised(struct lab lab, int promised)
 {
-	for (size_t slot = 0; slot < lab.h->sched->cluster.node_count; slot++) {
-		struct node *node = lab.h->sched->cluster.by_rank[slot];
+	for (size_t rank = 0; rank < lab.h->sched->cluster.node_count; rank++) {
+		struct node *node = lab.h->sched->cluster.by_rank[rank];
 		node->promised = promised;
 		index_promised(&lab.h->sched->index, node);
 	}
