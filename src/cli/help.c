@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "cli/session.h"
 
 enum { HELP_COLUMNS = 80, OPTION_COLUMN = 29 };
 
@@ -149,10 +150,12 @@ static void print_manual_command(const struct cli_command *command)
 		print_troff(command->details);
 		fputs(".fi\n", stdout);
 	}
-	for (const struct option *option = command->shared; option && option->name; option++)
-		print_manual_option(option);
-	for (const struct option *option = command->options; option && option->name; option++)
-		print_manual_option(option);
+	const struct option *sets[CLI_SETS];
+	int count = cli_options(command, sets);
+	for (int i = 0; i < count; i++)
+		if (sets[i] != session_options && sets[i] != session_output_options)
+			for (const struct option *option = sets[i]; option->name; option++)
+				print_manual_option(option);
 	if (command->examples) {
 		fputs(".PP\n.nf\n", stdout);
 		for (const char *at = command->examples; *at;) {
@@ -202,6 +205,6 @@ void help_print_manual(void)
 	      ".TP\n.B GPU_SCHEDULER_TENANT\nWhose jobs they are.\n"
 	      ".TP\n.B GPU_SCHEDULER_CA\nCertificates to trust.\n"
 	      ".TP\n.B GPU_SCHEDULER_CONTEXT\nThe context to use.\n"
-	      ".TP\n.B NO_COLOR\nNo colours.\n",
+	      ".TP\n.B NO_COLOR\nNo colors.\n",
 	      stdout);
 }

@@ -11,7 +11,7 @@
 /* RFC 3339, such as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00.5+01:00, as milliseconds
  * since 1970; years 1970 to 9999. False: it is something else, or no such day. */
 bool time_read(struct text text, int64_t *unix_ms);
-/* The same, or a day such as 2026-01-31, which is its first moment in UTC. */
+/* Like time_read(), and accepts a day such as 2026-01-31, which is its first moment in UTC. */
 bool time_or_day_read(struct text text, int64_t *unix_ms);
 
 /* 90s, 1h30m, 2d, 1.5h, 250ms; a bare number is seconds. Up to 10,000 days. */

@@ -17,7 +17,7 @@ static const struct option options[] = {
 	OPTION("--label", "-l", "NAME=VALUE", "those with this label"),
 	OPTION("--sort", NULL, "BY", "submitted_at (oldest first) or priority",
 	       .completes = COMPLETES_WORDS, .words = "submitted_at priority"),
-	OPTION("--limit", NULL, "N", "at most so many (default 50)"),
+	OPTION("--limit", NULL, "N", "the most to show (default 50)"),
 	OPTION("--all", "-a", NULL, "all of them"),
 	{ 0 },
 };
@@ -109,8 +109,10 @@ const struct cli_command list_command = {
 	.summary = "list jobs, the newest first",
 	.examples = "list\n"
 		    "list --state running -o wide\n"
-		    "list --label sweep=3 -o name\n",
+		    "list --label sweep=3 -o name\n"
+		    "list --columns id,name,working_directory,labels\n",
 	.options = options,
+	.shows = &job_resource,
 	.asks = true,
 	.lists = true,
 	.run = run,

@@ -2,8 +2,10 @@
 #include "cli/job/job_page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/field_print.h"
 #include "cli/job/job_columns.h"
 #include "cli/job/job_watch.h"
 #include "cli/text/field.h"
@@ -12,6 +14,56 @@
 
 enum { LABEL_COLUMNS = 14 };
 
+/* The fields that the page shows in its own words, or that say the same as others. */
+static const char *const told[] = {
+	"id",
+	"job_id",
+	"tenant_id",
+	"name",
+	"state",
+	"held",
+	"priority",
+	"gpu_sharing",
+	"gpu_count",
+	"gpu_memory_mb",
+	"gpu_fraction",
+	"cpu_cores",
+	"memory_mb",
+	"command",
+	"args",
+	"script",
+	"image",
+	"tasks",
+	"preemptible",
+	"max_runtime_minutes",
+	"depends_on",
+	"array_id",
+	"array_index",
+	"gpu_model",
+	"submitted_at",
+	"scheduled_at",
+	"started_at",
+	"completed_at",
+	"preempted_count",
+	"exit_code",
+	"message",
+	"peak_gpu_memory_mb",
+	"gpu_seconds",
+	"energy_joules",
+	"peak_memory_mb",
+	"cpu_seconds",
+	"guard",
+	"queue_position",
+	"estimated_wait",
+	"estimated_start",
+	"reason",
+	"node_name",
+	"allocated_gpus",
+	"allocations",
+	"estimated_duration",
+	"prediction_confidence",
+};
+
 /* One line: what it is about, and what there is to say. */
 static void line(const struct session *session, const char *label, enum colour colour,
                  const char *text)
@@ -19,7 +71,7 @@ static void line(const struct session *session, const char *label, enum colour c
 	struct buffer clean = { 0 };
 	text_clean(&clean, text);
 	bool coloured = session->terminal.colours && colour != COLOUR_NONE;
-	printf("%-*s", LABEL_COLUMNS, label);
+	printf("%-*s ", LABEL_COLUMNS - 1, label);
 	if (coloured)
 		printf("\033[%dm%s\033[0m\n", (int)colour, clean.data);
 	else
@@ -27,7 +79,7 @@ static void line(const struct session *session, const char *label, enum colour c
 	buffer_free(&clean);
 }
 
-/* The same from a buffer, which is emptied. */
+/* Prints a labeled line from a buffer, and empties the buffer. */
 static void line_of(const struct session *session, const char *label, struct buffer *text)
 {
 	buffer_text(text, "");
@@ -143,7 +195,7 @@ static void add_memory(struct buffer *text, const char *before, int64_t mib)
 	quantity_print_memory(text, mib);
 }
 
-/* What it used of the GPU memory that it booked, and whether it was refused more. */
+/* The GPU memory that it used, of what it reserved, and its refused allocations. */
 static void print_gpu_memory(const struct session *session, const json_t *job, struct buffer *text)
 {
 	const json_t *guard = json_object_get(job, "guard");
@@ -187,6 +239,39 @@ static void print_use(const struct session *session, const json_t *job, struct b
 	}
 	if (text->size > 0)
 		line_of(session, "Used", text);
+}
+
+static bool is_told(const char *name)
+{
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (strcmp(told[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* True if a value is its field's default, so that it says nothing. */
+static bool is_initial(const struct resource_field *field, const json_t *value)
+{
+	if (json_is_false(value) || (json_is_string(value) && !*json_string_value(value)))
+		return true;
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	bool same = text && field->initial && strcmp(text, field->initial) == 0;
+	free(text);
+	return same;
+}
+
+/* All other fields that have something to say, by their table. */
+static void print_others(const struct session *session, const json_t *job, struct buffer *text)
+{
+	for (int i = 0; i < job_resource.field_count; i++) {
+		const struct resource_field *field = &job_resource.fields[i];
+		const json_t *value = json_object_get(job, field->name);
+		if (!value || is_told(field->name) || is_initial(field, value))
+			continue;
+		field_print(text, field, value);
+		if (text->size > 0)
+			line_of(session, field->label, text);
+	}
 }
 
 /* What happened, in words: 'started', 'task 3 ended'. */
@@ -304,8 +389,9 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	line_of(session, "Command", &text);
 	print_asked(session, job, &text);
 	print_depends(session, job, &text);
+	print_others(session, job, &text);
 	print_wait(session, job, &text);
-	/* Of one that is over the state has said it. */
+	/* The state of a finished job has already said it. */
 	if (reason && !job_is_over(field_text(job, "state")))
 		line(session, "Why", COLOUR_NONE, reason);
 	print_placement(session, job);
