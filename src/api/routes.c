@@ -1,15 +1,16 @@
 /* routes.c - the table of all that can be asked over REST */
-#include "api/handed_calls.h"
 #include "api/job/jobs.h"
 #include "api/live/hub.h"
 #include "api/metrics.h"
+#include "api/model/leases.h"
 #include "api/model/model_calls.h"
 #include "api/node/gpu_history.h"
 #include "api/node/node_calls.h"
+#include "api/request/route.h"
 #include "api/scheduler_calls.h"
 #include "api/service/pages.h"
 #include "api/service/parameters.h"
-#include "api/service/route.h"
+#include "api/service/tokens.h"
 #include "api/session_calls.h"
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
@@ -18,6 +19,7 @@ enum { BULK_BYTES = 64 << 20 };
 
 /* The first is the one that is asked most. */
 const struct route routes[] = {
+<<<<<<< ours
 	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES, "mode" },
 	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0,
 	  "tenant_id state name label sort limit offset after" },
@@ -82,4 +84,119 @@ const struct route routes[] = {
 	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0, PARAMETERS_ANY },
 	{ METHOD_GET, "/assets/{name}", ACCESS_ANYONE, pages_asset, 0, PARAMETERS_ANY },
 	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0, "" },
+||||||| base
+	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES },
+	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0 },
+	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/events", ACCESS_READ, jobs_events, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0 },
+	{ METHOD_PUT, "/api/v1/jobs/{id}/priority", ACCESS_CHANGE, jobs_priority, 0 },
+	{ METHOD_POST, "/api/v1/tenants", ACCESS_ADMIN, tenant_calls_create, 0 },
+	{ METHOD_GET, "/api/v1/tenants", ACCESS_READ, tenant_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/tenants/{id}", ACCESS_READ, tenant_calls_get, 0 },
+	{ METHOD_PUT, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_put, 0 },
+	{ METHOD_DELETE, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_delete, 0 },
+	{ METHOD_POST, "/api/v1/models", ACCESS_CHANGE, model_calls_create, 0 },
+	{ METHOD_GET, "/api/v1/models", ACCESS_READ, model_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}", ACCESS_READ, model_calls_get, 0 },
+	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0 },
+	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0 },
+	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, handed_lease_create, 0 },
+	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, handed_lease_show, 0 },
+	{ METHOD_DELETE, "/api/v1/leases/{id}", ACCESS_CHANGE, handed_lease_delete, 0 },
+	{ METHOD_POST, "/api/v1/leases/{id}/renew", ACCESS_CHANGE, handed_lease_renew, 0 },
+	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, handed_token_create, 0 },
+	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, handed_token_list, 0 },
+	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, handed_token_revoke, 0 },
+	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, handed_audit, 0 },
+	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0 },
+	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/drain", ACCESS_ADMIN, node_calls_drain, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/resume", ACCESS_ADMIN, node_calls_resume, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/dead", ACCESS_ADMIN, node_calls_dead, 0 },
+	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0 },
+	{ METHOD_GET, "/api/v1/gpus/history", ACCESS_READ, gpu_history_get, 0 },
+	{ METHOD_GET, "/api/v1/runners/{id}/status", ACCESS_READ, node_calls_runner, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0 },
+	{ METHOD_GET, "/api/v1/session", ACCESS_READ, session_calls_get, 0 },
+	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0 },
+	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0 },
+	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0 },
+	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0 },
+	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0 },
+	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0 },
+	{ METHOD_GET, "/health", ACCESS_ANYONE, cluster_health, 0 },
+	{ METHOD_GET, "/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/api/v1/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0 },
+	{ METHOD_GET, "/assets/{name}", ACCESS_ANYONE, pages_asset, 0 },
+	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0 },
+=======
+	{ METHOD_POST, "/api/v1/jobs", ACCESS_CHANGE, jobs_submit, BULK_BYTES },
+	{ METHOD_GET, "/api/v1/jobs", ACCESS_READ, jobs_list, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0 },
+	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/events", ACCESS_READ, jobs_events, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0 },
+	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/hold", ACCESS_CHANGE, jobs_hold, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/release", ACCESS_CHANGE, jobs_release, 0 },
+	{ METHOD_POST, "/api/v1/jobs/{id}/requeue", ACCESS_CHANGE, jobs_requeue, 0 },
+	{ METHOD_PUT, "/api/v1/jobs/{id}/priority", ACCESS_CHANGE, jobs_priority, 0 },
+	{ METHOD_POST, "/api/v1/tenants", ACCESS_ADMIN, tenant_calls_create, 0 },
+	{ METHOD_GET, "/api/v1/tenants", ACCESS_READ, tenant_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/tenants/{id}", ACCESS_READ, tenant_calls_get, 0 },
+	{ METHOD_PUT, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_put, 0 },
+	{ METHOD_DELETE, "/api/v1/tenants/{id}", ACCESS_ADMIN, tenant_calls_delete, 0 },
+	{ METHOD_POST, "/api/v1/models", ACCESS_CHANGE, model_calls_create, 0 },
+	{ METHOD_GET, "/api/v1/models", ACCESS_READ, model_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}", ACCESS_READ, model_calls_get, 0 },
+	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0 },
+	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0 },
+	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0 },
+	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, leases_create, 0 },
+	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, leases_show, 0 },
+	{ METHOD_DELETE, "/api/v1/leases/{id}", ACCESS_CHANGE, leases_delete, 0 },
+	{ METHOD_POST, "/api/v1/leases/{id}/renew", ACCESS_CHANGE, leases_renew, 0 },
+	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, tokens_create, 0 },
+	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, tokens_list, 0 },
+	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, tokens_revoke, 0 },
+	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, audit_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0 },
+	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0 },
+	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/drain", ACCESS_ADMIN, node_calls_drain, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/resume", ACCESS_ADMIN, node_calls_resume, 0 },
+	{ METHOD_POST, "/api/v1/nodes/{id}/dead", ACCESS_ADMIN, node_calls_dead, 0 },
+	{ METHOD_GET, "/api/v1/gpus", ACCESS_READ, node_calls_gpus, 0 },
+	{ METHOD_GET, "/api/v1/gpus/history", ACCESS_READ, gpu_history_get, 0 },
+	{ METHOD_GET, "/api/v1/runners/{id}/status", ACCESS_READ, node_calls_runner, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/decisions", ACCESS_READ, scheduler_calls_decisions, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/slots", ACCESS_READ, scheduler_calls_slots, 0 },
+	{ METHOD_GET, "/api/v1/scheduler/queue", ACCESS_READ, scheduler_calls_queue, 0 },
+	{ METHOD_GET, "/api/v1/session", ACCESS_READ, session_calls_get, 0 },
+	{ METHOD_GET, "/api/v1/cluster/status", ACCESS_READ, cluster_status, 0 },
+	{ METHOD_GET, "/api/v1/tenants/{id}/usage", ACCESS_READ, report_calls_usage, 0 },
+	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0 },
+	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0 },
+	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0 },
+	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0 },
+	{ METHOD_GET, "/health", ACCESS_ANYONE, cluster_health, 0 },
+	{ METHOD_GET, "/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/api/v1/openapi.json", ACCESS_ANYONE, pages_openapi, 0 },
+	{ METHOD_GET, "/", ACCESS_ANYONE, pages_dashboard, 0 },
+	{ METHOD_GET, "/assets/{name}", ACCESS_ANYONE, pages_asset, 0 },
+	{ METHOD_OTHER, NULL, ACCESS_ADMIN, NULL, 0 },
+>>>>>>> theirs
 };

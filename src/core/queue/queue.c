@@ -88,7 +88,13 @@ void queue_init(struct queue *queue, struct queue_rule rule)
 	INVARIANT(rule.per_minute >= 0 && rule.per_minute <= AGEING_PER_MINUTE_MAX);
 	INVARIANT(rule.cap >= 0 && rule.cap <= INT32_MAX);
 	*queue = (struct queue){ .rule = rule };
+<<<<<<< ours
 	queue->due = HEAP(struct queue_entry, place, due_sooner);
+||||||| base
+	queue->urgent = HEAP(struct queue_entry, place, urgent_sooner);
+=======
+	queue->urgent = HEAP(struct queue_entry, heap_index, urgent_sooner);
+>>>>>>> theirs
 }
 
 void queue_free(struct queue *queue)
@@ -119,8 +125,16 @@ static void insert(struct queue *queue, struct queue_entry *entry, bool aged)
 
 static void forget_due(struct queue *queue, struct queue_entry *entry)
 {
+<<<<<<< ours
 	if (entry->place >= 0)
 		heap_remove(&queue->due, entry);
+||||||| base
+	if (entry->place >= 0)
+		heap_remove(&queue->urgent, entry);
+=======
+	if (entry->heap_index >= 0)
+		heap_remove(&queue->urgent, entry);
+>>>>>>> theirs
 }
 
 static void remove_ageing(struct queue *queue, struct queue_entry *entry)
@@ -144,7 +158,7 @@ void queue_push(struct queue *queue, struct queue_entry *entry, int64_t now_ms)
 	INVARIANT(!entry->queued);
 	queue_move_on(queue, now_ms);
 	entry->queued = true;
-	entry->place = -1;
+	entry->heap_index = -1;
 	insert(queue, entry,
 	       queue_effective(&queue->rule, entry, now_ms) == full(&queue->rule, entry));
 }
