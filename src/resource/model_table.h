@@ -49,7 +49,7 @@ FIELD(labels, .label = "Labels", .help = "Labels for people",
 	.setter = SET_ANY_TIME, .owner_only = true,
 	.option = { .name = "--label", .letter = "-l", .argument = "NAME=VALUE", .repeats = true })
 FIELD(gpu_memory_mb, .label = "GPU memory", .help = "GPU memory of one slot, over all its GPUs",
-	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .least = 0, .most = MIB_MAX, .required = true,
+	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .least = 1, .most = MIB_MAX, .required = true,
 	.setter = SET_ANY_TIME, STORED(RECORD_MODEL, struct model_record, memory_mib),
 	.option = { .name = "--gpu-memory", .letter = "-m", .argument = "SIZE", .help = "of one slot, over all its GPUs" })
 FIELD(uneven, .label = "Uneven", .help = "Its parts need not be equal",

@@ -35,7 +35,6 @@ const struct resource token_resource = {
 	.help = "What a person or a program signs in with",
 	FIELDS_OF(token_fields),
 	.schema = "Token",
-	.request_schema = "TokenRequest",
 	.null_is_default = true,
 	.no_proto = "tokens are managed over REST",
 	.no_form = "tokens are made with gpu-cli",
