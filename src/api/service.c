@@ -15,11 +15,11 @@
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
 #include "api/notify/notify.h"
+#include "api/request/parameters.h"
 #include "api/request/route.h"
 #include "api/request/traffic.h"
 #include "api/service/misreports.h"
 #include "api/service/pages.h"
-#include "api/service/parameters.h"
 #include "api/service/service_state.h"
 #include "api/service/tokens.h"
 #include "base/clock.h"
@@ -212,30 +212,12 @@ static bool check_again(const struct service *service, const struct identity *id
 	return false;
 }
 
-static bool has_known_parameters(struct call *call)
-{
-	struct error error = { 0 };
-	if (parameters_check(call->route, &call->exchange->query, &error))
-		return true;
-	call_fail(call, &error);
-	return false;
-}
-
 /* Lets it in, or answers why not. */
 static bool let_in(struct call *call, enum access access)
 {
 	struct gate_refusal refusal;
-<<<<<<< ours
-	if (call->route->access == ACCESS_ANYONE)
-		return has_known_parameters(call);
-||||||| base
-	if (call->route->access == ACCESS_ANYONE) {
-		return true;
-	}
-=======
 	if (access == ACCESS_ANYONE)
 		return true;
->>>>>>> theirs
 	if (!call->service->leading) {
 		call_refuse(call, 503, "unavailable", "%s", not_leading);
 		return false;
@@ -245,19 +227,19 @@ static bool let_in(struct call *call, enum access access)
 		return false;
 	}
 	exchange_trust(call->exchange);
-<<<<<<< ours
-	if (has_access(&call->identity, call->route->access))
-		return has_known_parameters(call);
-	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
-||||||| base
-	if (has_access(&call->identity, call->route->access))
-		return true;
-	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
-=======
 	if (has_access(&call->identity, access))
 		return true;
 	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(access));
->>>>>>> theirs
+	return false;
+}
+
+/* True, or it is answered. */
+static bool has_known_parameters(struct call *call)
+{
+	struct error error = { 0 };
+	if (parameters_check(call->route, &call->exchange->query, &error))
+		return true;
+	call_fail(call, &error);
 	return false;
 }
 
@@ -299,7 +281,7 @@ static void on_head(struct exchange *exchange)
 			refuse_route(call, allowed);
 		return;
 	}
-	if (!let_in(call, call->route->access))
+	if (!let_in(call, call->route->access) || !has_known_parameters(call))
 		return;
 	if (call->route->body_bytes > 0)
 		exchange->body_limit = call->route->body_bytes;
@@ -343,7 +325,8 @@ static void on_metrics_head(struct exchange *exchange)
 		return;
 	}
 	call->route = route_of(is_health ? cluster_health : metrics_get);
-	let_in(call, call->route->access);
+	if (let_in(call, call->route->access))
+		has_known_parameters(call);
 }
 
 struct service *service_new(struct desk *desk, const struct service_settings *settings,

@@ -9,8 +9,8 @@
 #include <jansson.h>
 
 #include "api/model/model_json.h"
+#include "api/request/parameters.h"
 #include "api/request/route.h"
-#include "api/service/parameters.h"
 #include "api/tenant/tenant_json.h"
 #include "resource/resource.h"
 

@@ -1,5 +1,5 @@
 /* parameters_test.c - unknown query parameters are refused, and the sentence helps */
-#include "api/service/parameters.h"
+#include "api/request/parameters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,22 +32,10 @@ static bool due_before(const void *a, const void *b)
 
 void group_init(struct job_group *group)
 {
-<<<<<<< ours
-	group->ageing = HEAP(struct job_class, ageing_place, ageing_before);
-	group->aged = HEAP(struct job_class, aged_place, aged_before);
-	group->due = HEAP(struct job_class, due_place, due_before);
-	group->shape_place = group->tenant_place = -1;
-||||||| base
-	group->ageing = HEAP(struct job_class, ageing_place, ageing_before);
-	group->aged = HEAP(struct job_class, aged_place, aged_before);
-	group->urgent = HEAP(struct job_class, urgent_place, urgent_before);
-	group->shape_place = group->tenant_place = -1;
-=======
 	group->ageing = HEAP(struct job_class, ageing_index, ageing_before);
 	group->aged = HEAP(struct job_class, aged_index, aged_before);
-	group->urgent = HEAP(struct job_class, urgent_index, urgent_before);
+	group->due = HEAP(struct job_class, due_index, due_before);
 	group->shape_index = group->tenant_index = -1;
->>>>>>> theirs
 }
 
 void group_free(struct job_group *group)
@@ -63,16 +51,8 @@ void class_init(struct job_class *class, struct queue_rule rule)
 {
 	queue_init(&class->queue, rule);
 	class->heads = queue_heads(&class->queue);
-<<<<<<< ours
-	class->group_place = -1;
-	class->ageing_place = class->aged_place = class->due_place = class->pass_place = -1;
-||||||| base
-	class->group_place = -1;
-	class->ageing_place = class->aged_place = class->urgent_place = class->pass_place = -1;
-=======
 	class->group_index = -1;
-	class->ageing_index = class->aged_index = class->urgent_index = class->pass_index = -1;
->>>>>>> theirs
+	class->ageing_index = class->aged_index = class->due_index = class->pass_index = -1;
 }
 
 void class_free(struct job_class *class)

@@ -88,13 +88,7 @@ void queue_init(struct queue *queue, struct queue_rule rule)
 	INVARIANT(rule.per_minute >= 0 && rule.per_minute <= AGEING_PER_MINUTE_MAX);
 	INVARIANT(rule.cap >= 0 && rule.cap <= INT32_MAX);
 	*queue = (struct queue){ .rule = rule };
-<<<<<<< ours
-	queue->due = HEAP(struct queue_entry, place, due_sooner);
-||||||| base
-	queue->urgent = HEAP(struct queue_entry, place, urgent_sooner);
-=======
-	queue->urgent = HEAP(struct queue_entry, heap_index, urgent_sooner);
->>>>>>> theirs
+	queue->due = HEAP(struct queue_entry, heap_index, due_sooner);
 }
 
 void queue_free(struct queue *queue)
@@ -125,16 +119,8 @@ static void insert(struct queue *queue, struct queue_entry *entry, bool aged)
 
 static void forget_due(struct queue *queue, struct queue_entry *entry)
 {
-<<<<<<< ours
-	if (entry->place >= 0)
-		heap_remove(&queue->due, entry);
-||||||| base
-	if (entry->place >= 0)
-		heap_remove(&queue->urgent, entry);
-=======
 	if (entry->heap_index >= 0)
-		heap_remove(&queue->urgent, entry);
->>>>>>> theirs
+		heap_remove(&queue->due, entry);
 }
 
 static void remove_ageing(struct queue *queue, struct queue_entry *entry)

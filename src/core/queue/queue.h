@@ -38,18 +38,10 @@ struct queue_rule {
  * not changed while it is queued. */
 struct queue_entry {
 	int64_t priority, queued_ms, number;
-	int64_t urgent_ms; /* done with ageing from then on, whatever its wait; 0: not urgent */
-	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
-<<<<<<< ours
-	int64_t due_ms;    /* when it is done with ageing, by its age, rule or urgency; 0: never */
-	int32_t place;     /* in the heap of those that age; -1 */
-||||||| base
-	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
-	int32_t place;     /* in the heap of those that are due later; -1 */
-=======
-	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
-	int32_t heap_index; /* in the heap of those that are due later; -1 */
->>>>>>> theirs
+	int64_t urgent_ms;  /* done with ageing from then on, whatever its wait; 0: not urgent */
+	int64_t behind_ms;  /* by how much later its age counts: see queue_rule.shares */
+	int64_t due_ms;     /* when it is done with ageing, by its age, rule or urgency; 0: never */
+	int32_t heap_index; /* in the heap of those that age; -1 */
 	bool queued, aged;
 };
 

@@ -1,8 +1,8 @@
 /* parameters.h - the query parameters that routes accept */
-#ifndef API_SERVICE_PARAMETERS_H
-#define API_SERVICE_PARAMETERS_H
+#ifndef API_REQUEST_PARAMETERS_H
+#define API_REQUEST_PARAMETERS_H
 
-#include "api/service/route.h"
+#include "api/request/route.h"
 #include "base/error.h"
 #include "wire/text/query.h"
 

@@ -1,5 +1,5 @@
 /* parameters.c - the query parameters that routes accept */
-#include "api/service/parameters.h"
+#include "api/request/parameters.h"
 
 #include <stdio.h>
 
