@@ -9,7 +9,6 @@
 #include "api/ids.h"
 #include "api/times.h"
 
-#define MINUTE_MS INT64_C(60000)
 #define MIB_BYTES INT64_C(1048576)
 
 enum {
@@ -226,7 +225,7 @@ static bool read_runtime(struct job_reader *reader)
 	struct text value;
 	if (!text(reader, NAME_BYTES_MAX, &value))
 		return false;
-	return duration_read(value, &reader->job->max_runtime_ms) ||
+	return duration_read(value, DURATION_MAX_MS, &reader->job->max_runtime_ms) ||
 	       job_field_fail(reader, "must be a duration such as \"1h30m\"");
 }
 
@@ -235,7 +234,7 @@ static bool read_deadline(struct job_reader *reader)
 	struct text value;
 	if (!text(reader, NAME_BYTES_MAX, &value))
 		return false;
-	return time_read(value, &reader->job->deadline_ms) ||
+	return calendar_read(value, &reader->job->deadline_ms) ||
 	       job_field_fail(reader, "must be a time such as \"2026-01-31T12:00:00Z\" (RFC 3339)");
 }
 

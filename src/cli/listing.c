@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
+#include "base/size.h"
 #include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/yaml_text.h"
@@ -92,7 +94,7 @@ void listing_print(struct session *session, const json_t *items, const struct co
 void listing_memory(struct table *table, int64_t mib)
 {
 	struct buffer text = { 0 };
-	quantity_print_memory(&text, mib);
+	size_print(&text, mib);
 	table_cell(table, "%s", mib > 0 ? text.data : "-");
 	buffer_free(&text);
 }
@@ -100,7 +102,7 @@ void listing_memory(struct table *table, int64_t mib)
 void listing_duration(struct table *table, int64_t ms)
 {
 	struct buffer text = { 0 };
-	quantity_print_duration(&text, ms);
+	duration_print(&text, ms);
 	table_cell(table, "%s", ms >= 0 ? text.data : "");
 	buffer_free(&text);
 }

@@ -133,10 +133,11 @@ static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 	uint64_t may_fit = candidates(scorer, w);
 	uint64_t gone = nodes & board->fitting.word[w] & ~may_fit;
 
-	for (; gone; gone &= gone - 1)
-		put(scorer, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
-	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
-		size_t slot = w * 64 + (size_t)__builtin_ctzll(nodes);
+	while (gone)
+		put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
+	nodes &= may_fit;
+	while (nodes) {
+		size_t slot = bitset_take(&nodes, w);
 		put(scorer, slot, score_anew(scorer, slot));
 	}
 }
@@ -149,9 +150,11 @@ static uint64_t repriced(const struct scorer *scorer, size_t w)
 
 	if (board->premium == scorer->sched->premium.version)
 		return 0;
-	for (uint64_t left = board->fitting.word[w]; left; left &= left - 1)
-		if (!premium_is_right(scorer->sched, board, w * 64 + (size_t)__builtin_ctzll(left)))
-			nodes |= left & -left;
+	for (uint64_t left = board->fitting.word[w]; left;) {
+		size_t slot = bitset_take(&left, w);
+		if (!premium_is_right(scorer->sched, board, slot))
+			nodes |= UINT64_C(1) << slot % 64;
+	}
 	return nodes;
 }
 
@@ -238,8 +241,8 @@ bool board_has_fit(struct sched *sched, const struct search *search)
 	if (!scorer.follows || scorer.board->seen == 0)
 		return false;
 	for (size_t w = 0; w < fitting->words; w++)
-		for (uint64_t left = fitting->word[w]; left; left &= left - 1)
-			if (still_fits(&scorer, w * 64 + (size_t)__builtin_ctzll(left)))
+		for (uint64_t left = fitting->word[w]; left;)
+			if (still_fits(&scorer, bitset_take(&left, w)))
 				return true;
 	return false;
 }

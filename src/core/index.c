@@ -427,7 +427,7 @@ static void check_set(const char *name, int level, const struct bitset *set,
 		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
 		if (differ == 0)
 			continue;
-		size_t slot = at * 64 + (size_t)__builtin_ctzll(differ);
+		size_t slot = bitset_take(&differ, at);
 		panic("index: node %s is %s in the set %s[%d]",
 		      slot < cluster->node_count ? cluster->by_slot[slot]->r.name : "(none)",
 		      bitset_has(set, slot) ? "wrongly" : "not", name, level);

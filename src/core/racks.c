@@ -51,10 +51,11 @@ static void renew(struct sched *sched, struct search *search, struct rack_tally 
 	uint64_t may_take = candidates(sched, search, w);
 
 	nodes &= may_take | tally->taking.word[w];
-	for (; nodes; nodes &= nodes - 1) {
-		int bit = __builtin_ctzll(nodes);
-		const struct node *node = sched->cluster.by_slot[w * 64 + (size_t)bit];
-		put(tally, node, may_take >> bit & 1 ? place_count(sched, search, node) : 0);
+	while (nodes) {
+		size_t slot = bitset_take(&nodes, w);
+		const struct node *node = sched->cluster.by_slot[slot];
+		bool takes = may_take >> slot % 64 & 1;
+		put(tally, node, takes ? place_count(sched, search, node) : 0);
 	}
 }
 
@@ -84,8 +85,8 @@ static void add_nodes(struct sched *sched, struct search *search, const struct b
 {
 	for (size_t w = 0; w < sched->index.changes.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
-		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
+		while (bits) {
+			size_t slot = bitset_take(&bits, w);
 			const struct node *node = sched->cluster.by_slot[slot];
 			if (node->rack)
 				room[node->rack] += place_count(sched, search, node) -
