@@ -50,7 +50,7 @@ takeover:
 	@TEST_PROCESSES=0 TAKEOVER_TIMES=$(TIMES) scripts/system-tests -s -k test_takeover
 
 # Every single allocation under SQLite and every row in PostgreSQL fails once;
-# ./test lets one in so many.
+# ./test fails a sample of them.
 faults:
 	@scripts/build release tests
 	@STORE_TEST_ALL=1 build/release/src/store_faults_test

@@ -9,14 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/file.h"
-#include "agent/follow.h"
-#include "agent/host.h"
-#include "agent/measurement.h"
-#include "agent/slots.h"
-#include "agent/state.h"
-#include "agent/vault.h"
-#include "agent/works.h"
+#include "agent/host/file.h"
+#include "agent/host/host.h"
+#include "agent/host/state.h"
+#include "agent/host/vault.h"
+#include "agent/workload/follow.h"
+#include "agent/workload/measurement.h"
+#include "agent/workload/slots.h"
+#include "agent/workload/works.h"
 #include "base/clock.h"
 #include "base/log.h"
 

@@ -2,9 +2,9 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
-#include "agent/gpu_source.h"
-#include "agent/run.h"
-#include "agent/uplink.h"
+#include "agent/gpu/gpu_source.h"
+#include "agent/uplink/uplink.h"
+#include "agent/workload/run.h"
 #include "node/node.h"
 
 /* Texts live as long as the agent. */

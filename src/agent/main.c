@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/enroll.h"
 #include "agent/options.h"
+#include "agent/uplink/enroll.h"
 #include "base/log.h"
 
 static void stop(uv_signal_t *signal, int number)

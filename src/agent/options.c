@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/dcgm.h"
-#include "agent/file.h"
-#include "agent/host.h"
-#include "agent/labels.h"
-#include "agent/time_slices.h"
+#include "agent/gpu/dcgm.h"
+#include "agent/gpu/time_slices.h"
+#include "agent/host/file.h"
+#include "agent/host/host.h"
+#include "agent/host/labels.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/number_text.h"

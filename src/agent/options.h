@@ -3,7 +3,7 @@
 #define AGENT_OPTIONS_H
 
 #include "agent/agent.h"
-#include "agent/dcgm.h"
+#include "agent/gpu/dcgm.h"
 
 #define OPTIONS_SCHEDULERS_MAX 8
 

@@ -1,9 +1,12 @@
 /* handed_calls.c - requests that others answer: leases, tokens and the audit log */
 #include "api/handed_calls.h"
 
-#include "api/ids.h"
-#include "api/model_calls.h"
-#include "api/service_state.h"
+#include "api/engine/audit.h"
+#include "api/model/leases.h"
+#include "api/model/model_calls.h"
+#include "api/service/service_state.h"
+#include "api/service/tokens.h"
+#include "api/text/ids.h"
 
 /* What is left of a call when its exchange is handed over. */
 struct handed {

@@ -2,7 +2,7 @@
 #ifndef API_HANDED_CALLS_H
 #define API_HANDED_CALLS_H
 
-#include "api/call.h"
+#include "api/service/call.h"
 
 void handed_lease_create(struct call *call);
 void handed_lease_show(struct call *call);

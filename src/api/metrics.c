@@ -3,8 +3,14 @@
 
 #include <inttypes.h>
 
-#include "api/gpu_books.h"
-#include "api/service_state.h"
+#include "api/auth/failures.h"
+#include "api/live/hub.h"
+#include "api/notify/notify.h"
+#include "api/read/gpu_books.h"
+#include "api/service/misreports.h"
+#include "api/service/service_state.h"
+#include "api/service/traffic.h"
+#include "api/text/metric.h"
 
 #define MIB_BYTES INT64_C(1048576)
 
@@ -18,11 +24,6 @@ struct scrape {
 	struct tenant_line *tenants;
 	size_t tenant_count;
 };
-
-static void family(struct buffer *text, const char *name, const char *type, const char *help)
-{
-	buffer_print(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
 
 /* With backslashes, quotes and newlines escaped, as a label's value has to be. */
 static void put_label(struct buffer *text, const char *value)
@@ -64,71 +65,52 @@ static int64_t count_jobs(const struct call *call, const struct scrape *scrape, 
 static void put_jobs(struct call *call, const struct scrape *scrape)
 {
 	struct buffer *text = &call->body;
-	family(text, "gpu_scheduler_jobs_total", "counter", "Jobs by the state that they are in.");
+	int64_t tenant_id = call->identity.tenant_id;
+	metric_head(text, METRIC_JOBS);
 	for (int state = 0; state < job_state_words.count; state++)
-		buffer_print(text, "gpu_scheduler_jobs_total{state=\"%s\"} %" PRId64 "\n",
+		buffer_print(text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS),
 		             job_state_words.at[state], count_jobs(call, scrape, state));
-	family(text, "gpu_scheduler_queue_size", "gauge", "Jobs that wait.");
-	buffer_print(text, "gpu_scheduler_queue_size %" PRId64 "\n",
-	             count_jobs(call, scrape, JOB_PENDING));
+	metric_head(text, METRIC_JOBS_TOTAL);
+	for (int state = 0; state < job_state_words.count; state++)
+		buffer_print(
+		    text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS_TOTAL),
+		    job_state_words.at[state],
+		    meters_entered(&call->service->meters, tenant_id, (enum job_state)state));
+	metric_put_integer(text, METRIC_QUEUE_SIZE, count_jobs(call, scrape, JOB_PENDING));
 }
 
 /* Tenants. */
 
-static void put_tenant_value(struct buffer *text, const struct catalogue *catalogue,
-                             const char *name, int64_t id)
+static void put_tenant_name(struct buffer *text, const struct tenant_record *tenant,
+                            enum metric metric)
 {
-	const struct tenant_record *tenant = catalogue_get(catalogue, RECORD_TENANT, id, 0);
-	buffer_print(text, "%s{tenant=\"", name);
-	put_label(text, tenant ? tenant->name : "");
+	buffer_print(text, "%s{tenant=\"", metric_name(metric));
+	put_label(text, tenant->name);
 	buffer_text(text, "\"} ");
 }
 
-enum tenant_family {
-	TENANT_GPUS,
-	TENANT_FAIR,
-	TENANT_QUOTA,
-	TENANT_LIMIT,
-	TENANT_RUNNING,
-	TENANT_WAITING,
-	TENANT_SECONDS,
-	TENANT_COST,
-	TENANT_FAMILIES,
-};
-static const struct {
-	const char *name, *type, *help;
-} tenant_families[TENANT_FAMILIES] = {
-	{ "gpu_scheduler_tenant_gpus", "gauge", "GPUs that the tenant holds, with all below it." },
-	{ "gpu_scheduler_tenant_fair_share_gpus", "gauge", "GPUs that are its fair share." },
-	{ "gpu_scheduler_tenant_quota_gpus", "gauge", "GPUs that it is owed, where that is set." },
-	{ "gpu_scheduler_tenant_limit_gpus", "gauge", "GPUs that it may hold, where that is set." },
-	{ "gpu_scheduler_tenant_running_jobs", "gauge", "Jobs of it that hold something." },
-	{ "gpu_scheduler_tenant_waiting_jobs", "gauge", "Jobs of it that wait." },
-	{ "gpu_scheduler_tenant_gpu_seconds_total", "counter", "GPU time that it used." },
-	{ "gpu_scheduler_tenant_cost_total", "counter", "What that cost." },
-};
-
-/* In thousandths; UNLIMITED or QUOTA_UNSET where there is nothing to tell. */
-static int64_t tenant_value(enum tenant_family of, const struct tenant_line *line,
+/* In thousandths; UNLIMITED or QUOTA_UNSET if there is none. */
+static int64_t tenant_value(enum metric metric, const struct tenant_line *line,
                             const struct tenant_record *tenant)
 {
 	const struct tenant_figures *figures = &line->figures;
-	switch (of) {
-	case TENANT_GPUS:
+	switch (metric) {
+	case METRIC_TENANT_GPUS:
 		return figures->allocated.of[AMOUNT_GPU];
-	case TENANT_FAIR:
+	case METRIC_TENANT_FAIR_SHARE_GPUS:
 		return figures->fair[AMOUNT_GPU];
-	case TENANT_QUOTA:
+	case METRIC_TENANT_QUOTA_GPUS:
 		return tenant->quota_gpu;
-	case TENANT_LIMIT:
+	case METRIC_TENANT_LIMIT_GPUS:
 		return tenant->limit_gpu;
-	case TENANT_RUNNING:
+	case METRIC_TENANT_RUNNING_JOBS:
 		return figures->allocated.of[AMOUNT_JOBS] * 1000;
-	case TENANT_WAITING:
+	case METRIC_TENANT_WAITING_JOBS:
 		return figures->waiting_jobs * 1000;
-	case TENANT_SECONDS:
+	case METRIC_TENANT_GPU_SECONDS_TOTAL:
 		return figures->gpu_ms / 1000;
 	default:
+		INVARIANT(metric == METRIC_TENANT_COST_TOTAL);
 		return figures->cost / 1000;
 	}
 }
@@ -137,17 +119,19 @@ static void put_tenants(struct call *call, const struct scrape *scrape)
 {
 	const struct catalogue *catalogue = service_catalogue(call->service);
 	struct buffer *text = &call->body;
-	for (enum tenant_family of = 0; of < TENANT_FAMILIES && scrape->tenant_count > 0; of++) {
-		family(text, tenant_families[of].name, tenant_families[of].type,
-		       tenant_families[of].help);
+	if (scrape->tenant_count == 0)
+		return;
+	for (enum metric metric = METRIC_TENANT_GPUS; metric <= METRIC_TENANT_COST_TOTAL;
+	     metric++) {
+		metric_head(text, metric);
 		for (size_t i = 0; i < scrape->tenant_count; i++) {
 			const struct tenant_line *line = &scrape->tenants[i];
 			const struct tenant_record *tenant =
 			    catalogue_get(catalogue, RECORD_TENANT, line->id, 0);
-			int64_t value = tenant ? tenant_value(of, line, tenant) : UNLIMITED;
+			int64_t value = tenant ? tenant_value(metric, line, tenant) : UNLIMITED;
 			if (value == UNLIMITED || value == QUOTA_UNSET)
 				continue;
-			put_tenant_value(text, catalogue, tenant_families[of].name, line->id);
+			put_tenant_name(text, tenant, metric);
 			put_milli(text, value);
 		}
 	}
@@ -155,10 +139,10 @@ static void put_tenants(struct call *call, const struct scrape *scrape)
 
 /* GPUs. */
 
-static void put_gpu_name(struct buffer *text, const char *name, const struct node_record *node,
+static void put_gpu_name(struct buffer *text, enum metric metric, const struct node_record *node,
                          const struct gpu_record *gpu)
 {
-	buffer_print(text, "%s{node=\"", name);
+	buffer_print(text, "%s{node=\"", metric_name(metric));
 	put_label(text, node->name);
 	buffer_text(text, "\",gpu=\"");
 	put_label(text, gpu->uuid);
@@ -176,66 +160,49 @@ static void put_memory(struct buffer *text, const struct catalogue *catalogue,
 		      { "releasing", books.releasing }, { "foreign", books.foreign },
 		      { "overhead", books.overhead },   { "claimed", books.claimed } };
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		put_gpu_name(text, "gpu_scheduler_gpu_memory_bytes", node, gpu);
+		put_gpu_name(text, METRIC_GPU_MEMORY_BYTES, node, gpu);
 		buffer_print(text, ",kind=\"%s\"} %" PRId64 "\n", kinds[i].kind,
 		             kinds[i].mib * MIB_BYTES);
 	}
 }
 
-enum sample_family {
-	SAMPLE_UTILISATION,
-	SAMPLE_TEMPERATURE,
-	SAMPLE_POWER,
-	SAMPLE_SM_ACTIVE,
-	SAMPLE_DRAM_ACTIVE,
-	SAMPLE_FAMILIES,
-};
-static const struct {
-	const char *name, *help;
-} sample_families[SAMPLE_FAMILIES] = {
-	{ "gpu_scheduler_gpu_utilization", "How busy the GPU is, from 0 to 1." },
-	{ "gpu_scheduler_gpu_temperature_celsius", "Temperature." },
-	{ "gpu_scheduler_gpu_power_watts", "Power." },
-	{ "gpu_scheduler_gpu_sm_active", "Time that multiprocessors are active, from 0 to 1." },
-	{ "gpu_scheduler_gpu_dram_active", "Time that memory is active, from 0 to 1." },
-};
-
 /* Thousandths; negative: not known. */
-static int64_t sample_value(const struct agents_sample *sample, enum sample_family of)
+static int64_t sample_value(const struct agents_sample *sample, enum metric metric)
 {
-	switch (of) {
-	case SAMPLE_UTILISATION:
+	switch (metric) {
+	case METRIC_GPU_UTILIZATION:
 		return sample->utilisation;
-	case SAMPLE_TEMPERATURE:
+	case METRIC_GPU_TEMPERATURE_CELSIUS:
 		return sample->temperature_c * 1000;
-	case SAMPLE_POWER:
+	case METRIC_GPU_POWER_WATTS:
 		return sample->power_mw;
-	case SAMPLE_SM_ACTIVE:
+	case METRIC_GPU_SM_ACTIVE:
 		return sample->sm_active;
 	default:
+		INVARIANT(metric == METRIC_GPU_DRAM_ACTIVE);
 		return sample->dram_active;
 	}
 }
 
-static void put_sample(struct call *call, enum sample_family of, const struct node_record *node,
+static void put_sample(struct call *call, enum metric metric, const struct node_record *node,
                        const struct gpu_record *gpu)
 {
 	struct agents_sample sample = { 0 };
 	bool sampled = agents_sample(call->service->agents, gpu->uuid, &sample);
-	if (!sampled && of >= SAMPLE_POWER)
+	if (!sampled && metric >= METRIC_GPU_POWER_WATTS)
 		return;
 	if (!sampled)
 		sample.temperature_c = gpu->temperature_c;
-	int64_t value = sample_value(&sample, of);
+	int64_t value = sample_value(&sample, metric);
 	if (value < 0)
 		return;
-	put_gpu_name(&call->body, sample_families[of].name, node, gpu);
+	put_gpu_name(&call->body, metric, node, gpu);
 	buffer_text(&call->body, "} ");
 	put_milli(&call->body, value);
 }
 
-/* Calls back for each GPU that has memory of its own. */
-static void each_gpu(struct call *call, int of)
+/* Appends a metric of every GPU that has memory of its own. */
+static void put_each_gpu(struct call *call, enum metric metric)
 {
 	const struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
@@ -246,10 +213,10 @@ static void each_gpu(struct call *call, int of)
 		for (size_t i = 0; i < count; i++) {
 			if (gpus[i]->mig_mode)
 				continue;
-			if (of == SAMPLE_FAMILIES)
+			if (metric == METRIC_GPU_MEMORY_BYTES)
 				put_memory(&call->body, catalogue, node, gpus[i]);
 			else
-				put_sample(call, (enum sample_family)of, node, gpus[i]);
+				put_sample(call, metric, node, gpus[i]);
 		}
 		service_breathe(call->service, done);
 	}
@@ -257,13 +224,11 @@ static void each_gpu(struct call *call, int of)
 
 static void put_gpus(struct call *call)
 {
-	for (int of = 0; of < SAMPLE_FAMILIES; of++) {
-		family(&call->body, sample_families[of].name, "gauge", sample_families[of].help);
-		each_gpu(call, of);
+	for (enum metric metric = METRIC_GPU_UTILIZATION; metric <= METRIC_GPU_MEMORY_BYTES;
+	     metric++) {
+		metric_head(&call->body, metric);
+		put_each_gpu(call, metric);
 	}
-	family(&call->body, "gpu_scheduler_gpu_memory_bytes", "gauge",
-	       "Memory of the GPU: what it has, and what is on it by kind.");
-	each_gpu(call, SAMPLE_FAMILIES);
 }
 
 static void put_nodes(struct call *call)
@@ -274,64 +239,46 @@ static void put_nodes(struct call *call)
 	int64_t states[8] = { 0 };
 	while ((node = catalogue_next(catalogue, &cursor)) != NULL)
 		states[node->state & 7]++;
-	family(&call->body, "gpu_scheduler_nodes", "gauge", "Nodes by state.");
+	metric_head(&call->body, METRIC_NODES);
 	for (int i = 0; i < node_state_words.count; i++)
-		buffer_print(&call->body, "gpu_scheduler_nodes{state=\"%s\"} %" PRId64 "\n",
-		             node_state_words.at[i], states[i]);
+		buffer_print(&call->body, "%s{state=\"%s\"} %" PRId64 "\n",
+		             metric_name(METRIC_NODES), node_state_words.at[i], states[i]);
 	const struct slot_record *slot;
 	int64_t slots[8] = { 0 };
 	cursor = (struct catalogue_cursor){ .kind = RECORD_SLOT };
 	while ((slot = catalogue_next(catalogue, &cursor)) != NULL)
 		slots[slot->state & 7]++;
-	family(&call->body, "gpu_scheduler_slots", "gauge", "Slots of models by state.");
+	metric_head(&call->body, METRIC_SLOTS);
 	for (int i = 0; i < slot_state_words.count; i++)
-		buffer_print(&call->body, "gpu_scheduler_slots{state=\"%s\"} %" PRId64 "\n",
-		             slot_state_words.at[i], slots[i]);
+		buffer_print(&call->body, "%s{state=\"%s\"} %" PRId64 "\n",
+		             metric_name(METRIC_SLOTS), slot_state_words.at[i], slots[i]);
 }
 
 /* The service itself. */
 
-static void put_latency(struct buffer *text, const struct meters *meters)
+static void put_latency(struct buffer *text, const struct meters *meters, enum metric metric)
 {
+	const char *name = metric_name(metric);
 	int64_t below = 0;
-	family(text, "gpu_scheduler_scheduling_latency", "histogram",
-	       "Seconds from being queued to being placed.");
+	metric_head(text, metric);
 	for (int bucket = 0; bucket < METER_BUCKETS; bucket++) {
 		below += meters->latency_buckets[bucket];
-		buffer_print(text,
-		             "gpu_scheduler_scheduling_latency_bucket{le=\"%g\"} %" PRId64 "\n",
+		buffer_print(text, "%s_bucket{le=\"%g\"} %" PRId64 "\n", name,
 		             (double)meter_bound_ms(bucket) / 1000, below);
 	}
 	buffer_print(text,
-	             "gpu_scheduler_scheduling_latency_bucket{le=\"+Inf\"} %" PRId64
-	             "\ngpu_scheduler_scheduling_latency_sum %.3f\n"
-	             "gpu_scheduler_scheduling_latency_count %" PRId64 "\n",
-	             meters->latency_count, (double)meters->latency_sum_ms / 1000,
+	             "%s_bucket{le=\"+Inf\"} %" PRId64 "\n%s_sum %.3f\n%s_count %" PRId64 "\n",
+	             name, meters->latency_count, name, (double)meters->latency_sum_ms / 1000, name,
 	             meters->latency_count);
-}
-
-static void put_number(struct buffer *text, const char *name, const char *type, const char *help,
-                       int64_t value)
-{
-	family(text, name, type, help);
-	buffer_print(text, "%s %" PRId64 "\n", name, value);
 }
 
 static void put_notices(struct buffer *text, const struct meters *meters)
 {
-	family(text, "gpu_scheduler_task_notices_total", "counter",
-	       "Tasks that nodes reported: over what they reserved, idle on their GPUs, without "
-	       "the guard.");
+	metric_head(text, METRIC_TASK_NOTICES_TOTAL);
 	for (int i = 0; i < NOTICES; i++)
-		buffer_print(text, "gpu_scheduler_task_notices_total{kind=\"%s\"} %" PRId64 "\n",
-		             task_notice_words.at[i], meters->notices[i]);
-}
-
-static void put_misreports(struct buffer *text, const struct misreports *misreports)
-{
-	put_number(text, "gpu_scheduler_node_misreports_total", "counter",
-	           "Reports of nodes about work, GPUs or addresses that are not theirs.",
-	           misreports_total(misreports));
+		buffer_print(text, "%s{kind=\"%s\"} %" PRId64 "\n",
+		             metric_name(METRIC_TASK_NOTICES_TOTAL), task_notice_words.at[i],
+		             meters->notices[i]);
 }
 
 static void put_engine(struct call *call)
@@ -340,29 +287,16 @@ static void put_engine(struct call *call)
 	struct desk_health health = { 0 };
 	struct desk *desk = call->service->desk;
 	desk->health(desk, &health);
-	put_number(text, "gpu_scheduler_leading", "gauge",
-	           "Whether this scheduler is the active one.", health.leading);
-	put_number(text, "gpu_scheduler_store_ok", "gauge", "Whether the store can commit.",
-	           health.writer.ok);
-	put_number(text, "gpu_scheduler_store_commits_total", "counter", "Transactions.",
-	           health.writer.batches);
-	put_number(text, "gpu_scheduler_store_commands_total", "counter", "Commands in them.",
-	           health.writer.commands);
-	put_number(text, "gpu_scheduler_store_rows_total", "counter", "Rows in them.",
-	           health.writer.rows);
-	put_number(text, "gpu_scheduler_passes_total", "counter", "Passes of the scheduler.",
-	           health.passes);
-	family(text, "gpu_scheduler_pass_seconds_total", "counter", "Time that passes took.");
-	buffer_print(text, "gpu_scheduler_pass_seconds_total %.6f\n",
-	             (double)health.pass_us_total / 1e6);
-	family(text, "gpu_scheduler_clock_offset_seconds", "gauge",
-	       "How far the system clock jumped from the scheduler's time; 0 where they agree.");
-	buffer_print(text, "gpu_scheduler_clock_offset_seconds %.3f\n",
-	             (double)health.clock_off_ms / 1e3);
-	put_number(text, "gpu_scheduler_clock_steps_total", "counter", "Jumps of the system clock.",
-	           health.clock_steps);
-	put_number(text, "gpu_scheduler_asks_waiting", "gauge", "What waits for the core.",
-	           (int64_t)health.waiting);
+	metric_put_integer(text, METRIC_LEADING, health.leading);
+	metric_put_integer(text, METRIC_STORE_OK, health.writer.ok);
+	metric_put_integer(text, METRIC_STORE_COMMITS_TOTAL, health.writer.batches);
+	metric_put_integer(text, METRIC_STORE_COMMANDS_TOTAL, health.writer.commands);
+	metric_put_integer(text, METRIC_STORE_ROWS_TOTAL, health.writer.rows);
+	metric_put_integer(text, METRIC_PASSES_TOTAL, health.passes);
+	metric_put_decimal(text, METRIC_PASS_SECONDS_TOTAL, (double)health.pass_us_total / 1e6, 6);
+	metric_put_decimal(text, METRIC_CLOCK_OFFSET_SECONDS, (double)health.clock_off_ms / 1e3, 3);
+	metric_put_integer(text, METRIC_CLOCK_STEPS_TOTAL, health.clock_steps);
+	metric_put_integer(text, METRIC_ASKS_WAITING, (int64_t)health.waiting);
 }
 
 static void put_wire(struct call *call)
@@ -370,53 +304,32 @@ static void put_wire(struct call *call)
 	struct buffer *text = &call->body;
 	struct loop_counters counters = loop_counters(call->service->desk->loop);
 	struct hub_counters hub = hub_counters(call->service->hub);
-	put_number(text, "gpu_scheduler_connections", "gauge", "Open connections.",
-	           (int64_t)counters.connections);
-	put_number(text, "gpu_scheduler_connections_total", "counter", "Connections so far.",
-	           (int64_t)counters.connections_total);
-	put_number(text, "gpu_scheduler_connections_refused_total", "counter",
-	           "Connections over a limit.", (int64_t)counters.connections_refused);
-	put_number(text, "gpu_scheduler_connections_shed_total", "counter",
-	           "Connections closed because others needed their memory or their place.",
-	           (int64_t)counters.connections_shed);
-	put_number(text, "gpu_scheduler_descriptors_exhausted_total", "counter",
-	           "Connections closed because no file descriptor was left.",
-	           (int64_t)counters.descriptors_exhausted);
-	put_number(text, "gpu_scheduler_requests_in_flight", "gauge",
-	           "Requests that are being received or served.", (int64_t)counters.exchanges);
-	put_number(text, "gpu_scheduler_calls_in_flight", "gauge",
-	           "Requests with an answer of the API to come.", call->service->calls);
-	put_number(text, "gpu_scheduler_buffered_bytes", "gauge",
-	           "Memory of requests that are being received or served.",
-	           (int64_t)counters.buffered_bytes);
-	put_number(text, "gpu_scheduler_held_bytes", "gauge",
-	           "Memory of answers that clients have not read.", (int64_t)counters.held_bytes);
-	put_number(text, "gpu_scheduler_answers_dropped_total", "counter",
-	           "Answers dropped because too many were not read.",
-	           (int64_t)counters.answers_dropped);
-	put_number(text, "gpu_scheduler_received_bytes_total", "counter", "Bytes received.",
-	           (int64_t)counters.bytes_in);
-	put_number(text, "gpu_scheduler_sent_bytes_total", "counter", "Bytes sent.",
-	           (int64_t)counters.bytes_out);
-	put_number(text, "gpu_scheduler_protocol_errors_total", "counter",
-	           "Connections that broke a protocol.", (int64_t)counters.protocol_errors);
-	put_number(text, "gpu_scheduler_stream_listeners", "gauge", "WebSockets of live events.",
-	           hub.listeners);
-	put_number(text, "gpu_scheduler_stream_events_total", "counter", "Events sent to them.",
-	           hub.sent);
-	put_number(text, "gpu_scheduler_stream_missed_total", "counter",
-	           "Events that slow listeners were told they missed.", hub.skipped);
+	metric_put_integer(text, METRIC_CONNECTIONS, (int64_t)counters.connections);
+	metric_put_integer(text, METRIC_CONNECTIONS_TOTAL, (int64_t)counters.connections_total);
+	metric_put_integer(text, METRIC_CONNECTIONS_REFUSED_TOTAL,
+	                   (int64_t)counters.connections_refused);
+	metric_put_integer(text, METRIC_CONNECTIONS_SHED_TOTAL, (int64_t)counters.connections_shed);
+	metric_put_integer(text, METRIC_DESCRIPTORS_EXHAUSTED_TOTAL,
+	                   (int64_t)counters.descriptors_exhausted);
+	metric_put_integer(text, METRIC_REQUESTS_IN_FLIGHT, (int64_t)counters.exchanges);
+	metric_put_integer(text, METRIC_CALLS_IN_FLIGHT, call->service->calls);
+	metric_put_integer(text, METRIC_BUFFERED_BYTES, (int64_t)counters.buffered_bytes);
+	metric_put_integer(text, METRIC_HELD_BYTES, (int64_t)counters.held_bytes);
+	metric_put_integer(text, METRIC_ANSWERS_DROPPED_TOTAL, (int64_t)counters.answers_dropped);
+	metric_put_integer(text, METRIC_RECEIVED_BYTES_TOTAL, (int64_t)counters.bytes_in);
+	metric_put_integer(text, METRIC_SENT_BYTES_TOTAL, (int64_t)counters.bytes_out);
+	metric_put_integer(text, METRIC_PROTOCOL_ERRORS_TOTAL, (int64_t)counters.protocol_errors);
+	metric_put_integer(text, METRIC_STREAM_LISTENERS, hub.listeners);
+	metric_put_integer(text, METRIC_STREAM_EVENTS_TOTAL, hub.sent);
+	metric_put_integer(text, METRIC_STREAM_MISSED_TOTAL, hub.skipped);
 	traffic_print(call->service->traffic, text);
 	failures_print(gate_failures(call->service->gate), text);
 	if (!call->service->notify)
 		return;
 	struct notify_counters notes = notify_counters(call->service->notify);
-	put_number(text, "gpu_scheduler_notifications_total", "counter", "Notifications delivered.",
-	           notes.delivered);
-	put_number(text, "gpu_scheduler_notifications_failed_total", "counter",
-	           "Notifications given up.", notes.failed + notes.dropped);
-	put_number(text, "gpu_scheduler_notifications_waiting", "gauge",
-	           "Notifications to be delivered.", notes.waiting);
+	metric_put_integer(text, METRIC_NOTIFICATIONS_TOTAL, notes.delivered);
+	metric_put_integer(text, METRIC_NOTIFICATIONS_FAILED_TOTAL, notes.failed + notes.dropped);
+	metric_put_integer(text, METRIC_NOTIFICATIONS_WAITING, notes.waiting);
 }
 
 static void put_all(struct call *call, const struct scrape *scrape)
@@ -435,17 +348,17 @@ static void put_all(struct call *call, const struct scrape *scrape)
 	catalogue_unlock(catalogue);
 	if (!sees_all)
 		return;
-	put_latency(&call->body, meters);
-	put_number(&call->body, "gpu_scheduler_preemptions_total", "counter",
-	           "Jobs that were stopped for others.", meters->preemptions);
+	put_latency(&call->body, meters, METRIC_SCHEDULING_LATENCY);
+	put_latency(&call->body, meters, METRIC_SCHEDULING_LATENCY_SECONDS);
+	metric_put_integer(&call->body, METRIC_PREEMPTIONS_TOTAL, meters->preemptions);
 	put_notices(&call->body, meters);
-	put_misreports(&call->body, call->service->misreports);
-	put_number(&call->body, "gpu_scheduler_submissions_total", "counter", "Jobs taken in.",
-	           meters->submitted);
+	metric_put_integer(&call->body, METRIC_NODE_MISREPORTS_TOTAL,
+	                   misreports_total(call->service->misreports));
+	metric_put_integer(&call->body, METRIC_SUBMISSIONS_TOTAL, meters->submitted);
 	put_engine(call);
 	put_wire(call);
-	family(&call->body, "gpu_scheduler_build_info", "gauge", "The program.");
-	buffer_text(&call->body, "gpu_scheduler_build_info{version=\"");
+	metric_head(&call->body, METRIC_BUILD_INFO);
+	buffer_print(&call->body, "%s{version=\"", metric_name(METRIC_BUILD_INFO));
 	put_label(&call->body, call->service->settings.version);
 	buffer_text(&call->body, "\"} 1\n");
 }

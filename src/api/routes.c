@@ -1,17 +1,17 @@
 /* routes.c - the table of all that can be asked over REST */
-#include "api/gpu_history.h"
 #include "api/handed_calls.h"
-#include "api/hub.h"
-#include "api/jobs.h"
+#include "api/job/jobs.h"
+#include "api/live/hub.h"
 #include "api/metrics.h"
-#include "api/model_calls.h"
-#include "api/node_calls.h"
-#include "api/pages.h"
-#include "api/report_calls.h"
-#include "api/route.h"
+#include "api/model/model_calls.h"
+#include "api/node/gpu_history.h"
+#include "api/node/node_calls.h"
 #include "api/scheduler_calls.h"
+#include "api/service/pages.h"
+#include "api/service/route.h"
 #include "api/session_calls.h"
-#include "api/tenant_calls.h"
+#include "api/tenant/report_calls.h"
+#include "api/tenant/tenant_calls.h"
 
 enum { BULK_BYTES = 64 << 20 };
 

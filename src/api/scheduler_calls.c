@@ -1,12 +1,12 @@
 /* scheduler_calls.c - what the scheduler decided, loaded, and has waiting: bare arrays */
 #include "api/scheduler_calls.h"
 
-#include "api/decision_view.h"
-#include "api/ids.h"
-#include "api/job_view.h"
-#include "api/page.h"
-#include "api/service_state.h"
-#include "api/slot_view.h"
+#include "api/job/decision_view.h"
+#include "api/job/job_view.h"
+#include "api/model/slot_view.h"
+#include "api/service/page.h"
+#include "api/service/service_state.h"
+#include "api/text/ids.h"
 #include "store/archive.h"
 
 /* Decisions: read from the store, then explained by the core. */

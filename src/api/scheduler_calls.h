@@ -2,7 +2,7 @@
 #ifndef API_SCHEDULER_CALLS_H
 #define API_SCHEDULER_CALLS_H
 
-#include "api/call.h"
+#include "api/service/call.h"
 
 void scheduler_calls_decisions(struct call *call);
 void scheduler_calls_slots(struct call *call);

@@ -1,15 +1,26 @@
 /* service.c - the service: what is behind the ports */
-#include "api/service.h"
+#include "api/service/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "api/jwt.h"
+#include "api/auth/failure_audit.h"
+#include "api/auth/jwt.h"
+#include "api/engine/audit.h"
+#include "api/grpc/grpc_services.h"
+#include "api/live/hub.h"
 #include "api/metrics.h"
-#include "api/node_calls.h"
-#include "api/service_state.h"
+#include "api/model/leases.h"
+#include "api/node/node_calls.h"
+#include "api/notify/notify.h"
+#include "api/service/misreports.h"
+#include "api/service/pages.h"
+#include "api/service/route.h"
+#include "api/service/service_state.h"
+#include "api/service/tokens.h"
+#include "api/service/traffic.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -72,7 +83,7 @@ static void on_event(void *context, const struct event *event)
 	}
 	if (event->kind == EVENT_NODE_MISREPORTED)
 		agents_misreported(service->agents, event);
-	meters_event(&service->meters, event, service_catalogue(service));
+	meters_event(&service->meters, event, service_catalogue(service), &service->roster);
 	if (service->notify)
 		notify_event(service->notify, event);
 	hub_event(service->hub, event);
@@ -474,6 +485,7 @@ void service_free(struct service *service)
 	pages_free(service->pages);
 	traffic_free(service->traffic);
 	roster_free(&service->roster);
+	meters_free(&service->meters);
 	buffer_free(&service->scratch);
 	free((char *)service->settings.version);
 	free((char *)service->settings.metrics_path);

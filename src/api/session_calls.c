@@ -1,9 +1,9 @@
 /* session_calls.c - who is asking */
 #include "api/session_calls.h"
 
-#include "api/gate_local.h"
-#include "api/ids.h"
-#include "api/service_state.h"
+#include "api/auth/gate_local.h"
+#include "api/service/service_state.h"
+#include "api/text/ids.h"
 
 void session_calls_get(struct call *call)
 {

@@ -8,7 +8,7 @@
  * scheduler does; NULL: none comes to mind. */
 const char *suggest_command(const char *word);
 
-/* The same for an option of these tables, as it was given up to its value. */
-const char *suggest_option(const struct option *const *sets, int set_count, const char *word);
+/* Options of other schedulers, for struct arguments. */
+extern const struct option_habit suggest_options[];
 
 #endif

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/job.h"
+#include "core/queue/job.h"
 #include "core/state.h"
 
 /* Texts and rows of a job live in one block, written once. */

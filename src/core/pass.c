@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/claim.h"
-#include "core/fairshare.h"
-#include "core/room.h"
+#include "core/room/claim.h"
+#include "core/room/room.h"
 #include "core/state.h"
+#include "core/tenant/fairshare.h"
 
 #define ROUNDS_MAX 16 /* of one pass, until it leaves the rest to the next */
 

@@ -2,10 +2,10 @@
 #ifndef CORE_PASS_H
 #define CORE_PASS_H
 
-#include "core/applicant.h"
-#include "core/job.h"
-#include "core/order.h"
-#include "core/place.h"
+#include "core/place/applicant.h"
+#include "core/place/place.h"
+#include "core/queue/job.h"
+#include "core/tenant/order.h"
 
 /* What a pass keeps between calls, so that it allocates nothing. */
 struct pass {

@@ -1,7 +1,7 @@
 /* read.c - questions about jobs by their ids, which change nothing */
 #include "core/sched.h"
 #include "core/state.h"
-#include "core/why.h"
+#include "core/why/why.h"
 
 static struct job *find(const struct sched *sched, int64_t id, struct error *error)
 {
@@ -10,6 +10,11 @@ static struct job *find(const struct sched *sched, int64_t id, struct error *err
 	if (!job)
 		error_set(error, ERROR_NOT_FOUND, "job-%lld is not known", (long long)id);
 	return job;
+}
+
+bool sched_has_waiting(const struct sched *sched)
+{
+	return sched->queued > 0 || sched->routes.waiting > 0;
 }
 
 bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffer *buffer,

@@ -2,9 +2,9 @@
 #ifndef CORE_SCHED_H
 #define CORE_SCHED_H
 
-#include "core/command.h"
-#include "core/effects.h"
-#include "core/record.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
+#include "core/record/record.h"
 
 struct sched;
 
@@ -51,6 +51,9 @@ struct model_load {
 };
 bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_load *load);
 bool sched_slot_active(const struct sched *sched, int64_t slot_id, int64_t *active);
+
+/* True if a job or a request to a model waits for room. */
+bool sched_has_waiting(const struct sched *sched);
 
 /* Reading. Pointers are valid until the next command. */
 const struct meta_record *sched_meta(const struct sched *sched);

@@ -3,7 +3,7 @@
 #define CORE_STORED_H
 
 #include "base/error.h"
-#include "core/record.h"
+#include "core/record/record.h"
 
 struct sched;
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "guard.h"
-#include "size.h"
-#include "uuid.h"
-#include "watch.h"
+#include "guard/budget/size.h"
+#include "guard/budget/uuid.h"
+#include "guard/budget/watch.h"
+#include "guard/guard.h"
 
 enum { LIMITS_MAX = SEGMENT_GPUS_MAX, PATH_TEXT_MAX = 4096 };
 

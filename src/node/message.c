@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/record.h"
+#include "core/record/record.h"
 #include "node/texts.h"
 
 static const struct words order_words = WORDS("start", "load", "stop");

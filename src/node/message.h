@@ -5,9 +5,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "core/command.h"
-#include "core/field.h"
-#include "core/types.h"
+#include "core/record/command.h"
+#include "core/record/field.h"
+#include "core/record/types.h"
 
 /* A conversation is a connection: the agent numbers them, says hello, is
  * welcomed, and sends a snapshot of all that it has. From then on there are two

@@ -2,8 +2,8 @@
 #ifndef NODE_SESSION_H
 #define NODE_SESSION_H
 
-#include "core/command.h"
-#include "core/effects.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
 #include "node/address.h"
 #include "node/message.h"
 

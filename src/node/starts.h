@@ -3,7 +3,7 @@
 #define NODE_STARTS_H
 
 #include "base/map.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 
 /* A node starts one piece of work after the other. Without a bound, the orders of one tenant
  * that submits thousands of small jobs would be in front of everyone else's. So only `most`

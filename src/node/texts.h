@@ -2,7 +2,7 @@
 #ifndef NODE_TEXTS_H
 #define NODE_TEXTS_H
 
-#include "core/field.h"
+#include "core/record/field.h"
 
 /* Checks all texts of an object that a node described, lists included, by the names of its
  * fields. Names, ids and addresses that are too long or not printable are refused, with the

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/gate.h"
+#include "api/auth/gate.h"
 #include "base/number_text.h"
 #include "server/directory.h"
 #include "store/backup.h"

@@ -2,14 +2,14 @@
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
 
-#include "api/agents.h"
+#include "api/session/agents.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "core/record.h"
+#include "core/record/record.h"
 #include "node/session.h"
-#include "wire/limits.h"
-#include "wire/proxy.h"
+#include "wire/net/limits.h"
+#include "wire/net/proxy.h"
 
 /* Texts of a list, NULL behind the last. Never NULL itself. */
 struct texts {

@@ -155,6 +155,16 @@ void delivery_batch(struct delivery *delivery, const struct batch *batch)
 	finish(delivery);
 }
 
+void delivery_effects(struct delivery *delivery, const struct effects *effects, struct ask *ask)
+{
+	struct load *load = begin(delivery);
+	for (size_t i = 0; i < effects->count; i++)
+		if (effects->at[i].kind == EFFECT_ROUTE)
+			add(load)->effect = effect_copy(&load->arena, &effects->at[i]);
+	add(load)->ask = ask;
+	finish(delivery);
+}
+
 void delivery_ask(struct delivery *delivery, struct ask *ask)
 {
 	struct load *load = begin(delivery);

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "api/desk.h"
+#include "api/engine/desk.h"
 
 /* Filled by the engine's threads, emptied in the loop's thread, in the order in which
  * it was filled. What comes while the loop is busy goes out together: there is one post
@@ -18,6 +18,8 @@ void delivery_free(struct delivery *delivery);
 
 /* Its orders, routes and events, then the answers to the asks that are its cookies. */
 void delivery_batch(struct delivery *delivery, const struct batch *batch);
+/* The routes among these effects, then the answer: for what is never stored. */
+void delivery_effects(struct delivery *delivery, const struct effects *effects, struct ask *ask);
 /* An ask that needs no batch to be durable. Its answer is in it. */
 void delivery_ask(struct delivery *delivery, struct ask *ask);
 /* Calls this in the loop's thread, once. Not called when it is called again before. */

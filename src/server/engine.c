@@ -50,6 +50,7 @@ struct engine {
 	atomic_bool store_fails, reconfigure;
 	atomic_int_fast64_t active_ms, term, passes, pass_us_total;
 	atomic_int_fast64_t added, durable; /* things given to the writer; of these durable */
+	int64_t awaited; /* of those added: an answer leaves no earlier than these are durable */
 
 	/* Of the timekeeper, for other threads: the core's time less the steady clock's. */
 	atomic_int_fast64_t offset_us, clock_off_ms, clock_steps;
@@ -169,11 +170,14 @@ static int64_t tell_active_ms(struct desk *desk)
 static void on_durable(void *context, const struct batch *batch)
 {
 	struct engine *engine = context;
-	atomic_store(&engine->active_ms, batch->began_us / 1000);
-	catalogue_apply(engine->desk.catalogue, batch);
+	bool is_committed = batch->began_us > 0;
+	if (is_committed) {
+		atomic_store(&engine->active_ms, batch->began_us / 1000);
+		catalogue_apply(engine->desk.catalogue, batch);
+	}
 	delivery_batch(engine->delivery, batch);
 	atomic_fetch_add(&engine->durable, (int64_t)batch->reply_count);
-	if (engine->redis)
+	if (engine->redis && is_committed)
 		redis_publish(engine->redis, batch, store_position(engine->store).batch);
 }
 
@@ -209,12 +213,39 @@ static void on_changed(void *context)
 
 /* In the core's thread. */
 
+/* Requests to models are never stored: one that changes no record needs no transaction. */
+static bool is_volatile(const struct engine *engine, const struct command *command)
+{
+	if (command->kind != COMMAND_REQUEST && command->kind != COMMAND_REQUEST_DONE &&
+	    command->kind != COMMAND_REQUEST_RENEW)
+		return false;
+	for (size_t i = 0; i < engine->effects.count; i++)
+		if (engine->effects.at[i].kind != EFFECT_ROUTE)
+			return false;
+	return true;
+}
+
+/* Time passed and nothing else happened. No answer depends on that, and nobody waits for it. */
+static bool is_idle(const struct engine *engine, const struct command *command)
+{
+	if (!command || (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME))
+		return false;
+	for (size_t i = 0; i < engine->effects.count; i++) {
+		const struct effect *effect = &engine->effects.at[i];
+		if (effect->kind != EFFECT_PUT || effect->record_kind != RECORD_META)
+			return false;
+	}
+	return true;
+}
+
 /* People, requests to models, and what was decided do not wait for others. */
 static bool can_wait(const struct engine *engine, const struct command *command,
                      const struct ask *ask)
 {
 	if (!command || (ask && !ask->patient))
 		return false;
+	if (is_idle(engine, command))
+		return true;
 	if (!is_fact(command->kind) && command->kind != COMMAND_TIME)
 		return false;
 	for (size_t i = 0; i < engine->effects.count; i++)
@@ -227,7 +258,9 @@ static void add(struct engine *engine, const struct command *command, struct ask
 {
 	/* Once added, the ask and the command in it are no longer ours to look at. */
 	bool hurries = !can_wait(engine, command, ask);
-	atomic_fetch_add(&engine->added, 1);
+	int64_t added = atomic_fetch_add(&engine->added, 1) + 1;
+	if (ask || !is_idle(engine, command))
+		engine->awaited = added;
 	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
 	engine->hurries = engine->hurries || hurries;
 }
@@ -279,6 +312,19 @@ static int64_t read_time(struct engine *engine)
 	return time_ms;
 }
 
+/* True if the core may have something to decide after the command that was applied. A place
+ * in a slot that is granted makes room for nobody; one that is given back may serve whoever
+ * waits. */
+static bool wants_pass(const struct engine *engine, const struct command *command)
+{
+	if (!is_volatile(engine, command))
+		return true;
+	for (size_t i = 0; i < engine->effects.count; i++)
+		if (engine->effects.at[i].route.outcome != ROUTE_GRANTED)
+			return true;
+	return command->kind == COMMAND_REQUEST_DONE && sched_has_waiting(engine->sched);
+}
+
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
 static bool apply_at(struct engine *engine, struct command *command, const struct ask *ask,
                      int64_t now_ms, struct error *error)
@@ -291,7 +337,7 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 		return false;
 	for (size_t i = 0; i < engine->effects.count; i++)
 		more = more || engine->effects.at[i].kind == EFFECT_MORE;
-	if (command->kind == COMMAND_PASS && !more)
+	if ((command->kind == COMMAND_PASS && !more) || !wants_pass(engine, command))
 		return true;
 	if (!can_wait(engine, command, ask))
 		engine->gather_us = 0;
@@ -353,13 +399,36 @@ static void keep_things(struct engine *engine, const struct ask *ask)
 		            ask->keeps[i].value);
 }
 
+/* True if nothing that the core has decided can still be lost. */
+static bool is_all_durable(const struct engine *engine)
+{
+	return atomic_load(&engine->durable) >= engine->awaited;
+}
+
 /* An answer that changed nothing waits only if what it saw may still be lost. */
 static void answer_unchanged(struct engine *engine, struct ask *ask)
 {
-	if (atomic_load(&engine->durable) == atomic_load(&engine->added))
+	if (is_all_durable(engine))
 		delivery_ask(engine->delivery, ask);
 	else
 		add(engine, NULL, ask);
+}
+
+/* The answer to a volatile command leaves now, or behind what is being stored, in the order of
+ * commands. The journal has its commands in the next transaction. */
+static void answer_volatile(struct engine *engine, struct ask *ask)
+{
+	const struct command *journaled = engine->journal ? &ask->command : NULL;
+	if (is_all_durable(engine)) {
+		if (journaled)
+			writer_note(engine->writer, journaled);
+		delivery_effects(engine->delivery, &engine->effects, ask);
+		return;
+	}
+	atomic_fetch_add(&engine->added, 1);
+	engine->awaited = atomic_load(&engine->added);
+	engine->hurries = true;
+	writer_add(engine->writer, journaled, &engine->effects, ask);
 }
 
 /* Whether the core would take all of them now. */
@@ -412,6 +481,10 @@ static void serve(struct engine *engine, struct ask *ask)
 	ask->ok = !ask->has_command || apply(engine, &ask->command, ask, &ask->error);
 	if (!ask->ok) {
 		answer_unchanged(engine, ask);
+		return;
+	}
+	if (ask->has_command && ask->keep_count == 0 && is_volatile(engine, &ask->command)) {
+		answer_volatile(engine, ask);
 		return;
 	}
 	keep_things(engine, ask);

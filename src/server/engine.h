@@ -2,7 +2,7 @@
 #ifndef SERVER_ENGINE_H
 #define SERVER_ENGINE_H
 
-#include "api/desk.h"
+#include "api/engine/desk.h"
 #include "store/journal.h"
 #include "store/redis.h"
 #include "store/retention.h"

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "api/ask.h"
+#include "api/engine/ask.h"
 
 /* Any thread puts, one thread takes. Putting into one that is not empty costs one
  * exchange; only the first wakes the taker, and one that can wait does not wake a

@@ -3,16 +3,17 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "api/text/metric.h"
 #include "server/commands.h"
 #include "server/serve.h"
 #include "server/settings.h"
 
 extern char **environ;
 
-static int describe(void)
+static int describe(void (*print)(struct buffer *))
 {
 	struct buffer text = { 0 };
-	settings_describe(&text);
+	print(&text);
 	fputs(text.data, stdout);
 	buffer_free(&text);
 	return 0;
@@ -56,7 +57,9 @@ int main(int argc, char **argv)
 	if (options.action == ACTION_VERSION)
 		return printf("gpu-scheduler %s\n", GPU_SCHEDULER_VERSION) < 0;
 	if (options.action == ACTION_DESCRIBE_CONFIG)
-		return describe();
+		return describe(settings_describe);
+	if (options.action == ACTION_DESCRIBE_METRICS)
+		return describe(metrics_describe);
 	struct config *config = options_config(&options, environ, &error);
 	if (!config) {
 		fprintf(stderr, "gpu-scheduler: %s\n", error.text);

@@ -29,6 +29,7 @@ const char options_help[] =
     "  --verbosity N       logging.verbosity: 0 errors ... 4 each step of each decision\n"
     "  --check-config      says whether the settings can be used, and ends\n"
     "  --describe-config   lists all settings, in Markdown\n"
+    "  --describe-metrics  lists all metrics, in Markdown\n"
     "  --version, --help\n"
     "\n"
     "SIGTERM and SIGINT end it when what is in flight is done; SIGHUP reads the settings again.\n"
@@ -46,6 +47,7 @@ enum letter {
 	LETTER_VERBOSITY,
 	LETTER_CHECK_CONFIG,
 	LETTER_DESCRIBE_CONFIG,
+	LETTER_DESCRIBE_METRICS,
 	LETTER_VERSION,
 	LETTER_HELP,
 	LETTER_YES,
@@ -66,6 +68,7 @@ static const struct option long_options[] = {
 	{ "verbosity", required_argument, NULL, LETTER_VERBOSITY },
 	{ "check-config", no_argument, NULL, LETTER_CHECK_CONFIG },
 	{ "describe-config", no_argument, NULL, LETTER_DESCRIBE_CONFIG },
+	{ "describe-metrics", no_argument, NULL, LETTER_DESCRIBE_METRICS },
 	{ "version", no_argument, NULL, LETTER_VERSION },
 	{ "help", no_argument, NULL, LETTER_HELP },
 	{ "yes", no_argument, NULL, LETTER_YES },
@@ -124,6 +127,8 @@ static bool take_option(struct options *options, int letter, const char *value, 
 		options->action = ACTION_CHECK_CONFIG;
 	else if (letter == LETTER_DESCRIBE_CONFIG)
 		options->action = ACTION_DESCRIBE_CONFIG;
+	else if (letter == LETTER_DESCRIBE_METRICS)
+		options->action = ACTION_DESCRIBE_METRICS;
 	else if (letter == LETTER_VERSION)
 		options->action = ACTION_VERSION;
 	else

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/service.h"
+#include "api/service/service.h"
 #include "base/log.h"
 #include "server/directory.h"
 #include "server/engine.h"

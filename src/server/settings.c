@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/spelling.h"
-#include "core/policy.h"
+#include "core/record/policy.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 #define POLICY_ALIAS(symbol, name, alias, ...) alias,

@@ -2,7 +2,7 @@
 #ifndef SERVER_STEPS_H
 #define SERVER_STEPS_H
 
-#include "api/catalogue.h"
+#include "api/read/catalogue.h"
 #include "core/sched.h"
 
 /* In the core's thread. Both do nothing below verbosity 4. */

@@ -2,8 +2,8 @@
 #ifndef SERVER_WIRING_H
 #define SERVER_WIRING_H
 
-#include "api/notify.h"
-#include "api/service.h"
+#include "api/notify/notify.h"
+#include "api/service/service.h"
 #include "server/config.h"
 #include "server/engine.h"
 

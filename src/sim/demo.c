@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "core/state.h"
-#include "core/why.h"
-#include "sim/driver.h"
+#include "core/why/why.h"
+#include "sim/world/driver.h"
 
 #define BEGIN_MS INT64_C(1767225600000) /* the first of January 2026 */
 #define GPU_UUID "GPU-5f0c3a1e"

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/chaos.h"
+#include "sim/chaos/chaos.h"
 #include "sim/demo.h"
-#include "sim/jct_command.h"
-#include "sim/pack_command.h"
-#include "sim/replay.h"
-#include "sim/scenario.h"
-#include "sim/whatif.h"
+#include "sim/scenario/scenario.h"
+#include "sim/trace/jct_command.h"
+#include "sim/trace/pack_command.h"
+#include "sim/whatif/replay.h"
+#include "sim/whatif/whatif.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -168,7 +168,7 @@ static void batch_take(struct batch *batch, const struct effect *effect)
 	}
 }
 
-static void batch_keep_command(struct batch *batch, const struct command *command)
+void batch_note(struct batch *batch, const struct command *command)
 {
 	size_t before = batch->commands.size;
 	struct buffer *buffer = &batch->commands;
@@ -191,7 +191,7 @@ void batch_add(struct batch *batch, const struct command *command, const struct 
 	for (size_t i = 0; effects && i < effects->count; i++)
 		batch_take(batch, &effects->at[i]);
 	if (command)
-		batch_keep_command(batch, command);
+		batch_note(batch, command);
 	array_reserve(batch->replies, batch->reply_capacity, batch->reply_count + 1);
 	batch->replies[batch->reply_count++] = (struct batch_reply){
 		.cookie = cookie,

@@ -2,8 +2,8 @@
 #ifndef STORE_BATCH_H
 #define STORE_BATCH_H
 
-#include "core/command.h"
-#include "core/effects.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
 #include "store/schema.h"
 
 /* What becomes of one row. Several changes of a row in one batch become one:
@@ -56,7 +56,7 @@ struct batch {
 	bool archives;      /* some rows are put aside */
 	struct buffer sql;  /* more statements for this transaction, each with a semicolon */
 	size_t rows, bytes; /* how much there is, about */
-	int64_t began_us;   /* when its commit began, by the monotonic clock; the writer's */
+	int64_t began_us;   /* when its commit began, by the monotonic clock; 0: it has none */
 	struct arena arena;
 };
 
@@ -71,6 +71,9 @@ void batch_free(struct batch *batch);
  * NULL too). `cookie` comes back in the reply; NULL: nobody waits. */
 void batch_add(struct batch *batch, const struct command *command, const struct effects *effects,
                void *cookie);
+
+/* Keeps a command that changed no record, for the journal alone. */
+void batch_note(struct batch *batch, const struct command *command);
 
 /* Keeps a text in the same transaction, or forgets it where the value is NULL.
  * Is answered with the command that is added next, by batch_add. */

@@ -2,7 +2,7 @@
 #ifndef STORE_CELL_H
 #define STORE_CELL_H
 
-#include "core/field.h"
+#include "core/record/field.h"
 #include "store/schema.h"
 
 /* A number, or a text of `length` bytes (with a NUL behind it where it came

@@ -2,7 +2,7 @@
 #ifndef STORE_JOURNAL_H
 #define STORE_JOURNAL_H
 
-#include "core/command.h"
+#include "core/record/command.h"
 
 /* Files in a directory, named by the number of their first command. A file is
  * closed when it is large enough, and the oldest are deleted. Nothing is synced:

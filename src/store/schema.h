@@ -2,8 +2,8 @@
 #ifndef STORE_SCHEMA_H
 #define STORE_SCHEMA_H
 
-#include "core/effects.h"
-#include "core/record.h"
+#include "core/record/effects.h"
+#include "core/record/record.h"
 
 /* The same tables in both databases; only the names of types differ. */
 enum dialect { DIALECT_SQLITE, DIALECT_POSTGRES };

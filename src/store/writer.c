@@ -86,6 +86,15 @@ void writer_add(struct writer *writer, const struct command *command, const stru
 		batch_clear(writer->kept);
 }
 
+void writer_note(struct writer *writer, const struct command *command)
+{
+	pthread_mutex_lock(&writer->mutex);
+	batch_note(writer->filling, command);
+	if (is_full(writer))
+		pthread_cond_signal(&writer->added);
+	pthread_mutex_unlock(&writer->mutex);
+}
+
 void writer_hurry(struct writer *writer)
 {
 	pthread_mutex_lock(&writer->mutex);
@@ -158,12 +167,13 @@ static bool take_batch(struct writer *writer)
 	struct timespec until = clock_after_us(CLOCK_MONOTONIC, sleep_ms(writer) * 1000);
 	int waited = 0;
 	pthread_mutex_lock(&writer->mutex);
-	while (is_empty(writer->filling) && !writer->stopping && waited == 0)
+	while (is_empty(writer->filling) && !is_full(writer) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
 	gather(writer);
 	while (writer->joined)
 		pthread_cond_wait(&writer->added, &writer->mutex);
-	bool ends = writer->stopping && is_empty(writer->filling);
+	bool ends =
+	    writer->stopping && is_empty(writer->filling) && writer->filling->command_count == 0;
 	struct batch *taken = writer->filling;
 	writer->filling = writer->writing;
 	writer->writing = taken;
@@ -179,7 +189,8 @@ static bool has_retention(const struct retention *retention)
 	       retention->runs_ms;
 }
 
-/* Adds what is too old to the batch, now and then. False if there is nothing to write. */
+/* Adds what is too old to the batch, now and then. False if there is nothing to write: answers
+ * alone need no transaction. */
 static bool complete_batch(struct writer *writer)
 {
 	int64_t now_ms = clock_steady_ms();
@@ -197,7 +208,7 @@ static bool complete_batch(struct writer *writer)
 		/* By the core's time: a system clock that jumps must not delete anything. */
 		retention_sql(&writer->options.retention, writer->batch_ms, &writer->writing->sql);
 	}
-	return renew || tidy || !is_empty(writer->writing);
+	return renew || tidy || writer->writing->rows > 0 || writer->writing->command_count > 0;
 }
 
 /* Notes that it works, or why it does not. */
@@ -287,6 +298,9 @@ static void *run(void *context)
 			count_batch(writer, clock_steady_us() - began_us);
 			writer->options.durable(writer->options.context, writer->writing);
 			keep_journal(writer);
+		} else if (writer->writing->reply_count > 0) {
+			writer->writing->began_us = 0;
+			writer->options.durable(writer->options.context, writer->writing);
 		}
 		batch_clear(writer->writing);
 	}

@@ -23,7 +23,8 @@ struct writer_options {
 	int64_t retry_ms;           /* between tries when the store fails; 0: 200 */
 	int64_t gather_ms; /* from the beginning of one batch to the next, where none is in a
 	                      hurry; 0: none is gathered */
-	/* On the writer's thread: all of the batch is durable. */
+	/* On the writer's thread: all of the batch is durable. A batch of answers alone needs no
+	 * transaction: its `began_us` is 0. */
 	void (*durable)(void *context, const struct batch *batch);
 	/* On the writer's thread, once: the store cannot go on, and nothing that was
 	 * added and not durable will ever be. The process starts again from what is
@@ -56,6 +57,9 @@ bool writer_has_room(struct writer *writer, int64_t wait_ms);
 /* Adds what followed from a command; batch_add says what the arguments are. */
 void writer_add(struct writer *writer, const struct command *command, const struct effects *effects,
                 void *cookie);
+/* Keeps a command that changed no record, for the journal: it is written with the next
+ * transaction, or within a second. */
+void writer_note(struct writer *writer, const struct command *command);
 /* Somebody waits for what was added: it is written as soon as can be. */
 void writer_hurry(struct writer *writer);
 /* What is added between the two is written in one transaction, whatever the limits are. */

@@ -6,7 +6,7 @@
 
 #include "wire/exchange_state.h"
 #include "wire/loop_state.h"
-#include "wire/proxy.h"
+#include "wire/net/proxy.h"
 
 struct connection;
 struct tls_session;

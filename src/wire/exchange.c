@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "wire/connection.h"
 #include "wire/grpc.h"
-#include "wire/json_writer.h"
+#include "wire/text/json_writer.h"
 
 enum {
 	SPARE_EXCHANGES_MAX = 4096,

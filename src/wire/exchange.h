@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-#include "wire/headers.h"
 #include "wire/loop.h"
-#include "wire/query.h"
 #include "wire/response.h"
-#include "wire/url.h"
+#include "wire/text/headers.h"
+#include "wire/text/query.h"
+#include "wire/text/url.h"
 
 struct exchange;
 

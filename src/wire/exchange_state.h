@@ -4,10 +4,10 @@
 
 #include "wire/exchange.h"
 #include "wire/grpc.h"
-#include "wire/grpc_frame.h"
-#include "wire/head.h"
-#include "wire/network.h"
-#include "wire/output.h"
+#include "wire/net/network.h"
+#include "wire/net/output.h"
+#include "wire/text/grpc_frame.h"
+#include "wire/text/head.h"
 
 struct connection;
 

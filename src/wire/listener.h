@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "wire/exchange.h"
-#include "wire/proxy.h"
+#include "wire/net/proxy.h"
 #include "wire/tls.h"
 
 struct listener;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/limits.h"
-#include "wire/timer.h"
+#include "wire/net/limits.h"
+#include "wire/net/timer.h"
 
 struct loop;
 

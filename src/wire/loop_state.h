@@ -8,10 +8,10 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
-#include "wire/admission.h"
-#include "wire/compress.h"
 #include "wire/loop.h"
-#include "wire/output.h"
+#include "wire/net/admission.h"
+#include "wire/net/output.h"
+#include "wire/text/compress.h"
 
 struct connection;
 struct listener;

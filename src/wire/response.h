@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "wire/headers.h"
-#include "wire/shared.h"
+#include "wire/text/headers.h"
+#include "wire/text/shared.h"
 
 /* What is left out is left out: 0 means 200, no content type means no body to speak
  * of. All texts are copied; of the body either `body` is copied or a reference to

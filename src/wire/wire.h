@@ -23,19 +23,19 @@
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
+#include "base/text.h"
 #include "wire/exchange.h"
 #include "wire/grpc.h"
-#include "wire/json_reader.h"
-#include "wire/json_writer.h"
-#include "wire/limits.h"
 #include "wire/listener.h"
 #include "wire/loop.h"
-#include "wire/query.h"
+#include "wire/net/limits.h"
 #include "wire/response.h"
-#include "wire/shared.h"
-#include "wire/text.h"
+#include "wire/text/json_reader.h"
+#include "wire/text/json_writer.h"
+#include "wire/text/query.h"
+#include "wire/text/shared.h"
+#include "wire/text/url.h"
 #include "wire/tls.h"
-#include "wire/url.h"
 #include "wire/websocket.h"
 
 #endif

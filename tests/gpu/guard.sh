@@ -13,9 +13,9 @@ mkdir -p "$out"
 
 options=(-std=gnu17 -O2 -g -Wall -Wextra -Isrc)
 library=()
-for source in src/guard/*.c; do
-	case ${source##*/} in
-	run.c | watch.c) ;;
+for source in src/guard/*.c src/guard/*/*.c; do
+	case $source in
+	src/guard/run.c | */watch.c | */test/* | */bench/*) ;;
 	*) library+=("$source") ;;
 	esac
 done
@@ -24,7 +24,7 @@ build()
 	gcc "${options[@]}" -fPIC -fvisibility=hidden -shared -Wl,-Bsymbolic,-z,now \
 		-o "$work/libgpuguard.so" "${library[@]}" &&
 		gcc "${options[@]}" -o "$work/gpu-guard-run" src/base/error.c src/guard/run.c \
-			src/guard/{budget,lock,process,segment,share,size,system,uuid,watch}.c &&
+			src/guard/budget/{budget,lock,process,segment,share,size,system,uuid,watch}.c &&
 		gcc "${options[@]}" -o "$work/driver" tests/gpu/guard_driver.c -ldl -lpthread
 }
 echo "building the guard"

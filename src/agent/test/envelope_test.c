@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "agent/envelope.h"
+#include "agent/uplink/envelope.h"
 
 static struct envelope round_trip(struct buffer *bytes, const struct envelope *envelope)
 {

@@ -2,8 +2,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/dcgm.h"
-#include "agent/exposition.h"
+#include "agent/gpu/dcgm.h"
+#include "agent/gpu/exposition.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "agent/listener.h"
-#include "agent/run.h"
+#include "agent/host/listener.h"
+#include "agent/workload/run.h"
 
 /* Listens on the port, or (0) on any that is free, together with others that say so too. */
 static int listen_on(int family, int64_t *port)

@@ -12,20 +12,20 @@
 
 #include <cmocka.h>
 
-#include "agent/dcgm.h"
-#include "agent/device_filter.h"
-#include "agent/environment.h"
-#include "agent/exposition.h"
-#include "agent/gpu_source.h"
-#include "agent/guarding.h"
-#include "agent/keeper.h"
-#include "agent/labels.h"
-#include "agent/output.h"
-#include "agent/run.h"
-#include "agent/slots.h"
-#include "agent/spec.h"
+#include "agent/gpu/dcgm.h"
+#include "agent/gpu/exposition.h"
+#include "agent/gpu/gpu_source.h"
+#include "agent/gpu/time_slices.h"
+#include "agent/host/device_filter.h"
+#include "agent/host/environment.h"
+#include "agent/host/labels.h"
+#include "agent/host/output.h"
+#include "agent/keeper/keeper.h"
+#include "agent/keeper/spec.h"
 #include "agent/test/place.h"
-#include "agent/time_slices.h"
+#include "agent/workload/guarding.h"
+#include "agent/workload/run.h"
+#include "agent/workload/slots.h"
 
 static void output_keeps_its_offsets_when_files_go(void **state)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/envelope.h"
+#include "agent/uplink/envelope.h"
 #include "base/clock.h"
 #include "node/session.h"
 #include "wire/wire.h"

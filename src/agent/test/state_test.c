@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/state.h"
+#include "agent/host/state.h"
 #include "agent/test/place.h"
 
 struct table {

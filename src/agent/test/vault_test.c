@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
+#include "agent/host/vault.h"
 #include "agent/test/place.h"
-#include "agent/vault.h"
-#include "wire/json_reader.h"
+#include "wire/text/json_reader.h"
 
 #define PLAIN "{\"command\":[\"a\"],\"secret_environment\":{\"P\":\"hidden\\n\"},\"image\":\"\"}"
 

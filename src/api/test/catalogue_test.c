@@ -1,5 +1,5 @@
 /* catalogue_test.c - what readers see follows what becomes durable */
-#include "api/catalogue.h"
+#include "api/read/catalogue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

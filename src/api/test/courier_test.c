@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "api/courier.h"
+#include "api/notify/courier.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

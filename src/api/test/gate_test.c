@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "api/failures.h"
-#include "api/gate.h"
+#include "api/auth/failures.h"
+#include "api/auth/gate.h"
 #include "base/log.h"
 #include "sign.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "agent.pb-c.h"
-#include "api/service_state.h"
+#include "api/service/service_state.h"
 #include "health.pb-c.h"
 #include "reflection_v1.pb-c.h"
 #include "scheduler.pb-c.h"

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "api/array_range.h"
-#include "api/ids.h"
-#include "api/times.h"
+#include "api/text/array_range.h"
+#include "api/text/ids.h"
+#include "api/text/times.h"
 
 static void an_id_is_read_with_its_prefix_or_bare(void **state)
 {

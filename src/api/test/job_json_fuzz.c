@@ -1,9 +1,9 @@
 /* job_json_fuzz.c - a job is refused with a sentence, or becomes a command and JSON again */
 #include <stdint.h>
 
-#include "api/job_json.h"
-#include "api/job_payload.h"
-#include "wire/json_reader.h"
+#include "api/job/job_json.h"
+#include "api/job/job_payload.h"
+#include "wire/text/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

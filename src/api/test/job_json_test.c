@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "api/job_json.h"
-#include "api/job_payload.h"
+#include "api/job/job_json.h"
+#include "api/job/job_payload.h"
 
 struct fixture {
 	struct arena arena;

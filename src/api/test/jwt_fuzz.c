@@ -1,7 +1,7 @@
 /* jwt_fuzz.c - any bytes as a token: with a signature of their own, and with a good one */
 #include <stdlib.h>
 
-#include "api/jwt.h"
+#include "api/auth/jwt.h"
 #include "base/memory.h"
 #include "sign.h"
 

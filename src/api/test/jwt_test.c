@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "api/base64.h"
-#include "api/jwt.h"
+#include "api/auth/jwt.h"
+#include "api/text/base64.h"
 #include "sign.h"
 
 #define SECRET "a secret of more than thirty-two bytes"

@@ -1,7 +1,7 @@
 /* model_json_fuzz.c - a model is refused with a sentence, or can be written */
 #include <stdint.h>
 
-#include "api/model_json.h"
+#include "api/model/model_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,10 +8,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "api/job_json.h"
-#include "api/model_json.h"
-#include "api/route.h"
-#include "api/tenant_json.h"
+#include "api/job/job_json.h"
+#include "api/model/model_json.h"
+#include "api/service/route.h"
+#include "api/tenant/tenant_json.h"
 
 extern const unsigned char openapi_json_text[];
 extern const size_t openapi_json_text_size;

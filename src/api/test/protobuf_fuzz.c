@@ -1,6 +1,6 @@
 /* protobuf_fuzz.c - any bytes as each message that is read from strangers */
 #include "agent.pb-c.h"
-#include "api/protobuf.h"
+#include "api/text/protobuf.h"
 #include "base/error.h"
 #include "health.pb-c.h"
 #include "reflection_v1.pb-c.h"

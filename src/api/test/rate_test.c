@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "api/rate.h"
+#include "api/auth/rate.h"
 
 static void a_client_gets_its_burst_and_then_its_rate(void **state)
 {

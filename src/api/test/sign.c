@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/base64.h"
-#include "api/digest.h"
+#include "api/text/base64.h"
+#include "api/text/digest.h"
 #include "base/error.h"
 #include "base/memory.h"
 

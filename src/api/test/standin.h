@@ -2,7 +2,7 @@
 #ifndef API_TEST_STANDIN_H
 #define API_TEST_STANDIN_H
 
-#include "api/desk.h"
+#include "api/engine/desk.h"
 
 /* What is asked waits until standin_settle; then it is applied to the core, becomes visible in
  * the catalogue at once, and is answered, one ask after the other. There is no store: reads

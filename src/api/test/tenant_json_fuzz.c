@@ -1,7 +1,7 @@
 /* tenant_json_fuzz.c - a tenant is refused with a sentence, or can be written and read again */
 #include <stdint.h>
 
-#include "api/tenant_json.h"
+#include "api/tenant/tenant_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "api/model_json.h"
-#include "api/tenant_json.h"
+#include "api/model/model_json.h"
+#include "api/tenant/tenant_json.h"
 
 struct fixture {
 	struct arena arena;

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/notify_local.h"
-#include "api/webhook.h"
+#include "api/notify/notify_local.h"
+#include "api/notify/webhook.h"
 #include "base/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

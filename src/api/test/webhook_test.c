@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "api/smtp.h"
-#include "api/webhook.h"
+#include "api/notify/smtp.h"
+#include "api/notify/webhook.h"
 
 static struct webhook_url url;
 static struct error error;

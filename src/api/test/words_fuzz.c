@@ -1,9 +1,9 @@
 /* words_fuzz.c - ids, times, durations and ranges are read within their bounds, or refused */
 #include <stdint.h>
 
-#include "api/array_range.h"
-#include "api/ids.h"
-#include "api/times.h"
+#include "api/text/array_range.h"
+#include "api/text/ids.h"
+#include "api/text/times.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "core/bench/benches.h"
 #include "core/bench/fixture.h"
-#include "core/queue.h"
+#include "core/queue/queue.h"
 
 enum { JOBS = 100000, ROUNDS = 10, RUNS = 5, LEVELS = 10 };
 #define NOW_MS (1000 * HOUR_MS)

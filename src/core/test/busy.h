@@ -2,7 +2,7 @@
 #ifndef CORE_TEST_BUSY_H
 #define CORE_TEST_BUSY_H
 
-#include "harness.h"
+#include "core/test/harness.h"
 
 static inline struct tenant_record sharing(const char *name, int64_t parent_id, int64_t quota)
 {

@@ -1,5 +1,5 @@
 /* cases_test.c - the cases that made this project necessary */
-#include "harness.h"
+#include "core/test/harness.h"
 
 static void one_gpu_advertised_as_a_hundred_devices_takes_what_one_gpu_takes(void **unused)
 {

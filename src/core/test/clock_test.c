@@ -1,5 +1,5 @@
 /* clock_test.c - the clock was wrong: times move, durations and bills do not */
-#include "slots.h"
+#include "core/test/slots.h"
 
 #define DAY_MS INT64_C(86400000)
 #define YEAR_MS (365 * DAY_MS)

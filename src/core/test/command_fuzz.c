@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/command.h"
+#include "core/record/command.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* facts_test.c - what nodes tell of their GPUs: always recorded, however unwelcome */
-#include "harness.h"
+#include "core/test/harness.h"
 
 /* A tenant, and a node n1 whose two GPUs are n1-gpu0 and n1-gpu1. */
 struct lab {

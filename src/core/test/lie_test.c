@@ -1,5 +1,5 @@
 /* lie_test.c - a node that reports on what another node has changes nothing there */
-#include "slots.h"
+#include "core/test/slots.h"
 
 /* Two nodes: the victim n1 has a job of a whole GPU and a loaded slot, evil has nothing. */
 struct lab {

@@ -1,5 +1,5 @@
 /* load_test.c - a core that is loaded from records goes on as if it had never stopped */
-#include "busy.h"
+#include "core/test/busy.h"
 #include "core/test/property_keeper.h"
 
 /* What is kept of a core, and another one that was loaded from it and is given

@@ -1,5 +1,5 @@
 /* node_test.c - nodes that drain, fall silent, die and return, and what runs on them */
-#include "harness.h"
+#include "core/test/harness.h"
 
 /* A tenant, and a node n1 whose two GPUs are n1-gpu0 and n1-gpu1. */
 struct lab {

@@ -1,5 +1,5 @@
 /* pass_test.c - who is served next, and that a pass does all of it and no more */
-#include "harness.h"
+#include "core/test/harness.h"
 
 struct lab {
 	struct harness *h;

@@ -2,8 +2,8 @@
 #ifndef CORE_TEST_PROPERTY_CHECKS_H
 #define CORE_TEST_PROPERTY_CHECKS_H
 
-#include "core/command.h"
-#include "core/effects.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
 #include "core/test/property_keeper.h"
 #include "core/test/property_router.h"
 

@@ -2,7 +2,7 @@
 #ifndef CORE_TEST_PROPERTY_GENERATOR_H
 #define CORE_TEST_PROPERTY_GENERATOR_H
 
-#include "core/command.h"
+#include "core/record/command.h"
 #include "core/test/property_keeper.h"
 #include "core/test/property_router.h"
 #include "core/test/property_world.h"

@@ -3,7 +3,7 @@
 #define CORE_TEST_PROPERTY_KEEPER_H
 
 #include "base/map.h"
-#include "core/effects.h"
+#include "core/record/effects.h"
 #include "core/sched.h"
 
 /* A record, and its place in its table. */

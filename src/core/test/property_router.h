@@ -2,8 +2,8 @@
 #ifndef CORE_TEST_PROPERTY_ROUTER_H
 #define CORE_TEST_PROPERTY_ROUTER_H
 
-#include "core/command.h"
-#include "core/effects.h"
+#include "core/record/command.h"
+#include "core/record/effects.h"
 #include "core/sched.h"
 #include "core/test/property_keeper.h"
 

@@ -2,7 +2,7 @@
 #ifndef CORE_TEST_PROPERTY_RUN_H
 #define CORE_TEST_PROPERTY_RUN_H
 
-#include "core/command.h"
+#include "core/record/command.h"
 #include "core/sched.h"
 #include "core/test/property_bills.h"
 #include "core/test/property_checks.h"

@@ -2,7 +2,7 @@
 #ifndef CORE_TEST_PROPERTY_WORLD_H
 #define CORE_TEST_PROPERTY_WORLD_H
 
-#include "core/command.h"
+#include "core/record/command.h"
 #include "core/test/property_keeper.h"
 
 #define MACHINES 12

@@ -2,7 +2,7 @@
 #ifndef CORE_TEST_SLOTS_H
 #define CORE_TEST_SLOTS_H
 
-#include "harness.h"
+#include "core/test/harness.h"
 
 /* A model of the tenant that takes so much; concurrency 1 unless set. */
 static inline struct model_record model_of(int64_t tenant, const char *name, int64_t memory_mib)

@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../driver_abi.h"
-#include "../state.h"
 #include "../test/standin/standin.h"
-#include "../watch.h"
 #include "base/clock.h"
+#include "guard/budget/watch.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 enum { ROUNDS = 1000000, REPEATS = 5 };
 

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../process.h"
-#include "../share.h"
 #include "base/number.h"
+#include "guard/budget/budget.h"
+#include "guard/budget/process.h"
+#include "guard/budget/share.h"
 
 #define MIB (INT64_C(1) << 20)
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../driver_abi.h"
 #include "fixture.h"
+#include "guard/calls/driver_abi.h"
 
 static CUmemoryPool own_pool;
 

@@ -14,13 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../charge.h"
-#include "../context.h"
-#include "../device.h"
-#include "../overhead.h"
-#include "../pool.h"
-#include "../state.h"
-#include "../track.h"
+#include "guard/calls/charge.h"
+#include "guard/calls/context.h"
+#include "guard/calls/device.h"
+#include "guard/calls/overhead.h"
+#include "guard/calls/pool.h"
+#include "guard/calls/state.h"
+#include "guard/calls/track.h"
 
 void *fixture_driver;
 

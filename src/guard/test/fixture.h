@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-#include "../watch.h"
+#include "guard/budget/watch.h"
 #include "standin/standin.h"
 
 #define MIB (INT64_C(1) << 20)

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../device.h"
-#include "../driver_abi.h"
-#include "../state.h"
 #include "fixture.h"
+#include "guard/calls/device.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 static void the_driver_shows_the_limit_as_the_size(void **state)
 {

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-#include "../driver_abi.h"
-#include "../process.h"
 #include "fixture.h"
+#include "guard/budget/process.h"
+#include "guard/calls/driver_abi.h"
 
 static CUmemGenericAllocationHandle make_physical(int64_t bytes)
 {

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../guard.h"
-#include "../uuid.h"
-#include "../watch.h"
+#include "guard/budget/uuid.h"
+#include "guard/budget/watch.h"
+#include "guard/guard.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PROGRAMS GUARD_BUILD "/test/"

@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../limits.h"
-#include "../process.h"
-#include "../share.h"
-#include "../uuid.h"
-#include "../watch.h"
 #include "base/error.h"
+#include "guard/budget/budget.h"
+#include "guard/budget/limits.h"
+#include "guard/budget/process.h"
+#include "guard/budget/share.h"
+#include "guard/budget/uuid.h"
+#include "guard/budget/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

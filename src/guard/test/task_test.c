@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../driver_abi.h"
-#include "../state.h"
-#include "../track.h"
 #include "base/number.h"
 #include "fixture.h"
+#include "guard/budget/budget.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
+#include "guard/calls/track.h"
 
 /* What parent and children of a test tell each other. */
 struct board {

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#include "../size.h"
-#include "../track.h"
-#include "../uuid.h"
 #include "base/number.h"
+#include "guard/budget/size.h"
+#include "guard/budget/uuid.h"
+#include "guard/calls/track.h"
 
 static int end(void **state)
 {

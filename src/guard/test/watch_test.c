@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../budget.h"
-#include "../driver_abi.h"
-#include "../state.h"
 #include "fixture.h"
+#include "guard/budget/budget.h"
+#include "guard/calls/driver_abi.h"
+#include "guard/calls/state.h"
 
 static void a_segment_is_for_its_owner_and_made_once(void **state)
 {

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/grpc_services.h"
-#include "api/ids.h"
-#include "api/leases.h"
-#include "api/notify.h"
-#include "api/tokens.h"
+#include "api/grpc/grpc_services.h"
+#include "api/model/leases.h"
+#include "api/notify/notify.h"
+#include "api/service/tokens.h"
+#include "api/text/ids.h"
 #include "base/clock.h"
 #include "server/engine.h"
 #include "wire/wire.h"

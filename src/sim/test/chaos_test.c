@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "sim/chaos.h"
+#include "sim/chaos/chaos.h"
 
 static void run(uint64_t seed, int64_t steps, uint32_t without, struct chaos_result *result)
 {

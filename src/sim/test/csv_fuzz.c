@@ -1,6 +1,6 @@
 /* csv_fuzz.c - whatever the bytes, a table is refused with a reason or read as a trace */
-#include "sim/openb.h"
-#include "sim/philly.h"
+#include "sim/trace/openb.h"
+#include "sim/trace/philly.h"
 
 static void read_as_jobs(const uint8_t *data, size_t size)
 {

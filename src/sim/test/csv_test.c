@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sim/openb.h"
+#include "sim/trace/openb.h"
 
 static bool begin(struct csv *csv, const char *text, struct error *error)
 {

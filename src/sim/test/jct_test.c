@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/jct.h"
+#include "sim/trace/jct.h"
 
 #define SECOND INT64_C(1000)
 #define HOUR (3600 * SECOND)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
-#include "sim/models_case.h"
+#include "sim/scenario/models_case.h"
 
 /* A case with these steps on one runner of two GPUs, read; quotes are ' here. */
 struct reading_case {

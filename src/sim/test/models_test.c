@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "sim/models.h"
-#include "sim/models_run.h"
+#include "sim/scenario/models.h"
+#include "sim/scenario/models_run.h"
 
 /* A case with these steps on one runner of two GPUs of 80 GiB; quotes are ' here. */
 static json_t *case_of(const char *steps)

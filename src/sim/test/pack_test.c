@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "sim/chart.h"
-#include "sim/pack.h"
+#include "sim/trace/pack.h"
+#include "sim/world/chart.h"
 
 enum { KINDS_MAX = 8 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/queue_case.h"
+#include "sim/scenario/queue_case.h"
 
 /* A case with these jobs on one node of two GPUs, read; quotes are ' here. */
 struct reading_case {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/usage.h"
+#include "sim/world/usage.h"
 
 #define DAY INT64_C(86400000)
 

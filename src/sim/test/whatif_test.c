@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/sched.h"
-#include "sim/whatif.h"
+#include "sim/whatif/whatif.h"
 #include "store/store.h"
 
 #define HOUR_MS (INT64_C(3600) * 1000)

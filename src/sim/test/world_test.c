@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 static void put_tenant(struct world *world, int64_t id, const char *name)
 {

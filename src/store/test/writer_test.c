@@ -214,6 +214,49 @@ static void what_is_joined_is_one_transaction_however_large(void **state)
 	scratch_end(&bed.scratch);
 }
 
+static void answers_alone_leave_in_order_and_need_no_transaction(void **state)
+{
+	struct bed bed;
+	struct writer_health before, after;
+	(void)state;
+	bed_begin(&bed, 0);
+	bed_add(&bed);
+	while (replies_of(&bed.heard) < bed.added)
+		wait_a_little();
+	writer_health(bed.writer, &before);
+	for (int i = 0; i < 100; i++) {
+		writer_add(bed.writer, NULL, NULL, (void *)(intptr_t)++bed.added);
+		writer_hurry(bed.writer);
+		while (replies_of(&bed.heard) < bed.added)
+			wait_a_little();
+	}
+	writer_health(bed.writer, &after);
+	/* The first command may be tidied up after. */
+	assert_true(after.batches - before.batches < 100);
+	assert_int_equal(bed.heard.out_of_order, 0);
+	bed_stop(&bed);
+	scratch_end(&bed.scratch);
+}
+
+static void what_is_noted_is_in_the_journal_in_its_place(void **state)
+{
+	struct bed bed;
+	struct error error = { 0 };
+	int64_t journalled = 0, missing = 0;
+	(void)state;
+	bed_begin(&bed, 0);
+	for (int i = 0; i < 10; i++) {
+		bed_add(&bed);
+		writer_note(bed.writer, &(struct command){ .kind = COMMAND_REQUEST_DONE });
+	}
+	bed_stop(&bed);
+	assert_true(
+	    journal_read(bed.scratch.directory, 0, count_command, &journalled, &missing, &error));
+	assert_int_equal(journalled, 20);
+	assert_int_equal(missing, 0);
+	scratch_end(&bed.scratch);
+}
+
 /* Keeps everyone else from writing to the file. */
 static sqlite3 *block(const struct scratch *scratch)
 {
@@ -345,6 +388,8 @@ int main(void)
 		cmocka_unit_test(a_leader_that_was_replaced_is_told_so_once),
 		cmocka_unit_test(where_jobs_are_loaded_from_moves_on_as_they_are_archived),
 		cmocka_unit_test(an_idle_leader_is_heard_of),
+		cmocka_unit_test(answers_alone_leave_in_order_and_need_no_transaction),
+		cmocka_unit_test(what_is_noted_is_in_the_journal_in_its_place),
 		cmocka_unit_test(what_is_kept_is_written_with_the_command_that_follows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* admission_test.c - tests of who may connect when connections are scarce */
-#include "wire/admission.h"
+#include "wire/net/admission.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "wire/compress.h"
-#include "wire/grpc_frame.h"
+#include "wire/text/compress.h"
+#include "wire/text/grpc_frame.h"
 
 static struct text text_in(const struct buffer *buffer)
 {

@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/grpc_frame.h"
+#include "wire/text/grpc_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

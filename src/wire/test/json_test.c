@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "wire/json_reader.h"
-#include "wire/json_writer.h"
+#include "wire/text/json_reader.h"
+#include "wire/text/json_writer.h"
 
 static void assert_written(struct buffer *buffer, const char *wanted)
 {

@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/number.h"
-#include "wire/output.h"
+#include "wire/net/output.h"
 
 enum { VECTORS = 4096, KEPT_BYTES = 1 << 20 };
 

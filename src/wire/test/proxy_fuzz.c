@@ -1,7 +1,7 @@
 /* proxy_fuzz.c - whatever a proxy sends first, it is read in one way however it is cut */
 #include <stdint.h>
 
-#include "wire/proxy.h"
+#include "wire/net/proxy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* proxy_test.c - tests of what proxies say about clients, and of networks */
-#include "wire/proxy.h"
+#include "wire/net/proxy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

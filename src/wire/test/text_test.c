@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "wire/headers.h"
-#include "wire/utf8.h"
+#include "wire/text/headers.h"
+#include "wire/text/utf8.h"
 
 static void a_list_is_taken_apart_and_trimmed(void **state)
 {

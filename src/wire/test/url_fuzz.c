@@ -2,9 +2,9 @@
 #include <stdint.h>
 
 #include "base/memory.h"
-#include "wire/query.h"
-#include "wire/url.h"
-#include "wire/utf8.h"
+#include "wire/text/query.h"
+#include "wire/text/url.h"
+#include "wire/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "wire/query.h"
-#include "wire/url.h"
+#include "wire/text/query.h"
+#include "wire/text/url.h"
 
 static void a_target_has_a_path_and_maybe_a_query(void **state)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/nvml_api.h"
+#include "agent/gpu/nvml_api.h"
 
 enum { DEVICES_MAX = 16, NOT_FOUND = 6 };
 

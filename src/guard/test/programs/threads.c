@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../budget.h"
-#include "../../state.h"
-#include "../../track.h"
+#include "../../budget/budget.h"
+#include "../../calls/state.h"
+#include "../../calls/track.h"
 #include "../standin/standin.h"
 
 #define MIB ((size_t)1 << 20)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../entries.h"
+#include "../../calls/entries.h"
 #include "internal.h"
 
 pthread_mutex_t standin_mutex = PTHREAD_MUTEX_INITIALIZER;

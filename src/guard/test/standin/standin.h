@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "../../driver_abi.h"
+#include "../../calls/driver_abi.h"
 
 enum { STANDIN_GPUS_MAX = 4 };
 

@@ -1,0 +1,58 @@
+/* envelope.h - what goes over the connection: agent.Envelope of proto/agent.proto */
+#ifndef AGENT_UPLINK_ENVELOPE_H
+#define AGENT_UPLINK_ENVELOPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/text.h"
+
+/* Somebody wants to see what a task wrote: at most `window` bytes ahead of what was taken. */
+struct output_request {
+	int64_t request_id, reservation_id, job_id, task;
+	bool follow, errors;
+	int64_t offset; /* negative: so many bytes before the end */
+	int64_t window; /* 0: any */
+};
+
+struct output_chunk {
+	int64_t request_id, offset;
+	struct text data;
+	bool end;
+	struct text error;
+};
+
+/* How agents are to run that were not told otherwise; 0 or empty: not said. */
+struct told_settings {
+	int64_t heartbeat_ms, metrics_ms;
+	struct text container_runtime;
+	bool sign_in; /* everyone who gives the scheduler orders has signed in */
+};
+
+enum envelope_kind {
+	ENVELOPE_EMPTY,
+	ENVELOPE_MESSAGE,
+	ENVELOPE_OUTPUT_REQUEST,
+	ENVELOPE_OUTPUT_CHUNK,
+	ENVELOPE_OUTPUT_TAKEN, /* everything before `taken` was passed on */
+	ENVELOPE_OUTPUT_STOP,
+	ENVELOPE_SETTINGS,
+};
+
+/* Exactly what belongs to its kind is set. */
+struct envelope {
+	enum envelope_kind kind;
+	struct text message;
+	struct output_request request;
+	struct output_chunk chunk;
+	struct told_settings settings;
+	int64_t request_id, taken; /* OUTPUT_TAKEN, OUTPUT_STOP */
+};
+
+void envelope_encode(struct buffer *buffer, const struct envelope *envelope);
+/* False where it is not an Envelope. Texts are those of `data`. What it does not know it
+ * passes over, as a later version may say more. */
+bool envelope_decode(struct text data, struct envelope *envelope);
+
+#endif

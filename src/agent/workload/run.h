@@ -1,0 +1,58 @@
+/* run.h - from an order to what a keeper is told: command, environment, user, limits */
+#ifndef AGENT_WORKLOAD_RUN_H
+#define AGENT_WORKLOAD_RUN_H
+
+#include "agent/keeper/spec.h"
+#include "node/message.h"
+#include "seal/secret.h"
+
+/* Which works with GPUs are put under the guard. */
+enum guarding {
+	GUARDING_SHARED, /* those that share a GPU, and those that ask for it */
+	GUARDING_ALWAYS,
+	GUARDING_NEVER,
+};
+
+/* How this node runs things; set by its administrator. Texts may be NULL. */
+struct run_settings {
+	const char *node;    /* its name */
+	const char *label;   /* its name among all agents of the machine, for cgroups and such */
+	const char *address; /* that others reach it by */
+	const char *default_user;       /* for tasks that name none, where the agent is root */
+	bool allow_root;                /* tasks may run as root */
+	bool trusts_users;              /* tasks may name their user, where the agent is root */
+	bool keep_privileges;           /* of tasks without an image: see spec.h */
+	const struct secret_keys *keys; /* that secrets of tasks are sealed with here */
+	const char *prolog, *epilog;
+	const char *guard; /* libgpuguard.so; NULL: there is none */
+	enum guarding guarding;
+	const char *cgroup_base; /* where the groups of works are; NULL: nowhere in particular */
+	const char *container_runtime; /* podman, docker, none; NULL, auto: whichever is there */
+	int64_t pids, open_files;
+	int64_t port_first, port_last; /* that servers of models listen on */
+	struct output_limits output;
+	bool errors_apart;
+	bool simulated; /* the GPUs are: nothing is there to give to containers */
+};
+
+/* What the payload of a task says, as far as this node reads it. */
+struct run_plan {
+	struct spec spec;
+	int64_t fake_memory_mib;  /* of each GPU; -1: does not say */
+	int64_t fake_utilisation; /* thousandths; -1: does not say */
+	int64_t notice_signal;    /* beside SIGTERM; 0: none */
+	const char *health_path;  /* slots: where it answers when it is ready */
+	int64_t port;             /* slots: that it listens on */
+	bool container;           /* tasks: runs in one */
+	bool guarded;             /* is to be under the guard */
+};
+
+/* Fills the plan, but for what depends on the state directory and the cgroup; texts are in the
+ * arena. What is the task's own fault becomes spec.failure. False with a reason where this
+ * node cannot do it, and another may. */
+bool run_plan_task(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error);
+bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
+                   const struct node_order *order, struct run_plan *plan, struct error *error);
+
+#endif

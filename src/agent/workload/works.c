@@ -1,0 +1,344 @@
+/* works.c - the tasks and slots on this node as processes: started, watched, ended */
+#include "agent/workload/works.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/host/file.h"
+#include "agent/workload/guarding.h"
+#include "agent/workload/works_local.h"
+#include "base/log.h"
+
+#define EXIT_NOT_RUN 127 /* as a shell says it */
+
+#define LOOK_MS 100
+
+struct works *works_new(const struct works_settings *settings)
+{
+	struct works *works = NEW(struct works);
+
+	works->settings = *settings;
+	works->settings.run.cgroup_base = settings->cgroups->relative;
+	works_starter_open(works);
+	return works;
+}
+
+struct work_process *works_find(const struct works *works, int64_t reservation_id)
+{
+	return map_get(&works->processes, reservation_id);
+}
+
+struct work_process *works_add(struct works *works, int64_t reservation_id)
+{
+	struct work_process *process = NEW(struct work_process);
+
+	process->works = works;
+	process->reservation_id = reservation_id;
+	process->group = cgroups_group(works->settings.cgroups, reservation_id);
+	map_put(&works->processes, reservation_id, process);
+	array_reserve(works->list, works->capacity, works->count + 1);
+	works->list[works->count++] = process;
+	return process;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void free_watched(uv_handle_t *handle)
+{
+	struct watched *watched = handle->data;
+
+	close(watched->fd);
+	free(watched);
+}
+
+struct watched *works_watch(struct work_process *process, int fd, uv_poll_cb ready)
+{
+	struct watched *watched = NEW(struct watched);
+
+	watched->process = process;
+	watched->fd = fd;
+	uv_poll_init(process->works->settings.loop, &watched->poll, fd);
+	watched->poll.data = watched;
+	uv_poll_start(&watched->poll, UV_READABLE, ready);
+	return watched;
+}
+
+void works_unwatch(struct watched **watched)
+{
+	if (!*watched)
+		return;
+	uv_poll_stop(&(*watched)->poll);
+	uv_close((uv_handle_t *)&(*watched)->poll, free_watched);
+	*watched = NULL;
+}
+
+void works_remove(struct works *works, struct work_process *process)
+{
+	works_start_forget(process);
+	works_unwatch(&process->report);
+	works_unwatch(&process->keeper_end);
+	works_unwatch(&process->first_end);
+	if (process->look)
+		uv_close((uv_handle_t *)process->look, free_handle);
+	map_remove(&works->processes, process->reservation_id);
+	for (size_t i = 0; i < works->count; i++)
+		if (works->list[i] == process)
+			works->list[i] = works->list[--works->count];
+	cgroup_free(&process->group);
+	arena_free(&process->arena);
+	buffer_free(&process->said);
+	free(process);
+}
+
+void works_use_container_runtime(struct works *works, const char *runtime)
+{
+	works->settings.run.container_runtime = runtime;
+}
+
+void works_trust_users(struct works *works, bool trusted)
+{
+	works->settings.run.trusts_users = trusted;
+}
+
+void works_free(struct works *works)
+{
+	while (works->count > 0)
+		works_remove(works, works->list[0]);
+	works_starter_close(works);
+	works_trim_leave(works);
+	map_free(&works->processes);
+	free(works->list);
+	free(works);
+}
+
+char *works_status_path(const struct works *works, int64_t reservation_id)
+{
+	return file_path("%s/works/%" PRId64, works->settings.state_directory, reservation_id);
+}
+
+void works_tell(struct work_process *process, enum input_kind kind, struct work_event event)
+{
+	event.reservation_id = process->reservation_id;
+	process->works->settings.event(process->works->settings.context, kind, &event);
+}
+
+/* An image whose C library is another one has nothing that can be started with the guard. */
+static const char *exit_message(const struct work_process *process, int64_t exit_code)
+{
+	if (exit_code != EXIT_NOT_RUN || !process->order || !process->plan.guarded)
+		return NULL;
+	return "its output says why; programs that are not linked with glibc cannot load the "
+	       "guard, and are not started then";
+}
+
+/* Its books are read a last time first: what the guard refused since the last measurement
+ * counts too. */
+static void tell_exit(struct work_process *process, const struct keeper_status *status)
+{
+	if (process->exited)
+		return;
+	process->exited = true;
+	log_at(LOG_INFO, "a work has ended", LOG_NUMBER("reservation", process->reservation_id),
+	       LOG_NUMBER("exit_code", status->exit_code),
+	       LOG_NUMBER("peak_bytes", status->peak_bytes), LOG_NUMBER("cpu_ms", status->cpu_ms));
+	struct work_event event = { .exit_code = status->exit_code,
+		                    .exited_ms = status->exited_ms,
+		                    .host_peak_bytes = status->peak_bytes,
+		                    .cpu_ms = status->cpu_ms,
+		                    .message = exit_message(process, status->exit_code) };
+	event.guarded =
+	    guarding_read(&process->works->settings.run, process->reservation_id, &event.guard);
+	works_tell(process, INPUT_EXITED, event);
+}
+
+void works_read_status(struct work_process *process)
+{
+	char *path = works_status_path(process->works, process->reservation_id);
+
+	keeper_status_read(path, &process->status);
+	free(path);
+	if (process->status.exited)
+		tell_exit(process, &process->status);
+}
+
+static void look_again(uv_timer_t *timer)
+{
+	works_keeper_left(timer->data);
+}
+
+/* A keeper that was killed leaves processes behind, which are then watched from here. */
+void works_keeper_left(struct work_process *process)
+{
+	if (process->gone)
+		return;
+	if (cgroup_is_populated(&process->group)) {
+		if (!process->look) {
+			process->look = NEW(uv_timer_t);
+			uv_timer_init(process->works->settings.loop, process->look);
+			process->look->data = process;
+			uv_timer_start(process->look, look_again, LOOK_MS, LOOK_MS);
+		}
+		return;
+	}
+	if (process->look)
+		uv_timer_stop(process->look);
+	process->gone = true;
+	works_read_status(process);
+	cgroup_remove(&process->group);
+	works_tell(process, INPUT_GONE, (struct work_event){ 0 });
+}
+
+static void take_line(struct work_process *process, const char *line)
+{
+	int64_t first = 0, second = 0;
+
+	if (sscanf(line, "started %" SCNd64 " %" SCNd64, &first, &second) == 2) {
+		process->started = true;
+		process->status.pid = first;
+		process->status.pid_start = second;
+		works_tell(process, INPUT_STARTED,
+		           (struct work_event){ .pid = first, .pid_start = second });
+	} else if (keeper_status_read_exit(line, &process->status)) {
+		tell_exit(process, &process->status);
+	} else if (strncmp(line, "refused ", 8) == 0) {
+		process->refused = true;
+		works_tell(process, INPUT_NOT_STARTED, (struct work_event){ .message = line + 8 });
+	}
+}
+
+static void take_report(struct work_process *process)
+{
+	char *line = process->said.data, *end;
+	size_t left = process->said.size;
+
+	while (left > 0 && (end = memchr(line, '\n', left))) {
+		*end++ = '\0';
+		take_line(process, line);
+		left -= (size_t)(end - line);
+		line = end;
+	}
+	if (left > 0)
+		memmove(process->said.data, line, left);
+	process->said.size = left;
+}
+
+void works_report_ready(uv_poll_t *poll, int status, int events)
+{
+	struct watched *watched = poll->data;
+	struct work_process *process = watched->process;
+	char data[1024];
+	ssize_t got;
+
+	(void)status, (void)events;
+	while ((got = read(watched->fd, data, sizeof(data))) > 0)
+		buffer_bytes(&process->said, data, (size_t)got);
+	bool ended = got == 0 || (errno != EAGAIN && errno != EINTR);
+	take_report(process);
+	if (!ended)
+		return;
+	works_unwatch(&process->report);
+	if (process->refused)
+		process->gone = true;
+	else if (!process->started && !process->exited)
+		take_line(process, "refused its keeper ended before it had begun");
+	else
+		works_keeper_left(process);
+}
+
+/* Its first process still has the number that it was started with. */
+static bool first_lives(const struct work_process *process)
+{
+	const struct keeper_status *status = &process->status;
+
+	return status->pid > 0 && !process->exited &&
+	       process_start((pid_t)status->pid) == status->pid_start;
+}
+
+void works_notice(struct works *works, int64_t reservation_id)
+{
+	struct work_process *process = works_find(works, reservation_id);
+
+	if (!process || process->gone || works_start_cancel(process))
+		return;
+	if (!first_lives(process)) {
+		cgroup_signal(&process->group, SIGTERM);
+		return;
+	}
+	pid_t pid = (pid_t)process->status.pid;
+	if (process->plan.notice_signal > 0)
+		kill(pid, (int)process->plan.notice_signal);
+	/* Its session, as a terminal would: what left that is killed at the end of the grace. */
+	kill(-pid, SIGTERM);
+	kill(-pid, SIGCONT);
+}
+
+void works_freeze(struct works *works, int64_t reservation_id)
+{
+	struct work_process *process = works_find(works, reservation_id);
+
+	if (process && !process->gone && !process->queued)
+		cgroup_freeze(&process->group, true);
+}
+
+void works_kill(struct works *works, int64_t reservation_id)
+{
+	struct work_process *process = works_find(works, reservation_id);
+
+	if (process && !process->gone && !works_start_cancel(process))
+		cgroup_kill(&process->group);
+}
+
+void works_warn(struct works *works, int64_t reservation_id, const char *message)
+{
+	struct work_process *process = works_find(works, reservation_id);
+	struct output_limits limits = { .file_bytes = INT64_MAX, .files = 1000 };
+	struct output_writer writer;
+	struct buffer line = { 0 };
+
+	log_at(LOG_WARNING, "a work uses more than it reserved",
+	       LOG_NUMBER("reservation", reservation_id), LOG_TEXT("reason", message));
+	if (!process || !process->plan.spec.output_directory ||
+	    !output_open(&writer, process->plan.spec.output_directory, STREAM_OUTPUT, &limits,
+	                 NULL))
+		return;
+	buffer_print(&line, "gpu-agent: warning: %s\n", message);
+	output_append(&writer, line.data, line.size);
+	output_close(&writer);
+	buffer_free(&line);
+}
+
+void works_erase(struct works *works, int64_t reservation_id)
+{
+	struct work_process *process = works_find(works, reservation_id);
+	char *path = works_status_path(works, reservation_id);
+	char *mark = keeper_mark_path(path);
+
+	unlink(path);
+	unlink(mark);
+	free(path);
+	free(mark);
+	guarding_end(&works->settings.run, reservation_id);
+	if (process)
+		works_remove(works, process);
+}
+
+bool works_slot(const struct works *works, int64_t reservation_id, struct works_slot *slot)
+{
+	const struct work_process *process = works_find(works, reservation_id);
+
+	if (!process || !process->order || process->order->kind != ORDER_LOAD ||
+	    process->plan.port <= 0)
+		return false;
+	*slot = (struct works_slot){ process->plan.port, process->plan.health_path,
+		                     process->order->runtime, process->group };
+	slot->group.keeper = (pid_t)process->status.keeper;
+	return true;
+}

@@ -1,0 +1,102 @@
+/* failure_audit.c - failed sign-ins in the audit log: a summary for each address */
+#include "api/auth/failure_audit.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+/* After the first failure more are waited for; then there is a pause. */
+enum { GATHER_MS = 2000, PAUSE_MS = 60000 };
+
+struct failure_audit {
+	struct desk *desk; /* gone before this is freed */
+	struct loop *loop;
+	struct failures *failures;
+	struct audit *audit;
+	struct timer timer;
+	bool is_set, is_asked;
+	int64_t next_ms; /* no summary before */
+	struct ask ask;  /* one at a time */
+};
+
+static void on_kept(struct ask *ask)
+{
+	struct failure_audit *failure_audit = ask->context;
+
+	audit_settle(failure_audit->audit, ask);
+	failure_audit->is_asked = false;
+	failure_audit_wake(failure_audit);
+}
+
+static void keep(struct failure_audit *failure_audit)
+{
+	static const struct identity nobody = { .role = ROLE_VIEWER, .name = "nobody" };
+	struct failure_summary summaries[FAILURE_SUMMARIES_MAX];
+	size_t count = failures_take(failure_audit->failures, summaries);
+	struct ask *ask = &failure_audit->ask;
+	struct buffer detail = { 0 };
+
+	if (count == 0)
+		return;
+	ask_reset(ask);
+	for (size_t i = 0; i < count; i++) {
+		buffer_clear(&detail);
+		failure_summary_print(&summaries[i], &detail);
+		audit_note(failure_audit->audit, ask,
+		           &(struct audit_entry){ .action = "sign-in failed",
+		                                  .object = summaries[i].address,
+		                                  .detail = detail.data,
+		                                  .identity = &nobody,
+		                                  .unix_ms = clock_unix_ms() });
+	}
+	buffer_free(&detail);
+	ask->done = on_kept;
+	ask->context = failure_audit;
+	failure_audit->is_asked = true;
+	desk_ask(failure_audit->desk, ask);
+}
+
+static void on_timer(struct timer *timer)
+{
+	struct failure_audit *failure_audit =
+	    (struct failure_audit *)(void *)((char *)timer - offsetof(struct failure_audit, timer));
+
+	failure_audit->is_set = false;
+	failure_audit->next_ms = loop_now_ms(failure_audit->loop) + PAUSE_MS;
+	keep(failure_audit);
+}
+
+struct failure_audit *failure_audit_new(struct desk *desk, struct failures *failures,
+                                        struct audit *audit)
+{
+	struct failure_audit *failure_audit = NEW(struct failure_audit);
+
+	failure_audit->desk = desk;
+	failure_audit->loop = desk->loop;
+	failure_audit->failures = failures;
+	failure_audit->audit = audit;
+	failure_audit->timer = TIMER(on_timer);
+	return failure_audit;
+}
+
+void failure_audit_free(struct failure_audit *failure_audit)
+{
+	if (!failure_audit)
+		return;
+	loop_timer_clear(failure_audit->loop, &failure_audit->timer);
+	ask_free(&failure_audit->ask);
+	free(failure_audit);
+}
+
+void failure_audit_wake(struct failure_audit *failure_audit)
+{
+	int64_t now_ms = loop_now_ms(failure_audit->loop);
+
+	if (failure_audit->is_set || failure_audit->is_asked ||
+	    !failures_are_pending(failure_audit->failures))
+		return;
+	failure_audit->is_set = true;
+	loop_timer_set(failure_audit->loop, &failure_audit->timer,
+	               max64(GATHER_MS, failure_audit->next_ms - now_ms));
+}

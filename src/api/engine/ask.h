@@ -1,0 +1,57 @@
+/* ask.h - something wanted of the core or of the store, and what came of it */
+#ifndef API_ENGINE_ASK_H
+#define API_ENGINE_ASK_H
+
+#include "core/record/command.h"
+#include "core/sched.h"
+#include "store/store.h"
+#include "wire/loop.h"
+
+/* One of three:
+ * - a command for the core (`has_command`), or only things to keep: answered when all of
+ *   it is durable, or refused and nothing changed;
+ * - a look at the core (`look`), which changes nothing: called in the core's thread, and
+ *   answered when what it may have seen is durable. For explanations and positions;
+ *   what the catalogue has is read there;
+ * - a read of what is stored (`read`): called in the librarian's thread with a store that
+ *   does not lead. For what has left memory, and for history.
+ * Everything it points to lives in its arena, or as long as the ask. Between desk_ask and
+ * `done` it is the desk's, and nobody else may touch it. */
+struct ask {
+	struct arena arena;
+	struct command command; /* its time is filled in by the desk */
+	bool has_command;
+	/* The next of several submissions of which all are taken or none: the first is handed
+	 * in, each is answered. One that is not taken only because another was refused has an
+	 * error without a code. */
+	struct ask *together;
+	const struct kept *keeps; /* written in the same transaction as the command's effects */
+	size_t keep_count;
+	/* While the store cannot commit: waits for it, however long. Others are answered
+	 * ERROR_UNAVAILABLE at once. For what must not be lost: facts from nodes. */
+	bool patient;
+	/* Each returns false with a reason. `text` is theirs to fill. */
+	bool (*look)(struct ask *ask, struct sched *sched, struct error *error);
+	bool (*read)(struct ask *ask, struct store *store, struct error *error);
+
+	/* Called once, in the loop's thread; from then on the ask is the caller's again. */
+	void (*done)(struct ask *ask);
+	void *context;
+
+	/* What came of it. */
+	bool ok;
+	struct error error;            /* where not */
+	int64_t reply_id, reply_count; /* as in struct effects */
+	bool repeated;
+	struct buffer text;
+
+	/* The desk's. */
+	struct ask *next;
+};
+
+/* Empties it for the next use; keeps the memory. */
+void ask_reset(struct ask *ask);
+/* Frees what it holds, not the ask itself. */
+void ask_free(struct ask *ask);
+
+#endif

@@ -1,0 +1,165 @@
+/* audit.c - who changed what, when, and from where */
+#include "api/engine/audit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/number_text.h"
+#include "wire/text/json_writer.h"
+
+enum { ENTRIES_MAX = 100000, LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
+
+/* Entries by number, in a ring: those from `first` on are there. An entry whose change was
+ * refused is a gap: it was never kept, and its place is NULL. */
+struct audit {
+	int64_t most, first, next;
+	char **entries; /* JSON, at number % most */
+};
+
+struct audit *audit_new(int64_t most)
+{
+	struct audit *audit = NEW(struct audit);
+
+	audit->most = most > 0 ? most : ENTRIES_MAX;
+	audit->first = audit->next = 1;
+	audit->entries = memory_zero((size_t)audit->most, sizeof(*audit->entries));
+	return audit;
+}
+
+void audit_free(struct audit *audit)
+{
+	if (!audit)
+		return;
+	for (int64_t i = 0; i < audit->most; i++)
+		free(audit->entries[i]);
+	free(audit->entries);
+	free(audit);
+}
+
+static char **place(const struct audit *audit, int64_t number)
+{
+	return &audit->entries[number % audit->most];
+}
+
+static void put(struct audit *audit, int64_t number, char *entry)
+{
+	if (number >= audit->first + audit->most)
+		audit->first = number - audit->most + 1;
+	free(*place(audit, number));
+	*place(audit, number) = entry;
+	if (number >= audit->next)
+		audit->next = number + 1;
+}
+
+void audit_load(struct audit *audit, const char *key, const char *value)
+{
+	int64_t number;
+
+	/* The ring may have been larger then; what does not fit any more is left out. */
+	if (number_read(text_of(key), 1, INT64_MAX, &number) && number > audit->next - audit->most)
+		put(audit, number, memory_text(value));
+}
+
+static void write_entry(struct buffer *buffer, int64_t number, const struct audit_entry *entry)
+{
+	struct json_writer json = json_writer_to(buffer);
+
+	json_open_object(&json, NULL);
+	json_put_integer(&json, "number", number);
+	json_put_time(&json, "time", entry->unix_ms * 1000);
+	json_put_string(&json, "who", entry->identity->name);
+	if (entry->identity->tenant_id > 0) {
+		char tenant[32];
+		snprintf(tenant, sizeof(tenant), "tenant-%lld",
+		         (long long)entry->identity->tenant_id);
+		json_put_string(&json, "tenant_id", tenant);
+	}
+	json_put_string(&json, "action", entry->action);
+	json_put_string(&json, "object", entry->object);
+	if (entry->detail)
+		json_put_string(&json, "detail", entry->detail);
+	if (entry->exchange)
+		json_put_text(&json, "address", entry->exchange->peer_address);
+	json_close(&json);
+	buffer_text(buffer, "");
+}
+
+/* The key sorts as its number does. */
+static const char *key_of(struct arena *arena, int64_t number)
+{
+	char *key = arena_alloc(arena, 32);
+
+	snprintf(key, 32, "%015lld", (long long)number);
+	return key;
+}
+
+void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *entry)
+{
+	struct buffer json = { 0 };
+	int64_t number = audit->next;
+	size_t count = ask->keep_count;
+	struct kept *keeps = arena_alloc(&ask->arena, (count + 2) * sizeof(*keeps));
+
+	write_entry(&json, number, entry);
+	if (count > 0)
+		memcpy(keeps, ask->keeps, count * sizeof(*keeps));
+	keeps[count++] = (struct kept){ "audit", key_of(&ask->arena, number),
+		                        arena_string(&ask->arena, json.data) };
+	if (number - audit->most >= 1)
+		keeps[count++] =
+		    (struct kept){ "audit", key_of(&ask->arena, number - audit->most), NULL };
+	ask->keeps = keeps;
+	ask->keep_count = count;
+	put(audit, number, json.data);
+}
+
+void audit_settle(struct audit *audit, const struct ask *ask)
+{
+	for (size_t i = 0; !ask->ok && i < ask->keep_count; i++) {
+		if (strcmp(ask->keeps[i].kind, "audit") != 0 || !ask->keeps[i].value)
+			continue;
+		int64_t number = 0;
+		number_read(text_of(ask->keeps[i].key), 1, INT64_MAX, &number);
+		char **entry = place(audit, number);
+		if (*entry && strcmp(*entry, ask->keeps[i].value) == 0) {
+			free(*entry);
+			*entry = NULL;
+		}
+	}
+}
+
+void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity)
+{
+	struct error error = { 0 };
+	int64_t limit, before;
+	struct buffer body = { 0 };
+
+	if (identity->role != ROLE_ADMIN) {
+		exchange_refuse(exchange, 403, "forbidden", "the audit log is for administrators");
+		return;
+	}
+	if (!query_integer(&exchange->query, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit,
+	                   &error) ||
+	    !query_integer(&exchange->query, "before", 1, INT64_MAX, audit->next, &before,
+	                   &error)) {
+		exchange_refuse(exchange, 400, "invalid", "%s", error.text);
+		return;
+	}
+	struct json_writer json = json_writer_to(&body);
+	json_open_object(&json, NULL);
+	json_open_array(&json, "entries");
+	int64_t number = before > audit->next ? audit->next : before;
+	while (--number >= audit->first && limit > 0) {
+		const char *entry = *place(audit, number);
+		if (!entry)
+			continue;
+		json_put_raw(&json, NULL, text_of(entry));
+		limit--;
+	}
+	json_close(&json);
+	json_close(&json);
+	exchange_respond(exchange, &(struct response){ .content_type = "application/json",
+	                                               .body = { body.data, body.size } });
+	buffer_free(&body);
+}

@@ -1,0 +1,56 @@
+/* desk.h - where the api hands in what it wants: the engine behind the service */
+#ifndef API_ENGINE_DESK_H
+#define API_ENGINE_DESK_H
+
+#include "api/engine/ask.h"
+#include "api/read/catalogue.h"
+#include "store/redis.h"
+#include "store/writer.h"
+
+/* How the engine does, for /health, /metrics and the log. */
+struct desk_health {
+	struct writer_health writer;
+	struct redis_health redis;
+	bool has_redis;
+	bool leading; /* false: another scheduler is active, and this one waits */
+	int64_t term;
+	size_t waiting; /* asks that the core has not seen yet */
+	/* Of passes: how many, and how long they took; for the histogram of
+	 * scheduling latency see desk_latency. */
+	int64_t passes, pass_us_total;
+	/* How far the system clock is from the core's time, where it jumped and the core has not
+	 * followed (yet): negative if it is behind. And how often it jumped. */
+	int64_t clock_off_ms, clock_steps;
+};
+
+/* What becomes durable is told in the loop's thread, in the order of commits; and of one
+ * commit: orders and routes, then events, then the answers to asks. So whoever was
+ * answered finds its effects done. Texts live during the call. Any may be NULL. */
+struct desk_listener {
+	void (*order)(void *context, const struct effect *effect); /* START, STOP, LOAD */
+	void (*route)(void *context, const struct route_effect *route);
+	void (*event)(void *context, const struct event *event);
+	/* Health has changed between ok and not. */
+	void (*changed)(void *context);
+	void *context;
+};
+
+/* Implemented by the server's engine, and by a stand-in in tests. */
+struct desk {
+	void (*ask)(struct desk *desk, struct ask *ask);
+	void (*health)(struct desk *desk, struct desk_health *health);
+	/* When the scheduler last knew that it is the active one, by loop_now_ms's clock. */
+	int64_t (*active_ms)(struct desk *desk);
+	/* Milliseconds since 1970, as the core counts them: what its records are compared
+	 * with. */
+	int64_t (*time_ms)(struct desk *desk);
+	struct catalogue *catalogue;
+	struct desk_listener listener; /* set before the loop runs */
+	struct loop *loop;
+};
+
+/* Hands it in, in the loop's thread. Never refuses here: too many, or a store that cannot
+ * commit, is an error in the answer (ERROR_FULL, ERROR_UNAVAILABLE). */
+static inline void desk_ask(struct desk *desk, struct ask *ask) { desk->ask(desk, ask); }
+
+#endif

@@ -1,0 +1,151 @@
+/* job_json.c - a job as people send it, made into a command */
+#include "api/job/job_json.h"
+
+#include "api/job/job_fields.h"
+
+static bool conclude_shared(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+
+	reader->name = "gpu_fraction";
+	if (reader->fraction > 0 && (reader->gpu_memory_mib > 0 || reader->uneven.count > 0))
+		return job_field_fail(reader,
+		                      "and gpu_memory_mb are two ways to ask for a part of a GPU: "
+		                      "give one of them");
+	if (reader->gpu_count > PARTS_MAX)
+		return job_field_fail(
+		    reader, "is of at most %d GPUs for one task; use tasks for more", PARTS_MAX);
+	job->gpu_count = (int32_t)max64(reader->gpu_count, 1);
+	if (reader->fraction > 0) {
+		job->gpu_kind = GPU_FRACTION;
+		job->fraction = (int32_t)reader->fraction;
+	} else {
+		job->gpu_kind = GPU_MEMORY;
+		job->memory_mib = reader->gpu_memory_mib;
+	}
+	return true;
+}
+
+static bool conclude_whole(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+	int64_t largest = reader->with->node_gpus;
+	bool larger = reader->gpu_count > PARTS_MAX ||
+	              (reader->gang && largest > 0 && reader->gpu_count > largest);
+
+	job->gpu_kind = GPU_WHOLE;
+	job->memory_mib = reader->gpu_memory_mib;
+	job->gpu_count = (int32_t)reader->gpu_count;
+	if (!larger)
+		return true;
+	reader->name = "gpu_count";
+	if (reader->has_tasks || (reader->has_gang && !reader->gang)) {
+		if (reader->gpu_count <= PARTS_MAX)
+			return true;
+		return job_field_fail(
+		    reader,
+		    "is %lld: one task takes at most %d GPUs; leave out tasks and "
+		    "set gang_scheduling to have it split over nodes",
+		    (long long)reader->gpu_count, PARTS_MAX);
+	}
+	job->split_gpus = reader->gpu_count;
+	job->gpu_count = 1;
+	return true;
+}
+
+static bool conclude_gpus(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+
+	if (reader->uneven.count > 0) {
+		reader->name = "gpu_memory_mb";
+		if (reader->fraction > 0)
+			return job_field_fail(
+			    reader, "and gpu_fraction are two ways to ask for a part of a "
+				    "GPU: give one of them");
+		if (reader->gpu_count > 0 && reader->gpu_count != reader->uneven.count)
+			return job_field_fail(reader,
+			                      "has %lld amounts for a gpu_count of %lld: leave out "
+			                      "gpu_count, or give as many",
+			                      (long long)reader->uneven.count,
+			                      (long long)reader->gpu_count);
+		job->gpu_kind = GPU_UNEVEN;
+		job->gpu_count = (int32_t)reader->uneven.count;
+		job->uneven = reader->uneven;
+		return true;
+	}
+	if (reader->fraction > 0 || (reader->gpu_count == 0 && reader->gpu_memory_mib > 0))
+		return conclude_shared(reader);
+	if (reader->gpu_count > 0)
+		return conclude_whole(reader);
+	job->gpu_kind = GPU_NONE;
+	return true;
+}
+
+static bool conclude_tenant(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+
+	if (job->tenant_id == 0)
+		job->tenant_id = reader->with->identity->tenant_id;
+	reader->name = "tenant_id";
+	if (job->tenant_id == 0)
+		return job_field_fail(reader,
+		                      "is missing: name the tenant that the job is for; POST "
+		                      "/api/v1/tenants makes one");
+	const struct roster_tenant *tenant = roster_find(reader->with->roster, job->tenant_id);
+	if (!tenant)
+		return error_set(reader->error, ERROR_NOT_FOUND, "tenant-%lld is not known",
+		                 (long long)job->tenant_id);
+	if (!reader->has_preemptible)
+		job->preemptible = tenant->allow_preemption;
+	return true;
+}
+
+static bool conclude_tasks(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+
+	reader->name = "min_available";
+	if (job->min_available > max64(job->tasks, 1))
+		return job_field_fail(reader, "is %lld: it can be at most tasks, %lld",
+		                      (long long)job->min_available,
+		                      (long long)max64(job->tasks, 1));
+	if (job->min_available == 0 && reader->has_gang && !reader->gang)
+		job->min_available = 1;
+	return true;
+}
+
+static bool conclude(struct job_reader *reader)
+{
+	struct job_record *job = reader->job;
+
+	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader))
+		return false;
+	if (reader->with->key.data && !*job->idempotency_key) {
+		job->idempotency_key = job_field_own(reader, reader->with->key);
+		job->request_hash = reader->with->key_hash;
+	}
+	if (!*job->name)
+		job->name = "job";
+	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,
+	                          reader->with->arena, &job->payload, reader->error);
+}
+
+bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
+                   struct submit_command *submit, struct error *error)
+{
+	memset(submit, 0, sizeof(*submit));
+	struct job_record *job = &submit->job;
+	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key = "";
+	submit->check_possible = reading->check_possible;
+	struct job_reader reader = { .scan = scan,
+		                     .with = reading,
+		                     .error = error,
+		                     .submit = submit,
+		                     .job = job,
+		                     .name = "" };
+
+	job_payload_begin(&reader.payload, reading->buffer);
+	return job_fields_read(&reader) && conclude(&reader);
+}

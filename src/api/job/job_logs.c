@@ -1,0 +1,271 @@
+/* job_logs.c - the output of a job, read from the node where it runs or ran */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/job/jobs.h"
+#include "api/service/service_state.h"
+#include "api/text/ids.h"
+#include "store/archive.h"
+
+enum { EVENTS_MAX = 10000, NODE_NAME_MAX = 256 };
+
+/* `call` is ours until the answer has ended. What the client does not take yet is in
+ * `pending`, and the node is paused meanwhile. */
+struct logs {
+	struct call *call;
+	struct stream stream;
+	int64_t job_id, task, reservation_id, offset;
+	bool follow, errors;
+	char node[NODE_NAME_MAX];
+	struct agents_output *output;
+	struct buffer pending;
+	bool begun, ended;
+	/* Where it ran, from what is stored. */
+	int64_t tenant_id, node_id;
+	bool in_memory;
+};
+
+static void drop(struct logs *logs)
+{
+	streams_remove(&logs->stream);
+	buffer_free(&logs->pending);
+	free(logs);
+}
+
+static void finish(struct logs *logs)
+{
+	struct call *call = logs->call;
+	drop(logs);
+	call_end(call);
+}
+
+static void begin(struct logs *logs)
+{
+	if (logs->begun)
+		return;
+	logs->begun = true;
+	/* It is the text of strangers: no browser may take it for a page. */
+	call_header(logs->call, "content-disposition", TEXT("inline; filename=\"output.txt\""));
+	call_header(logs->call, "content-security-policy", TEXT("sandbox; default-src 'none'"));
+	call_begin(logs->call, 200, "text/plain; charset=utf-8");
+}
+
+static void on_part(void *context, int64_t offset, const void *data, size_t size)
+{
+	struct logs *logs = context;
+	(void)offset;
+	begin(logs);
+	bool waits = logs->pending.size > 0;
+	if (!waits && exchange_write(logs->call->exchange, (struct text){ data, size }))
+		return;
+	buffer_bytes(&logs->pending, data, size);
+	if (!waits && logs->output)
+		agents_pause_output(logs->output, true);
+}
+
+static void on_end(void *context, const struct error *error)
+{
+	struct logs *logs = context;
+	logs->output = NULL;
+	logs->ended = true;
+	if (error && !logs->begun) {
+		struct call *call = logs->call;
+		struct error copy = *error;
+		drop(logs);
+		call_fail(call, &copy);
+		return;
+	}
+	begin(logs);
+	if (logs->pending.size == 0)
+		finish(logs);
+}
+
+static void on_writable(struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	struct logs *logs = call->state;
+	struct text text = { logs->pending.data, logs->pending.size };
+	if (text.size > 0 && !exchange_write(exchange, text))
+		return;
+	buffer_clear(&logs->pending);
+	if (logs->ended)
+		finish(logs);
+	else
+		agents_pause_output(logs->output, false);
+}
+
+static void on_gone(struct exchange *exchange)
+{
+	struct call *call = exchange->context;
+	struct logs *logs = call->state;
+	if (logs->output)
+		agents_stop_output(logs->output);
+	begin(logs);
+	finish(logs);
+}
+
+/* Who reads is not who it was let in as any more. */
+static void end_reading(struct stream *stream, const char *reason)
+{
+	struct logs *logs = (struct logs *)(void *)((char *)stream - offsetof(struct logs, stream));
+	struct call *call = logs->call;
+	bool begun = logs->begun;
+	if (logs->output)
+		agents_stop_output(logs->output);
+	drop(logs);
+	if (begun)
+		call_abort(call);
+	else
+		call_refuse(call, 401, "unauthenticated", "%s", reason);
+}
+
+static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
+
+static void start(struct logs *logs)
+{
+	struct call *call = logs->call;
+	call->exchange->events = &events;
+	call->exchange->hangup_is_gone = true;
+	if (exchange_is_gone(call->exchange)) {
+		on_gone(call->exchange);
+		return;
+	}
+	streams_add(call->service->streams, &logs->stream, &call->identity, end_reading);
+	struct agents_output *output =
+	    agents_read_output(call->service->agents, &(struct agents_output_options){
+							  .node = logs->node,
+							  .reservation_id = logs->reservation_id,
+							  .job_id = logs->job_id,
+							  .task = logs->task,
+							  .follow = logs->follow,
+							  .offset = logs->offset,
+							  .errors = logs->errors,
+							  .part = on_part,
+							  .end = on_end,
+							  .context = logs,
+						      });
+	logs->output = output;
+}
+
+/* From the task's reservation, while it has one. */
+static bool find_in_memory(struct logs *logs)
+{
+	struct catalogue *catalogue = service_catalogue(logs->call->service);
+	struct catalogue_job job;
+	const struct node_record *node = NULL;
+
+	catalogue_lock(catalogue);
+	logs->in_memory = catalogue_job(catalogue, logs->job_id, &job);
+	if (logs->in_memory)
+		logs->tenant_id = job.job->tenant_id;
+	for (size_t i = 0; logs->in_memory && i < job.task_count; i++) {
+		if (job.tasks[i]->place != logs->task || job.tasks[i]->reservation_id == 0)
+			continue;
+		const struct reservation_record *reservation =
+		    catalogue_get(catalogue, RECORD_RESERVATION, job.tasks[i]->reservation_id, 0);
+		if (!reservation)
+			continue;
+		logs->reservation_id = reservation->id;
+		node = catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0);
+	}
+	if (node)
+		snprintf(logs->node, sizeof(logs->node), "%s", node->name);
+	catalogue_unlock(catalogue);
+	return node != NULL;
+}
+
+/* From its history: the last node that it started on. */
+static bool read_history(struct ask *ask, struct store *store, struct error *error)
+{
+	struct logs *logs = call_of(ask)->state;
+	struct archived_job job;
+	struct event *history;
+	int64_t count;
+
+	if (!logs->in_memory) {
+		if (!archive_find(store, logs->job_id, &ask->arena, &job, NULL, NULL, error))
+			return false;
+		logs->tenant_id = job.job.tenant_id;
+	}
+	if (!archive_events(store,
+	                    &(struct event_filter){ .job_id = logs->job_id, .limit = EVENTS_MAX },
+	                    &ask->arena, &history, &count, error))
+		return false;
+	for (int64_t i = 0; i < count; i++)
+		if (history[i].kind == EVENT_TASK_STARTED && history[i].task == logs->task)
+			logs->node_id = history[i].node_id;
+	return true;
+}
+
+static void got_history(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	struct logs *logs = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+
+	if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
+		bool unknown = ask->ok || ask->error.code == ERROR_NOT_FOUND;
+		drop(logs);
+		if (unknown)
+			call_unknown(call, "job", call_segment(call, 3));
+		else
+			call_fail(call, &ask->error);
+		return;
+	}
+	catalogue_lock(catalogue);
+	const struct node_record *node = catalogue_get(catalogue, RECORD_NODE, logs->node_id, 0);
+	if (node)
+		snprintf(logs->node, sizeof(logs->node), "%s", node->name);
+	catalogue_unlock(catalogue);
+	if (node) {
+		start(logs);
+		return;
+	}
+	int64_t task = logs->task;
+	drop(logs);
+	call_refuse(call, 409, "conflict", "task %lld has not started, so there is no output yet",
+	            (long long)task);
+}
+
+static bool read_query(struct call *call, struct logs *logs, struct error *error)
+{
+	const struct query *query = &call->exchange->query;
+	struct text stream = query_get(query, "stream");
+	int64_t tail;
+	if (!query_integer(query, "task", 0, TASKS_MAX - 1, 0, &logs->task, error) ||
+	    !query_integer(query, "tail", 0, INT64_MAX / 2, -1, &tail, error) ||
+	    !query_integer(query, "offset", 0, INT64_MAX / 2, 0, &logs->offset, error) ||
+	    !query_flag(query, "follow", false, &logs->follow, error))
+		return false;
+	if (tail > 0)
+		logs->offset = -tail;
+	logs->errors = stream.data && text_is(stream, "stderr");
+	return !stream.data || logs->errors || text_is(stream, "stdout") ||
+	       error_set(error, ERROR_INVALID, "stream must be stdout or stderr");
+}
+
+void jobs_logs(struct call *call)
+{
+	struct text segment = call_segment(call, 3);
+	struct logs *logs = NEW(struct logs);
+	struct error error = { 0 };
+	logs->call = call;
+	call->state = logs;
+	bool is_id = id_read(segment, ID_JOB, &logs->job_id);
+	if (is_id && !read_query(call, logs, &error)) {
+		drop(logs);
+		call_fail(call, &error);
+		return;
+	}
+	bool is_placed = is_id && find_in_memory(logs);
+	if (is_id && !is_placed) {
+		call_read(call, read_history, got_history);
+		return;
+	}
+	if (is_placed && roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
+		start(logs);
+		return;
+	}
+	drop(logs);
+	call_unknown(call, "job", segment);
+}

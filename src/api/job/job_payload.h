@@ -1,0 +1,38 @@
+/* job_payload.h - what the core does not read of a job: what to run, and with what */
+#ifndef API_JOB_JOB_PAYLOAD_H
+#define API_JOB_JOB_PAYLOAD_H
+
+#include "seal/secret.h"
+#include "wire/text/json_scan.h"
+#include "wire/text/json_writer.h"
+
+/* A payload that is being written: a JSON object with the members that were given, as they
+ * were given. Secrets wait, as they stand, until the tenant is known. */
+struct job_payload {
+	struct buffer *buffer;
+	bool has_items;
+	struct text secrets; /* data NULL: none */
+};
+
+void job_payload_begin(struct job_payload *payload, struct buffer *buffer);
+/* Reads the member's value and keeps it. False with a reason that names it. */
+bool job_payload_member(struct job_payload *payload, const char *name, struct json_scan *scan,
+                        struct error *error);
+/* Seals the secrets, and copies the whole into the arena; "" where nothing was given. */
+bool job_payload_finish(struct job_payload *payload, const struct secret_keys *keys,
+                        int64_t tenant_id, struct arena *arena, const char **text,
+                        struct error *error);
+
+/* {"key":"value"} as the core wants labels: "key=value" pairs, sorted, with newlines
+ * between. */
+bool job_payload_node_labels(struct json_scan *scan, struct arena *arena, const char **labels,
+                             struct error *error);
+
+/* Appends the members of a payload to an object that is open, for people: secrets are
+ * shown as "sealed". What is not a payload is left out. */
+void job_payload_show(struct json_writer *json, const char *payload, struct arena *arena);
+
+/* The value of a label in the payload, or data NULL. */
+struct text job_payload_label(const char *payload, struct text name, struct arena *arena);
+
+#endif

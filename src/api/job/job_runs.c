@@ -1,0 +1,112 @@
+/* job_runs.c - the runs of a job: where, from when to when, and how each ended */
+#include <stdlib.h>
+
+#include "api/job/jobs.h"
+#include "api/service/service_state.h"
+#include "api/text/ids.h"
+#include "api/text/times.h"
+#include "store/archive.h"
+
+struct history {
+	int64_t id, tenant_id;
+	struct run_record *runs; /* the last to end first */
+	int64_t count;
+};
+
+/* Whose the job is has to be read where it has left memory. */
+static bool read_runs(struct ask *ask, struct store *store, struct error *error)
+{
+	struct history *history = call_of(ask)->state;
+	struct archived_job job;
+
+	if (history->tenant_id == 0) {
+		if (!archive_find(store, history->id, &ask->arena, &job, NULL, NULL, error))
+			return false;
+		history->tenant_id = job.job.tenant_id;
+	}
+	return archive_runs(store, history->id, &ask->arena, &history->runs, &history->count,
+	                    error);
+}
+
+/* How many of the runs up to this one its task has started. */
+static int64_t attempt_of(const struct history *history, int64_t place)
+{
+	int64_t attempt = 0;
+	for (int64_t i = place; i < history->count; i++)
+		attempt += history->runs[i].task == history->runs[place].task &&
+		           history->runs[i].started_ms > 0;
+	return attempt;
+}
+
+static void put_run(struct json_writer *json, const struct catalogue *catalogue,
+                    const struct history *history, int64_t place)
+{
+	const struct run_record *run = &history->runs[place];
+	const struct node_record *node = catalogue_get(catalogue, RECORD_NODE, run->node_id, 0);
+	json_open_object(json, NULL);
+	json_put_integer(json, "task", run->task);
+	if (run->started_ms > 0)
+		json_put_integer(json, "attempt", attempt_of(history, place));
+	else
+		json_put_null(json, "attempt");
+	json_put_string(json, "node", node ? node->name : NULL);
+	json_put_decimal(json, "gpus", run->share, 3);
+	json_put_moment(json, "began_at", run->began_ms);
+	json_put_moment(json, "started_at", run->started_ms);
+	json_put_moment(json, "ended_at", run->ended_ms);
+	json_put_string(json, "ending", word_of(&run_ending_words, run->ending));
+	if (run->ending == RUN_COMPLETED || run->ending == RUN_FAILED)
+		json_put_integer(json, "exit_code", run->exit_code);
+	else
+		json_put_null(json, "exit_code");
+	json_put_integer(json, "peak_gpu_memory_mb", run->peak_mib);
+	json_put_decimal(json, "energy_joules", run->energy_mj, 3);
+	json_close(json);
+}
+
+static void answer_runs(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct history *history = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	bool unknown = !ask->ok && ask->error.code == ERROR_NOT_FOUND;
+
+	if (!ask->ok && !unknown) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	if (unknown ||
+	    !roster_may_see(&call->service->roster, &call->identity, history->tenant_id)) {
+		call_unknown(call, "job", call_segment(call, 3));
+		return;
+	}
+	struct json_writer *json = call_object(call);
+	json_put_id(json, "job_id", ID_JOB, history->id);
+	json_open_array(json, "runs");
+	catalogue_lock(catalogue);
+	for (int64_t i = history->count; i-- > 0;)
+		put_run(json, catalogue, history, i);
+	catalogue_unlock(catalogue);
+	json_close(json);
+	json_close(json);
+	call_answer_json(call, 200);
+}
+
+void jobs_runs(struct call *call)
+{
+	struct history *history = arena_alloc(&call->ask.arena, sizeof(*history));
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_job job;
+
+	*history = (struct history){ 0 };
+	call->state = history;
+	if (!id_read(call_segment(call, 3), ID_JOB, &history->id)) {
+		call_unknown(call, "job", call_segment(call, 3));
+		return;
+	}
+	catalogue_lock(catalogue);
+	if (catalogue_job(catalogue, history->id, &job))
+		history->tenant_id = job.job->tenant_id;
+	catalogue_unlock(catalogue);
+	call_read(call, read_runs, answer_runs);
+}

@@ -1,0 +1,27 @@
+/* gpu_view.h - a GPU as people read it: its books, who holds what, and what was measured */
+#ifndef API_NODE_GPU_VIEW_H
+#define API_NODE_GPU_VIEW_H
+
+#include "api/read/catalogue.h"
+#include "api/read/identity.h"
+#include "wire/text/json_writer.h"
+
+struct service;
+
+/* For whom. The catalogue is locked. */
+struct gpu_view {
+	const struct service *service;
+	const struct identity *identity;
+	bool with_holders; /* others' work is shown without names */
+};
+
+/* The GPU as an object in an array, under the names that scripts know (`total_memory` ...),
+ * and those of the books. */
+void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
+                    const struct node_record *node, const struct gpu_record *gpu);
+/* A number that differs when anything differs that gpu_view_write tells but what was
+ * measured last. */
+uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct node_record *node,
+                         const struct gpu_record *gpu);
+
+#endif

@@ -1,0 +1,129 @@
+/* misreports.c - what nodes said about things that are not theirs: counted, logged, audited */
+#include "api/service/misreports.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/service/service.h"
+#include "api/service/service_state.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/memory.h"
+
+enum { QUIET_MS = 60000 };
+
+/* Of one node: when the last one was told, and how many came since. */
+struct teller {
+	int64_t told_ms, untold;
+};
+
+struct misreports {
+	struct desk *desk;
+	struct audit *audit;
+	struct text_map tellers; /* by the node's name */
+	int64_t total;
+	struct note *notes; /* that are being kept */
+};
+
+/* An entry of the audit log on its way to the store. */
+struct note {
+	struct ask ask; /* first: one pointer is the other */
+	struct misreports *misreports;
+	struct note *next, **link;
+};
+
+struct misreports *misreports_new(struct desk *desk, struct audit *audit)
+{
+	struct misreports *misreports = NEW(struct misreports);
+
+	misreports->desk = desk;
+	misreports->audit = audit;
+	return misreports;
+}
+
+static void free_note(struct note *note)
+{
+	ask_free(&note->ask);
+	free(note);
+}
+
+void misreports_free(struct misreports *misreports)
+{
+	if (!misreports)
+		return;
+	for (struct note *note = misreports->notes, *next; note; note = next) {
+		next = note->next;
+		free_note(note);
+	}
+	for (size_t i = 0; i < misreports->tellers.capacity; i++)
+		free(misreports->tellers.entries[i].value);
+	text_map_free(&misreports->tellers);
+	free(misreports);
+}
+
+static void on_kept(struct ask *ask)
+{
+	struct note *note = (struct note *)ask;
+
+	audit_settle(note->misreports->audit, ask);
+	*note->link = note->next;
+	if (note->next)
+		note->next->link = note->link;
+	free_note(note);
+}
+
+static void keep(struct misreports *misreports, const char *node, const char *detail)
+{
+	struct note *note = NEW(struct note);
+	struct identity identity = { .role = ROLE_AGENT };
+
+	snprintf(identity.name, sizeof(identity.name), "node %.60s", node);
+	note->misreports = misreports;
+	note->next = misreports->notes;
+	note->link = &misreports->notes;
+	if (note->next)
+		note->next->link = &note->next;
+	misreports->notes = note;
+	note->ask.done = on_kept;
+	audit_note(misreports->audit, &note->ask,
+	           &(struct audit_entry){ .action = "misreport",
+	                                  .object = node,
+	                                  .detail = detail,
+	                                  .identity = &identity,
+	                                  .unix_ms = clock_unix_ms() });
+	desk_ask(misreports->desk, &note->ask);
+}
+
+static struct teller *teller_of(struct misreports *misreports, const char *node)
+{
+	struct teller *teller = text_map_get(&misreports->tellers, node);
+
+	if (!teller) {
+		teller = NEW(struct teller);
+		teller->told_ms = -QUIET_MS;
+		text_map_put(&misreports->tellers, node, teller);
+	}
+	return teller;
+}
+
+void misreports_note(struct misreports *misreports, const char *node, const char *sentence)
+{
+	struct teller *teller = teller_of(misreports, node);
+	int64_t now_ms = loop_now_ms(misreports->desk->loop);
+
+	misreports->total++;
+	teller->untold++;
+	if (now_ms - teller->told_ms < QUIET_MS)
+		return;
+	log_at(LOG_WARNING, sentence, LOG_TEXT("node", node),
+	       LOG_NUMBER("misreports", teller->untold));
+	keep(misreports, node, sentence);
+	teller->told_ms = now_ms;
+	teller->untold = 0;
+}
+
+int64_t misreports_total(const struct misreports *misreports)
+{
+	return misreports->total;
+}

@@ -1,0 +1,47 @@
+/* service.h - the service: what is behind the ports */
+#ifndef API_SERVICE_SERVICE_H
+#define API_SERVICE_SERVICE_H
+
+#include "api/auth/gate.h"
+#include "api/session/agents.h"
+#include "seal/secret.h"
+
+/* All of the api for one loop. In the loop's thread alone. */
+struct service;
+
+struct service_settings {
+	struct gate_settings gate;
+	struct session_policy sessions;
+	struct agents_advice advice;
+	const char *const *slot_addresses;     /* see agents_settings */
+	const struct secret_keys *secret_keys; /* NULL: secret_environment is refused */
+	bool check_possible;                   /* refuse what could never run, unasked */
+	bool allow_unix_user;                  /* tenants may be given Unix users */
+	bool allow_private_webhooks;           /* and webhooks in a private network */
+	int64_t default_limit, limit_max;      /* of listings: 50, 1000 */
+	const char *version;                   /* of the program */
+	const struct notify_settings *notify;  /* NULL: no notifications */
+	const char *metrics_path;              /* "/metrics" */
+	/* Where tokens and other things that were kept are read from at the start. */
+};
+
+/* NULL with a reason. Sets the desk's listener. */
+struct service *service_new(struct desk *desk, const struct service_settings *settings,
+                            struct error *error);
+/* What was kept under a kind and a key is given back at the start, before the loop runs. */
+void service_load_kept(struct service *service, const struct kept *keep);
+/* The desk leads: sessions begin. */
+void service_begin(struct service *service);
+/* What can change while it runs: rates, origins, keys, notifications, what agents are told. False:
+ * nothing did. */
+bool service_reload(struct service *service, const struct service_settings *settings,
+                    struct error *error);
+void service_free(struct service *service);
+
+/* For the listeners: REST, WebSocket and dashboard; gRPC; metrics alone. The first serves
+ * gRPC too, and the second REST: one port is enough for those who want just one. */
+const struct handler *service_http(struct service *service);
+const struct handler *service_grpc(struct service *service);
+const struct handler *service_metrics(struct service *service);
+
+#endif

@@ -1,0 +1,77 @@
+/* service_state.h - the inside of the service, for the files that make it up */
+#ifndef API_SERVICE_SERVICE_STATE_H
+#define API_SERVICE_SERVICE_STATE_H
+
+#include "api/read/meters.h"
+#include "api/read/roster.h"
+#include "api/service/call.h"
+#include "api/service/service.h"
+
+struct agents;
+struct audit;
+struct failure_audit;
+struct grpc_services;
+struct hub;
+struct leases;
+struct misreports;
+struct notify;
+struct pages;
+struct router;
+struct streams;
+struct tokens;
+struct traffic;
+
+struct service {
+	struct desk *desk;
+	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
+	struct gate *gate;
+	struct streams *streams;
+	struct failure_audit *failure_audit;
+	struct agents *agents;
+	struct audit *audit;
+	struct misreports *misreports;
+	struct tokens *tokens;
+	struct leases *leases;
+	struct grpc_services *services; /* of gRPC */
+	struct notify *notify;          /* NULL: nobody is notified */
+	struct hub *hub;
+	struct router *router;
+	struct pages *pages;
+	struct roster roster;
+	struct traffic *traffic; /* of requests, for metrics */
+	struct meters meters;
+	struct handler http, grpc, metrics;
+	struct call *free_calls;
+	int64_t calls;         /* taken and not given back */
+	struct buffer scratch; /* of one function at a time */
+	uint64_t id_seed, id_count;
+	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
+	int64_t began_ms;                      /* unix */
+	bool leading;
+};
+
+static inline struct catalogue *service_catalogue(const struct service *service)
+{
+	return service->desk->catalogue;
+}
+/* In the middle of something long: lets those in who wait to write. What was got from the
+ * catalogue before is not to be used any more. */
+static inline void service_breathe(const struct service *service, int64_t done)
+{
+	if (done % 32 != 31)
+		return;
+	catalogue_unlock(service_catalogue(service));
+	catalogue_lock(service_catalogue(service));
+}
+/* Milliseconds since 1970 as the core counts them: for what is compared with its records. */
+int64_t service_time_ms(const struct service *service);
+/* GPUs of the largest node. */
+int64_t service_node_gpus(struct service *service);
+
+/* What an order carries for the node: see agents_settings. In order_payload.c. */
+bool order_task_payload(void *context, int64_t job_id, int64_t task, struct buffer *payload,
+                        struct error *error);
+bool order_model_payload(void *context, int64_t model_id, struct buffer *payload,
+                         struct error *error);
+
+#endif

@@ -1,0 +1,97 @@
+/* agents.h - the nodes' agents: their sessions, what they measure, and what they are told */
+#ifndef API_SESSION_AGENTS_H
+#define API_SESSION_AGENTS_H
+
+#include "api/auth/streams.h"
+#include "api/engine/desk.h"
+#include "api/read/identity.h"
+#include "node/session.h"
+#include "wire/grpc.h"
+
+/* In the loop's thread alone. A session for each node that is known; what nodes say becomes
+ * asks, what the core orders becomes messages. */
+struct agents;
+
+/* What agents are told that were not told otherwise where they run; 0 or NULL: nothing. */
+struct agents_advice {
+	int64_t heartbeat_ms, metrics_ms;
+	const char *container_runtime; /* lives for ever */
+	bool sign_in; /* everyone has to sign in, so that tenants are who they say */
+};
+
+struct agents_settings {
+	struct streams *streams; /* NULL: connections are not watched */
+	struct session_policy policy;
+	struct agents_advice advice;
+	/* What the node is given to run a task with: the payload of the job with its secrets
+	 * opened. Appends; false with a reason. */
+	bool (*task_payload)(void *context, int64_t job_id, int64_t task, struct buffer *payload,
+	                     struct error *error);
+	bool (*model_payload)(void *context, int64_t model_id, struct buffer *payload,
+	                      struct error *error);
+	/* Hosts that nodes may announce for slots beside their own: see node/address.h. NULL, or
+	 * ends with NULL; copied. */
+	const char *const *slot_addresses;
+	/* A node claimed something that is not its own; `sentence` says what. May be NULL. */
+	void (*misreport)(void *context, const char *node, const char *sentence);
+	/* What a node said that people want to see: late, over, idle, refused. May be NULL. */
+	void (*note)(void *context, const char *node, const struct message *message);
+	void *context;
+};
+
+struct agents *agents_new(struct desk *desk, const struct agents_settings *settings);
+void agents_free(struct agents *agents);
+/* Opens a session for each node in the catalogue: at the start, when leading. */
+void agents_begin(struct agents *agents);
+
+/* Tells all that are connected, and those that connect from now on. */
+void agents_advise(struct agents *agents, const struct agents_advice *advice);
+
+/* From the desk's listener. */
+void agents_order(struct agents *agents, const struct effect *effect);
+/* The core found that the node reported on another's reservation. */
+void agents_misreported(struct agents *agents, const struct event *event);
+/* An administrator declared the node dead, or removed it; after that is durable. */
+void agents_given_up(struct agents *agents, const char *node, const char *reason);
+
+/* A call of agent.AgentService; the gate has let it in. Those that are streams are to be
+ * handed over with their heads, the others when they are complete. */
+bool agents_is_stream(const struct exchange *exchange);
+void agents_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
+
+#define AGENTS_REASON_MAX 160
+/* The last that was measured: volatile. False if nothing was. */
+struct agents_sample {
+	int64_t used_mib, temperature_c, power_mw, utilisation; /* thousandths */
+	int64_t sampled_ms;
+	int64_t sm_active, dram_active; /* thousandths; negative: not known */
+	char reason[AGENTS_REASON_MAX]; /* why it is not healthy, where the node says */
+};
+bool agents_sample(const struct agents *agents, const char *uuid, struct agents_sample *sample);
+/* Requests in flight that the runtime of a slot on the node tells; -1: it does not. */
+int64_t agents_slot_active(const struct agents *agents, const char *node, int64_t slot_id);
+/* What a work of the node has used so far, as last measured; false: nothing is known. */
+bool agents_use(const struct agents *agents, const char *node, int64_t reservation_id,
+                struct task_use *use);
+bool agents_is_connected(const struct agents *agents, const char *node);
+
+/* The output of a task. `part` gets it piece by piece, `end` is called once: with NULL, or
+ * with why not (the node is away, the output is gone). agents_stop_output may come before. */
+struct agents_output;
+struct agents_output_options {
+	const char *node;
+	int64_t reservation_id, job_id, task;
+	bool follow;
+	int64_t offset; /* negative: so many bytes before the end */
+	bool errors;    /* standard error instead, where it is apart */
+	void (*part)(void *context, int64_t offset, const void *data, size_t size);
+	void (*end)(void *context, const struct error *error);
+	void *context;
+};
+struct agents_output *agents_read_output(struct agents *agents,
+                                         const struct agents_output_options *options);
+void agents_stop_output(struct agents_output *output);
+/* While it is paused no more comes than is on its way: some hundred KiB. */
+void agents_pause_output(struct agents_output *output, bool paused);
+
+#endif

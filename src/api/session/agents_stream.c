@@ -1,0 +1,150 @@
+/* agents_stream.c - Connect: a node's messages as they come and go */
+#include <stdlib.h>
+
+#include "api/session/agents_local.h"
+#include "api/text/protobuf.h"
+#include "base/memory.h"
+
+/* A node that does not read is one that is away. */
+enum { WAITING_BYTES_MAX = 4 << 20 };
+
+void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text)
+{
+	struct agents_node *node = stream->node;
+	struct exchange *exchange = stream->exchange;
+
+	exchange->context = NULL;
+	exchange->events = NULL;
+	streams_remove(&stream->stream);
+	buffer_free(&stream->waiting);
+	free(stream);
+	if (node && node->stream == stream)
+		node->stream = NULL;
+	grpc_finish(exchange, status, text);
+	if (node && !node->stream)
+		agents_output_end_all(node, "the node has no connection now: try again later");
+}
+
+static void keep(struct agents_stream *stream, struct text bytes)
+{
+	uint32_t size = (uint32_t)bytes.size;
+
+	buffer_bytes(&stream->waiting, &size, sizeof(size));
+	buffer_bytes(&stream->waiting, bytes.data, bytes.size);
+}
+
+void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *envelope)
+{
+	struct arena *arena = &stream->agents->packing;
+	struct text bytes = protobuf_write(envelope, arena);
+
+	/* Too much for a node that still reads: orders are sent again, renewals come anew. */
+	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
+		bytes.size = 0;
+	else if (stream->waiting.size > 0 || !grpc_send(stream->exchange, bytes))
+		keep(stream, bytes);
+	arena_reset(arena);
+}
+
+static void on_writable(struct exchange *exchange)
+{
+	struct agents_stream *stream = exchange->context;
+	struct buffer *waiting = &stream->waiting;
+	size_t at = 0;
+
+	while (at < waiting->size) {
+		uint32_t size;
+		memcpy(&size, waiting->data + at, sizeof(size));
+		if (!grpc_send(exchange, (struct text){ waiting->data + at + sizeof(size), size }))
+			break;
+		at += sizeof(size) + size;
+	}
+	if (at > 0)
+		memmove(waiting->data, waiting->data + at, waiting->size - at);
+	waiting->size -= at;
+}
+
+/* Its number is of the connection that is over, unless a newer one has begun. */
+static void drop(struct agents_stream *stream, enum grpc_status status, const char *text)
+{
+	struct agents_node *node = stream->node;
+
+	if (node && node->stream == stream)
+		agents_disconnected(node);
+	agents_stream_end(stream, status, text);
+}
+
+static void on_gone(struct exchange *exchange)
+{
+	drop(exchange->context, GRPC_CANCELLED, NULL);
+}
+
+/* A node whose token no longer holds gets no further order. */
+static void end_sign_in(struct stream *stream, const char *reason)
+{
+	drop((struct agents_stream *)(void *)((char *)stream -
+	                                      offsetof(struct agents_stream, stream)),
+	     GRPC_UNAUTHENTICATED, reason);
+}
+
+static void on_end(struct exchange *exchange)
+{
+	drop(exchange->context, GRPC_OK, NULL);
+}
+
+static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes)
+{
+	struct agents *agents = stream->agents;
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+	struct message *message = message_decode(&arena, bytes.data, bytes.len, &error);
+
+	if (!message) {
+		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
+	} else if (message->kind == MESSAGE_HELLO) {
+		if (!agents_may_speak(&stream->identity, message->hello.name, &error))
+			drop(stream, agents_status_of(&error), error.text);
+		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
+			drop(stream, GRPC_INVALID_ARGUMENT, "a connection is of one node");
+		else
+			agents_message(agents_node(agents, message->hello.name), message, stream);
+	} else if (!stream->node) {
+		drop(stream, GRPC_FAILED_PRECONDITION, "hello comes first");
+	} else {
+		agents_message(stream->node, message, stream);
+	}
+	arena_free(&arena);
+}
+
+static void on_body(struct exchange *exchange, struct text part)
+{
+	struct agents_stream *stream = exchange->context;
+	struct arena arena = { 0 };
+	Agent__Envelope *envelope = protobuf_read(&agent__envelope__descriptor, part, &arena);
+
+	if (!envelope)
+		drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");
+	else if (envelope->output_chunk && stream->node)
+		agents_output_chunk(stream->node, envelope->output_chunk);
+	else if (envelope->message.len > 0)
+		take_message(stream, envelope->message);
+	arena_free(&arena);
+}
+
+static const struct exchange_events events = {
+	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
+};
+
+void agents_connect(struct agents *agents, struct exchange *exchange,
+                    const struct identity *identity)
+{
+	struct agents_stream *stream = NEW(struct agents_stream);
+
+	stream->agents = agents;
+	stream->exchange = exchange;
+	stream->identity = *identity;
+	exchange->context = stream;
+	exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
+	grpc_stream(exchange);
+}

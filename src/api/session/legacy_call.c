@@ -1,0 +1,372 @@
+/* legacy_call.c - RegisterAgent, Heartbeat, ReportMetrics, ReceiveJobAssignment */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/session/legacy_local.h"
+#include "api/text/protobuf.h"
+#include "base/memory.h"
+#include "base/number_text.h"
+#include "node/texts.h"
+
+/* A call of one of the two streams. `legacy` is looked for with each message: it may have
+ * gone meanwhile. */
+struct legacy_stream {
+	struct stream stream;
+	struct exchange *exchange;
+	struct agents *agents;
+	struct identity identity;
+	bool is_heartbeat;
+	char node[96]; /* the one that it speaks for; empty: not said yet */
+};
+
+enum { REASON_BYTES_MAX = 4096 };
+
+static const char not_registered[] = "the node is not registered: call RegisterAgent first";
+
+static void refuse(struct exchange *exchange, const struct error *error)
+{
+	grpc_finish(exchange, agents_status_of(error), error->text);
+}
+
+static struct legacy *find(const struct agents *agents, const char *name)
+{
+	const struct agents_node *node = agents_find(agents, name);
+
+	return node ? node->legacy : NULL;
+}
+
+static bool check_registration(const Agent__RegisterAgentRequest *request, struct error *error)
+{
+	if (request->n_gpus > GPUS_PER_NODE_MAX)
+		return error_set(error, ERROR_INVALID, "a node has at most %d GPUs, not %zu",
+		                 GPUS_PER_NODE_MAX, request->n_gpus);
+	for (size_t i = 0; i < request->n_gpus; i++)
+		if (!request->gpus[i]->gpu_id[0] || request->gpus[i]->memory_total_mb <= 0 ||
+		    request->gpus[i]->memory_total_mb > MIB_MAX)
+			return error_set(error, ERROR_INVALID,
+			                 "gpus[%zu] needs a gpu_id and a memory_total_mb", i);
+	for (size_t i = 0; i < request->n_gpus; i++)
+		if (!text_check("device", "uuid", request->gpus[i]->gpu_id, error) ||
+		    !text_check("device", "model", request->gpus[i]->model, error))
+			return false;
+	return true;
+}
+
+static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *request)
+{
+	for (int64_t i = 0; i < legacy->device_count; i++) {
+		free(legacy->devices[i].uuid);
+		free(legacy->devices[i].model);
+	}
+	free(legacy->devices);
+	legacy->device_count = (int64_t)request->n_gpus;
+	legacy->devices = memory_zero(request->n_gpus, sizeof(*legacy->devices));
+	for (size_t i = 0; i < request->n_gpus; i++)
+		legacy->devices[i] = (struct legacy_device){
+			memory_text(request->gpus[i]->gpu_id),
+			memory_text(request->gpus[i]->model),
+			(int64_t)i,
+			request->gpus[i]->memory_total_mb,
+		};
+	legacy->cpu_milli = max64(request->total_cpu_cores, 0) * 1000;
+	legacy->host_bytes = max64(0, min64(request->total_memory_mb, HOST_BYTES_MAX >> 20)) << 20;
+}
+
+struct exchange *legacy_end_registering(struct legacy *legacy)
+{
+	struct exchange *exchange = legacy->registering;
+
+	legacy->registering = NULL;
+	if (exchange)
+		exchange->events = NULL;
+	return exchange;
+}
+
+/* The node is registered all the same: only nobody waits to hear it. */
+static void registering_gone(struct exchange *exchange)
+{
+	const struct agents_node *node = exchange->context;
+
+	INVARIANT(node->legacy && node->legacy->registering == exchange);
+	legacy_end_registering(node->legacy);
+	grpc_finish(exchange, GRPC_CANCELLED, NULL);
+}
+
+static const struct exchange_events registering_events = { .gone = registering_gone };
+
+static void register_agent(struct agents *agents, struct exchange *exchange,
+                           const struct identity *identity, struct arena *arena)
+{
+	struct error error = { 0 };
+	const Agent__RegisterAgentRequest *request =
+	    protobuf_read(&agent__register_agent_request__descriptor, exchange->body, arena);
+
+	if (!request) {
+		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a RegisterAgentRequest");
+		return;
+	}
+	const char *name = request->node_id[0] ? request->node_id : request->hostname;
+	if (!agents_may_speak(identity, name, &error) || !check_registration(request, &error)) {
+		refuse(exchange, &error);
+		return;
+	}
+	struct agents_node *node = agents_node(agents, name);
+	if (node->stream) {
+		grpc_finish(exchange, GRPC_ALREADY_EXISTS,
+		            "a node of this name is connected by another agent");
+		return;
+	}
+	if (!node->legacy) {
+		node->legacy = NEW(struct legacy);
+		node->legacy->node = node;
+		snprintf(node->legacy->boot, sizeof(node->legacy->boot), "registered");
+		legacy_adopt(node->legacy);
+	}
+	fill(node->legacy, request);
+	struct exchange *before = legacy_end_registering(node->legacy);
+	if (before)
+		grpc_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
+	node->legacy->registering = exchange;
+	exchange->context = node;
+	exchange->events = &registering_events;
+	legacy_connect(node->legacy);
+}
+
+static bool is_any(const char *text, const char *const *words)
+{
+	while (*words && strcmp(text, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
+static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
+{
+	static const char *const ends[] = { "completed", "failed",  "cancelled", "preempted",
+		                            "succeeded", "stopped", NULL };
+	struct legacy_work *work = legacy_find(legacy, metrics->job_id);
+
+	if (!work)
+		legacy_not_here(legacy, metrics->job_id);
+	if (!work || work->state == WORK_QUEUED)
+		return;
+	if (strcmp(metrics->state, "running") == 0 && work->state == WORK_SENT) {
+		work->state = WORK_RUNNING;
+		legacy_change(legacy, (struct change){ .kind = CHANGE_STARTED,
+		                                       .reservation_id = work->reservation_id });
+	} else if (is_any(metrics->state, ends)) {
+		int64_t code = 0;
+		number_read(text_of(metrics->exit_code), INT32_MIN, INT32_MAX, &code);
+		text_clean(metrics->error_message, REASON_BYTES_MAX);
+		bool failed = strcmp(metrics->state, "failed") == 0;
+		if (work->state == WORK_SENT)
+			legacy_change(legacy,
+			              (struct change){ .kind = CHANGE_STARTED,
+			                               .reservation_id = work->reservation_id });
+		legacy_ended(legacy, work, failed && code == 0 ? 1 : max64(min64(code, 255), 0),
+		             metrics->error_message);
+	}
+}
+
+static void report_metrics(struct agents *agents, struct exchange *exchange,
+                           const struct identity *identity, struct arena *arena)
+{
+	struct error error = { 0 };
+	Agent__ReportMetricsResponse response = AGENT__REPORT_METRICS_RESPONSE__INIT;
+	const Agent__ReportMetricsRequest *request =
+	    protobuf_read(&agent__report_metrics_request__descriptor, exchange->body, arena);
+
+	if (!request) {
+		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a ReportMetricsRequest");
+		return;
+	}
+	if (!agents_may_speak(identity, request->node_id, &error)) {
+		refuse(exchange, &error);
+		return;
+	}
+	struct legacy *legacy = find(agents, request->node_id);
+	if (!legacy) {
+		grpc_finish(exchange, GRPC_FAILED_PRECONDITION, not_registered);
+		return;
+	}
+	legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
+	for (size_t i = 0; i < request->n_job_metrics; i++)
+		take_job(legacy, request->job_metrics[i]);
+	response.success = true;
+	grpc_reply(exchange, protobuf_write(&response, arena));
+}
+
+/* "stop job-12" for each that is to stop, until it is reported as ended. */
+static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy, struct arena *arena)
+{
+	Agent__HeartbeatResponse response = AGENT__HEARTBEAT_RESPONSE__INIT;
+	size_t count = legacy ? legacy->work_count : 0;
+	static char again[] = "register";
+
+	response.acknowledged = legacy != NULL;
+	response.commands = arena_alloc(arena, (count + 1) * sizeof(*response.commands));
+	if (!legacy)
+		response.commands[response.n_commands++] = again;
+	for (size_t i = 0; i < count; i++) {
+		if (!legacy->works[i]->stopping)
+			continue;
+		char *command = arena_alloc(arena, 48);
+		snprintf(command, 48, "stop job-%lld", (long long)legacy->works[i]->job_id);
+		response.commands[response.n_commands++] = command;
+	}
+	/* One that is not taken is not worth keeping: the next says the same. */
+	grpc_send(exchange, protobuf_write(&response, arena));
+}
+
+void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text)
+{
+	struct legacy_stream *stream = exchange->context;
+	struct legacy *legacy = find(stream->agents, stream->node);
+
+	if (legacy && legacy->assignments == exchange)
+		legacy->assignments = NULL;
+	exchange->context = NULL;
+	exchange->events = NULL;
+	streams_remove(&stream->stream);
+	free(stream);
+	grpc_finish(exchange, status, text);
+}
+
+static void take_heartbeat(struct exchange *exchange, const Agent__HeartbeatRequest *request,
+                           struct arena *arena)
+{
+	struct legacy_stream *stream = exchange->context;
+	struct legacy *legacy = find(stream->agents, request->node_id);
+
+	if (legacy)
+		legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
+	answer_heartbeat(exchange, legacy, arena);
+}
+
+static void take_readiness(struct exchange *exchange, const Agent__JobAssignmentRequest *request)
+{
+	struct legacy_stream *stream = exchange->context;
+	struct legacy *legacy = find(stream->agents, request->node_id);
+
+	if (!legacy) {
+		legacy_end_stream(exchange, GRPC_FAILED_PRECONDITION, not_registered);
+		return;
+	}
+	struct exchange *before = legacy->assignments;
+	legacy->assignments = exchange;
+	if (before && before != exchange)
+		legacy_end_stream(before, GRPC_ABORTED,
+		                  "the node takes its assignments by another call");
+	legacy->assignments = exchange;
+	legacy_hand_out(legacy);
+}
+
+/* A stream names its node once: what is kept of it, and cleared with it, is kept there. */
+static bool take_name(struct legacy_stream *stream, const char *name, struct error *error)
+{
+	if (!agents_may_speak(&stream->identity, name, error))
+		return false;
+	if (stream->node[0] && strcmp(stream->node, name) != 0)
+		return error_set(error, ERROR_INVALID,
+		                 "this call is for node %s: open another for %s", stream->node,
+		                 name);
+	INVARIANT(strlen(name) < sizeof(stream->node));
+	snprintf(stream->node, sizeof(stream->node), "%s", name);
+	return true;
+}
+
+static void on_body(struct exchange *exchange, struct text part)
+{
+	struct legacy_stream *stream = exchange->context;
+	struct arena arena = { 0 };
+	struct error error = { 0 };
+	const void *request =
+	    protobuf_read(stream->is_heartbeat ? &agent__heartbeat_request__descriptor
+	                                       : &agent__job_assignment_request__descriptor,
+	                  part, &arena);
+	const char *name = "";
+
+	if (request)
+		name = stream->is_heartbeat
+		           ? ((const Agent__HeartbeatRequest *)request)->node_id
+		           : ((const Agent__JobAssignmentRequest *)request)->node_id;
+	if (!request)
+		legacy_end_stream(exchange, GRPC_INVALID_ARGUMENT,
+		                  "this is not a message of this call");
+	else if (!take_name(stream, name, &error))
+		legacy_end_stream(exchange, agents_status_of(&error), error.text);
+	else if (stream->is_heartbeat)
+		take_heartbeat(exchange, request, &arena);
+	else
+		take_readiness(exchange, request);
+	arena_free(&arena);
+}
+
+static void on_writable(struct exchange *exchange)
+{
+	const struct legacy_stream *stream = exchange->context;
+	struct legacy *legacy = find(stream->agents, stream->node);
+
+	if (legacy)
+		legacy_hand_out(legacy);
+}
+
+static void on_end(struct exchange *exchange)
+{
+	const struct legacy_stream *stream = exchange->context;
+
+	/* Who said that it is ready and then closed its side still takes assignments. */
+	if (stream->is_heartbeat || !stream->node[0])
+		legacy_end_stream(exchange, GRPC_OK, NULL);
+}
+
+static void on_gone(struct exchange *exchange)
+{
+	legacy_end_stream(exchange, GRPC_CANCELLED, NULL);
+}
+
+/* A node whose token no longer holds gets no further assignment. */
+static void end_sign_in(struct stream *watched, const char *reason)
+{
+	const struct legacy_stream *stream =
+	    (struct legacy_stream *)(void *)((char *)watched -
+	                                     offsetof(struct legacy_stream, stream));
+
+	legacy_end_stream(stream->exchange, GRPC_UNAUTHENTICATED, reason);
+}
+
+static const struct exchange_events events = {
+	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
+};
+
+static void open_stream(struct agents *agents, struct exchange *exchange,
+                        const struct identity *identity, bool is_heartbeat)
+{
+	struct legacy_stream *stream = NEW(struct legacy_stream);
+
+	stream->agents = agents;
+	stream->exchange = exchange;
+	stream->identity = *identity;
+	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
+	stream->is_heartbeat = is_heartbeat;
+	exchange->context = stream;
+	exchange->events = &events;
+	grpc_stream(exchange);
+}
+
+void legacy_call(struct agents *agents, struct exchange *exchange, const struct identity *identity)
+{
+	struct text method = exchange->segments.of[1];
+	struct arena arena = { 0 };
+
+	if (text_is(method, "RegisterAgent"))
+		register_agent(agents, exchange, identity, &arena);
+	else if (text_is(method, "ReportMetrics"))
+		report_metrics(agents, exchange, identity, &arena);
+	else if (text_is(method, "Heartbeat"))
+		open_stream(agents, exchange, identity, true);
+	else if (text_is(method, "ReceiveJobAssignment"))
+		open_stream(agents, exchange, identity, false);
+	else
+		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "agent.AgentService has no such method");
+	arena_free(&arena);
+}

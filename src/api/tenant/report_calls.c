@@ -1,0 +1,245 @@
+/* report_calls.c - what tenants used and what it cost, over a period */
+#include "api/tenant/report_calls.h"
+
+#include <inttypes.h>
+
+#include "api/service/service_state.h"
+#include "api/tenant/tenant_calls.h"
+#include "api/text/ids.h"
+#include "api/text/times.h"
+#include "store/usage.h"
+
+#define HOUR_S INT64_C(3600)
+#define MONTH_MS (30 * DAY_MS)
+
+struct report {
+	int64_t from_ms, until_ms, now_ms;
+	int64_t tenant_id; /* 0: all that the caller may see */
+	bool is_csv;
+	struct usage *usage;
+	int64_t count;
+};
+
+static bool read_time(struct call *call, const char *name, int64_t otherwise, int64_t *value)
+{
+	struct text text = query_get(&call->exchange->query, name);
+	*value = otherwise;
+	if (!text.data || text.size == 0 || calendar_read_day(text, value))
+		return true;
+	call_refuse(call, 400, "invalid",
+	            "%s must be a day such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",
+	            name);
+	return false;
+}
+
+static bool read_format(struct call *call, struct report *report)
+{
+	struct text format = query_get(&call->exchange->query, "format");
+	struct text accept = headers_get(&call->exchange->headers, "accept");
+	report->is_csv =
+	    format.data ? text_is(format, "csv") : accept.data && text_starts(accept, "text/csv");
+	if (!format.data || report->is_csv || text_is(format, "json"))
+		return true;
+	call_refuse(call, 400, "invalid", "format must be json or csv");
+	return false;
+}
+
+static struct report *read_report(struct call *call)
+{
+	struct report *report = arena_alloc(&call->ask.arena, sizeof(*report));
+	*report = (struct report){ .now_ms = service_time_ms(call->service) };
+	call->state = report;
+	if (!read_time(call, "to", report->now_ms, &report->until_ms) ||
+	    !read_time(call, "from", max64(report->until_ms - MONTH_MS, 0), &report->from_ms) ||
+	    !read_format(call, report))
+		return NULL;
+	if (report->from_ms < report->until_ms)
+		return report;
+	call_refuse(call, 400, "invalid", "from must be before to");
+	return NULL;
+}
+
+static bool read_usage(struct ask *ask, struct store *store, struct error *error)
+{
+	struct report *report = call_of(ask)->state;
+	return usage_read(store, report->tenant_id, report->from_ms, report->until_ms,
+	                  report->now_ms, &ask->arena, &report->usage, &report->count, error);
+}
+
+/* A tenant's line. */
+struct line {
+	const struct usage *usage;
+	const struct tenant_record *tenant; /* NULL: deleted since */
+};
+
+static struct line line_of(const struct catalogue *catalogue, const struct usage *usage)
+{
+	return (struct line){
+		.usage = usage,
+		.tenant = catalogue_get(catalogue, RECORD_TENANT, usage->tenant_id, 0),
+	};
+}
+
+static void put_line(struct json_writer *json, const char *key, const struct line *line)
+{
+	const struct usage *usage = line->usage;
+	json_open_object(json, key);
+	json_put_id(json, "tenant_id", ID_TENANT, usage->tenant_id);
+	json_put_string(json, "tenant", line->tenant ? line->tenant->name : NULL);
+	json_put_integer(json, "jobs", usage->jobs);
+	json_put_integer(json, "completed_jobs", usage->completed);
+	json_put_integer(json, "failed_jobs", usage->failed);
+	json_put_integer(json, "cancelled_jobs", usage->cancelled);
+	json_put_integer(json, "runs", usage->runs);
+	json_put_decimal(json, "gpu_hours", usage->gpu_ms / HOUR_MS, 3);
+	json_put_decimal(json, "gpu_memory_mb_hours", usage->gpu_memory_s / HOUR_S, 0);
+	json_put_decimal(json, "cpu_core_hours", usage->cpu_s / HOUR_S, 3);
+	json_put_decimal(json, "cost_per_gpu_hour",
+	                 line->tenant ? line->tenant->cost_per_gpu_hour : 0, 6);
+	json_put_decimal(json, "cost", usage->cost, 6);
+	json_close(json);
+}
+
+/* A field in quotes, where those inside are doubled. A text that a spreadsheet would take
+ * for a formula gets an apostrophe in front. */
+static void put_csv_text(struct buffer *text, const char *value)
+{
+	buffer_bytes(text, "\"", 1);
+	if (*value && strchr("=+-@\t\r", *value))
+		buffer_bytes(text, "'", 1);
+	for (; *value; value++) {
+		if (*value == '"')
+			buffer_bytes(text, "\"", 1);
+		buffer_bytes(text, value, 1);
+	}
+	buffer_bytes(text, "\"", 1);
+}
+
+static void put_csv_decimal(struct buffer *text, int64_t value, int64_t scale, int digits)
+{
+	buffer_print(text, ",%" PRId64 ".%0*" PRId64, value / scale, digits, value % scale);
+}
+
+static void put_csv_line(struct buffer *text, const struct line *line)
+{
+	const struct usage *usage = line->usage;
+	buffer_print(text, "tenant-%" PRId64 ",", usage->tenant_id);
+	put_csv_text(text, line->tenant ? line->tenant->name : "");
+	buffer_print(text, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, usage->jobs,
+	             usage->completed, usage->failed, usage->cancelled);
+	put_csv_decimal(text, usage->gpu_ms / HOUR_MS, 1000, 3);
+	buffer_print(text, ",%" PRId64, usage->gpu_memory_s / HOUR_S);
+	put_csv_decimal(text, usage->cpu_s / HOUR_S, 1000, 3);
+	put_csv_decimal(text, line->tenant ? line->tenant->cost_per_gpu_hour : 0, 1000000, 6);
+	put_csv_decimal(text, usage->cost, 1000000, 6);
+	buffer_print(text, ",%" PRId64 "\r\n", usage->runs);
+}
+
+static bool is_wanted(const struct call *call, const struct report *report, int64_t tenant_id)
+{
+	return roster_may_see(&call->service->roster, &call->identity, tenant_id) &&
+	       (report->tenant_id == 0 || report->tenant_id == tenant_id);
+}
+
+static void answer_csv(struct call *call, const struct report *report)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	buffer_clear(&call->body);
+	buffer_text(&call->body,
+	            "tenant_id,tenant,jobs,completed_jobs,failed_jobs,cancelled_jobs,gpu_hours,"
+	            "gpu_memory_mb_hours,cpu_core_hours,cost_per_gpu_hour,cost,runs\r\n");
+	catalogue_lock(catalogue);
+	for (int64_t i = 0; i < report->count; i++) {
+		if (!is_wanted(call, report, report->usage[i].tenant_id))
+			continue;
+		struct line line = line_of(catalogue, &report->usage[i]);
+		put_csv_line(&call->body, &line);
+	}
+	catalogue_unlock(catalogue);
+	call_header(call, "content-disposition", TEXT("attachment; filename=\"billing.csv\""));
+	call_answer(call, 200, "text/csv; charset=utf-8");
+}
+
+static void put_period(struct json_writer *json, const struct report *report)
+{
+	json_put_moment(json, "from", report->from_ms);
+	json_put_moment(json, "to", report->until_ms);
+}
+
+static void answer_billing(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct report *report = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	int64_t cost = 0;
+	if (!ask->ok) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	if (report->is_csv) {
+		answer_csv(call, report);
+		return;
+	}
+	struct json_writer *json = call_object(call);
+	put_period(json, report);
+	json_open_array(json, "tenants");
+	catalogue_lock(catalogue);
+	for (int64_t i = 0; i < report->count; i++) {
+		if (!is_wanted(call, report, report->usage[i].tenant_id))
+			continue;
+		struct line line = line_of(catalogue, &report->usage[i]);
+		cost += report->usage[i].cost;
+		put_line(json, NULL, &line);
+	}
+	catalogue_unlock(catalogue);
+	json_close(json);
+	json_put_decimal(json, "total_cost", cost, 6);
+	json_close(json);
+	call_answer_json(call, 200);
+}
+
+static void answer_usage(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct report *report = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct usage none = { .tenant_id = report->tenant_id };
+	const struct usage *usage = &none;
+	if (!ask->ok) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	if (report->is_csv) {
+		answer_csv(call, report);
+		return;
+	}
+	for (int64_t i = 0; i < report->count; i++)
+		if (report->usage[i].tenant_id == report->tenant_id)
+			usage = &report->usage[i];
+	struct json_writer *json = call_object(call);
+	put_period(json, report);
+	catalogue_lock(catalogue);
+	struct line line = line_of(catalogue, usage);
+	put_line(json, "usage", &line);
+	catalogue_unlock(catalogue);
+	json_close(json);
+	call_answer_json(call, 200);
+}
+
+void report_calls_billing(struct call *call)
+{
+	if (read_report(call))
+		call_read(call, read_usage, answer_billing);
+}
+
+void report_calls_usage(struct call *call)
+{
+	int64_t id;
+	if (!tenant_calls_of_path(call, &id))
+		return;
+	struct report *report = read_report(call);
+	if (!report)
+		return;
+	report->tenant_id = id;
+	call_read(call, read_usage, answer_usage);
+}

@@ -1,0 +1,16 @@
+/* tenant_calls.h - the requests about tenants */
+#ifndef API_TENANT_TENANT_CALLS_H
+#define API_TENANT_TENANT_CALLS_H
+
+#include "api/service/call.h"
+
+void tenant_calls_create(struct call *call);
+void tenant_calls_list(struct call *call);
+void tenant_calls_get(struct call *call);
+void tenant_calls_put(struct call *call);
+void tenant_calls_delete(struct call *call);
+
+/* The tenant of the path, the caller's to see; or answers 404. */
+bool tenant_calls_of_path(struct call *call, int64_t *id);
+
+#endif

@@ -1,0 +1,483 @@
+/* index.c - what is free where, kept up to date as the books change */
+#include "core/cluster/index.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "core/cluster/reservation.h"
+
+/* What speaks for a GPU. Whether a task fits grows with each of these, so one
+ * that appears is a sign that something may fit that did not. */
+enum offer {
+	OFFER_OPEN = 1 << 0,
+	OFFER_CLEAN = 1 << 1, /* no more foreign memory than a GPU given whole may have */
+	OFFER_EMPTY_NOW = 1 << 2,
+	OFFER_EMPTY_LATER = 1 << 3,
+	OFFER_SHARED_NOW = 1 << 4,
+	OFFER_SHARED_LATER = 1 << 5,
+};
+#define OFFER_WHOLE (OFFER_CLEAN | OFFER_EMPTY_NOW)
+
+#define MIB_FIRST_BIT 6 /* levels begin at 64 MiB */
+#define MILLI_STEP 25
+
+int index_mib_level(int64_t mib)
+{
+	if (mib < INT64_C(1) << MIB_FIRST_BIT)
+		return 0;
+	int top = 63 - __builtin_clzll((uint64_t)mib);
+	int eighth = (int)(mib >> (top - 3)) & 7;
+	int level = (top - MIB_FIRST_BIT) * 8 + eighth;
+	return level < INDEX_MIB_LEVELS ? level : INDEX_MIB_LEVELS - 1;
+}
+
+int index_milli_level(int64_t milli)
+{
+	return (int)max64(0, min64(milli / MILLI_STEP, INDEX_MILLI_LEVELS - 1));
+}
+
+int index_cpu_level(int64_t cpu_milli)
+{
+	if (cpu_milli <= 0)
+		return 0;
+	int level = 64 - __builtin_clzll((uint64_t)cpu_milli);
+	return level < INDEX_CPU_LEVELS ? level : INDEX_CPU_LEVELS - 1;
+}
+
+/* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
+ * that fits is floor((1000 x free + 999) / usable). */
+static int16_t takes_milli(const struct gpu_summary *has)
+{
+	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
+
+	if ((has->offers & OFFER_SHARED_NOW) == 0 || free_mib < 0)
+		return 0;
+	if (free_mib >= has->usable_mib)
+		return WHOLE_GPU;
+	return (int16_t)((free_mib * WHOLE_GPU + WHOLE_GPU - 1) / has->usable_mib);
+}
+
+static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
+                                               const struct config_record *config)
+{
+	struct gpu_summary has = { 0 };
+
+	if (gpu_is_open(gpu, config)) {
+		has.free_now_mib = gpu_free_now(gpu);
+		has.free_later_mib = gpu_free_later(gpu);
+		has.usable_mib = gpu_usable_mib(gpu);
+		has.offers = OFFER_OPEN;
+		has.offers |= gpu->r.foreign_mib <= config->foreign_tolerance_mib ? OFFER_CLEAN : 0;
+		has.offers |= gpu_empty_now(gpu) ? OFFER_EMPTY_NOW : 0;
+		has.offers |= gpu_empty_later(gpu) ? OFFER_EMPTY_LATER : 0;
+		has.offers |= gpu_shareable_now(gpu) ? OFFER_SHARED_NOW : 0;
+		has.offers |= gpu_shareable_later(gpu) ? OFFER_SHARED_LATER : 0;
+	}
+	return has;
+}
+
+static bool offers_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
+	       a->usable_mib == b->usable_mib && a->offers == b->offers;
+}
+
+/* What follows from the rest of the summary: taken from `known`, another of the
+ * GPU, where that is the same. */
+static void conclude(struct gpu_summary *has, const struct gpu *gpu,
+                     const struct gpu_summary *known)
+{
+	if (has->offers != 0 && offers_the_same(has, known)) {
+		*has = *known;
+		return;
+	}
+	has->whole = (has->offers & OFFER_WHOLE) == OFFER_WHOLE && has->free_now_mib > 0;
+	has->takes_milli = takes_milli(has);
+	has->free_milli = (int16_t)gpu_free_milli(gpu);
+}
+
+/* Usable memory that changes counts either way: less of it makes fractions smaller. */
+static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summary *after)
+{
+	return after->offers != 0 && ((after->offers & ~before->offers) != 0 ||
+	                              after->free_now_mib > before->free_now_mib ||
+	                              after->free_later_mib > before->free_later_mib ||
+	                              after->usable_mib != before->usable_mib);
+}
+
+/* What a newcomer finds on a GPU: what is coming back, and who has it, is not
+ * among that. */
+static bool finds_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	const uint32_t later = OFFER_EMPTY_LATER | OFFER_SHARED_LATER;
+
+	return min64(a->free_now_mib, a->free_later_mib) ==
+	           min64(b->free_now_mib, b->free_later_mib) &&
+	       a->usable_mib == b->usable_mib && (a->offers | later) == (b->offers | later) &&
+	       a->free_milli == b->free_milli;
+}
+
+static bool node_finds_the_same(const struct node_summary *a, const struct node_summary *b)
+{
+	return a->open == b->open && a->cpu_now == b->cpu_now &&
+	       min64(a->cpu_now, a->cpu_later) == min64(b->cpu_now, b->cpu_later) &&
+	       min64(a->host_now, a->host_later) == min64(b->host_now, b->host_later);
+}
+
+static bool node_gained(const struct node_summary *before, const struct node_summary *after)
+{
+	return after->open &&
+	       (!before->open || before->redescribed || after->cpu_now > before->cpu_now ||
+	        after->cpu_later > before->cpu_later || after->host_now > before->host_now ||
+	        after->host_later > before->host_later);
+}
+
+static struct node_summary tally_begin(const struct node *node)
+{
+	const struct node_record *r = &node->r;
+
+	if (!node_is_open(node))
+		return (struct node_summary){ 0 };
+	return (struct node_summary){
+		.open = true,
+		.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
+		.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
+		.cpu_later = host_free_later(&node->cpu, r->cpu_milli),
+		.host_now = host_free_now(&node->host, r->host_bytes),
+		.host_later = host_free_later(&node->host, r->host_bytes),
+	};
+}
+
+static void tally_gpu(struct node_summary *sum, const struct gpu *gpu,
+                      const struct gpu_summary *has)
+{
+	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
+
+	if (gpu->books.releasing_owners > 0)
+		sum->releasing = sum->open;
+	sum->whole += has->whole;
+	if ((has->offers & OFFER_SHARED_NOW) == 0 || free_mib < 0 || has->usable_mib == 0)
+		return;
+	sum->best_mib = max64(sum->best_mib, free_mib);
+	if (has->takes_milli > sum->best_milli)
+		sum->best_milli = has->takes_milli;
+}
+
+static void tally_end(struct node_summary *sum)
+{
+	sum->whole_level = (int32_t)min64(sum->whole, INDEX_WHOLE_LEVELS - 1);
+	sum->mib_level = sum->best_mib > 0 ? index_mib_level(sum->best_mib) : -1;
+	sum->milli_level = sum->best_milli > 0 ? index_milli_level(sum->best_milli) : -1;
+	sum->cpu_level = sum->open ? index_cpu_level(min64(sum->cpu_now, sum->cpu_later)) : -1;
+}
+
+/* Sets are nested, so a node that moves from one level to another joins or
+ * leaves those in between. */
+static void move(struct bitset *sets, size_t slot, int from, int to)
+{
+	for (int level = from + 1; level <= to; level++)
+		bitset_add(&sets[level], slot);
+	for (int level = to + 1; level <= from; level++)
+		bitset_drop(&sets[level], slot);
+}
+
+static void move_whole(struct index *index, size_t slot, int from, int to)
+{
+	move(index->whole, slot, from, to);
+	for (int level = from + 1; level <= to; level++)
+		index->whole_count[level]++;
+	for (int level = to + 1; level <= from; level++)
+		index->whole_count[level]--;
+}
+
+/* Puts a node where `after` says, from where `before` says that it is. */
+static void place(struct index *index, size_t slot, const struct node_summary *before,
+                  const struct node_summary *after)
+{
+	INVARIANT(slot / 64 < index->open.words);
+	if (before->open != after->open)
+		bitset_assign(&index->open, slot, after->open);
+	if (before->releasing != after->releasing) {
+		bitset_assign(&index->releasing, slot, after->releasing);
+		index->releasing_count += after->releasing ? 1 : -1;
+	}
+	move_whole(index, slot, before->whole_level, after->whole_level);
+	move(index->mib, slot, before->mib_level, after->mib_level);
+	move(index->milli, slot, before->milli_level, after->milli_level);
+	move(index->cpu, slot, before->cpu_level, after->cpu_level);
+}
+
+enum change {
+	CHANGE_SEEN = 1 << 0, /* a newcomer finds something else than before */
+	CHANGE_GAIN = 1 << 1, /* something may fit there that did not */
+};
+
+/* Looks at a GPU anew; what has changed. */
+static unsigned look_at_gpu(struct gpu *gpu, const struct config_record *config)
+{
+	struct gpu_summary after = summarise_gpu(gpu, config);
+
+	conclude(&after, gpu, &gpu->summary);
+	unsigned change = (finds_the_same(&gpu->summary, &after) ? 0 : CHANGE_SEEN) |
+	                  (gpu_gained(&gpu->summary, &after) ? CHANGE_GAIN : 0);
+	gpu->summary = after;
+	return change;
+}
+
+/* Looks at a node anew, of whose GPUs `change` has been seen; what has changed. */
+static unsigned look_at_node(struct index *index, struct node *node, unsigned change)
+{
+	struct node_summary sum = tally_begin(node);
+
+	for (int i = 0; i < node->gpu_count; i++)
+		tally_gpu(&sum, node->gpus[i], &node->gpus[i]->summary);
+	tally_end(&sum);
+	if (node_gained(&node->summary, &sum))
+		change |= CHANGE_GAIN;
+	if (node->summary.redescribed || !node_finds_the_same(&node->summary, &sum))
+		change |= CHANGE_SEEN;
+	place(index, (size_t)node->slot, &node->summary, &sum);
+	node->summary = sum;
+	if ((change & CHANGE_SEEN) != 0) {
+		const struct node_view *view = view_make(&index->views[node->slot], node);
+		index->models[node->slot] = view->uniform ? view->model : -1;
+	}
+	return change;
+}
+
+/* The same for all of it. */
+static unsigned look(struct index *index, struct node *node, const struct config_record *config)
+{
+	unsigned change = 0;
+
+	for (int i = 0; i < node->gpu_count; i++)
+		change |= look_at_gpu(node->gpus[i], config);
+	return look_at_node(index, node, change);
+}
+
+static void set_version(struct index *index, struct node *node, uint64_t version)
+{
+	node->version = version;
+	changes_note(&index->changes, (size_t)node->slot);
+}
+
+static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
+                     size_t size)
+{
+	apply(&index->open, size);
+	apply(&index->releasing, size);
+	apply(&index->promised, size);
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+		apply(&index->whole[level], size);
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		apply(&index->mib[level], size);
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		apply(&index->milli[level], size);
+	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
+		apply(&index->cpu[level], size);
+}
+
+static void clear_set(struct bitset *set, size_t size)
+{
+	bitset_grow(set, size);
+	if (set->words > 0)
+		memset(set->word, 0, set->words * sizeof(*set->word));
+}
+
+static void free_set(struct bitset *set, size_t size)
+{
+	(void)size;
+	bitset_free(set);
+}
+
+/* In no set, and with nothing to compare to. */
+static const struct node_summary nowhere = {
+	.mib_level = -1, .milli_level = -1, .cpu_level = -1, .redescribed = true
+};
+
+void index_build(struct index *index, struct cluster *cluster, const struct config_record *config)
+{
+	INVARIANT(cluster->ordered);
+	each_set(index, clear_set, cluster->node_count);
+	memset(index->whole_count, 0, sizeof(index->whole_count));
+	index->releasing_count = 0;
+	changes_begin(&index->changes, cluster->node_count);
+	index->touches++;
+	size_t views_size = cluster->node_count * sizeof(*index->views);
+	free(index->views);
+	index->views = memory_pages(&views_size);
+	free(index->models);
+	index->models = memory_zero(cluster->node_count, sizeof(*index->models));
+	for (size_t i = 0; i < cluster->node_count; i++) {
+		struct node *node = cluster->by_slot[i];
+		node->summary = nowhere;
+		look(index, node, config);
+		set_version(index, node, ++index->last_version);
+		index_promised(index, node);
+	}
+	index->free_version = ++index->last_version;
+}
+
+static void note(struct index *index, struct node *node, const struct config_record *config,
+                 unsigned change)
+{
+	index->touches++;
+	if ((change & CHANGE_SEEN) != 0 || !policy_row(config->policy)->cache.by_view)
+		set_version(index, node, ++index->last_version);
+	if ((change & CHANGE_GAIN) != 0)
+		index->free_version = ++index->last_version;
+}
+
+void index_touch(struct index *index, struct node *node, const struct config_record *config)
+{
+	note(index, node, config, look(index, node, config));
+}
+
+void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
+                       const struct config_record *config)
+{
+	unsigned change = 0;
+
+	for (int i = 0; i < count; i++)
+		change |= look_at_gpu(parts[i].gpu, config);
+	note(index, node, config, look_at_node(index, node, change));
+}
+
+void index_restore(struct index *index, struct node *node, const struct config_record *config,
+                   uint64_t version, uint64_t free_version)
+{
+	INVARIANT(version <= index->last_version && free_version <= index->last_version);
+	look(index, node, config);
+	index->touches++;
+	set_version(index, node, version);
+	index->free_version = free_version;
+}
+
+void index_promised(struct index *index, const struct node *node)
+{
+	bitset_assign(&index->promised, (size_t)node->slot, node->promised > 0);
+}
+
+void index_free(struct index *index)
+{
+	each_set(index, free_set, 0);
+	free(index->views);
+	free(index->models);
+	changes_free(&index->changes);
+	*index = (struct index){ 0 };
+}
+
+static bool gpu_summary_equal(const struct gpu_summary *a, const struct gpu_summary *b)
+{
+	return offers_the_same(a, b) && a->whole == b->whole && a->takes_milli == b->takes_milli &&
+	       a->free_milli == b->free_milli;
+}
+
+static bool node_summary_equal(const struct node_summary *a, const struct node_summary *b)
+{
+	return a->best_mib == b->best_mib && a->best_milli == b->best_milli &&
+	       a->whole == b->whole && a->whole_level == b->whole_level &&
+	       a->mib_level == b->mib_level && a->milli_level == b->milli_level &&
+	       a->cpu_level == b->cpu_level && a->open == b->open && a->releasing == b->releasing &&
+	       a->cpu_now == b->cpu_now && a->cpu_later == b->cpu_later &&
+	       a->host_now == b->host_now && a->host_later == b->host_later;
+}
+
+/* The summary of a node as it is now; panics if what is kept differs. */
+static struct node_summary check_node(const struct index *index, const struct node *node,
+                                      const struct config_record *config)
+{
+	static const struct gpu_summary unknown;
+	struct node_summary sum = tally_begin(node);
+	struct node_view view;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu *gpu = node->gpus[i];
+		struct gpu_summary has = summarise_gpu(gpu, config);
+		conclude(&has, gpu, &unknown);
+		if (!gpu_summary_equal(&gpu->summary, &has))
+			panic("index: GPU %s of node %s is not as it was when last looked at",
+			      gpu->r.uuid, node->r.name);
+		tally_gpu(&sum, gpu, &has);
+	}
+	tally_end(&sum);
+	view_make(&view, node);
+	if (!node_summary_equal(&node->summary, &sum) ||
+	    !view_equal(&index->views[node->slot], &view) ||
+	    index->models[node->slot] != (view.uniform ? view.model : -1))
+		panic("index: node %s is not as it was when last looked at", node->r.name);
+	return sum;
+}
+
+/* The slots of word `at`; words that a set does not have are empty. */
+static uint64_t word_of_set(const struct bitset *set, size_t at)
+{
+	return at < set->words ? set->word[at] : 0;
+}
+
+static void check_set(const char *name, int level, const struct bitset *set,
+                      const struct bitset *fresh, const struct cluster *cluster)
+{
+	size_t words = set->words > fresh->words ? set->words : fresh->words;
+
+	for (size_t at = 0; at < words; at++) {
+		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
+		if (differ == 0)
+			continue;
+		size_t slot = bitset_take(&differ, at);
+		panic("index: node %s is %s in the set %s[%d]",
+		      slot < cluster->node_count ? cluster->by_slot[slot]->r.name : "(none)",
+		      bitset_has(set, slot) ? "wrongly" : "not", name, level);
+	}
+}
+
+static void check_sets(const struct index *index, const struct index *fresh,
+                       const struct cluster *cluster)
+{
+	check_set("open", 0, &index->open, &fresh->open, cluster);
+	check_set("releasing", 0, &index->releasing, &fresh->releasing, cluster);
+	check_set("promised", 0, &index->promised, &fresh->promised, cluster);
+	for (int level = 1; level < INDEX_WHOLE_LEVELS; level++)
+		check_set("whole", level, &index->whole[level], &fresh->whole[level], cluster);
+	for (int level = 0; level < INDEX_MIB_LEVELS; level++)
+		check_set("mib", level, &index->mib[level], &fresh->mib[level], cluster);
+	for (int level = 0; level < INDEX_MILLI_LEVELS; level++)
+		check_set("milli", level, &index->milli[level], &fresh->milli[level], cluster);
+	for (int level = 0; level < INDEX_CPU_LEVELS; level++)
+		check_set("cpu", level, &index->cpu[level], &fresh->cpu[level], cluster);
+}
+
+static void check_counts(const struct index *index, const struct index *fresh)
+{
+	for (int level = 0; level < INDEX_WHOLE_LEVELS; level++) {
+		if (index->whole_count[level] != fresh->whole_count[level])
+			panic("index: %" PRId64 " nodes are counted in whole[%d], %" PRId64
+			      " are there",
+			      index->whole_count[level], level, fresh->whole_count[level]);
+	}
+	if (index->releasing_count != fresh->releasing_count)
+		panic("index: %" PRId64 " nodes are counted as releasing, %" PRId64 " are",
+		      index->releasing_count, fresh->releasing_count);
+}
+
+void index_check(const struct index *index, const struct cluster *cluster,
+                 const struct config_record *config)
+{
+	struct index fresh = { 0 };
+
+	INVARIANT(cluster->ordered && index->free_version <= index->last_version);
+	each_set(&fresh, clear_set, cluster->node_count);
+	for (size_t i = 0; i < cluster->node_count; i++) {
+		const struct node *node = cluster->by_slot[i];
+		INVARIANT(node->slot == (int)i && node->version <= index->last_version);
+		struct node_summary sum = check_node(index, node, config);
+		place(&fresh, i, &nowhere, &sum);
+		index_promised(&fresh, node);
+	}
+	check_sets(index, &fresh, cluster);
+	check_counts(index, &fresh);
+	index_free(&fresh);
+}

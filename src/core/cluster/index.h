@@ -1,0 +1,65 @@
+/* index.h - what is free where, kept up to date as the books change */
+#ifndef CORE_CLUSTER_INDEX_H
+#define CORE_CLUSTER_INDEX_H
+
+#include "base/bitset.h"
+#include "core/cluster/changes.h"
+#include "core/cluster/cluster.h"
+#include "core/cluster/view.h"
+
+/* For each question that a search asks, the set of nodes (by slot) that may
+ * answer it: nodes with at least k GPUs that could be given whole, and nodes
+ * whose best shared GPU has at least so much memory, in MiB and in thousandths,
+ * by levels. Sets are supersets within one level: a search still checks the
+ * node. `free_version` changes whenever something may fit that did not. */
+#define INDEX_WHOLE_LEVELS 17 /* 0 .. 16 and more */
+#define INDEX_MIB_LEVELS 96   /* eight to a doubling, from 64 MiB */
+#define INDEX_CPU_LEVELS 32   /* one to a doubling, from one thousandth of a core */
+#define INDEX_MILLI_LEVELS 41 /* every 25 thousandths */
+
+struct part;
+
+struct index {
+	struct bitset open;                      /* nodes that take anything new */
+	struct bitset releasing;                 /* of those, with memory coming back */
+	struct bitset whole[INDEX_WHOLE_LEVELS]; /* at least that many; [0] is not kept */
+	struct bitset mib[INDEX_MIB_LEVELS];     /* best shared GPU at that level or above */
+	struct bitset milli[INDEX_MILLI_LEVELS];
+	struct bitset cpu[INDEX_CPU_LEVELS];     /* free CPU at that level or above; [0]: any */
+	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
+	int64_t releasing_count;
+	struct bitset promised;  /* nodes with GPUs that a promise counts on */
+	struct node_view *views; /* by slot */
+	int32_t *models; /* by slot: the model of all GPUs of the node; -1: several, or none */
+	struct changes changes; /* for who keeps something about every node */
+	uint64_t free_version;
+	uint64_t last_version; /* the last one given out; never used again */
+	uint64_t touches;      /* how often anything at all was said to have changed */
+};
+
+/* Level of an amount: all nodes with that much are in the set of that level. */
+int index_mib_level(int64_t mib);
+int index_milli_level(int64_t milli);
+int index_cpu_level(int64_t cpu_milli);
+
+/* Builds it anew, from the cluster and its books. Slots must be right. */
+void index_build(struct index *index, struct cluster *cluster, const struct config_record *config);
+/* After any change to a node's books or facts: gives it a new version if the
+ * policy may choose otherwise because of it. */
+void index_touch(struct index *index, struct node *node, const struct config_record *config);
+/* The same where no GPUs are concerned but those of the parts: most changes are of
+ * one GPU among eight. */
+void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
+                       const struct config_record *config);
+/* The same when a plan is undone: the old versions are right again. */
+void index_restore(struct index *index, struct node *node, const struct config_record *config,
+                   uint64_t version, uint64_t free_version);
+/* After the node's `promised` changed. */
+void index_promised(struct index *index, const struct node *node);
+void index_free(struct index *index);
+
+/* Panics unless it equals one built anew. */
+void index_check(const struct index *index, const struct cluster *cluster,
+                 const struct config_record *config);
+
+#endif

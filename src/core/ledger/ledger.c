@@ -1,0 +1,369 @@
+/* ledger.c - the books: the one file that changes them */
+#include "core/ledger/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/slot.h"
+#include "core/queue/job.h"
+#include "core/state.h"
+#include "core/tenant/tenant.h"
+
+static int64_t part_amount(const struct part *part)
+{
+	return max64(part->mib, part->measured_mib);
+}
+
+static void count_part(const struct part *part, enum phase phase, bool late, int sign)
+{
+	struct gpu_books *books = &part->gpu->books;
+
+	if (phase == PHASE_CLAIM) {
+		books->claimed_mib += sign * part->mib;
+		books->claims += sign;
+		books->whole_claims += part->whole ? sign : 0;
+		return;
+	}
+	books->used_mib += sign * part_amount(part);
+	books->owners += sign;
+	books->whole_owners += part->whole ? sign : 0;
+	if (phase == PHASE_RELEASING && !late) {
+		books->releasing_mib += sign * part_amount(part);
+		books->releasing_owners += sign;
+		books->whole_releasing += part->whole ? sign : 0;
+	}
+}
+
+static void count_host(struct host_books *books, int64_t amount, enum phase phase, bool late,
+                       int sign)
+{
+	if (phase == PHASE_CLAIM) {
+		books->claimed += sign * amount;
+		return;
+	}
+	books->used += sign * amount;
+	if (phase == PHASE_RELEASING && !late)
+		books->releasing += sign * amount;
+}
+
+static int32_t *count_of(struct job *job, enum phase phase)
+{
+	switch (phase) {
+	case PHASE_CLAIM:
+		return &job->counts.claims;
+	case PHASE_HELD:
+		return &job->counts.held;
+	case PHASE_LIVE:
+		return &job->counts.live;
+	default:
+		return &job->counts.releasing;
+	}
+}
+
+struct amounts reservation_amounts(const struct reservation *reservation)
+{
+	struct amounts amounts = { { 0 } };
+
+	for (int i = 0; i < reservation->part_count; i++) {
+		const struct part *part = &reservation->parts[i];
+		amounts.of[AMOUNT_GPU] += part->share;
+		if (!part->whole)
+			amounts.of[AMOUNT_GPU_MEMORY] += part->mib;
+	}
+	amounts.of[AMOUNT_CPU] = reservation->cpu_milli;
+	amounts.of[AMOUNT_HOST] = reservation->host_bytes;
+	return amounts;
+}
+
+struct tenant *reservation_tenant(const struct reservation *reservation)
+{
+	return reservation->job ? reservation->job->tenant : reservation->slot->model->tenant;
+}
+
+bool reservation_preemptible(const struct reservation *reservation)
+{
+	return reservation->job ? reservation->job->r.preemptible : !reservation->slot->r.fixed;
+}
+
+/* Counts it with its job, which itself counts once, with its first reservation
+ * that is not releasing: how many jobs that adds. */
+static int64_t count_job(struct job *job, enum phase phase, int sign)
+{
+	int32_t active = job_active(job);
+
+	*count_of(job, phase) += sign;
+	return (active == 0) != (job_active(job) == 0) ? 1 : 0;
+}
+
+/* Adds or takes all that a reservation counts for, in its present phase. */
+static void count(struct sched *sched, struct reservation *reservation, int sign)
+{
+	struct node *node = reservation->node;
+	enum phase phase = reservation->phase;
+	int64_t jobs = 0;
+
+	for (int i = 0; i < reservation->part_count; i++)
+		count_part(&reservation->parts[i], phase, reservation->late, sign);
+	count_host(&node->cpu, reservation->cpu_milli, phase, reservation->late, sign);
+	count_host(&node->host, reservation->host_bytes, phase, reservation->late, sign);
+	if (reservation->job)
+		jobs = count_job(reservation->job, phase, sign);
+	if (phase == PHASE_RELEASING)
+		return;
+	struct amounts amounts = reservation_amounts(reservation);
+	amounts.of[AMOUNT_JOBS] = jobs;
+	tenant_charge(&sched->tenants, reservation_tenant(reservation), &amounts,
+	              reservation_preemptible(reservation), sign);
+}
+
+static void tell_index(struct sched *sched, struct node *node)
+{
+	if (sched->indexed && !sched->plan.undoing)
+		index_touch(&sched->index, node, &sched->config);
+}
+
+static void tell_index_of(struct sched *sched, const struct reservation *reservation)
+{
+	if (sched->indexed && !sched->plan.undoing)
+		index_touch_parts(&sched->index, reservation->node, reservation->parts,
+		                  reservation->part_count, &sched->config);
+}
+
+static void node_list_add(struct node *node, struct reservation *reservation)
+{
+	if (node->reservation_count == node->reservation_capacity) {
+		node->reservation_capacity =
+		    node->reservation_capacity ? 2 * node->reservation_capacity : 8;
+		node->reservations =
+		    memory_resize(node->reservations,
+		                  (size_t)node->reservation_capacity * sizeof(*node->reservations));
+	}
+	int at = node->reservation_count++;
+	for (; at > 0 && node->reservations[at - 1]->id > reservation->id; at--)
+		node->reservations[at] = node->reservations[at - 1];
+	node->reservations[at] = reservation;
+}
+
+static void node_list_remove(struct node *node, const struct reservation *reservation)
+{
+	int at = node->reservation_count - 1;
+
+	while (at >= 0 && node->reservations[at] != reservation)
+		at--;
+	INVARIANT(at >= 0);
+	node->reservation_count--;
+	memmove(node->reservations + at, node->reservations + at + 1,
+	        (size_t)(node->reservation_count - at) * sizeof(*node->reservations));
+}
+
+void ledger_enter(struct sched *sched, struct reservation *reservation)
+{
+	INVARIANT(!reservation->entered);
+	reservation->entered = true;
+	node_list_add(reservation->node, reservation);
+	count(sched, reservation, 1);
+	tell_index_of(sched, reservation);
+}
+
+void ledger_leave(struct sched *sched, struct reservation *reservation)
+{
+	INVARIANT(reservation->entered);
+	count(sched, reservation, -1);
+	node_list_remove(reservation->node, reservation);
+	reservation->entered = false;
+	tell_index_of(sched, reservation);
+}
+
+static bool is_running(enum phase phase)
+{
+	return phase == PHASE_HELD || phase == PHASE_LIVE;
+}
+
+void ledger_phase(struct sched *sched, struct reservation *reservation, enum phase phase, bool late)
+{
+	bool runs_on = is_running(reservation->phase) && is_running(phase);
+
+	INVARIANT(reservation->entered);
+	count(sched, reservation, -1);
+	reservation->phase = phase;
+	reservation->late = late;
+	count(sched, reservation, 1);
+	if (!runs_on && !reservation->leaving) /* otherwise the node has as much as before */
+		tell_index_of(sched, reservation);
+}
+
+void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, int64_t overhead_mib,
+                  int64_t foreign_mib)
+{
+	gpu->r.capacity_mib = capacity_mib;
+	gpu->r.overhead_mib = overhead_mib;
+	gpu->r.foreign_mib = foreign_mib;
+	tell_index(sched, gpu->node);
+}
+
+void ledger_measure(struct sched *sched, struct reservation *reservation, struct gpu *gpu,
+                    int64_t measured_mib)
+{
+	for (int i = 0; i < reservation->part_count; i++) {
+		struct part *part = &reservation->parts[i];
+		if (part->gpu != gpu || part->measured_mib == measured_mib)
+			continue;
+		count_part(part, reservation->phase, reservation->late, -1);
+		part->measured_mib = measured_mib;
+		count_part(part, reservation->phase, reservation->late, 1);
+		tell_index(sched, gpu->node);
+	}
+}
+
+/* The law for one part. A claim that is in the books does not stand in its own way. */
+static bool may_grant_part(const struct sched *sched, const struct part *part, bool own_claim,
+                           struct error *error)
+{
+	const struct gpu *gpu = part->gpu;
+	const struct gpu_books *books = &gpu->books;
+	int32_t own = own_claim ? 1 : 0;
+	int64_t now = gpu_free_now(gpu), later = gpu_free_later(gpu) + (own_claim ? part->mib : 0);
+
+	if (!gpu_is_open(gpu, &sched->config))
+		return error_set(error, ERROR_NO_ROOM, "GPU %s takes nothing new", gpu->r.uuid);
+	if (part->whole && (books->owners > 0 || books->claims > own))
+		return error_set(error, ERROR_NO_ROOM, "GPU %s is asked for whole and is not empty",
+		                 gpu->r.uuid);
+	if (part->whole && gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
+		return error_set(
+		    error, ERROR_NO_ROOM,
+		    "GPU %s is asked for whole and has %lld MiB of foreign memory on it",
+		    gpu->r.uuid, (long long)gpu->r.foreign_mib);
+	if (!part->whole && (books->whole_owners > 0 || books->whole_claims > 0))
+		return error_set(error, ERROR_NO_ROOM, "GPU %s is given whole to another",
+		                 gpu->r.uuid);
+	if (part->mib > now)
+		return error_set(error, ERROR_NO_ROOM,
+		                 "GPU %s: %lld overhead + %lld foreign + %lld used + %lld asked > "
+		                 "%lld MiB capacity",
+		                 gpu->r.uuid, (long long)gpu->r.overhead_mib,
+		                 (long long)gpu->r.foreign_mib, (long long)books->used_mib,
+		                 (long long)part->mib, (long long)gpu->r.capacity_mib);
+	if (part->mib > later)
+		return error_set(error, ERROR_NO_ROOM,
+		                 "GPU %s: %lld MiB asked, %lld are not claimed", gpu->r.uuid,
+		                 (long long)part->mib, (long long)max64(later, 0));
+	return true;
+}
+
+static bool may_grant_host(const struct host_books *books, int64_t total, int64_t amount,
+                           bool own_claim, const char *what, struct error *error)
+{
+	int64_t now = host_free_now(books, total);
+	int64_t later = host_free_later(books, total) + (own_claim ? amount : 0);
+
+	if (amount > 0 && amount > min64(now, later))
+		return error_set(error, ERROR_NO_ROOM, "%s: %lld asked, %lld free", what,
+		                 (long long)amount, (long long)max64(min64(now, later), 0));
+	return true;
+}
+
+bool ledger_may_grant(const struct sched *sched, const struct reservation *reservation,
+                      struct error *error)
+{
+	const struct node *node = reservation->node;
+	bool own = reservation->entered && reservation->phase == PHASE_CLAIM;
+
+	INVARIANT(own || !reservation->entered);
+	if (!node_is_open(node))
+		return error_set(error, ERROR_NO_ROOM, "node %s takes nothing new", node->r.name);
+	for (int i = 0; i < reservation->part_count; i++)
+		if (!may_grant_part(sched, &reservation->parts[i], own, error))
+			return false;
+	return may_grant_host(&node->cpu, node->r.cpu_milli, reservation->cpu_milli, own,
+	                      "CPU (thousandths)", error) &&
+	       may_grant_host(&node->host, node->r.host_bytes, reservation->host_bytes, own,
+	                      "host memory (bytes)", error);
+}
+
+/* The recount: every total from the reservations alone. */
+static void check_gpu(const struct gpu *gpu)
+{
+	struct gpu recount = *gpu;
+
+	memset(&recount.books, 0, sizeof(recount.books));
+	for (int i = 0; i < gpu->node->reservation_count; i++) {
+		const struct reservation *reservation = gpu->node->reservations[i];
+		for (int j = 0; j < reservation->part_count; j++) {
+			if (reservation->parts[j].gpu != gpu)
+				continue;
+			struct part part = reservation->parts[j];
+			part.gpu = &recount;
+			count_part(&part, reservation->phase, reservation->late, 1);
+		}
+	}
+	if (memcmp(&recount.books, &gpu->books, sizeof(recount.books)) != 0)
+		panic("the books of GPU %s say %lld MiB used, its reservations add up to %lld",
+		      gpu->r.uuid, (long long)gpu->books.used_mib,
+		      (long long)recount.books.used_mib);
+}
+
+static void check_node(const struct node *node)
+{
+	struct host_books cpu = { 0, 0, 0 }, host = { 0, 0, 0 };
+
+	for (int i = 0; i < node->reservation_count; i++) {
+		const struct reservation *reservation = node->reservations[i];
+		INVARIANT(reservation->entered && reservation->node == node);
+		INVARIANT(i == 0 || node->reservations[i - 1]->id < reservation->id);
+		count_host(&cpu, reservation->cpu_milli, reservation->phase, reservation->late, 1);
+		count_host(&host, reservation->host_bytes, reservation->phase, reservation->late,
+		           1);
+	}
+	if (memcmp(&cpu, &node->cpu, sizeof(cpu)) != 0 ||
+	    memcmp(&host, &node->host, sizeof(host)) != 0)
+		panic("the books of node %s differ from its reservations", node->r.name);
+	for (int i = 0; i < node->gpu_count; i++)
+		check_gpu(node->gpus[i]);
+}
+
+/* Every job's counts and its tenant's part in them; the sums are then compared per tenant. */
+static void check_tenants(const struct sched *sched)
+{
+	size_t count = sched->tenants.count;
+	struct amounts *allocated = memory_zero(count ? 2 * count : 1, sizeof(*allocated));
+	struct amounts *fixed = allocated + count;
+	struct map place = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		map_put(&place, sched->tenants.all[i]->r.id, (void *)(allocated + i));
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		for (int j = 0; j < node->reservation_count; j++) {
+			const struct reservation *reservation = node->reservations[j];
+			if (reservation->phase == PHASE_RELEASING)
+				continue;
+			struct amounts amounts = reservation_amounts(reservation);
+			for (const struct tenant *t = reservation_tenant(reservation); t;
+			     t = t->parent) {
+				struct amounts *sum = map_get(&place, t->r.id);
+				amounts_add(sum, &amounts);
+				if (!reservation_preemptible(reservation))
+					amounts_add(fixed + (sum - allocated), &amounts);
+			}
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct tenant *tenant = sched->tenants.all[i];
+		for (int k = 0; k < AMOUNT_JOBS; k++)
+			if (tenant->allocated.of[k] != allocated[i].of[k] ||
+			    tenant->fixed.of[k] != fixed[i].of[k])
+				panic(
+				    "the books of tenant %s differ from its reservations (kind %d)",
+				    tenant->r.name, k);
+	}
+	map_free(&place);
+	free(allocated);
+}
+
+void ledger_check(const struct sched *sched)
+{
+	for (size_t i = 0; i < sched->cluster.node_count; i++)
+		check_node(sched->cluster.nodes[i]);
+	check_tenants(sched);
+}

@@ -1,0 +1,65 @@
+/* plan.h - try things in the real books, then keep all of it or none of it */
+#ifndef CORE_LEDGER_PLAN_H
+#define CORE_LEDGER_PLAN_H
+
+#include "core/ledger/ledger.h"
+
+struct job;
+struct model;
+struct slot;
+
+/* Changes are made in the books at once and remembered, so that 'what if' and
+ * 'do it' are the same code. One plan is open at a time. Nothing leaves the
+ * core before plan_commit; after plan_rollback the books, the index and all
+ * versions are what they were. */
+enum step_kind { STEP_ENTER, STEP_LEAVE, STEP_PHASE };
+struct plan_step {
+	enum step_kind kind;
+	struct reservation *reservation;
+	enum phase phase; /* before */
+	bool late;
+	int64_t since_ms;
+	uint64_t version;      /* of the node, before */
+	uint64_t free_version; /* of the index, before */
+};
+
+struct plan {
+	struct plan_step *steps;
+	size_t count, capacity;
+	bool open;
+	bool undoing;   /* the index is put right by plan.c, not by ledger.c */
+	bool unlimited; /* limits of tenants are left aside: to see what fits at all */
+};
+
+void plan_begin(struct sched *sched);
+/* A point to roll back to. */
+size_t plan_mark(const struct sched *sched);
+
+/* Makes a reservation in PHASE_HELD, or in PHASE_CLAIM, for a task that has
+ * none of that kind. A held one is checked against the law, a claim against
+ * what will be free later, both against the limits of the tenant and its
+ * ancestors. NULL with a reason if refused. */
+struct reservation *plan_reserve(struct sched *sched, struct job *job, int task, struct node *node,
+                                 enum phase phase, const struct part *parts, int part_count,
+                                 struct error *error);
+/* The same for a new slot of a model, which comes into being with it. */
+struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct node *node,
+                               enum phase phase, const struct part *parts, int part_count,
+                               struct error *error);
+/* A claim becomes a right, if the law permits. */
+bool plan_grant(struct sched *sched, struct reservation *claim, struct error *error);
+/* What is held or live is told to stop: it counts until its memory is back. */
+void plan_release(struct sched *sched, struct reservation *reservation);
+/* Takes back plan_release of this plan, where others have not taken its room:
+ * false, and nothing changed, if they have. */
+bool plan_keep(struct sched *sched, struct reservation *reservation);
+/* A claim is given up. */
+void plan_drop(struct sched *sched, struct reservation *claim);
+
+void plan_rollback(struct sched *sched, size_t mark);
+/* Rolls back everything and closes. */
+void plan_abandon(struct sched *sched);
+/* Keeps everything and closes. Callers then write what follows: see job.h. */
+void plan_commit(struct sched *sched);
+
+#endif

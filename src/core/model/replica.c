@@ -1,0 +1,136 @@
+/* replica.c - how many slots a model should have, and its turn in a pass */
+#include "core/model/replica.h"
+
+#include <stdlib.h>
+
+#include "core/state.h"
+
+#define NUMBER_UNASKED (INT64_C(1) << 62) /* after all requests: nobody waits for it */
+
+/* What it wants, whether or not it backs off. */
+static enum want want_of(const struct model *model)
+{
+	int64_t have = model->counts.coming + model->counts.ready - model->counts.leaving;
+	int64_t waiting = model->waiting.count;
+
+	if (model->r.removed || model->gone)
+		return WANT_NOTHING;
+	if (waiting > 0 && have == 0)
+		return WANT_SERVE;
+	if (have < model->r.min_replicas)
+		return WANT_MINIMUM;
+	if (waiting > model->counts.coming * model->r.concurrency && have < model->r.max_replicas)
+		return WANT_REPLICA;
+	return model->r.prewarm && have == 0 ? WANT_PREWARM : WANT_NOTHING;
+}
+
+enum want replica_want(const struct sched *sched, const struct model *model)
+{
+	return model->r.not_before_ms > sched_now(sched) ? WANT_NOTHING : want_of(model);
+}
+
+void replica_list(struct sched *sched, struct model *model)
+{
+	struct ranktree *wanting = &sched->models.wanting;
+	bool wants = want_of(model) != WANT_NOTHING;
+	int64_t key = -model->r.priority;
+	int64_t number =
+	    model->waiting.first ? model->waiting.first->number : NUMBER_UNASKED + model->r.id;
+
+	if (wants == model->listed &&
+	    (!wants || (key == model->list_key && number == model->list_number)))
+		return;
+	if (model->listed)
+		ranktree_remove(wanting, model->list_key, model->list_number);
+	if (wants)
+		ranktree_insert(wanting, key, number, model);
+	model->listed = wants;
+	model->list_key = key;
+	model->list_number = number;
+}
+
+static int64_t share_of(int64_t mib, int64_t usable_mib)
+{
+	return usable_mib > 0 ? min64((mib * WHOLE_GPU + usable_mib - 1) / usable_mib, WHOLE_GPU)
+	                      : WHOLE_GPU;
+}
+
+struct amounts replica_amounts(const struct sched *sched, const struct model *model)
+{
+	int64_t smallest = sched->cluster.smallest_mib;
+	struct amounts amounts = {
+		.of = { [AMOUNT_CPU] = model->r.cpu_milli, [AMOUNT_HOST] = model->r.host_bytes }
+	};
+	int at = 0;
+
+	while (at + 1 < model->shape_count && model->shapes[at].request.memory_mib > smallest)
+		at++;
+	const struct request *request = &model->shapes[at].request;
+	amounts.of[AMOUNT_GPU] = request->gpu_count * share_of(request->memory_mib, smallest);
+	amounts.of[AMOUNT_GPU_MEMORY] = request->gpu_count * request->memory_mib;
+	return amounts;
+}
+
+bool replica_wants_room(const struct sched *sched, const struct model *model)
+{
+	const struct pass *pass = &sched->pass;
+	enum want want = replica_want(sched, model);
+
+	if (!pass->making_room)
+		return want != WANT_NOTHING;
+	if (pass->room_kind == ROOM_EVICT)
+		return want != WANT_NOTHING && want != WANT_PREWARM;
+	return pass->room_kind == ROOM_PREEMPT && want == WANT_SERVE;
+}
+
+/* Whether it could have a slot, apart from limits. */
+static bool could_have(struct sched *sched, struct model *model)
+{
+	struct search search = applicant_slot(model);
+	struct choice choice;
+
+	if (!replica_wants_room(sched, model))
+		return false;
+	if (sched->pass.making_room)
+		return sched->pass.room_kind == ROOM_EVICT ? evict_may_help(sched, &search)
+		                                           : room_may_help_slot(sched, model);
+	search.any = true;
+	return applicant_find(sched, &search, &choice);
+}
+
+void replica_open(struct sched *sched)
+{
+	struct rank_cursor cursor = ranktree_seek(&sched->models.wanting, INT64_MIN, INT64_MIN);
+	const struct rank_entry *entry;
+
+	INVARIANT(!sched->plan.open);
+	while ((entry = rank_cursor_next(&cursor))) {
+		struct model *model = entry->value;
+		struct tenant *tenant = model->tenant;
+		INVARIANT(model->listed && tenant->open_model_first == 0);
+		if (!could_have(sched, model))
+			continue;
+		array_reserve(tenant->open_models, tenant->open_model_capacity,
+		              tenant->open_model_count + 1);
+		tenant->open_models[tenant->open_model_count++] = model;
+	}
+}
+
+struct model *replica_first(const struct tenant *tenant)
+{
+	return tenant->open_model_first < tenant->open_model_count
+	           ? tenant->open_models[tenant->open_model_first]
+	           : NULL;
+}
+
+bool replica_goes_before(const struct model *model, int64_t effective_priority)
+{
+	return model->r.priority * PRIORITY_UNIT >= effective_priority;
+}
+
+void replica_close(struct sched *sched)
+{
+	for (size_t i = 0; i < sched->tenants.count; i++)
+		sched->tenants.all[i]->open_model_first = sched->tenants.all[i]->open_model_count =
+		    0;
+}

@@ -1,0 +1,507 @@
+/* slot.c - one loaded instance of a model, from its reservation to the end */
+#include "core/model/slot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/launch.h"
+#include "core/state.h"
+
+struct slot *slot_new(struct model *model, struct reservation *reservation)
+{
+	struct slot *slot = NEW(struct slot);
+
+	slot->r.id = reservation->id;
+	slot->r.model_id = model->r.id;
+	slot->r.state = reservation->phase == PHASE_CLAIM ? SLOT_WAITING : SLOT_PLACED;
+	slot->r.concurrency = model->r.concurrency;
+	slot->r.fixed = model->r.pinned;
+	slot->address = memory_text("");
+	slot->r.address = slot->address;
+	slot->model = model;
+	slot->reservation = reservation;
+	slot->open_place = slot->timer_place = slot->rival_place = -1;
+	slot->timer_ms = INT64_MAX;
+	return slot;
+}
+
+void slot_free(struct slot *slot)
+{
+	free(slot->address);
+	free(slot);
+}
+
+static int32_t *count_of(struct slot *slot)
+{
+	struct model_counts *counts = &slot->model->counts;
+
+	switch ((enum slot_state)slot->r.state) {
+	case SLOT_READY:
+		return &counts->ready;
+	case SLOT_STOPPING:
+		return &counts->stopping;
+	default:
+		return &counts->coming;
+	}
+}
+
+/* GPUs take one load after the other. */
+static void count_loading(struct slot *slot, int sign)
+{
+	for (int i = 0; i < slot->reservation->part_count; i++)
+		slot->reservation->parts[i].gpu->loading += sign;
+}
+
+static void set_state(struct sched *sched, struct slot *slot, enum slot_state state)
+{
+	enum slot_state before = (enum slot_state)slot->r.state;
+
+	--*count_of(slot);
+	slot->r.state = (int32_t)state;
+	++*count_of(slot);
+	if (before == SLOT_WAITING)
+		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
+	if ((before == SLOT_LOADING) != (state == SLOT_LOADING))
+		count_loading(slot, state == SLOT_LOADING ? 1 : -1);
+	sched_dirty_slot(sched, slot);
+}
+
+static void slot_event(struct sched *sched, const struct slot *slot, enum event_kind kind)
+{
+	sched_event(sched, (struct event){ .kind = kind,
+	                                   .model_id = slot->r.model_id,
+	                                   .tenant_id = slot->model->r.tenant_id,
+	                                   .node_id = slot->reservation->node->r.id,
+	                                   .value = slot->r.id });
+}
+
+void slot_link(struct sched *sched, struct slot *slot)
+{
+	struct model *model = slot->model;
+
+	array_reserve(model->slots, model->slot_capacity, model->slot_count + 1);
+	size_t at = model->slot_count++;
+	for (; at > 0 && model->slots[at - 1]->r.id > slot->r.id; at--)
+		model->slots[at] = model->slots[at - 1];
+	model->slots[at] = slot;
+	map_put(&sched->models.slots, slot->r.id, slot);
+	slot->linked = true;
+	++*count_of(slot);
+	if (slot->r.state == SLOT_LOADING)
+		count_loading(slot, 1);
+	if (slot->r.state == SLOT_WAITING)
+		ranktree_insert(&sched->models.claimants, slot->r.id, 0, slot);
+}
+
+static void unlink_slot(struct sched *sched, struct slot *slot)
+{
+	struct model *model = slot->model;
+	size_t at = 0;
+
+	--*count_of(slot);
+	if (slot->r.state == SLOT_LOADING)
+		count_loading(slot, -1);
+	if (slot->r.state == SLOT_WAITING)
+		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
+	while (model->slots[at] != slot)
+		at++;
+	model->slot_count--;
+	memmove(model->slots + at, model->slots + at + 1,
+	        (model->slot_count - at) * sizeof(struct slot *));
+	map_remove(&sched->models.slots, slot->r.id);
+	slot->linked = false;
+}
+
+void slot_order_load(struct sched *sched, const struct slot *slot)
+{
+	const struct reservation *reservation = slot->reservation;
+	const struct model_record *model = &slot->model->r;
+	struct launch launch = launch_of(model, reservation);
+	int64_t rows[PARTS_MAX * PART_WIDTH];
+
+	reservation_rows(reservation, rows);
+	effects_load(
+	    sched->effects,
+	    &(struct load_order){ .term = sched->meta.term,
+	                          .reservation_id = reservation->id,
+	                          .model_id = model->id,
+	                          .node_id = reservation->node->r.id,
+	                          .tenant_id = model->tenant_id,
+	                          .runtime = launch.runtime,
+	                          .parts = { rows, reservation->part_count },
+	                          .utilisation = { launch.utilisation, reservation->part_count },
+	                          .tensor_parallel = launch.tensor_parallel,
+	                          .context = launch.context,
+	                          .parallel = launch.parallel,
+	                          .kv_cache = model->kv_cache,
+	                          .command = model->command,
+	                          .cpu_milli = reservation->cpu_milli,
+	                          .host_bytes = reservation->host_bytes,
+	                          .load_timeout_ms = model->load_timeout_ms });
+}
+
+static bool may_load(const struct slot *slot)
+{
+	for (int i = 0; i < slot->reservation->part_count; i++)
+		if (slot->reservation->parts[i].gpu->loading > 0)
+			return false;
+	return true;
+}
+
+/* Those that wait for a GPU are passed only by what does not touch it. */
+void slot_load_next(struct sched *sched, struct node *node)
+{
+	for (int i = 0; i < node->reservation_count && node_is_open(node); i++) {
+		struct slot *slot = node->reservations[i]->slot;
+		if (!slot || slot->r.state != SLOT_PLACED || !slot->linked || !may_load(slot))
+			continue;
+		set_state(sched, slot, SLOT_LOADING);
+		slot->r.ordered_ms = sched_now(sched);
+		slot_order_load(sched, slot);
+		slot_event(sched, slot, EVENT_SLOT_LOADING);
+		slot_settle(sched, slot);
+	}
+}
+
+/* The reservation, too, is written at the end of the command. */
+static void set_phase(struct sched *sched, struct slot *slot, enum phase phase)
+{
+	struct reservation *reservation = slot->reservation;
+
+	if (reservation->phase != phase) {
+		ledger_phase(sched, reservation, phase, false);
+		reservation->since_ms = sched_now(sched);
+	}
+	sched_dirty_reservation(sched, reservation);
+	reservation_watch(sched, reservation);
+}
+
+void slot_begins(struct sched *sched, struct slot *slot)
+{
+	slot_link(sched, slot);
+	sched_dirty_slot(sched, slot);
+	slot_settle(sched, slot);
+	replica_list(sched, slot->model);
+	slot_load_next(sched, slot->reservation->node);
+}
+
+void slot_granted(struct sched *sched, struct slot *slot)
+{
+	set_state(sched, slot, SLOT_PLACED);
+	slot_settle(sched, slot);
+	slot_load_next(sched, slot->reservation->node);
+}
+
+/* Takes it out of the books and of every list. */
+static void leave(struct sched *sched, struct slot *slot)
+{
+	struct reservation *reservation = slot->reservation;
+	struct node *node = reservation->node;
+	struct model *model = slot->model;
+
+	slot_event(sched, slot, EVENT_SLOT_GONE);
+	unlink_slot(sched, slot);
+	slot_settle(sched, slot);
+	if (heap_has(&sched->releases, reservation))
+		heap_remove(&sched->releases, reservation);
+	ledger_leave(sched, reservation);
+	for (int i = 0; i < reservation->part_count; i++)
+		facts_over(sched, reservation->parts[i].gpu);
+	sched_gone_reservation(sched, reservation);
+	slot->gone = true;
+	sched_dirty_slot(sched, slot);
+	evict_list_model(sched, model);
+	slot_load_next(sched, node);
+	model_settle(sched, model);
+}
+
+/* It serves no more and frees its memory, which counts until it is back. */
+static void retire(struct sched *sched, struct slot *slot, const char *reason)
+{
+	struct node *node = slot->reservation->node;
+
+	set_phase(sched, slot, PHASE_RELEASING);
+	set_state(sched, slot, SLOT_STOPPING);
+	slot_event(sched, slot, EVENT_SLOT_STOPPING);
+	slot_settle(sched, slot);
+	route_evacuate(sched, slot, reason);
+	evict_list_model(sched, slot->model);
+	replica_list(sched, slot->model);
+	slot_load_next(sched, node);
+}
+
+void slot_stop(struct sched *sched, struct slot *slot, bool released)
+{
+	switch ((enum slot_state)slot->r.state) {
+	case SLOT_WAITING:
+	case SLOT_PLACED:
+		leave(sched, slot);
+		return;
+	case SLOT_STOPPING:
+		return;
+	default:
+		break;
+	}
+	INVARIANT(released == (slot->reservation->phase == PHASE_RELEASING));
+	retire(sched, slot, "its slot was stopped");
+	order_stop_unknown(sched, slot->reservation->node, slot->r.id);
+}
+
+void slot_drop(struct sched *sched, struct slot *slot)
+{
+	INVARIANT(slot->r.state == SLOT_WAITING);
+	leave(sched, slot);
+}
+
+void slot_vanished(struct sched *sched, struct slot *slot)
+{
+	if (slot->r.state == SLOT_READY || slot->r.state == SLOT_LOADING) {
+		set_state(sched, slot, SLOT_STOPPING);
+		slot_settle(sched, slot);
+		route_evacuate(sched, slot, "its slot is gone");
+	}
+	if (slot->reservation->run_id == 0)
+		slot->reservation->ending = RUN_NODE_LOST;
+	leave(sched, slot);
+}
+
+bool slot_loading(struct sched *sched, struct slot *slot, struct error *error)
+{
+	if (slot->r.state != SLOT_LOADING)
+		return error_set(error, ERROR_CONFLICT, "slot %lld is %s, not loading",
+		                 (long long)slot->r.id, word_of(&slot_state_words, slot->r.state));
+	if (slot->reservation->phase == PHASE_HELD)
+		set_phase(sched, slot, PHASE_LIVE);
+	return true;
+}
+
+static void set_address(struct sched *sched, struct slot *slot, const char *address)
+{
+	if (!address || strcmp(slot->address, address) == 0)
+		return;
+	free(slot->address);
+	slot->address = memory_text(address);
+	slot->r.address = slot->address;
+	sched_dirty_slot(sched, slot);
+}
+
+bool slot_ready(struct sched *sched, struct slot *slot, const char *address, struct error *error)
+{
+	if (slot->r.state != SLOT_LOADING && slot->r.state != SLOT_READY)
+		return error_set(error, ERROR_CONFLICT, "slot %lld is %s: it cannot be ready",
+		                 (long long)slot->r.id, word_of(&slot_state_words, slot->r.state));
+	set_address(sched, slot, address);
+	if (slot->r.state == SLOT_READY)
+		return true;
+	set_phase(sched, slot, PHASE_LIVE);
+	set_state(sched, slot, SLOT_READY);
+	slot->r.ready_ms = slot->r.used_ms = sched_now(sched);
+	model_loaded(sched, slot->model, slot->r.ready_ms - slot->r.ordered_ms);
+	slot_event(sched, slot, EVENT_SLOT_READY);
+	slot_settle(sched, slot);
+	evict_list_model(sched, slot->model);
+	route_serve(sched, slot->model);
+	replica_list(sched, slot->model);
+	slot_load_next(sched, slot->reservation->node);
+	return true;
+}
+
+static void decide_failure(struct sched *sched, const struct slot *slot, const char *message)
+{
+	struct decision_record decision = { .kind = DECISION_FAIL,
+		                            .tenant_id = slot->model->r.tenant_id,
+		                            .model_id = slot->r.model_id,
+		                            .slot_id = slot->r.id,
+		                            .until_ms = slot->model->r.not_before_ms,
+		                            .message = message };
+
+	sched_decide(sched, &decision);
+}
+
+bool slot_exited(struct sched *sched, struct slot *slot, const char *message, bool released,
+                 struct error *error)
+{
+	enum slot_state state = (enum slot_state)slot->r.state;
+
+	if (state == SLOT_WAITING || state == SLOT_PLACED)
+		return error_set(error, ERROR_CONFLICT, "slot %lld was never started",
+		                 (long long)slot->r.id);
+	if (state != SLOT_STOPPING) {
+		const char *reason = message && *message ? message : "its server ended";
+		model_failed(sched, slot->model, reason);
+		decide_failure(sched, slot, reason);
+		slot->reservation->ending = RUN_FAILED;
+		retire(sched, slot, "its slot ended");
+	}
+	return !released || slot_released(sched, slot, error);
+}
+
+bool slot_released(struct sched *sched, struct slot *slot, struct error *error)
+{
+	if (slot->r.state != SLOT_STOPPING)
+		return error_set(error, ERROR_CONFLICT, "slot %lld has not been told to stop",
+		                 (long long)slot->r.id);
+	leave(sched, slot);
+	return true;
+}
+
+void slot_node_changed(struct sched *sched, struct node *node)
+{
+	for (int i = node->reservation_count; i-- > 0;) {
+		struct slot *slot = node->reservations[i]->slot;
+		if (!slot)
+			continue;
+		slot_settle(sched, slot);
+		route_serve(sched, slot->model);
+		replica_list(sched, slot->model);
+	}
+	slot_stop_drained(sched, node);
+	slot_load_next(sched, node);
+}
+
+/* Stopping one may be the end of others' wait, so the list is gone through anew. */
+void slot_stop_drained(struct sched *sched, struct node *node)
+{
+	int at = 0;
+
+	while (node->r.draining && at < node->reservation_count) {
+		struct slot *slot = node->reservations[at]->slot;
+		at++;
+		if (!slot || slot->active > 0 || slot->r.state == SLOT_STOPPING)
+			continue;
+		slot_stop(sched, slot, false);
+		at = 0;
+	}
+}
+
+static void time_out(struct sched *sched, struct slot *slot)
+{
+	struct buffer message = { 0 };
+
+	buffer_print(&message, "loading took longer than %lld s",
+	             (long long)(slot->model->r.load_timeout_ms / 1000));
+	model_failed(sched, slot->model, message.data);
+	decide_failure(sched, slot, message.data);
+	slot->reservation->ending = RUN_FAILED;
+	slot_stop(sched, slot, false);
+	buffer_free(&message);
+}
+
+void slot_timer(struct sched *sched, struct slot *slot)
+{
+	int64_t now_ms = sched_now(sched), ttl_ms = slot->model->r.idle_ttl_ms;
+
+	if (slot->r.state == SLOT_LOADING) {
+		time_out(sched, slot);
+		return;
+	}
+	INVARIANT(slot->r.state == SLOT_READY && !slot->cold);
+	if (slot->active == 0 && slot->r.used_ms + ttl_ms <= now_ms) {
+		slot->cold = true;
+		evict_list(sched, slot);
+		return;
+	}
+	/* One that is busy cannot be cold before it was idle for that long. */
+	slot->timer_ms = slot->active > 0 ? now_ms + ttl_ms : slot->r.used_ms + ttl_ms;
+	heap_push(&sched->slot_timers, slot);
+}
+
+static void set_timer(struct sched *sched, struct slot *slot)
+{
+	if (heap_has(&sched->slot_timers, slot))
+		heap_remove(&sched->slot_timers, slot);
+	slot->timer_ms = INT64_MAX;
+	slot->cold = false;
+	if (slot->linked && slot->r.state == SLOT_LOADING)
+		slot->timer_ms = slot->r.ordered_ms + slot->model->r.load_timeout_ms;
+	if (slot->linked && slot->r.state == SLOT_READY) {
+		int64_t cold_ms = slot->r.used_ms + slot->model->r.idle_ttl_ms;
+		slot->cold = slot->active == 0 && cold_ms <= sched_now(sched);
+		if (!slot->cold)
+			slot->timer_ms = max64(cold_ms, sched_now(sched));
+	}
+	if (slot->timer_ms != INT64_MAX)
+		heap_push(&sched->slot_timers, slot);
+}
+
+static void set_rival(struct slot *slot, bool rival)
+{
+	struct node *node = slot->reservation->node;
+
+	if (rival == (slot->rival_place >= 0))
+		return;
+	if (rival) {
+		size_t capacity = (size_t)node->rival_capacity;
+		array_reserve(node->rivals, capacity, (size_t)node->rival_count + 1);
+		node->rival_capacity = (int)capacity;
+		slot->rival_place = node->rival_count;
+		node->rivals[node->rival_count++] = slot;
+		return;
+	}
+	struct slot *last = node->rivals[--node->rival_count];
+	node->rivals[slot->rival_place] = last;
+	last->rival_place = slot->rival_place;
+	slot->rival_place = -1;
+}
+
+/* Puts the slots of a model that has come to have many in order. */
+static void order_open(struct model *model)
+{
+	heap_clear(&model->open);
+	for (size_t i = 0; i < model->slot_count; i++) {
+		struct slot *slot = model->slots[i];
+		if (slot->routable && slot->active < slot->r.concurrency)
+			heap_push(&model->open, slot);
+	}
+}
+
+/* The order of a model's slots depends on their nodes, once it has to be kept. */
+static void set_rivals(struct slot *slot, int32_t before)
+{
+	struct model *model = slot->model;
+	bool rivals = model->counts.routable > ROUTE_SCAN;
+
+	set_rival(slot, slot->routable && rivals);
+	if ((before > ROUTE_SCAN) == rivals)
+		return;
+	for (size_t i = 0; i < model->slot_count; i++)
+		set_rival(model->slots[i], model->slots[i]->routable && rivals);
+	order_open(model);
+}
+
+static void set_routable(struct slot *slot)
+{
+	struct model *model = slot->model;
+	const struct node *node = slot->reservation->node;
+	bool routable = slot->linked && slot->r.state == SLOT_READY && node_is_open(node);
+	bool leaving = slot->linked && slot->r.state != SLOT_STOPPING && node->r.draining;
+	int32_t before = model->counts.routable;
+
+	if (slot->routable != routable) {
+		model->counts.routable += routable ? 1 : -1;
+		model->places += routable ? slot->r.concurrency : -slot->r.concurrency;
+		slot->routable = routable;
+	}
+	model->counts.leaving += (int)leaving - (int)slot->leaving;
+	slot->leaving = leaving;
+	set_rivals(slot, before);
+}
+
+void slot_settle(struct sched *sched, struct slot *slot)
+{
+	struct heap *open = &slot->model->open;
+	bool was_leaving = slot->leaving;
+
+	set_routable(slot);
+	bool has_place = slot->routable && slot->active < slot->r.concurrency;
+	if (heap_has(open, slot) && !has_place)
+		heap_remove(open, slot);
+	else if (heap_has(open, slot))
+		heap_update(open, slot);
+	else if (has_place)
+		heap_push(open, slot);
+	set_timer(sched, slot);
+	evict_list(sched, slot);
+	if (slot->leaving != was_leaving) /* it no longer counts for the minimum, or does again */
+		evict_list_model(sched, slot->model);
+}

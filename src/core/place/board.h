@@ -1,0 +1,69 @@
+/* board.h - what every node scores for a shape, kept as nodes change */
+#ifndef CORE_PLACE_BOARD_H
+#define CORE_PLACE_BOARD_H
+
+#include "base/bitset.h"
+#include "base/tournament.h"
+#include "core/place/place.h"
+
+/* The scores of one shape, of tasks that start now, by slot: TOURNAMENT_NONE where
+ * the node does not fit, or where a promise counts on it: what fits beside a
+ * promise depends on who asks, and when.
+ *
+ * In a cluster of at most BOARD_FOLLOWS nodes the board follows the index: all
+ * scores are right but those of nodes whose last change is not below `seen`, or
+ * whose promises changed. In a larger one, where a search looks at some nodes
+ * only, a score is right while versions[slot] is the version of its node, and no
+ * best one is kept.
+ *
+ * A premium changes the scores of nodes with GPUs of its model, and of no others. A node
+ * with GPUs of several models is scored again after every change of a premium. */
+#define PREMIUM_MIXED UINT8_MAX
+_Static_assert(PREMIUM_MAX < PREMIUM_MIXED, "a premium fits a byte");
+#define BOARD_FOLLOWS 2048
+struct board {
+	int64_t shape;    /* its number; 0: not in use */
+	uint64_t mix;     /* the version that the scores are by */
+	uint64_t premium; /* the version of the premiums that were looked at last */
+	uint64_t seen;    /* changes of the index; 0: not even the first */
+	struct tournament scores;
+	struct bitset fitting;  /* those with a score */
+	struct bitset promised; /* those left out for a promise */
+	int64_t fits;           /* members of `fitting` */
+	uint64_t *versions;     /* 0: never looked at */
+	uint8_t *premiums;      /* by slot: the premium that the score is by, or PREMIUM_MIXED */
+};
+
+/* Boards by the numbers of their shapes; where there are more shapes than there
+ * is memory for, some take turns. Zero-initialised has none. */
+struct boards {
+	struct board *of;
+	size_t count, nodes;
+};
+void boards_free(struct boards *boards);
+
+/* A search at its board. */
+struct scorer {
+	struct sched *sched;
+	const struct search *search;
+	struct board *board;
+	const struct bitset *scope; /* nodes outside do not fit */
+	bool follows;
+	policy_view_score *by_view; /* scores a plain view; NULL: the policy must see the GPUs */
+};
+
+/* Whether such a search can have a board: its scores depend on nothing but the
+ * shape and the node, as long as no promise counts on that. */
+bool board_serves(const struct search *search);
+/* Finds the board, or makes it. One that follows has followed. */
+struct scorer scorer_begin(struct sched *sched, const struct search *search);
+/* Whether a node is known to fit: looks again only at those noted, until one still
+ * does. False says nothing. */
+bool board_has_fit(struct sched *sched, const struct search *search);
+/* What the node scores. No promise may count on it. */
+int64_t scorer_score(struct scorer *scorer, const struct node *node);
+
+/* Panics if a score that counts as right is not what place_on_node says. */
+void boards_check(struct sched *sched);
+
+#endif

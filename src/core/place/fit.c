@@ -1,0 +1,203 @@
+/* fit.c - the checks that decide whether a GPU and a node take a task */
+#include "core/place/fit.h"
+
+#include "core/queue/job.h"
+#include "core/state.h"
+
+int64_t fit_mib(const struct request *request, const struct gpu *gpu)
+{
+	switch (request->gpu_kind) {
+	case GPU_WHOLE:
+		return gpu_usable_mib(gpu) - gpu->r.foreign_mib;
+	case GPU_FRACTION:
+		return request->fraction * gpu_usable_mib(gpu) / WHOLE_GPU;
+	case GPU_MEMORY:
+		return request->total_mib > 0 ? 1 : request->memory_mib;
+	case GPU_UNEVEN: /* the smallest; the others are looked at in turn */
+		return request->uneven_mib[request->gpu_count - 1];
+	default:
+		return 0;
+	}
+}
+
+int64_t fit_least_mib(const struct request *request, const struct gpu *gpu)
+{
+	return max64(request->gpu_kind == GPU_WHOLE ? request->memory_mib : fit_mib(request, gpu),
+	             1);
+}
+
+/* Thousandths of this GPU that so much memory stands for, rounded up. */
+static int64_t share_of(const struct request *request, const struct gpu *gpu, int64_t mib)
+{
+	if (request->gpu_kind == GPU_WHOLE)
+		return WHOLE_GPU;
+	if (request->gpu_kind == GPU_FRACTION)
+		return request->fraction;
+	int64_t usable = gpu_usable_mib(gpu);
+	return usable ? min64((mib * WHOLE_GPU + usable - 1) / usable, WHOLE_GPU) : WHOLE_GPU;
+}
+
+struct part fit_part(const struct request *request, struct gpu *gpu, int64_t mib)
+{
+	return (struct part){
+		.gpu = gpu,
+		.mib = mib,
+		.share = share_of(request, gpu, mib),
+		.whole = request->gpu_kind == GPU_WHOLE,
+	};
+}
+
+int64_t fit_gpu_free(const struct search *search, const struct gpu *gpu)
+{
+	int64_t later = gpu_free_later(gpu);
+
+	if (search->view == VIEW_CLEARED)
+		return later + gpu->mark_mib;
+	return search->view == VIEW_NOW ? min64(gpu_free_now(gpu), later) : later;
+}
+
+static bool is_empty(const struct search *search, const struct gpu *gpu)
+{
+	const struct gpu_books *books = &gpu->books;
+
+	if (search->view == VIEW_CLEARED)
+		return books->claims == 0 &&
+		       books->owners - books->releasing_owners <= gpu->mark_owners;
+	return search->view == VIEW_NOW ? gpu_empty_now(gpu) : gpu_empty_later(gpu);
+}
+
+static bool is_shareable(const struct search *search, const struct gpu *gpu)
+{
+	const struct gpu_books *books = &gpu->books;
+
+	if (search->view == VIEW_CLEARED)
+		return books->whole_claims == 0 &&
+		       books->whole_owners - books->whole_releasing <= gpu->mark_whole;
+	return search->view == VIEW_NOW ? gpu_shareable_now(gpu) : gpu_shareable_later(gpu);
+}
+
+static enum check closed_check(const struct sched *sched, const struct gpu *gpu)
+{
+	if (!gpu->r.present || !gpu->r.healthy || gpu->r.mig_mode || gpu->r.capacity_mib == 0)
+		return CHECK_HEALTH;
+	if (gpu->r.hot && sched->config.enable_thermal)
+		return CHECK_HOT;
+	return gpu_is_over(gpu) ? CHECK_OVER : CHECK_NODE;
+}
+
+static enum check check_whole(const struct sched *sched, const struct search *search,
+                              const struct gpu *gpu, int64_t *short_by)
+{
+	const struct request *request = &search->shape->request;
+
+	if (gpu_usable_mib(gpu) < request->memory_mib) {
+		*short_by = request->memory_mib - gpu_usable_mib(gpu);
+		return CHECK_SIZE;
+	}
+	bool empty = is_empty(search, gpu);
+	if (!empty && gpu->books.owners == 0)
+		return CHECK_CLAIM;
+	if (!empty || gpu->r.foreign_mib > sched->config.foreign_tolerance_mib)
+		return CHECK_OCCUPIED;
+	if (gpu_usable_mib(gpu) - gpu->r.foreign_mib < max64(request->memory_mib, 1))
+		return CHECK_MEMORY;
+	return CHECKS;
+}
+
+static enum check check_shared(const struct search *search, const struct gpu *gpu,
+                               int64_t *short_by)
+{
+	int64_t need = fit_mib(&search->shape->request, gpu);
+
+	if (gpu_usable_mib(gpu) < need) {
+		*short_by = need - gpu_usable_mib(gpu);
+		return CHECK_SIZE;
+	}
+	if (!is_shareable(search, gpu))
+		return gpu->books.whole_owners > 0 ? CHECK_WHOLE : CHECK_CLAIM;
+	if (search->view == VIEW_NOW && gpu_free_now(gpu) < need) {
+		*short_by = need - gpu_free_now(gpu);
+		return CHECK_MEMORY;
+	}
+	int64_t free_mib = fit_gpu_free(search, gpu);
+	if (free_mib < need) {
+		*short_by = need - free_mib;
+		return search->view == VIEW_NOW ? CHECK_CLAIM : CHECK_MEMORY;
+	}
+	return CHECKS;
+}
+
+static bool is_promised(const struct sched *sched, const struct search *search,
+                        const struct gpu *gpu)
+{
+	return gpu->promised_ms < search->until_ms && !search->ignore_promises &&
+	       !(search->job && promise_yields(sched, gpu->promised_to, search->job));
+}
+
+bool fit_may_use(const struct sched *sched, const struct search *search, const struct gpu *gpu)
+{
+	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config) ||
+	    is_promised(sched, search, gpu))
+		return false;
+	if (search->shape->request.gpu_kind == GPU_WHOLE)
+		return gpu->books.claims == 0 &&
+		       gpu->r.foreign_mib <= sched->config.foreign_tolerance_mib;
+	return is_shareable(search, gpu);
+}
+
+enum check place_check_gpu(const struct sched *sched, const struct search *search,
+                           const struct gpu *gpu, int64_t *short_by)
+{
+	*short_by = 0;
+	if (!filter_allows(search->shape->filter, gpu))
+		return CHECK_MODEL;
+	if (!gpu_is_open(gpu, &sched->config))
+		return closed_check(sched, gpu);
+	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
+	                       ? check_whole(sched, search, gpu, short_by)
+	                       : check_shared(search, gpu, short_by);
+	return check == CHECKS && is_promised(sched, search, gpu) ? CHECK_PROMISE : check;
+}
+
+static int64_t free_in_view(const struct search *search, const struct host_books *books,
+                            int64_t total, int64_t mark)
+{
+	int64_t later = host_free_later(books, total);
+
+	if (search->view == VIEW_CLEARED)
+		return later + mark;
+	return search->view == VIEW_NOW ? min64(host_free_now(books, total), later) : later;
+}
+
+int64_t fit_cpu_free(const struct search *search, const struct node *node)
+{
+	return free_in_view(search, &node->cpu, node->r.cpu_milli, node->mark_cpu);
+}
+
+int64_t fit_host_free(const struct search *search, const struct node *node)
+{
+	return free_in_view(search, &node->host, node->r.host_bytes, node->mark_host);
+}
+
+enum check place_check_node(const struct sched *sched, const struct search *search,
+                            const struct node *node, int64_t *short_by)
+{
+	const struct request *request = &search->shape->request;
+	int64_t cpu = fit_cpu_free(search, node), host = fit_host_free(search, node);
+
+	(void)sched;
+	*short_by = 0;
+	if (!node_is_open(node))
+		return CHECK_NODE;
+	if (*search->shape->filter->labels && !node_has_labels(node, search->shape->filter->labels))
+		return CHECK_LABELS;
+	if (request->cpu_milli > 0 && cpu < request->cpu_milli) {
+		*short_by = request->cpu_milli - cpu;
+		return CHECK_CPU;
+	}
+	if (request->host_bytes > 0 && host < request->host_bytes) {
+		*short_by = request->host_bytes - host;
+		return CHECK_HOST;
+	}
+	return CHECKS;
+}

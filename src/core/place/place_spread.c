@@ -1,0 +1,8 @@
+/* place_spread.c - policy: use what is emptiest */
+#include "core/place/place.h"
+
+/* Most left over goes first: the opposite of packing. */
+int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice)
+{
+	return -place_pack(sched, search, choice);
+}

@@ -1,0 +1,108 @@
+/* place_why.c - what a fit is refused on */
+#include <string.h>
+
+#include "core/place/place.h"
+#include "core/state.h"
+
+const char *check_name(enum check check)
+{
+	static const char *const names[CHECKS] = {
+		[CHECK_NODE] = "the node is offline, draining or has not reported yet",
+		[CHECK_LABELS] = "the node lacks a label that is asked for",
+		[CHECK_MODEL] = "another model than asked for",
+		[CHECK_HEALTH] = "unhealthy, gone or split into MIG instances",
+		[CHECK_HOT] = "too hot",
+		[CHECK_OVER] = "more on it than it has",
+		[CHECK_OCCUPIED] = "occupied",
+		[CHECK_WHOLE] = "given whole to another",
+		[CHECK_MEMORY] = "too little memory",
+		[CHECK_SIZE] = "too small, even if it were empty",
+		[CHECK_CLAIM] = "free, but claimed",
+		[CHECK_PROMISE] = "free, but promised to another",
+		[CHECK_CPU] = "too little CPU on the node",
+		[CHECK_HOST] = "too little host memory on the node",
+		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",
+	};
+
+	return check >= 0 && check < CHECKS ? names[check] : "fits";
+}
+
+/* A row for each check, by its number, while counting. */
+static void refuse(int64_t rows[][REFUSAL_WIDTH], enum check check, int64_t count, int64_t short_by,
+                   int64_t id)
+{
+	int64_t *row = rows[check];
+
+	if (row[REFUSAL_COUNT] == 0 || short_by < row[REFUSAL_SHORT]) {
+		row[REFUSAL_SHORT] = short_by;
+		row[REFUSAL_NEAREST] = id;
+	}
+	row[REFUSAL_COUNT] += count;
+}
+
+static void refuse_gpus(const struct sched *sched, const struct search *search,
+                        const struct node *node, int64_t rows[][REFUSAL_WIDTH])
+{
+	enum check checks[GPUS_PER_NODE_MAX];
+	int needed = search->shape->split_gpus > 0 ? 1 : search->shape->request.gpu_count;
+	int fit = 0;
+	int64_t short_by;
+
+	for (int i = 0; i < node->gpu_count; i++) {
+		checks[i] = place_check_gpu(sched, search, node->gpus[i], &short_by);
+		if (checks[i] == CHECKS)
+			fit++;
+		else
+			refuse(rows, checks[i], 1, short_by, node->gpus[i]->r.id);
+	}
+	for (int i = 0; i < node->gpu_count && fit < needed; i++)
+		if (checks[i] == CHECKS)
+			refuse(rows, CHECK_COUNT, 1, needed - fit, node->gpus[i]->r.id);
+}
+
+static bool goes_before(const int64_t *a, const int64_t *b)
+{
+	return a[REFUSAL_COUNT] != b[REFUSAL_COUNT] ? a[REFUSAL_COUNT] > b[REFUSAL_COUNT]
+	                                            : a[REFUSAL_CHECK] < b[REFUSAL_CHECK];
+}
+
+/* Moves the rows that count anything to the front, most first. */
+static int sort_rows(int64_t rows[][REFUSAL_WIDTH])
+{
+	int count = 0;
+
+	for (int i = 0; i < CHECKS; i++) {
+		int64_t row[REFUSAL_WIDTH];
+		int at = count;
+		memcpy(row, rows[i], sizeof(row));
+		if (row[REFUSAL_COUNT] == 0)
+			continue;
+		for (; at > 0 && goes_before(row, rows[at - 1]); at--)
+			memcpy(rows[at], rows[at - 1], sizeof(row));
+		memcpy(rows[at], row, sizeof(row));
+		count++;
+	}
+	return count;
+}
+
+int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH])
+{
+	bool gpus = search->shape->request.gpu_count > 0;
+	int64_t short_by;
+
+	sched_prepare(sched);
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	memset(rows, 0, CHECKS * sizeof(rows[0]));
+	for (int i = 0; i < CHECKS; i++)
+		rows[i][REFUSAL_CHECK] = i;
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.by_slot[i];
+		enum check check = place_check_node(sched, search, node, &short_by);
+		if (check != CHECKS)
+			refuse(rows, check, gpus && node->gpu_count > 0 ? node->gpu_count : 1,
+			       short_by, node->r.id);
+		else if (gpus)
+			refuse_gpus(sched, search, node, rows);
+	}
+	return sort_rows(rows);
+}

@@ -1,0 +1,252 @@
+/* search.c - the best node for one task or slot, from the index */
+#include "core/place/board.h"
+#include "core/place/fit.h"
+#include "core/queue/job.h"
+#include "core/state.h"
+
+struct scope place_scope(const struct sched *sched, const struct search *search)
+{
+	const struct index *index = &sched->index;
+	const struct request *request = &search->shape->request;
+	int64_t level;
+
+	if (search->view == VIEW_LATER)
+		return (struct scope){ &index->releasing, 1 };
+	switch (request->gpu_kind) {
+	case GPU_WHOLE:
+		level = min64(request->gpu_count, INDEX_WHOLE_LEVELS - 1);
+		return (struct scope){ &index->whole[level], INDEX_WHOLE_LEVELS - (int)level };
+	case GPU_FRACTION:
+		level = index_milli_level(request->fraction);
+		return (struct scope){ &index->milli[level], INDEX_MILLI_LEVELS - (int)level };
+	case GPU_MEMORY:
+	case GPU_UNEVEN:
+		level = index_mib_level(request->gpu_kind == GPU_MEMORY ? request->memory_mib
+		                                                        : request->uneven_mib[0]);
+		return (struct scope){ &index->mib[level], INDEX_MIB_LEVELS - (int)level };
+	default:
+		level = index_cpu_level(request->cpu_milli);
+		return (struct scope){ &index->cpu[level], INDEX_CPU_LEVELS - (int)level };
+	}
+}
+
+struct finding {
+	struct scorer scorer; /* without a board: there is none for the search */
+	struct node *best;
+	bool linked;
+	int64_t score;
+	int64_t fitted, most; /* `most` are enough */
+};
+
+static void look_at(struct sched *sched, struct search *search, struct node *node,
+                    struct finding *finding)
+{
+	struct choice choice;
+
+	choice.linked = choice.promise_blocked = false;
+	if (search->rack && node->rack != search->rack)
+		return;
+	if (finding->scorer.board && node->promised == 0)
+		choice.score = scorer_score(&finding->scorer, node);
+	else if (!place_on_node(sched, search, node, &choice))
+		choice.score = TOURNAMENT_NONE;
+	search->promise_blocked |= choice.promise_blocked;
+	if (choice.score == TOURNAMENT_NONE)
+		return;
+	finding->fitted++;
+	if (!finding->best ||
+	    (choice.linked == finding->linked ? choice.score < finding->score : choice.linked)) {
+		finding->best = node;
+		finding->linked = choice.linked;
+		finding->score = choice.score;
+	}
+}
+
+/* The same as look_through for the nodes of the search's rack, which are few. */
+static void look_through_rack(struct sched *sched, struct search *search, const struct bitset *set,
+                              const struct bitset *except, struct finding *finding)
+{
+	const struct cluster *cluster = &sched->cluster;
+	const struct bitset *allowed = &search->shape->filter->nodes;
+
+	for (int i = cluster->rack_first[search->rack]; i < cluster->rack_first[search->rack + 1];
+	     i++) {
+		size_t slot = (size_t)cluster->by_rack[i]->slot;
+		if (!bitset_has(set, slot) || !bitset_has(allowed, slot) ||
+		    (except && bitset_has(except, slot)))
+			continue;
+		look_at(sched, search, cluster->by_rack[i], finding);
+		if (finding->fitted >= finding->most)
+			return;
+	}
+}
+
+/* Looks at the members of `set` that are allowed and not in `except`. */
+static void look_through(struct sched *sched, struct search *search, const struct bitset *set,
+                         const struct bitset *except, struct finding *finding)
+{
+	const struct bitset *allowed = &search->shape->filter->nodes;
+
+	if (search->rack) {
+		look_through_rack(sched, search, set, except, finding);
+		return;
+	}
+	for (size_t w = 0; w < set->words && w < allowed->words; w++) {
+		uint64_t bits = set->word[w] & allowed->word[w];
+		if (except)
+			bits &= ~except->word[w];
+		while (bits) {
+			size_t slot = bitset_take(&bits, w);
+			look_at(sched, search, sched->cluster.by_slot[slot], finding);
+			if (finding->fitted >= finding->most)
+				return;
+		}
+	}
+}
+
+static bool set_is_empty(const struct bitset *set)
+{
+	for (size_t w = 0; w < set->words; w++)
+		if (set->word[w])
+			return false;
+	return true;
+}
+
+/* The tightest nodes first, or the roomiest for slots that are spread, until enough
+ * of them fitted. */
+static void look_by_level(struct sched *sched, struct search *search, struct scope scope,
+                          struct finding *finding)
+{
+	bool roomiest = search->model && search->model->r.policy == SLOT_SPREAD;
+
+	if (set_is_empty(scope.sets))
+		return;
+	for (int i = 0; i < scope.levels && finding->fitted < finding->most; i++) {
+		int level = roomiest ? scope.levels - 1 - i : i;
+		look_through(sched, search, scope.sets + level,
+		             level + 1 < scope.levels ? scope.sets + level + 1 : NULL, finding);
+	}
+}
+
+static void look_at_promised(struct sched *sched, struct search *search, struct finding *finding)
+{
+	const struct bitset *promised = &sched->index.promised, *scope = finding->scorer.scope;
+
+	for (size_t w = 0; w < promised->words; w++) {
+		uint64_t bits = promised->word[w] & scope->word[w];
+		while (bits) {
+			size_t slot = bitset_take(&bits, w);
+			if (bitset_has(&search->shape->filter->nodes, slot))
+				look_at(sched, search, sched->cluster.by_slot[slot], finding);
+		}
+	}
+}
+
+/* All nodes at once: the best of the board, and those that it leaves out. */
+static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
+{
+	struct board *board = finding->scorer.board;
+	size_t slot;
+
+	look_at_promised(sched, search, finding);
+	finding->fitted += board->fits;
+	int64_t score = tournament_best(&board->scores, &slot);
+	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
+		return;
+	if (finding->best && score == finding->score && (int)slot > finding->best->slot)
+		return;
+	finding->best = sched->cluster.by_slot[slot];
+	finding->score = score;
+}
+
+static int place_on(const struct node *node, const struct gpu *gpu)
+{
+	int at = 0;
+
+	while (node->gpus[at] != gpu)
+		at++;
+	return at;
+}
+
+static void order_by_place(struct choice *choice)
+{
+	for (int i = 1; i < choice->part_count; i++) {
+		struct part part = choice->parts[i];
+		int j = i, at = place_on(choice->node, part.gpu);
+		for (; j > 0 && place_on(choice->node, choice->parts[j - 1].gpu) > at; j--)
+			choice->parts[j] = choice->parts[j - 1];
+		choice->parts[j] = part;
+	}
+}
+
+/* Fills in the GPUs of the best node. Where only the shape and the node decide,
+ * they go by place. */
+static void choose_best(struct sched *sched, struct search *search, const struct finding *finding,
+                        struct choice *choice)
+{
+	bool fits = place_on_node(sched, search, finding->best, choice);
+
+	INVARIANT(fits && choice->score == finding->score);
+	if (choice->part_count > 1 && board_serves(search) && finding->best->promised == 0)
+		order_by_place(choice);
+}
+
+/* Looks wherever the task may go. In a large cluster the tightest nodes are
+ * looked at first, and it ends when enough of them fitted. */
+static struct finding look(struct sched *sched, struct search *search)
+{
+	struct scope scope = place_scope(sched, search);
+	bool few = sched->cluster.node_count <= BOARD_FOLLOWS;
+	bool by_level = !few && !search->any && scope.levels > 1;
+	struct finding finding = { .most = search->any ? 1
+		                           : by_level  ? sched->config.search_width
+		                                       : INT64_MAX };
+
+	if (search->only) {
+		look_at(sched, search, search->only, &finding);
+		return finding;
+	}
+	if (board_serves(search))
+		finding.scorer = scorer_begin(sched, search);
+	if (by_level)
+		look_by_level(sched, search, scope, &finding);
+	else if (few && finding.scorer.board && !search->rack)
+		look_at_board(sched, search, &finding);
+	else
+		look_through(sched, search, scope.sets, NULL, &finding);
+	return finding;
+}
+
+static bool find_shape(struct sched *sched, struct search *search, struct choice *choice)
+{
+	struct finding finding = look(sched, search);
+
+	search->candidates = finding.fitted;
+	if (finding.best)
+		choose_best(sched, search, &finding, choice);
+	return finding.best != NULL;
+}
+
+bool place_find(struct sched *sched, struct search *search, struct choice *choice)
+{
+	const struct model *model = search->model;
+
+	INVARIANT(search->view != VIEW_CLEARED);
+	premium_refresh(sched);
+	if (!model)
+		return find_shape(sched, search, choice);
+	for (int i = 0; i < model->shape_count; i++) {
+		search->shape = &model->shapes[i];
+		if (find_shape(sched, search, choice))
+			return true;
+	}
+	return false;
+}
+
+bool place_fits(struct sched *sched, struct search *search)
+{
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	premium_refresh(sched);
+	return (board_serves(search) && board_has_fit(sched, search)) ||
+	       look(sched, search).best != NULL;
+}

@@ -1,0 +1,424 @@
+/* shape.c - jobs that ask for the same thing in the same way */
+#include "core/queue/shape.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "core/queue/group.h"
+#include "core/queue/job.h"
+
+#define LENGTH_MAX 40
+#define SECOND_MS 1000
+
+/* Filters, shapes and classes are interned: each is in a map under its hash or,
+ * where that is taken by another, under the next number that is not. */
+typedef bool same_kind(const void *item, const void *wanted);
+
+static int64_t next_key(int64_t key)
+{
+	return key < INT64_MAX ? key + 1 : 0;
+}
+
+/* The item that is the same as `wanted`, or NULL; `*key` is where it is, or
+ * where it would go. */
+static void *find(const struct map *map, uint64_t hash, same_kind *same, const void *wanted,
+                  int64_t *key)
+{
+	void *item;
+	*key = (int64_t)(hash >> 1);
+	while ((item = map_get(map, *key)) && !same(item, wanted))
+		*key = next_key(*key);
+	return item;
+}
+
+static bool same_filter(const void *item, const void *wanted)
+{
+	const struct filter *a = item, *b = wanted;
+	return strcmp(a->models, b->models) == 0 && strcmp(a->labels, b->labels) == 0;
+}
+
+static struct filter *make_filter(int64_t number, const char *models, const char *labels)
+{
+	size_t models_size = strlen(models) + 1, labels_size = strlen(labels) + 1;
+	struct filter *filter = memory_zero(1, sizeof(*filter) + models_size + labels_size);
+	char *texts = (char *)(filter + 1);
+	filter->number = number;
+	filter->models = memcpy(texts, models, models_size);
+	filter->labels = memcpy(texts + models_size, labels, labels_size);
+	filter->refreshed = UINT64_MAX; /* no version of a cluster */
+	return filter;
+}
+
+struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels)
+{
+	const struct filter wanted = { .models = models, .labels = labels };
+	uint64_t hash = hash_combine(hash_text(models), hash_text(labels));
+	int64_t key;
+	struct filter *filter = find(&shapes->filters, hash, same_filter, &wanted, &key);
+	if (!filter) {
+		filter = make_filter((int64_t)shapes->filters.count + 1, models, labels);
+		map_put(&shapes->filters, key, filter);
+	}
+	return filter;
+}
+
+bool filter_allows(const struct filter *filter, const struct gpu *gpu)
+{
+	return filter->models[0] == '\0' || bitset_has(&filter->model, (size_t)gpu->model);
+}
+
+/* Whether `name` is among the models, which are separated by '|'. */
+static bool lists_model(const char *models, const char *name)
+{
+	size_t size = strlen(name);
+	for (;;) {
+		size_t listed = strcspn(models, "|");
+		if (listed == size && memcmp(models, name, size) == 0)
+			return true;
+		if (models[listed] == '\0')
+			return false;
+		models += listed + 1;
+	}
+}
+
+/* Whether the node has a GPU of an allowed model. All its GPUs are looked at,
+ * since each may bring a model that is not `known` yet. */
+static bool has_model(struct filter *filter, struct bitset *known, const struct node *node)
+{
+	bool allowed = false;
+	for (int i = 0; i < node->gpu_count; i++) {
+		const struct gpu *gpu = node->gpus[i];
+		size_t model = (size_t)gpu->model;
+		if (!bitset_has(known, model)) {
+			bitset_grow(known, model + 1);
+			bitset_grow(&filter->model, model + 1);
+			bitset_add(known, model);
+			bitset_assign(&filter->model, model,
+			              lists_model(filter->models, gpu->r.model));
+		}
+		allowed |= bitset_has(&filter->model, model);
+	}
+	return allowed;
+}
+
+void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64_t version)
+{
+	if (filter->refreshed == version)
+		return;
+	INVARIANT(cluster->ordered);
+	struct bitset known = { 0 };
+	bitset_free(&filter->model);
+	bitset_free(&filter->nodes);
+	bitset_grow(&filter->nodes, cluster->node_count);
+	for (size_t slot = 0; slot < cluster->node_count; slot++) {
+		const struct node *node = cluster->by_slot[slot];
+		bool modelled = filter->models[0] == '\0' || has_model(filter, &known, node);
+		if (modelled && node_has_labels(node, filter->labels))
+			bitset_add(&filter->nodes, slot);
+	}
+	bitset_free(&known);
+	filter->refreshed = version;
+}
+
+bool shape_is_plain(const struct shape *shape)
+{
+	const struct request *request = &shape->request;
+	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
+
+	switch (request->gpu_kind) {
+	case GPU_NONE:
+		return true;
+	case GPU_WHOLE:
+		return request->memory_mib == 0 && (request->gpu_count == 1 || !linked);
+	case GPU_FRACTION:
+		return request->gpu_count == 1;
+	default:
+		return false;
+	}
+}
+
+static void free_filter(struct filter *filter)
+{
+	bitset_free(&filter->model);
+	bitset_free(&filter->nodes);
+	free(filter);
+}
+
+static uint64_t hash_request(const struct request *request)
+{
+	uint64_t hash = (uint64_t)request->gpu_kind;
+	hash = hash_combine(hash, (uint64_t)request->gpu_count);
+	hash = hash_combine(hash, (uint64_t)request->fraction);
+	hash = hash_combine(hash, (uint64_t)request->memory_mib);
+	hash = hash_combine(hash, (uint64_t)request->cpu_milli);
+	hash = hash_combine(hash, (uint64_t)request->host_bytes);
+	if (request->gpu_kind == GPU_UNEVEN)
+		hash = hash_combine(hash,
+		                    hash_bytes(request->uneven_mib, sizeof(request->uneven_mib)));
+	return hash;
+}
+
+static bool same_request(const struct request *a, const struct request *b)
+{
+	return a->gpu_kind == b->gpu_kind && a->gpu_count == b->gpu_count &&
+	       a->fraction == b->fraction && a->memory_mib == b->memory_mib &&
+	       a->cpu_milli == b->cpu_milli && a->host_bytes == b->host_bytes &&
+	       memcmp(a->uneven_mib, b->uneven_mib, sizeof(a->uneven_mib)) == 0;
+}
+
+static uint64_t hash_shape(const struct shape *shape)
+{
+	uint64_t hash = hash_request(&shape->request);
+	hash = hash_combine(hash, (uint64_t)shape->tasks);
+	hash = hash_combine(hash, (uint64_t)shape->split_gpus);
+	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
+	return hash_combine(hash, (uint64_t)shape->filter->number);
+}
+
+static bool same_shape(const void *item, const void *wanted)
+{
+	const struct shape *a = item, *b = wanted;
+	return a->tasks == b->tasks && a->split_gpus == b->split_gpus &&
+	       a->closeness == b->closeness && a->closeness_required == b->closeness_required &&
+	       a->filter == b->filter && same_request(&a->request, &b->request);
+}
+
+static struct shape *intern_shape(struct shapes *shapes, const struct shape *wanted)
+{
+	int64_t key;
+	struct shape *shape = find(&shapes->shapes, hash_shape(wanted), same_shape, wanted, &key);
+	if (shape)
+		return shape;
+	shape = NEW(struct shape);
+	*shape = *wanted;
+	shape->number = ++shapes->last_number;
+	shape->active_place = -1;
+	map_put(&shapes->shapes, key, shape);
+	array_reserve(shapes->all, shapes->capacity, shapes->count + 1);
+	shapes->all[shapes->count++] = shape;
+	return shape;
+}
+
+static void free_shape(struct shape *shape)
+{
+	free(shape->groups);
+	free(shape);
+}
+
+static uint64_t hash_group(const struct job_group *group)
+{
+	uint64_t hash = hash_number((uint64_t)group->tenant->r.id);
+	hash = hash_combine(hash, (uint64_t)group->shape->number);
+	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);
+}
+
+static bool same_group(const void *item, const void *wanted)
+{
+	const struct job_group *a = item, *b = wanted;
+	return a->tenant == b->tenant && a->shape == b->shape && a->preemptible == b->preemptible &&
+	       a->anchor == b->anchor;
+}
+
+/* Unlike hash_group, without numbers that depend on what came first. */
+static uint64_t stable_key(const struct job_group *group)
+{
+	const struct shape *shape = group->shape;
+	uint64_t hash = hash_combine(hash_request(&shape->request), (uint64_t)shape->tasks);
+	hash = hash_combine(hash, (uint64_t)shape->split_gpus);
+	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
+	hash = hash_combine(hash, hash_text(shape->filter->models));
+	hash = hash_combine(hash, hash_text(shape->filter->labels));
+	hash = hash_combine(hash, (uint64_t)group->tenant->r.id);
+	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);
+}
+
+static struct job_group *intern_group(struct shapes *shapes, const struct job_group *wanted)
+{
+	int64_t key;
+	struct job_group *group =
+	    find(&shapes->groups, hash_group(wanted), same_group, wanted, &key);
+	if (!group) {
+		group = NEW(struct job_group);
+		*group = *wanted;
+		group->key = stable_key(wanted);
+		group_init(group);
+		map_put(&shapes->groups, key, group);
+	}
+	return group;
+}
+
+static uint64_t hash_class(const struct job_class *class)
+{
+	uint64_t hash = hash_group(class->group);
+	hash = hash_combine(hash, (uint64_t) class->priority);
+	return hash_combine(hash, (uint64_t) class->length);
+}
+
+static bool same_class(const void *item, const void *wanted)
+{
+	const struct job_class *a = item, *b = wanted;
+	return same_group(a->group, b->group) && a->priority == b->priority &&
+	       a->length == b->length;
+}
+
+/* Where the job has to grow beside what it has. */
+static int64_t anchor_of(const struct job *job)
+{
+	return job->r.closeness_required && job_active(job) > 0 ? job->r.id : 0;
+}
+
+struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct queue_rule rule)
+{
+	const struct shape shape = {
+		.request = job->request,
+		.tasks = job_need(job),
+		.split_gpus = job->r.split_gpus,
+		.closeness = (enum closeness)job->r.closeness,
+		.closeness_required = job->r.closeness_required,
+		.filter = job->filter,
+	};
+	struct job_group group = {
+		.tenant = job->tenant,
+		.shape = intern_shape(shapes, &shape),
+		.preemptible = job->r.preemptible,
+		.anchor = anchor_of(job),
+	};
+	struct job_class wanted = {
+		.group = &group,
+		.tenant = group.tenant,
+		.shape = group.shape,
+		.priority = job->r.priority,
+		.length = length_of(job->s.expected_ms),
+	};
+	int64_t key;
+	struct job_class *class =
+	    find(&shapes->classes, hash_class(&wanted), same_class, &wanted, &key);
+	if (!class) {
+		class = NEW(struct job_class);
+		wanted.group = intern_group(shapes, &group);
+		*class = wanted;
+		class_init(class, rule);
+		class->next = class->group->made;
+		class->group->made = class;
+		map_put(&shapes->classes, key, class);
+	}
+	return class;
+}
+
+/* Takes the item, which is in the map, out. Those behind it in its chain may be
+ * where they are because of it, so they are put in anew. */
+static void forget(struct map *map, uint64_t (*hash)(const void *), same_kind *same, void *item)
+{
+	int64_t key, other_key;
+	void *behind;
+	INVARIANT(find(map, hash(item), same, item, &key) == item);
+	map_remove(map, key);
+	while ((behind = map_remove(map, key = next_key(key)))) {
+		find(map, hash(behind), same, behind, &other_key);
+		map_put(map, other_key, behind);
+	}
+}
+
+static uint64_t hash_any_class(const void *class)
+{
+	return hash_class(class);
+}
+
+static uint64_t hash_any_group(const void *group)
+{
+	return hash_group(group);
+}
+
+/* Frees the group, for which nobody waits, and its classes. */
+static void forget_group(struct shapes *shapes, struct job_group *group)
+{
+	INVARIANT(group->class_count == 0);
+	for (struct job_class *class = group->made, *next; class; class = next) {
+		next = class->next;
+		forget(&shapes->classes, hash_any_class, same_class, class);
+		class_free(class);
+	}
+	forget(&shapes->groups, hash_any_group, same_group, group);
+	group_free(group);
+}
+
+void shapes_sweep(struct shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->spent_count; i++) {
+		shapes->spent[i]->spent = false;
+		if (shapes->spent[i]->class_count == 0)
+			forget_group(shapes, shapes->spent[i]);
+	}
+	shapes->spent_count = 0;
+}
+
+void shapes_forget_tenant(struct shapes *shapes, struct tenant *tenant)
+{
+	struct job_group **found = NULL;
+	size_t count = 0, capacity = 0;
+
+	shapes_sweep(shapes);
+	for (size_t i = 0; i < shapes->groups.capacity; i++) {
+		struct job_group *group = shapes->groups.entries[i].value;
+		if (group && group->tenant == tenant) {
+			array_reserve(found, capacity, count + 1);
+			found[count++] = group;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		forget_group(shapes, found[i]);
+	free(found);
+}
+
+void shapes_rerule(struct shapes *shapes, struct queue_rule rule, int64_t now_ms)
+{
+	for (size_t i = 0; i < shapes->classes.capacity; i++) {
+		struct job_class *class = shapes->classes.entries[i].value;
+		if (class)
+			class_rerule(class, rule, now_ms);
+	}
+}
+
+int length_of(int64_t expected_ms)
+{
+	if (expected_ms <= 0)
+		return LENGTH_UNKNOWN;
+	int length = 0;
+	while (length < LENGTH_MAX && length_ms(length) < expected_ms)
+		length++;
+	return length;
+}
+
+int64_t length_ms(int length)
+{
+	return length == LENGTH_UNKNOWN ? INT64_MAX : (INT64_C(1) << length) * SECOND_MS;
+}
+
+void shapes_free(struct shapes *shapes)
+{
+	for (size_t i = 0; i < shapes->classes.capacity; i++) {
+		if (shapes->classes.entries[i].value)
+			class_free(shapes->classes.entries[i].value);
+	}
+	for (size_t i = 0; i < shapes->groups.capacity; i++) {
+		if (shapes->groups.entries[i].value)
+			group_free(shapes->groups.entries[i].value);
+	}
+	for (size_t i = 0; i < shapes->filters.capacity; i++) {
+		if (shapes->filters.entries[i].value)
+			free_filter(shapes->filters.entries[i].value);
+	}
+	for (size_t i = 0; i < shapes->count; i++)
+		free_shape(shapes->all[i]);
+	map_free(&shapes->shapes);
+	map_free(&shapes->groups);
+	map_free(&shapes->classes);
+	map_free(&shapes->filters);
+	free(shapes->all);
+	free(shapes->active);
+	free(shapes->spent);
+	*shapes = (struct shapes){ 0 };
+}

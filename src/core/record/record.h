@@ -1,0 +1,441 @@
+/* record.h - what the core must remember: plain rows that a store keeps */
+#ifndef CORE_RECORD_RECORD_H
+#define CORE_RECORD_RECORD_H
+
+#include "core/record/field.h"
+#include "core/record/types.h"
+
+/* Everything that influences a later decision is in a record, and a core
+ * loaded from the records goes on as if it had never stopped. A record is a
+ * plain struct of numbers, flags, texts and lists of rows of numbers; its
+ * fields are described in a table (field.h), so that stores, logs and
+ * tests handle all kinds alike. Texts are never NULL. */
+
+enum record_kind {
+	RECORD_META,
+	RECORD_CONFIG,
+	RECORD_TENANT,
+	RECORD_NODE,
+	RECORD_GPU,
+	RECORD_JOB,       /* what was asked: written once */
+	RECORD_JOB_STATE, /* what became of it: the same row in a store's table of jobs */
+	RECORD_TASK,
+	RECORD_MODEL,
+	RECORD_SLOT,
+	RECORD_RESERVATION,
+	RECORD_PROMISE,
+	RECORD_LESSON,
+	RECORD_MIX,
+	RECORD_BACKOFF,
+	RECORD_DECISION, /* from here on: kept for readers, never loaded */
+	RECORD_RUN,
+	RECORD_PRICE,
+	RECORD_KINDS,
+};
+
+/* Counters and the clock. One row, id 1. */
+struct meta_record {
+	int64_t id;
+	int64_t now_ms; /* the time of the last command */
+	int64_t term;   /* grows with each start of a scheduler */
+	int64_t last_tenant_id, last_node_id, last_gpu_id, last_job_id, last_reservation_id,
+	    last_decision_id, last_model_id;
+	int64_t last_start;       /* numbers starts and checkpoints: the order of victims */
+	int64_t last_event;       /* numbers events */
+	int64_t timed_ms;         /* what time alone changes about jobs is done up to here */
+	int64_t promise_after_ms; /* expected starts are not looked at again before */
+	int64_t last_run_id;
+};
+
+/* Settings. One row, id 1. */
+struct config_record {
+	int64_t id;
+	int32_t policy; /* enum policy: for jobs */
+	bool enable_preemption, enable_gangs, enable_thermal, enable_consolidation, enable_backfill;
+	bool move_any_job;                   /* consolidate jobs without checkpoints too */
+	int64_t queue_max, tenant_queue_max; /* waiting tasks in all, waiting jobs of one tenant */
+	int32_t default_priority;
+	int64_t ageing_per_minute; /* points of priority that a minute of waiting adds */
+	int64_t ageing_cap;        /* points that waiting can add at the most */
+	int64_t thermal_threshold_c, thermal_resume_c; /* hot at or above; cool again at or below */
+	int64_t usage_half_life_ms;
+	int64_t usage_influence;    /* thousandths: how strongly past use lowers a share */
+	int64_t min_runtime_ms;     /* no task is a victim before it ran that long */
+	int64_t release_timeout_ms; /* releasing for longer is late: claims on it are planned anew
+	                             */
+	int64_t gang_grace_ms;      /* a gang below its minimum is stopped after that */
+	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
+	int64_t grace_ms;          /* between notice and kill, told to the node */
+	int64_t retention_ms;      /* a finished job stays in memory that long */
+	int64_t promise_jobs;      /* how many waiting jobs have a promised start */
+	int64_t promise_gpus;      /* thousandths: jobs that ask for less get none */
+	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
+	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
+	int64_t search_width;    /* nodes scored for one task before the best is taken */
+	int32_t time_sharing;    /* enum time_sharing */
+	int64_t sharing_wait_ms; /* who waited that long goes before all who share with it */
+	int64_t sharing_turn_ms; /* and then runs for that long at the least */
+	int64_t lease_ms;        /* a request in flight that is not renewed for so long is over */
+};
+
+struct tenant_record {
+	int64_t id, parent_id;
+	const char *name;
+	const char *payload; /* what the core does not read: e-mail, notifications, ... */
+	int64_t limit_gpu, limit_cpu, limit_host, limit_gpu_memory, limit_jobs; /* UNLIMITED: none
+	                                                                         */
+	int64_t quota_gpu, quota_cpu, quota_host; /* UNLIMITED, or QUOTA_UNSET */
+	int64_t weight;                           /* thousandths */
+	int64_t priority;                         /* higher is served first among siblings */
+	bool allow_preemption;                    /* what its jobs default to */
+	bool can_preempt_others;
+	int64_t max_preemptions;   /* of one job, which is protected after that; UNLIMITED */
+	int64_t queue_max;         /* waiting jobs; UNLIMITED */
+	int64_t cost_per_gpu_hour; /* millionths of the currency */
+	int64_t budget_per_month;  /* millionths of the currency; UNLIMITED */
+	/* What it used, as of `metered_ms`; what it holds is added from there on. */
+	int64_t metered_ms;
+	int64_t usage_gpu, usage_cpu, usage_host; /* decayed amount x seconds; of host memory MiB x
+	                                             seconds */
+	int64_t gpu_ms;                           /* thousandths of GPUs x ms, ever */
+	int64_t cost, month, month_cost; /* ever; the month (year * 12 + month - 1) and its cost */
+	int64_t jobs_completed, jobs_failed, jobs_cancelled;
+};
+
+struct node_record {
+	int64_t id;
+	const char *name, *boot, *zone, *rack;
+	const char *labels; /* "key=value" pairs, sorted, separated by newlines */
+	int64_t cpu_milli, host_bytes;
+	int32_t state; /* enum node_state */
+	bool draining;
+	bool reported; /* since the scheduler's last start */
+};
+
+struct gpu_record {
+	int64_t id, node_id;
+	const char *uuid, *model, *mig_parent;
+	int64_t place; /* index on its node */
+	int64_t capacity_mib, overhead_mib, foreign_mib;
+	int64_t temperature_c;
+	int64_t nvlink_group; /* GPUs of a node with the same number are linked; 0: not */
+	int64_t aliases;      /* devices that the node advertised under this UUID */
+	bool hot, healthy, mig_mode;
+	bool present; /* in the node's last report */
+};
+
+struct job_record {
+	int64_t id, tenant_id;
+	const char *name;
+	const char *payload; /* what the core does not read: command, environment, ... */
+	int64_t priority;
+	int32_t gpu_kind, gpu_count, fraction;
+	int64_t memory_mib, cpu_milli, host_bytes;
+	struct rows uneven; /* memory_mib */
+	int64_t tasks, min_available;
+	int64_t split_gpus; /* whole GPUs to be spread over as few nodes as possible; 0: not */
+	bool preemptible, movable; /* movable: has checkpoints, may be moved to consolidate */
+	const char *gpu_models;    /* allowed models, separated by '|'; empty: any */
+	const char *node_labels;   /* required "key=value" pairs, sorted, separated by newlines */
+	int32_t closeness;
+	bool closeness_required;
+	int32_t lease_loss;
+	int64_t max_runtime_ms, deadline_ms; /* 0: none */
+	int64_t estimate_ms; /* how long it should run, as its owner says; 0: says nothing */
+	struct rows depends; /* job id, enum dependency */
+	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
+	                                             */
+	const char *idempotency_key;
+	int64_t submitted_ms;
+	int64_t request_hash; /* of the request that the key came with; 0: any request may repeat it
+	                       */
+};
+
+struct job_state_record {
+	int64_t id;    /* the job's */
+	int32_t state; /* enum job_state */
+	bool held;
+	int64_t queued_ms;     /* its age in the queue counts from here */
+	int64_t not_before_ms; /* not tried before: a node refused it */
+	int64_t refusals;
+	int64_t expected_ms; /* expected duration; 0: unknown */
+	int64_t confidence;  /* of that, thousandths */
+	int64_t start;       /* number of its last start or checkpoint; 0: never started */
+	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
+	                                                                  */
+	int64_t preempted_count;
+	int64_t served_ms; /* how long it ran before it was last stopped, in all */
+	int64_t exit_code;
+	const char *message;
+};
+
+enum task_state { TASK_PENDING, TASK_PLACED, TASK_RUNNING, TASK_STOPPING, TASK_ENDED };
+
+/* Written from a task's first placement on. */
+struct task_record {
+	int64_t job_id, place;  /* its number in the job: the key */
+	int32_t state;          /* enum task_state */
+	int64_t reservation_id; /* the one that it runs under, or is stopping under */
+	int64_t claim_id;       /* where it will start when memory is back */
+	int64_t started_ms, ended_ms, exit_code;
+	/* struct task_use, of all its runs. */
+	int64_t peak_mib, gpu_ms, energy_mj, host_peak_bytes, cpu_ms;
+	int64_t limit_mib, guard_peak_mib, refusals, refused_mib;
+	bool unguarded;
+};
+
+/* A model that can be served. Put by a person, but for the last five. */
+struct model_record {
+	int64_t id, tenant_id; /* tenant_id: whose limits, quota and bill its slots count for */
+	const char *name;
+	int32_t runtime;     /* enum runtime */
+	const char *command; /* RUNTIME_CUSTOM: what starts it; set by administrators alone */
+	const char *payload; /* what the core does not read: image, path, environment, ... */
+	int64_t memory_mib;  /* of one slot, over all its GPUs */
+	struct rows splits;  /* MODEL_SPLIT_WIDTH: GPU counts allowed, ascending, and the MiB on
+	                        each GPU then (0: memory_mib divided, rounded up). Empty: any
+	                        count, divided */
+	bool uneven;         /* parts need not be equal, as long as they add up */
+	int64_t cpu_milli, host_bytes; /* of one slot */
+	int64_t context, parallel; /* tokens, and requests that the runtime batches; 0: its own */
+	const char *kv_cache;      /* type of the KV cache: "f16", "q8_0", ...; empty: its own */
+	int64_t concurrency;       /* requests in flight in one slot; 0: by runtime */
+	int64_t min_replicas, max_replicas; /* max 0: the minimum, and at least 1 */
+	bool prewarm;            /* wanted loaded, where there is room, before anyone asks */
+	bool pinned;             /* never evicted; so bound by the tenant's quota */
+	int64_t idle_ttl_ms;     /* idle for so long, it may be evicted; 0: 10 s */
+	int64_t load_timeout_ms; /* 0: 10 min */
+	int64_t priority;
+	bool shared;       /* all tenants may use it */
+	struct rows users; /* 1 wide: ids of tenants that may, with all below them, beside its own
+	                    */
+	int32_t policy;    /* enum slot_policy */
+	const char *gpu_models, *node_labels; /* where it may be loaded; as for a job */
+	/* What became of it: kept by the core. */
+	bool removed;     /* no more requests; gone with its last slot */
+	int64_t load_ms;  /* what loading it takes, from the loads so far; 0: unknown */
+	int64_t failures; /* in a row: loads that failed, slots that died */
+	int64_t failed_ms, not_before_ms; /* the last one; no new slot before */
+	const char *message;              /* of the last one */
+};
+#define MODEL_SPLIT_WIDTH 2
+
+/* One loaded instance of a model. Its key is that of its reservation. */
+struct slot_record {
+	int64_t id, model_id;
+	int32_t state;       /* enum slot_state */
+	const char *address; /* where requests go; empty until it is ready */
+	int64_t concurrency; /* as it was loaded */
+	bool fixed;          /* its model was pinned then: counts for the quota */
+	bool adopted;        /* found running on its node */
+	int64_t ordered_ms;  /* when its node was told to load it; 0: not yet */
+	int64_t ready_ms;    /* 0: not yet */
+	int64_t used_ms;     /* a request began or ended then, at the latest; see route.h */
+};
+
+enum part_column { PART_GPU, PART_MIB, PART_SHARE, PART_MEASURED, PART_WHOLE, PART_WIDTH };
+
+/* The owner is a task of a job, or (job_id 0) the slot with the same id. */
+struct reservation_record {
+	int64_t id, job_id, task, model_id, node_id;
+	int32_t phase; /* enum phase */
+	bool late;     /* releasing for longer than it should */
+	bool requeue;  /* releasing: its task is to be run again */
+	int64_t cpu_milli, host_bytes;
+	int64_t since_ms;  /* in this phase */
+	struct rows parts; /* enum part_column */
+	/* What will be in its run. */
+	int64_t counted_ms, started_ms; /* counts for its tenant, lives since; 0: not (yet) */
+	int32_t ending;                 /* enum run_ending */
+	int64_t run_id;                 /* it counts no more, and this is its run; 0: none */
+};
+
+/* How a run came to its end. */
+enum run_ending {
+	RUN_GOES_ON,
+	RUN_COMPLETED,
+	RUN_FAILED,
+	RUN_PREEMPTED,
+	RUN_REQUEUED, /* stopped to be run again: by a person, or with the rest of its gang */
+	RUN_NODE_LOST,
+	RUN_CANCELLED,
+	RUN_REFUSED,   /* its node did not start it */
+	RUN_WITHDRAWN, /* a claim that was given up */
+	RUN_UNLOADED,  /* a slot that was stopped */
+};
+
+/* From when to when a reservation counted for its tenant: what is billed. That is
+ * from its claim or grant on until it is told to stop or is over. Numbered in the
+ * order in which they ended. */
+struct run_record {
+	int64_t id;
+	int64_t tenant_id, job_id, task, model_id; /* a task's, or (job_id 0) a slot's */
+	int64_t reservation_id, node_id;
+	int64_t share;      /* thousandths of GPUs, over all parts */
+	int64_t memory_mib; /* of those parts that are not whole GPUs */
+	int64_t cpu_milli;
+	int64_t began_ms, started_ms, ended_ms; /* started_ms: on its node; 0: never was */
+	int32_t ending;                         /* enum run_ending */
+	/* Measured by the node; 0 until it has said. */
+	int64_t exit_code, peak_mib, energy_mj;
+};
+
+/* What a GPU-hour costs a tenant from then on. */
+struct price_record {
+	int64_t tenant_id, since_ms;
+	int64_t cost_per_gpu_hour; /* millionths of the currency */
+};
+
+/* An expected start. `parts` are the GPUs that it counts on. */
+struct promise_record {
+	int64_t job_id;
+	int64_t start_ms, made_ms;
+	bool instead;                     /* of preempting: the victims are expected to end soon */
+	int64_t wait_gpu_ms, lost_gpu_ms; /* what was compared then */
+	struct rows parts;                /* task, gpu id, MiB, whole (0 or 1) */
+};
+#define PROMISE_WIDTH 4
+
+/* What jobs of one kind took: the predictor's memory. */
+struct lesson_record {
+	int64_t id;           /* hash of tenant and pattern */
+	int64_t tenant_id;    /* 0: of all tenants */
+	const char *pattern;  /* name with its numbers cut out; empty: any */
+	int64_t samples;      /* how many were seen, capped */
+	int64_t mean, spread; /* of log2(ms) in 1/1024: running mean, mean deviation */
+	int64_t last_ms;
+};
+
+/* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
+struct mix_record {
+	int64_t id;
+	bool fixed;                   /* given from outside; not learned */
+	int64_t arrivals, derived_at; /* tasks seen; how many when `classes` was derived */
+	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
+	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
+	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
+	const char *insisted;       /* sets of models that jobs insist on, by line; see insist.h */
+	struct rows insisted_milli; /* of asked_milli, by set */
+};
+#define MIX_WIDTH 4
+
+/* A long search for victims that found nothing: not to be repeated before. */
+struct backoff_record {
+	int64_t id; /* hash of the tenant, what is asked for and the kind */
+	int64_t until_ms;
+	int64_t victims;  /* that were looked at */
+	int64_t priority; /* of the jobs that it holds for, at the most */
+};
+
+enum decision_kind {
+	DECISION_START,   /* placed where it fits now */
+	DECISION_CLAIM,   /* promised memory that is being freed */
+	DECISION_RECLAIM, /* victims of other tenants make room */
+	DECISION_PREEMPT, /* victims of the same tenant and lower priority make room */
+	DECISION_MOVE,    /* others move so that it fits */
+	DECISION_WAIT,    /* not preempted for: the victims end soon */
+	DECISION_PROMISE, /* expected start given or changed */
+	DECISION_EVICTED, /* this job was stopped for another */
+	DECISION_LAPSED,  /* a claim was given up: the release took too long */
+	DECISION_GANG,    /* a gang below its minimum was stopped */
+	DECISION_GROW,    /* an elastic job got another task */
+	DECISION_EVICT,   /* idle slots make room for a job or a slot */
+	DECISION_LOAD,    /* a slot was placed where it fits now, or its memory is back */
+	DECISION_UNLOAD,  /* this slot goes: for another, or because its model is removed */
+	DECISION_ADOPT,   /* a slot that a node had is known now */
+	DECISION_FAIL,    /* a load failed or took too long, or a slot died */
+	DECISION_SHARE,   /* others of its tenant and priority, who take longer, make room */
+};
+
+/* One row per GPU that mattered, with the arithmetic of the law. */
+enum gpu_line {
+	LINE_GPU,
+	LINE_CAPACITY,
+	LINE_OVERHEAD,
+	LINE_FOREIGN,
+	LINE_USED_BEFORE,
+	LINE_RELEASING,
+	LINE_CLAIMED,
+	LINE_ASKED,
+	LINE_USED_AFTER,
+	LINE_WIDTH,
+};
+
+/* Why GPUs were refused: the check, how many failed on it, how far short the
+ * nearest was (MiB, or thousandths of a core, or bytes). */
+enum refusal_column { REFUSAL_CHECK, REFUSAL_COUNT, REFUSAL_SHORT, REFUSAL_NEAREST, REFUSAL_WIDTH };
+
+struct decision_record {
+	int64_t id, time_ms;
+	int32_t kind; /* enum decision_kind */
+	int64_t job_id, tenant_id;
+	int64_t tasks;             /* how many tasks it is about */
+	int64_t for_job_id;        /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t model_id, slot_id; /* about a slot: job_id is 0 */
+	int64_t for_model_id;      /* DECISION_EVICTED, UNLOAD: for whom */
+	int64_t score;             /* of the policy, for the last task; lower is better */
+	int64_t premium_milli;     /* part of the score: how much more free GPUs of their model are
+	                              worth to those who insist on it, in thousandths */
+	int64_t candidates;        /* nodes that fit, for the last task */
+	int64_t until_ms;          /* promised start, or when a claim lapses; 0: none */
+	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
+	struct rows gpus;                 /* enum gpu_line */
+	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
+	struct rows refusals;             /* enum refusal_column */
+	struct rows evicted;              /* enum evicted_column: idle slots that go */
+	const char *message;              /* DECISION_FAIL: what the node said */
+};
+#define VICTIM_WIDTH 4
+
+/* One row per slot that goes: what was compared. */
+enum evicted_column {
+	EVICTED_SLOT,
+	EVICTED_MODEL,
+	EVICTED_MIB,       /* over all its GPUs */
+	EVICTED_RELOAD_MS, /* what loading it again is expected to take */
+	EVICTED_IDLE_MS,
+	EVICTED_WIDTH,
+};
+
+/* The names of the values of the enums above and in types.h. */
+extern const struct words policy_words, node_state_words, gpu_kind_words, closeness_words,
+    lease_loss_words, dependency_words, job_state_words, task_state_words, phase_words,
+    decision_words, runtime_words, slot_policy_words, slot_state_words, request_end_words,
+    task_notice_words, time_sharing_words, run_ending_words;
+
+/* The descriptions, by kind. */
+extern const struct record_type record_types[RECORD_KINDS];
+const struct record_type *record_type(enum record_kind kind);
+
+/* Whether readers alone want it: what happened. The core does not load it. */
+static inline bool record_is_history(enum record_kind kind) { return kind >= RECORD_DECISION; }
+
+/* The key of a record: its first field, and the second where there are two (else 0). */
+struct record_key {
+	int64_t first, second;
+};
+struct record_key record_key(enum record_kind kind, const void *record);
+
+/* A copy whose texts and rows live in the arena too. */
+void *record_copy(struct arena *arena, enum record_kind kind, const void *record);
+/* The same in one piece of memory, to be freed with free(). */
+void *record_clone(enum record_kind kind, const void *record);
+
+/* Appends an encoding that is the same for equal records and on every machine. */
+void record_encode(struct buffer *buffer, enum record_kind kind, const void *record);
+/* Reads what record_encode wrote from `data`, moves `*data` on and returns the
+ * record, in the arena; NULL with a reason if the bytes are not such a record. */
+void *record_decode(struct arena *arena, enum record_kind kind, const uint8_t **data,
+                    const uint8_t *end, struct error *error);
+bool record_equal(enum record_kind kind, const void *a, const void *b);
+/* Appends it as one line of text for people, without a newline:
+ * `tenant id=3 name="lab" ...`. What is 0, false or empty is left out. */
+void record_print(struct buffer *buffer, enum record_kind kind, const void *record);
+
+/* The settings that a new scheduler starts with. */
+struct config_record config_default(void);
+/* Whether a scheduler can work with these settings; a sentence that names the
+ * field and what to do about it where not. */
+bool config_check(const struct config_record *config, struct error *error);
+
+#endif

@@ -1,0 +1,164 @@
+/* types.h - units, amounts and requests: the words that all of the core shares */
+#ifndef CORE_RECORD_TYPES_H
+#define CORE_RECORD_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/number.h"
+#include "core/record/policy.h"
+
+/* Units, everywhere in the core: GPU memory is MiB, host memory bytes, CPU and
+ * shares of a GPU thousandths, time milliseconds since 1970. Ids are positive
+ * and grow; 0 is 'none'. */
+
+#define GPUS_PER_NODE_MAX 64
+#define PARTS_MAX 16   /* GPUs of one task */
+#define TASKS_MAX 4096 /* tasks of one job */
+#define WHOLE_GPU 1000 /* thousandths */
+
+/* More than any machine has, and little enough that no sum over a cluster, no
+ * product with thousandths and no product with GPUs and tasks overflows. */
+#define MIB_MAX (INT64_C(1) << 40)
+#define CPU_MILLI_MAX (INT64_C(1) << 40)
+#define HOST_BYTES_MAX (INT64_C(1) << 48)
+#define TIME_MS_MAX (INT64_C(1) << 45) /* in the year 3084 */
+#define JOB_NAME_BYTES_MAX 256
+#define JOB_DEPENDS_MAX 256
+
+/* What is counted for tenants. The first FAIR_KINDS are shared out fairly; the
+ * others are only limited. */
+enum amount_kind {
+	AMOUNT_GPU,        /* thousandths of GPUs, whole ones and parts */
+	AMOUNT_CPU,        /* thousandths of cores */
+	AMOUNT_HOST,       /* bytes of host memory */
+	AMOUNT_GPU_MEMORY, /* MiB reserved on shared GPUs; GPUs taken whole do not count here */
+	AMOUNT_JOBS,       /* jobs with at least one task placed */
+	AMOUNT_KINDS,
+};
+#define FAIR_KINDS 3
+
+struct amounts {
+	int64_t of[AMOUNT_KINDS];
+};
+
+#define UNLIMITED INT64_MAX /* a limit, or a quota: as much as it asks for */
+#define QUOTA_UNSET (-1)    /* a quota that was left out: guarantees nothing */
+
+static inline void amounts_add(struct amounts *to, const struct amounts *what)
+{
+	for (int k = 0; k < AMOUNT_KINDS; k++)
+		to->of[k] += what->of[k];
+}
+static inline void amounts_subtract(struct amounts *from, const struct amounts *what)
+{
+	for (int k = 0; k < AMOUNT_KINDS; k++)
+		from->of[k] -= what->of[k];
+}
+
+/* Sums of what others ask for, which nothing but their number bounds. */
+struct wide_amounts {
+	int128 of[AMOUNT_KINDS];
+};
+
+/* How a task asks for GPUs. All its GPUs are distinct and on one node. */
+enum gpu_kind {
+	GPU_NONE,  /* runs on CPU alone */
+	GPU_WHOLE, /* `gpu_count` GPUs with nothing else on them, each of at least `memory_mib` */
+	GPU_FRACTION, /* `fraction` thousandths of each of `gpu_count` GPUs */
+	GPU_MEMORY,   /* `memory_mib` of each of `gpu_count` GPUs */
+	GPU_UNEVEN,   /* `uneven_mib[i]` of the i-th of `gpu_count` GPUs */
+};
+
+struct request {
+	enum gpu_kind gpu_kind;
+	int32_t gpu_count;
+	int32_t fraction;
+	int64_t memory_mib;
+	int64_t total_mib; /* GPU_MEMORY of a slot: its parts may differ and add up to this; 0:
+	                      they are equal */
+	int64_t uneven_mib[PARTS_MAX]; /* descending */
+	int64_t cpu_milli;
+	int64_t host_bytes;
+};
+
+/* How close together the GPUs of a job should be. */
+enum closeness { CLOSE_ANY, CLOSE_NVLINK, CLOSE_NODE, CLOSE_RACK };
+
+/* How jobs of one tenant and priority that can be interrupted share GPUs in time:
+ * not at all, or by the GPU time that each has had. */
+enum time_sharing { SHARING_OFF, SHARING_ATTAINED_SERVICE };
+
+enum job_state {
+	JOB_PENDING,   /* in the queue, or held, or waiting for other jobs */
+	JOB_SCHEDULED, /* placed, or holding a claim; not all of its tasks run yet */
+	JOB_RUNNING,
+	JOB_PREEMPTED, /* told to stop for another; queued again when its memory is back */
+	JOB_COMPLETED,
+	JOB_FAILED,
+	JOB_CANCELLED,
+};
+static inline bool job_state_is_final(enum job_state state) { return state >= JOB_COMPLETED; }
+
+/* The life of a reservation. A claim is not a right yet. */
+enum phase {
+	PHASE_CLAIM,     /* promised memory that is being freed */
+	PHASE_HELD,      /* decided, and ordered from the node */
+	PHASE_LIVE,      /* the node says that it runs */
+	PHASE_RELEASING, /* told to stop, or ended; memory not confirmed as back */
+};
+
+enum node_state {
+	NODE_ONLINE,
+	NODE_UNKNOWN, /* silent */
+	NODE_LOST,    /* silent for so long that what may be given up is given up */
+};
+
+/* What a task used of its node, as measured there. What is not known is 0. */
+struct task_use {
+	int64_t peak_mib;  /* the most at one time of any one of its GPUs */
+	int64_t gpu_ms;    /* that it had GPUs, by its share of each */
+	int64_t energy_mj; /* that they used meanwhile, by its share of each */
+	int64_t host_peak_bytes, cpu_ms;
+	/* By the guard, where it was under one: the least limit and the highest peak of
+	 * its GPUs, how often it asked for more, and for how much the last time. */
+	int64_t limit_mib, guard_peak_mib, refusals, refused_mib;
+	bool unguarded; /* a process of it used a GPU without the guard that it should have had */
+};
+
+/* What a node has to say about a task that runs. */
+enum task_notice {
+	NOTICE_OVER,      /* it uses more GPU memory than it reserved */
+	NOTICE_IDLE,      /* it holds GPUs and does not use them */
+	NOTICE_UNGUARDED, /* it uses a GPU without the guard that it should have */
+	NOTICES,
+};
+
+/* What is done with a task when its node is lost. */
+enum lease_loss { LEASE_KEEP, LEASE_STOP };
+
+enum dependency { AFTER_SUCCESS, AFTER_ANY };
+
+/* What serves a model. */
+enum runtime { RUNTIME_VLLM, RUNTIME_OLLAMA, RUNTIME_LLAMA_CPP, RUNTIME_CUSTOM };
+
+/* Where a model's slots go, of all places that cost the same. */
+enum slot_policy { SLOT_SPREAD, SLOT_PACK };
+
+/* The life of a slot. Its reservation's phase goes with it; see slot.h. */
+enum slot_state {
+	SLOT_WAITING,  /* has a claim: the memory is being freed */
+	SLOT_PLACED,   /* has its memory, and waits for another load on one of its GPUs */
+	SLOT_LOADING,  /* its node was told to load it */
+	SLOT_READY,    /* serves requests */
+	SLOT_STOPPING, /* told to stop, or ended; memory not confirmed as back */
+};
+
+/* How a request ended, as the router tells. */
+enum request_end {
+	REQUEST_SUCCEEDED,
+	REQUEST_FAILED, /* at the slot, or on the way there */
+	REQUEST_GONE,   /* the client went away */
+};
+
+#endif

@@ -1,0 +1,173 @@
+/* claim.c - claims: memory that is being freed, and who is waiting for it */
+#include "core/room/claim.h"
+
+#include "core/model/slot.h"
+#include "core/place/applicant.h"
+#include "core/queue/job.h"
+#include "core/state.h"
+
+/* Whether what is releasing will still make room for the claim. */
+static bool is_sound(const struct sched *sched, const struct reservation *claim)
+{
+	const struct node *node = claim->node;
+
+	if (!node_is_open(node) ||
+	    (claim->cpu_milli > 0 && host_free_later(&node->cpu, node->r.cpu_milli) < 0) ||
+	    (claim->host_bytes > 0 && host_free_later(&node->host, node->r.host_bytes) < 0))
+		return false;
+	for (int i = 0; i < claim->part_count; i++) {
+		const struct gpu *gpu = claim->parts[i].gpu;
+		const struct gpu_books *books = &gpu->books;
+		if (!gpu_is_open(gpu, &sched->config) || gpu_free_later(gpu) < 0)
+			return false;
+		if (claim->parts[i].whole
+		        ? books->owners > books->releasing_owners || books->claims > 1
+		        : books->whole_owners > books->whole_releasing)
+			return false;
+	}
+	return true;
+}
+
+/* A gang that lost more since, so that its claims do not complete it any more, is
+ * placed again: it starts with all that it must have or not at all. */
+static bool job_is_sound(const struct sched *sched, const struct job *job)
+{
+	if (job->r.split_gpus == 0 && job_active(job) + job->ended < job->r.min_available)
+		return false;
+	for (int i = 0; i < job->r.tasks; i++)
+		if (job->tasks[i].claim && !is_sound(sched, job->tasks[i].claim))
+			return false;
+	return true;
+}
+
+static void lapse_job(struct sched *sched, struct job *job)
+{
+	struct decision_record decision = { .kind = DECISION_LAPSED,
+		                            .job_id = job->r.id,
+		                            .tenant_id = job->r.tenant_id,
+		                            .tasks = job->counts.claims };
+
+	job_drop_claims(sched, job);
+	sched_decide(sched, &decision);
+	job_settle(sched, job);
+	if (job->timer_ms <= sched_now(sched)) { /* its deadline passed while it had the claim */
+		heap_remove(&sched->timers, job);
+		job_timer(sched, job);
+	}
+}
+
+static void lapse_slot(struct sched *sched, struct slot *slot)
+{
+	struct decision_record decision = { .kind = DECISION_LAPSED,
+		                            .tenant_id = slot->model->r.tenant_id,
+		                            .model_id = slot->r.model_id,
+		                            .slot_id = slot->r.id };
+
+	sched_decide(sched, &decision);
+	slot_drop(sched, slot);
+}
+
+/* Commits the open plan, in which claims became rights, and writes the decision. */
+static void commit(struct sched *sched, struct decision_record *decision, struct job *job)
+{
+	const struct plan *plan = &sched->plan;
+	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
+	int count = 0;
+
+	plan_commit(sched);
+	if (job)
+		job_begins(sched, job);
+	for (size_t i = 0; i < plan->count; i++) {
+		count = lines_add(plan->steps[i].reservation, lines, count);
+		if (job)
+			job_granted(sched, plan->steps[i].reservation);
+	}
+	decision->gpus = (struct rows){ lines, count };
+	sched_decide(sched, decision);
+	sched->pass.units--;
+}
+
+static bool redeem_job(struct sched *sched, struct job *job)
+{
+	struct decision_record decision = { .kind = DECISION_START,
+		                            .job_id = job->r.id,
+		                            .tenant_id = job->r.tenant_id };
+
+	plan_begin(sched);
+	for (int i = 0; i < job->r.tasks; i++) {
+		if (!job->tasks[i].claim)
+			continue;
+		if (!plan_grant(sched, job->tasks[i].claim, NULL)) {
+			plan_abandon(sched);
+			return false;
+		}
+		decision.tasks++;
+	}
+	commit(sched, &decision, job);
+	job_settle(sched, job);
+	return true;
+}
+
+static bool redeem_slot(struct sched *sched, struct slot *slot)
+{
+	struct decision_record decision = { .kind = DECISION_LOAD,
+		                            .tenant_id = slot->model->r.tenant_id,
+		                            .model_id = slot->r.model_id,
+		                            .slot_id = slot->r.id };
+
+	plan_begin(sched);
+	if (!plan_grant(sched, slot->reservation, NULL)) {
+		plan_abandon(sched);
+		return false;
+	}
+	commit(sched, &decision, NULL);
+	slot_granted(sched, slot);
+	return true;
+}
+
+/* True if something changed. */
+static bool serve_job(struct sched *sched, void *claimant)
+{
+	struct job *job = claimant;
+
+	INVARIANT(job->counts.claims > 0);
+	if (job_is_sound(sched, job))
+		return redeem_job(sched, job);
+	lapse_job(sched, job);
+	return true;
+}
+
+static bool serve_slot(struct sched *sched, void *claimant)
+{
+	struct slot *slot = claimant;
+
+	INVARIANT(slot->r.state == SLOT_WAITING && slot->reservation->phase == PHASE_CLAIM);
+	if (is_sound(sched, slot->reservation))
+		return redeem_slot(sched, slot);
+	lapse_slot(sched, slot);
+	return true;
+}
+
+/* Claimants leave the tree as they are served. */
+static void serve_all(struct sched *sched, const struct ranktree *claimants,
+                      bool (*serve)(struct sched *, void *))
+{
+	int64_t after = 0;
+
+	while (sched->pass.units > 0) {
+		struct rank_cursor cursor = ranktree_seek(claimants, after + 1, 0);
+		const struct rank_entry *entry = rank_cursor_next(&cursor);
+		if (!entry)
+			return;
+		after = entry->major;
+		if (serve(sched, entry->value))
+			sched->pass.state++;
+	}
+}
+
+void claims_serve(struct sched *sched)
+{
+	INVARIANT(!sched->plan.open);
+	serve_all(sched, &sched->claimants, serve_job);
+	serve_all(sched, &sched->models.claimants, serve_slot);
+}

@@ -1,0 +1,269 @@
+/* evict_make.c - idle slots go so that a job or another slot fits */
+#include "core/place/applicant.h"
+#include "core/room/evict.h"
+#include "core/room/evict_find.h"
+#include "core/state.h"
+
+static int64_t going(const struct eviction *eviction, const struct model *model)
+{
+	int64_t count = 0;
+
+	for (int i = 0; i < eviction->count; i++)
+		count += eviction->slots[i]->model == model;
+	return count;
+}
+
+/* Whether the slot may go along with those that go already, in the open plan. */
+static bool may_go_too(const struct eviction *eviction, const struct slot *slot)
+{
+	return slot->reservation->phase == PHASE_LIVE &&
+	       going(eviction, slot->model) < evict_spare(slot->model);
+}
+
+static void release(struct sched *sched, struct eviction *eviction, struct slot *slot)
+{
+	plan_release(sched, slot->reservation);
+	eviction_add(eviction, slot);
+}
+
+/* In an open plan: if a limit or a quota refuses the applicant these amounts,
+ * releases idle slots of those who count for it, the cheapest first, until it does
+ * not. False if that is not enough; the plan is then to be rolled back. */
+static bool meet_limits(struct sched *sched, const struct search *search,
+                        const struct amounts *amounts, struct eviction *eviction)
+{
+	struct rank_cursor cursor = ranktree_seek(&sched->cold_slots.by_cost, 0, 0);
+	const struct rank_entry *entry;
+	struct bound bound;
+
+	while (!applicant_may_hold(sched, search, amounts, &bound)) {
+		struct slot *slot = NULL;
+		while (!slot && (entry = rank_cursor_next(&cursor))) {
+			slot = entry->value;
+			if (!tenant_is_below(slot->model->tenant, bound.tenant) ||
+			    !may_go_too(eviction, slot))
+				slot = NULL;
+		}
+		if (!slot || bound.of == BOUND_BUDGET || eviction->count == EVICTED_MAX)
+			return false;
+		release(sched, eviction, slot);
+	}
+	return true;
+}
+
+/* Lets slots stay that turn out not to be in the way, the most valuable first. */
+static void keep_others(struct sched *sched, struct eviction *eviction, int from)
+{
+	int kept = eviction->count;
+
+	for (int i = eviction->count - 1; i >= from; i--)
+		if (plan_keep(sched, eviction->slots[i]->reservation)) {
+			for (int j = i; j + 1 < kept; j++)
+				eviction->slots[j] = eviction->slots[j + 1];
+			kept--;
+		}
+	eviction->count = kept;
+}
+
+/* A gang, say: idle slots go one after the other, the cheapest first, and it is
+ * tried at growing intervals. */
+static bool attempt_any(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	struct rank_cursor cursor = ranktree_seek(&sched->cold_slots.by_cost, 0, 0);
+	int first = eviction->count, next_try = first + 1;
+	const struct rank_entry *entry;
+	bool placed = false;
+
+	while (!placed && eviction->count < EVICTED_MAX && (entry = rank_cursor_next(&cursor))) {
+		if (!may_go_too(eviction, entry->value))
+			continue;
+		release(sched, eviction, entry->value);
+		if (eviction->count < next_try)
+			continue;
+		next_try = eviction->count + 1 + eviction->count / 4;
+		placed = applicant_place(sched, search);
+	}
+	placed = placed || (eviction->count > first && applicant_place(sched, search));
+	if (placed)
+		keep_others(sched, eviction, first);
+	return placed;
+}
+
+/* Whether all models keep their minimum when what the second evicts goes as well. */
+static bool leaves_enough(const struct eviction *eviction, const struct eviction *found)
+{
+	for (int i = 0; i < found->count; i++) {
+		const struct model *model = found->slots[i]->model;
+		if (going(eviction, model) + going(found, model) > evict_spare(model))
+			return false;
+	}
+	return true;
+}
+
+/* One task with GPUs of its own: what goes is found in a sketch. */
+static bool attempt_task(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	struct node *bound = search->only;
+	struct eviction found;
+
+	if (!evict_find(sched, search, &found))
+		return false;
+	if (!leaves_enough(eviction, &found))
+		return attempt_any(sched, search, eviction);
+	if (eviction->count + found.count > EVICTED_MAX)
+		return false;
+	for (int i = 0; i < found.count; i++)
+		release(sched, eviction, found.slots[i]);
+	search->only = found.choice.node;
+	bool placed = applicant_place(sched, search);
+	search->only = bound;
+	return placed;
+}
+
+/* True if the job asks for GPUs of one node and nothing else. */
+static bool is_simple(const struct search *search)
+{
+	const struct shape *shape = search->shape;
+	enum gpu_kind kind = shape->request.gpu_kind;
+
+	return shape->tasks == 1 && shape->split_gpus == 0 && !search->link &&
+	       (kind == GPU_WHOLE || kind == GPU_FRACTION || kind == GPU_MEMORY) &&
+	       !(shape->closeness == CLOSE_NVLINK && shape->closeness_required &&
+	         shape->request.gpu_count > 1);
+}
+
+/* A limit of the tenant may be all that stands in the way. */
+static bool attempt_job(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	struct amounts amounts = applicant_amounts(sched, search);
+	struct bound bound;
+
+	if (!applicant_may_hold(sched, search, &amounts, &bound)) {
+		sched->room.retry_ms = sched_now(sched); /* a budget is renewed by time alone */
+		if (!meet_limits(sched, search, &amounts, eviction))
+			return false;
+		if (applicant_place(sched, search))
+			return true;
+	}
+	return is_simple(search) ? attempt_task(sched, search, eviction)
+	                         : attempt_any(sched, search, eviction);
+}
+
+/* A limit stands in the way of a slot that would fit, and idle slots that count for
+ * it could go. What it would hold by the smallest GPU is the most that it could
+ * hold. */
+static bool is_limited(struct sched *sched, struct search *search, struct choice *choice)
+{
+	struct amounts amounts = applicant_amounts(sched, search);
+	struct bound bound;
+
+	if (applicant_may_hold(sched, search, &amounts, &bound) ||
+	    !applicant_find(sched, search, choice))
+		return false;
+	amounts = choice_amounts(search, choice);
+	return !applicant_may_hold(sched, search, &amounts, &bound);
+}
+
+static bool failed_before(const struct sched *sched, const struct model *model)
+{
+	return model->evict_failed.version == sched->index.free_version &&
+	       model->evict_failed.cold == sched->cold_slots.version;
+}
+
+static bool note_failure(const struct sched *sched, struct model *model)
+{
+	model->evict_failed.version = sched->index.free_version;
+	model->evict_failed.cold = sched->cold_slots.version;
+	return false;
+}
+
+static bool attempt_slot(struct sched *sched, struct search *search, struct eviction *eviction)
+{
+	struct eviction found;
+
+	found.count = 0;
+	if (!is_limited(sched, search, &found.choice)) {
+		search->view = VIEW_LATER;
+		if (failed_before(sched, search->model))
+			return false;
+		if (!evict_find(sched, search, &found))
+			return note_failure(sched, search->model);
+	}
+	for (int i = 0; i < found.count; i++)
+		release(sched, eviction, found.slots[i]);
+	struct amounts amounts = choice_amounts(search, &found.choice);
+	return meet_limits(sched, search, &amounts, eviction) &&
+	       applicant_reserve(sched, search, &found.choice);
+}
+
+bool evict_may_help(struct sched *sched, struct search *search)
+{
+	struct choice choice;
+
+	INVARIANT(search->model && !sched->plan.open);
+	if (is_limited(sched, search, &choice))
+		return true;
+	if (failed_before(sched, search->model))
+		return false;
+	return evict_could(sched, search) || note_failure(sched, search->model);
+}
+
+static int evicted_rows(const struct sched *sched, const struct eviction *eviction, int64_t *rows)
+{
+	for (int i = 0; i < eviction->count; i++) {
+		const struct slot *slot = eviction->slots[i];
+		struct amounts amounts = reservation_amounts(slot->reservation);
+		int64_t *row = rows + (size_t)i * EVICTED_WIDTH;
+		row[EVICTED_SLOT] = slot->r.id;
+		row[EVICTED_MODEL] = slot->r.model_id;
+		row[EVICTED_MIB] = amounts.of[AMOUNT_GPU_MEMORY];
+		row[EVICTED_RELOAD_MS] = slot->reload_ms;
+		row[EVICTED_IDLE_MS] = sched_now(sched) - slot->r.used_ms;
+	}
+	return eviction->count;
+}
+
+/* After the plan is committed: tells their nodes, and writes why. */
+static void stop_slots(struct sched *sched, const struct search *search,
+                       const struct eviction *eviction)
+{
+	for (int i = 0; i < eviction->count; i++) {
+		struct slot *slot = eviction->slots[i];
+		struct decision_record decision = {
+			.kind = DECISION_UNLOAD,
+			.tenant_id = slot->model->r.tenant_id,
+			.model_id = slot->r.model_id,
+			.slot_id = slot->r.id,
+			.for_job_id = search->job ? search->job->r.id : 0,
+			.for_model_id = search->model ? search->model->r.id : 0,
+		};
+		slot_stop(sched, slot, true);
+		sched_decide(sched, &decision);
+		sched->pass.units--;
+	}
+}
+
+bool evict_make(struct sched *sched, struct search *search)
+{
+	int64_t rows[EVICTED_MAX * EVICTED_WIDTH];
+	struct eviction eviction;
+
+	INVARIANT(!search->job != !search->model);
+	eviction.count = 0;
+	eviction.reload_ms = eviction.used_ms = 0;
+	sched->room.retry_ms = INT64_MAX;
+	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
+	plan_begin(sched);
+	if (!(search->model ? attempt_slot(sched, search, &eviction)
+	                    : attempt_job(sched, search, &eviction))) {
+		plan_abandon(sched);
+		return false;
+	}
+	struct decision_record decision = {
+		.kind = DECISION_EVICT,
+		.evicted = { rows, evicted_rows(sched, &eviction, rows) },
+	};
+	applicant_commit(sched, search, &decision);
+	stop_slots(sched, search, &eviction);
+	return true;
+}

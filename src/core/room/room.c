@@ -1,0 +1,500 @@
+/* room.c - making room: consolidate, reclaim, preempt, for jobs and slots */
+#include "core/room/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "core/tenant/fairshare.h"
+
+#define CONFIDENT 500       /* thousandths: an expected end that is waited for */
+#define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
+#define VICTIM_ROWS 64      /* victims that one decision shows */
+#define NODES_PER_UNIT 128  /* looked at in attempts of which one succeeded */
+
+/* Thousandths of GPUs that are free in all, in parts however small. */
+static int64_t free_gpus(const struct sched *sched)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		for (int g = 0; g < node->gpu_count; g++) {
+			const struct gpu *gpu = node->gpus[g];
+			int64_t usable = gpu_usable_mib(gpu), free_mib = gpu_free_later(gpu);
+			if (gpu_is_open(gpu, &sched->config) && usable > 0 && free_mib > 0)
+				sum += (free_mib * WHOLE_GPU + usable - 1) / usable;
+		}
+	}
+	return sum;
+}
+
+bool room_begin(struct sched *sched, enum room_kind kind)
+{
+	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
+	sched->room.round++;
+	for (size_t i = 0; i < sched->tenants.count; i++)
+		sched->tenants.all[i]->hopeless_count = 0;
+	if (kind == ROOM_EVICT)
+		return sched->cold_slots.by_cost.count > 0;
+	if (kind != ROOM_CONSOLIDATE)
+		return sched->config.enable_preemption && sched->victims > 0;
+	if (!sched->config.enable_consolidation ||
+	    (sched->config.move_any_job ? sched->victims : sched->movable_victims) == 0)
+		return false;
+	sched->room.free_gpu = free_gpus(sched);
+	return sched->room.free_gpu > 0;
+}
+
+bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_kind kind)
+{
+	(void)sched;
+	if (tenant->group_count == 0)
+		return false;
+	switch (kind) {
+	case ROOM_RECLAIM:
+		return tenant->r.can_preempt_others && fairshare_within(tenant, NULL, NULL);
+	case ROOM_PREEMPT:
+		return tenant->r.can_preempt_others && tenant->victims.count > 0;
+	default:
+		return true;
+	}
+}
+
+/* Waiting for victims to end was found to be better; not for ever. */
+static bool is_waiting_instead(const struct sched *sched, const struct job *job)
+{
+	return job->promise && job->promise->r.instead &&
+	       sched_now(sched) <= job->promise->r.start_ms + WAIT_SLACK_MS;
+}
+
+/* What an attempt for the group asks for. */
+static const struct amounts *asked_by(struct sched *sched, struct job_group *group)
+{
+	struct shape *shape = group->shape;
+	int64_t smallest = sched_totals(sched)->smallest_mib + 1;
+
+	if (shape->asked_mib != smallest) {
+		const struct job *job = class_first(group->classes[0], sched_now(sched));
+		shape->asked = job_amounts(sched, job, shape->tasks);
+		shape->asked_mib = smallest;
+	}
+	return &shape->asked;
+}
+
+int64_t room_lowest_priority(const struct tenant *tenant)
+{
+	const struct rank_entry *first = ranktree_first(&tenant->victims);
+
+	return first ? first->major : INT64_MAX;
+}
+
+bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind)
+{
+	if (room_is_hopeless(sched, group, group->highest, kind))
+		return false;
+	if (kind == ROOM_PREEMPT)
+		return group->highest > room_lowest_priority(group->tenant);
+	if (kind == ROOM_CONSOLIDATE && !group->preemptible)
+		return false;
+	const struct amounts *asked = asked_by(sched, group);
+	if (kind == ROOM_EVICT)
+		return asked->of[AMOUNT_GPU] > 0;
+	if (kind == ROOM_CONSOLIDATE && asked->of[AMOUNT_GPU] > sched->room.free_gpu)
+		return false;
+	return (kind == ROOM_CONSOLIDATE && !sched->room.entitled) ||
+	       fairshare_within(group->tenant, NULL, asked);
+}
+
+static void release_victim(struct sched *sched, const struct victim *victim)
+{
+	for (int i = 0; i < victim->job->r.tasks; i++) {
+		struct reservation *reservation = victim->job->tasks[i].reservation;
+		if (reservation && reservation->phase != PHASE_RELEASING &&
+		    (victim->task < 0 || victim->task == i))
+			plan_release(sched, reservation);
+	}
+}
+
+/* Whether the plan at hand released this reservation. */
+static bool is_released(const struct reservation *reservation)
+{
+	if (!reservation || reservation->phase != PHASE_RELEASING)
+		return false;
+	enum task_state state = reservation->job->tasks[reservation->task].state;
+	return state == TASK_PLACED || state == TASK_RUNNING;
+}
+
+/* Lets the victim stay where it is, if nobody counts on its room. */
+static bool keep_victim(struct sched *sched, const struct victim *victim)
+{
+	size_t mark = plan_mark(sched);
+
+	INVARIANT(victim->task < victim->job->r.tasks);
+	for (int i = 0; i < victim->job->r.tasks; i++) {
+		struct reservation *reservation = victim->job->tasks[i].reservation;
+		if (!is_released(reservation) || (victim->task >= 0 && victim->task != i))
+			continue;
+		if (!plan_keep(sched, reservation)) {
+			plan_rollback(sched, mark);
+			return false;
+		}
+	}
+	return true;
+}
+
+static int64_t released_tasks(const struct victim *victim)
+{
+	int64_t count = 0;
+
+	for (int i = 0; i < victim->job->r.tasks; i++)
+		count +=
+		    is_released(victim->job->tasks[i].reservation) && !victim->job->tasks[i].claim;
+	return count;
+}
+
+/* Whether all of the victim's job has to go, so that a task of it cannot stay. */
+static bool rest_goes(const struct room *room, const struct victim *victim)
+{
+	for (size_t i = 0; i < room->chosen_count && victim->task >= 0; i++) {
+		const struct victim *other = &room->victims[room->chosen[i]];
+		if (other->job == victim->job && other->task < 0 && !other->kept)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the victim another place, which it will go to when it has stopped here.
+ * A task that was named by itself may have gone along with the rest of its job. */
+static bool move_victim(struct sched *sched, const struct victim *victim)
+{
+	struct job *job = victim->job;
+	if (rest_goes(&sched->room, victim))
+		return job->tasks[victim->task].claim != NULL;
+	int64_t tasks = victim->task >= 0 ? !job->r.closeness_required : released_tasks(victim);
+	struct shape shape = { .request = job->request,
+		               .tasks = tasks,
+		               .filter = job->filter,
+		               .closeness = (enum closeness)job->r.closeness,
+		               .closeness_required = job->r.closeness_required };
+	struct search search = { .job = job,
+		                 .shape = &shape,
+		                 .view = VIEW_LATER,
+		                 .until_ms = INT64_MAX,
+		                 .moving = true };
+
+	return tasks > 0 && victim_may_move(sched, job) && place_job(sched, &search, tasks);
+}
+
+/* Everyone who need not go stays, the last named first; others move if they may. */
+static bool spare(struct sched *sched, enum room_kind kind)
+{
+	struct room *room = &sched->room;
+
+	for (size_t i = room->chosen_count; i-- > 0;) {
+		struct victim *victim = &room->victims[room->chosen[i]];
+		victim->kept = !rest_goes(room, victim) && keep_victim(sched, victim);
+	}
+	for (size_t i = room->chosen_count; i-- > 0;) {
+		struct victim *victim = &room->victims[room->chosen[i]];
+		victim->moved = !victim->kept && move_victim(sched, victim);
+		if (kind == ROOM_CONSOLIDATE && !victim->kept && !victim->moved)
+			return false;
+	}
+	return true;
+}
+
+static bool is_lost(const struct victim *victim)
+{
+	return !victim->kept && !victim->moved;
+}
+
+/* What the tenants below `giver` lose from the i-th chosen victim on; negative,
+ * so that 'less' of it is what they had before. */
+static struct amounts had_before(const struct room *room, const struct tenant *giver, size_t from)
+{
+	struct amounts sum = { { 0 } };
+
+	for (size_t i = from; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (is_lost(victim) && tenant_is_below(victim->job->tenant, giver))
+			amounts_subtract(&sum, &victim->amounts);
+	}
+	return sum;
+}
+
+/* Reclaiming is just if, one after the other, everyone who loses something had
+ * more than its share, or more than its quota while the taker is within its
+ * own; and if the taker and all above it stay within their shares. */
+static bool is_just(const struct sched *sched, const struct job *job)
+{
+	const struct room *room = &sched->room;
+
+	INVARIANT(sched->plan.open && job);
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (!is_lost(victim))
+			continue;
+		struct parting parting = tenants_part(job->tenant, victim->job->tenant);
+		struct amounts before = had_before(room, parting.giver, i);
+		if (!fairshare_over_allocatable(parting.giver, &before) &&
+		    !(fairshare_within_quota(parting.taker, NULL, NULL) &&
+		      fairshare_over_quota(parting.giver, &before)))
+			return false;
+	}
+	if (!fairshare_within(job->tenant, NULL, NULL))
+		return false;
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (!is_lost(victim))
+			continue;
+		struct parting parting = tenants_part(job->tenant, victim->job->tenant);
+		if (!fairshare_within(parting.taker, NULL, NULL) &&
+		    !fairshare_less_over(parting.taker, parting.giver))
+			return false;
+	}
+	return true;
+}
+
+bool room_attempt(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct room *room = &sched->room;
+	struct amounts amounts = applicant_amounts(sched, search);
+	struct bound bound;
+
+	INVARIANT(room->chosen_count <= room->count);
+	plan_begin(sched);
+	for (size_t i = 0; i < room->chosen_count; i++)
+		release_victim(sched, &room->victims[room->chosen[i]]);
+	room->looked_at += sched->index.releasing_count;
+	if ((search->model || applicant_may_hold(sched, search, &amounts, &bound)) &&
+	    applicant_place(sched, search) && spare(sched, kind) &&
+	    (kind != ROOM_RECLAIM || is_just(sched, search->job)))
+		return true;
+	plan_abandon(sched);
+	return false;
+}
+
+/* What it would cost to wait for the lost victims to end, and what they would
+ * lose: thousandths of GPUs x ms. */
+struct comparison {
+	int64_t wait_gpu_ms, lost_gpu_ms, until_ms;
+	bool known; /* all are expected to end, with some confidence */
+};
+
+static struct comparison compare(const struct sched *sched, const struct search *search)
+{
+	const struct room *room = &sched->room;
+	struct comparison compared = { .known = true };
+	int64_t now_ms = sched_now(sched), losers = 0;
+
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (!is_lost(victim))
+			continue;
+		losers++;
+		int64_t end_ms = job_expected_end(victim->job, now_ms);
+		compared.lost_gpu_ms += job_work_at_risk(victim->job, now_ms);
+		compared.known =
+		    compared.known && end_ms != INT64_MAX && victim->job->s.confidence >= CONFIDENT;
+		if (compared.known)
+			compared.until_ms = max64(compared.until_ms, end_ms);
+	}
+	compared.known = compared.known && losers > 0;
+	struct amounts amounts = applicant_amounts(sched, search);
+	if (compared.known)
+		compared.wait_gpu_ms =
+		    muldiv_down(amounts.of[AMOUNT_GPU], compared.until_ms - now_ms, 1);
+	return compared;
+}
+
+/* The GPUs of the victims that are waited for. */
+static int awaited_parts(const struct sched *sched, int64_t *rows)
+{
+	const struct room *room = &sched->room;
+	int count = 0;
+
+	for (size_t i = 0; i < room->chosen_count; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		for (int t = 0; t < victim->job->r.tasks && is_lost(victim); t++) {
+			const struct reservation *reservation = victim->job->tasks[t].reservation;
+			for (int p = 0; reservation && p < reservation->part_count; p++) {
+				if (count == VICTIM_ROWS)
+					return count;
+				int64_t *row = rows + (size_t)count++ * PROMISE_WIDTH;
+				row[0] = 0;
+				row[1] = reservation->parts[p].gpu->r.id;
+				row[2] = reservation->parts[p].mib;
+				row[3] = reservation->parts[p].whole;
+			}
+		}
+	}
+	return count;
+}
+
+/* If waiting is cheaper than preempting, and was not tried before. */
+static bool wait_instead(struct sched *sched, struct job *job, const struct comparison *compared)
+{
+	int64_t rows[VICTIM_ROWS * PROMISE_WIDTH];
+
+	if (!compared->known || compared->wait_gpu_ms >= compared->lost_gpu_ms ||
+	    (job->promise && job->promise->r.instead))
+		return false;
+	int count = awaited_parts(sched, rows);
+	plan_abandon(sched);
+	promise_instead(sched, job, compared->until_ms, compared->wait_gpu_ms,
+	                compared->lost_gpu_ms, rows, count);
+	return true;
+}
+
+static int64_t victim_rows(const struct sched *sched, int64_t *rows)
+{
+	const struct room *room = &sched->room;
+	int64_t count = 0;
+
+	for (size_t i = 0; i < room->chosen_count && count < VICTIM_ROWS; i++) {
+		const struct victim *victim = &room->victims[room->chosen[i]];
+		if (victim->kept)
+			continue;
+		int64_t *row = rows + count++ * VICTIM_WIDTH;
+		row[0] = victim->job->r.id;
+		row[1] = victim->task;
+		row[2] = victim->moved;
+		row[3] = job_work_at_risk(victim->job, sched_now(sched));
+	}
+	return count;
+}
+
+/* Orders and states of a victim that goes, or goes elsewhere. */
+static void evict(struct sched *sched, const struct victim *victim, const struct search *winner,
+                  enum room_kind kind)
+{
+	struct job *job = victim->job;
+	struct decision_record decision = { .kind = DECISION_EVICTED,
+		                            .job_id = job->r.id,
+		                            .tenant_id = job->r.tenant_id,
+		                            .for_job_id = winner->job ? winner->job->r.id : 0,
+		                            .for_model_id = winner->model ? winner->model->r.id : 0,
+		                            .lost_gpu_ms =
+		                                job_work_at_risk(job, sched_now(sched)) };
+
+	for (int i = 0; i < job->r.tasks; i++) {
+		struct task *task = &job->tasks[i];
+		if (!is_released(task->reservation) || (victim->task >= 0 && victim->task != i))
+			continue;
+		decision.tasks++;
+		job_evicted(sched, task->reservation);
+		if (task->claim)
+			job_claimed(sched, task->claim);
+	}
+	sched_decide(sched, &decision);
+	sched->pass.units--;
+	if (kind == ROOM_SHARE && !victim->moved)
+		job->s.queued_ms = sched_now(sched); /* its turn is over, and it waits for the next
+		                                      */
+	if (victim->task < 0)
+		job_interrupted(sched, job);
+	else
+		job_settle(sched, job);
+}
+
+static void commit(struct sched *sched, struct search *search, enum room_kind kind,
+                   const struct comparison *compared)
+{
+	struct room *room = &sched->room;
+	int64_t rows[VICTIM_ROWS * VICTIM_WIDTH];
+
+	INVARIANT(sched->plan.open && kind != ROOM_EVICT);
+	struct decision_record decision = {
+		.kind = kind == ROOM_RECLAIM   ? DECISION_RECLAIM
+		        : kind == ROOM_PREEMPT ? DECISION_PREEMPT
+		        : kind == ROOM_SHARE   ? DECISION_SHARE
+		                               : DECISION_MOVE,
+		.wait_gpu_ms = compared->wait_gpu_ms,
+		.lost_gpu_ms = compared->lost_gpu_ms,
+		.victims = { rows, victim_rows(sched, rows) },
+	};
+
+	applicant_commit(sched, search, &decision);
+	for (size_t i = 0; i < room->chosen_count; i++)
+		if (!room->victims[room->chosen[i]].kept)
+			evict(sched, &room->victims[room->chosen[i]], search, kind);
+}
+
+void room_commit(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct comparison compared = compare(sched, search);
+
+	commit(sched, search, kind, &compared);
+}
+
+bool room_may_help_slot(const struct sched *sched, const struct model *model)
+{
+	return sched->config.enable_preemption && model->tenant->r.can_preempt_others &&
+	       room_lowest_priority(model->tenant) < model->r.priority &&
+	       !(model->preempt_failed.state == sched->pass.state &&
+	         sched_now(sched) < model->preempt_failed.retry_ms);
+}
+
+static bool make_for_slot(struct sched *sched, struct search *search)
+{
+	struct model *model = search->model;
+	uint64_t state = sched->pass.state;
+
+	sched->room.looked_at = 0;
+	if (!room_may_help_slot(sched, model))
+		return false;
+	if (room_find(sched, search, ROOM_PREEMPT)) {
+		room_commit(sched, search, ROOM_PREEMPT);
+		sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
+		return true;
+	}
+	model->preempt_failed.state = state;
+	model->preempt_failed.retry_ms = sched->room.retry_ms;
+	return false;
+}
+
+bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind)
+{
+	return room_may_help(sched, job->class->group, kind) && !is_waiting_instead(sched, job) &&
+	       !room_failed_before(sched, job, kind);
+}
+
+static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	struct job *job = search->job;
+	uint64_t state = sched->pass.state;
+
+	sched->room.looked_at = 0;
+	if (kind == ROOM_EVICT && evict_make(sched, search))
+		return true;
+	if (kind == ROOM_EVICT || !room_find(sched, search, kind)) {
+		room_note_failure(sched, job, kind, state);
+		return false;
+	}
+	struct comparison compared = compare(sched, search);
+	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
+		return false;
+	commit(sched, search, kind, &compared);
+	sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
+	return true;
+}
+
+bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
+{
+	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
+	if (search->job)
+		return make_for_job(sched, search, kind);
+	return kind == ROOM_EVICT ? evict_make(sched, search) : make_for_slot(sched, search);
+}
+
+void room_free(struct room *room)
+{
+	order_free(&room->order);
+	free(room->cursors);
+	free(room->victims);
+	free(room->links);
+	free(room->chosen);
+	free(room->nodes);
+	free(room->turns);
+}

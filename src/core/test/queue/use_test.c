@@ -1,0 +1,156 @@
+/* use_test.c - what nodes say about tasks: what they used, and what people should know */
+#include "core/test/harness.h"
+
+struct lab {
+	struct harness *h;
+	int64_t tenant, job;
+};
+
+static struct lab lab_new(void)
+{
+	struct lab lab = { .h = harness_new() };
+
+	add_node(lab.h, "n1", 2, 80000);
+	lab.tenant = put_tenant(lab.h, tenant_named("lab"));
+	lab.job = submit(lab.h, memory(lab.tenant, 1000));
+	pass(lab.h);
+	return lab;
+}
+
+static struct command task_command(struct lab lab, enum command_kind kind)
+{
+	struct command command = { .kind = kind };
+
+	command.task.reservation_id = right_of(lab.h, lab.job, 0);
+	command.task.message = "";
+	return command;
+}
+
+static const struct task_use *use(struct lab lab)
+{
+	return &job(lab.h, lab.job)->tasks[0].use;
+}
+
+static void what_all_runs_of_a_task_used_is_kept(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	must(lab.h,
+	     harness_apply(lab.h, (struct command){ .kind = COMMAND_REQUEUE, .id = lab.job }));
+	command.task.use = (struct task_use){ .peak_mib = 900,
+		                              .gpu_ms = 100,
+		                              .energy_mj = 5,
+		                              .limit_mib = 1000,
+		                              .guard_peak_mib = 950,
+		                              .refusals = 2,
+		                              .refused_mib = 70 };
+	command.task.released = true;
+	must(lab.h, harness_apply(lab.h, command));
+	pass(lab.h);
+	command = task_command(lab, COMMAND_TASK_EXITED);
+	command.task.use =
+	    (struct task_use){ .peak_mib = 500, .gpu_ms = 11, .energy_mj = 6, .unguarded = true };
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(use(lab)->peak_mib, 900);
+	assert_int_equal(use(lab)->gpu_ms, 111);
+	assert_int_equal(use(lab)->energy_mj, 11);
+	assert_int_equal(use(lab)->limit_mib, 1000);
+	assert_int_equal(use(lab)->guard_peak_mib, 950);
+	assert_int_equal(use(lab)->refusals, 2);
+	assert_int_equal(use(lab)->refused_mib, 70);
+	assert_true(use(lab)->unguarded);
+	harness_free(lab.h);
+}
+
+static void numbers_out_of_all_reason_count_for_nothing(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	command.task.use = (struct task_use){ .peak_mib = -1, .gpu_ms = INT64_MAX };
+	command.task.ago_ms = INT64_MIN;
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(use(lab)->peak_mib, 0);
+	assert_int_equal(use(lab)->gpu_ms, 0);
+	assert_int_equal(job(lab.h, lab.job)->tasks[0].ended_ms, lab.h->now_ms);
+	harness_free(lab.h);
+}
+
+static void a_task_ended_when_its_node_says_so(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	int64_t started_ms = job(lab.h, lab.job)->tasks[0].started_ms;
+	time_passes(lab.h, 10000);
+	command.task.ago_ms = 4000;
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(job(lab.h, lab.job)->tasks[0].ended_ms, lab.h->now_ms - 4000);
+	assert_true(job(lab.h, lab.job)->tasks[0].ended_ms > started_ms);
+	harness_free(lab.h);
+}
+
+static void no_task_ended_before_it_started(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	command.task.ago_ms = 1000000;
+	must(lab.h, harness_apply(lab.h, command));
+	assert_int_equal(job(lab.h, lab.job)->tasks[0].ended_ms,
+	                 job(lab.h, lab.job)->tasks[0].started_ms);
+	harness_free(lab.h);
+}
+
+static void a_notice_is_an_event_and_the_jobs_message(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_NOTICE);
+	bool told = false;
+
+	(void)unused;
+	command.task.notice = NOTICE_UNGUARDED;
+	command.task.message = "it runs without";
+	must(lab.h, harness_apply(lab.h, command));
+	for (size_t i = 0; i < lab.h->effects.count; i++)
+		told = told || (lab.h->effects.at[i].kind == EFFECT_EVENT &&
+		                lab.h->effects.at[i].event.kind == EVENT_TASK_UNGUARDED);
+	assert_true(told);
+	assert_string_equal(job(lab.h, lab.job)->s.message, "task 0: it runs without");
+	command.task.notice = NOTICES;
+	assert_false(harness_apply(lab.h, command));
+	harness_free(lab.h);
+}
+
+static void why_a_node_stopped_a_task_is_why_its_job_failed(void **unused)
+{
+	struct lab lab = lab_new();
+	struct command command = task_command(lab, COMMAND_TASK_EXITED);
+
+	(void)unused;
+	command.task.exit_code = 137;
+	command.task.message = "it used too much";
+	must(lab.h, harness_apply(lab.h, command));
+	assert_string_equal(job(lab.h, lab.job)->s.message,
+	                    "task 0 ended with 137: it used too much");
+	harness_free(lab.h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_all_runs_of_a_task_used_is_kept),
+		cmocka_unit_test(numbers_out_of_all_reason_count_for_nothing),
+		cmocka_unit_test(a_task_ended_when_its_node_says_so),
+		cmocka_unit_test(no_task_ended_before_it_started),
+		cmocka_unit_test(a_notice_is_an_event_and_the_jobs_message),
+		cmocka_unit_test(why_a_node_stopped_a_task_is_why_its_job_failed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

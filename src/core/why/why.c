@@ -1,0 +1,437 @@
+/* why.c - what is going on with a job, by the same checks that decided */
+#include "core/why/why.h"
+
+#include <inttypes.h>
+
+#include "base/calendar.h"
+#include "base/duration.h"
+#include "core/state.h"
+#include "core/why/why_text.h"
+
+#define NAMED_MAX 16 /* dependencies, tasks or GPUs that a sentence names */
+
+static int64_t position_in(const struct tenant *tenant, const struct job *job, int64_t now_ms)
+{
+	int64_t before = 0;
+
+	for (size_t g = 0; g < tenant->group_count; g++)
+		for (size_t c = 0; c < tenant->groups[g]->class_count; c++)
+			before += (int64_t)queue_position(&tenant->groups[g]->classes[c]->queue,
+			                                  &job->entry, now_ms);
+	return before;
+}
+
+void why_position(struct sched *sched, struct job *job, int64_t *position, int64_t *tenant_position)
+{
+	*position = *tenant_position = 0;
+	for (size_t i = 0; i < sched->tenants.count && job->class; i++) {
+		const struct tenant *tenant = sched->tenants.all[i];
+		int64_t before = position_in(tenant, job, sched_now(sched));
+		*position += before;
+		if (tenant == job->tenant)
+			*tenant_position = before;
+	}
+}
+
+static struct search search_now(struct sched *sched, struct job *job)
+{
+	struct search search = applicant_job(sched, job);
+
+	sched_prepare(sched);
+	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
+	return search;
+}
+
+/* Tries it as a pass would, at once or as a claim, and takes it back. */
+static bool would_fit(struct sched *sched, struct search *search)
+{
+	enum view view = search->view;
+	bool fits = false;
+
+	plan_begin(sched);
+	for (search->view = VIEW_NOW; search->view <= VIEW_LATER && !fits; search->view++)
+		fits = place_job(sched, search, search->shape->tasks);
+	plan_abandon(sched);
+	search->view = view;
+	return fits;
+}
+
+/* Tasks, or GPUs of a split job, that would find a place now. */
+static int64_t fit_now(struct sched *sched, struct search *search)
+{
+	int64_t fit = 0, short_by;
+
+	for (size_t i = 0; i < sched->cluster.node_count; i++) {
+		const struct node *node = sched->cluster.nodes[i];
+		if (search->shape->split_gpus == 0)
+			fit += place_count(sched, search, node);
+		else if (place_check_node(sched, search, node, &short_by) == CHECKS)
+			for (int g = 0; g < node->gpu_count; g++)
+				fit += place_check_gpu(sched, search, node->gpus[g], &short_by) ==
+				       CHECKS;
+	}
+	return fit;
+}
+
+static void look_for_room(struct sched *sched, struct job *job, struct why *why)
+{
+	struct search search = search_now(sched, job);
+	int64_t rows[PROMISE_ROWS * PROMISE_WIDTH], start_ms;
+	int count;
+
+	if (job->promise) {
+		start_ms = job->promise->r.start_ms;
+		why->reason = WAIT_PROMISE;
+	} else if (would_fit(sched, &search)) {
+		why->reason = WAIT_PASS;
+		return;
+	} else {
+		start_ms = promise_earliest(sched, job, rows, PROMISE_ROWS, &count);
+		why->reason = WAIT_ROOM;
+	}
+	why->expected_start_ms = start_ms == INT64_MAX ? 0 : start_ms;
+	why->fit = fit_now(sched, &search);
+	why->refusal_count = place_refusals(sched, &search, why->refusals);
+	for (int i = 0; i < why->refusal_count; i++)
+		if (why->refusals[i][REFUSAL_CHECK] == CHECK_MEMORY)
+			why->nearest_gpu = why->refusals[i][REFUSAL_NEAREST];
+}
+
+/* What keeps it from being queued, if it is not. */
+static enum wait_reason reason_outside(const struct sched *sched, const struct job *job)
+{
+	if (job_state_is_final((enum job_state)job->s.state))
+		return WAIT_NOTHING;
+	if (job->s.held)
+		return WAIT_HELD;
+	if (job->unmet > 0)
+		return WAIT_DEPENDENCY;
+	if (job->s.not_before_ms > sched_now(sched))
+		return WAIT_BACKOFF;
+	if (job->counts.claims > 0)
+		return WAIT_RELEASE;
+	if (job->counts.releasing > 0 && job_active(job) + job->ended < job->r.min_available)
+		return WAIT_OWN_RELEASE;
+	return job->eligible && job->array && job_active(job) == 0 ? WAIT_ARRAY : WAIT_NOTHING;
+}
+
+void why_job(struct sched *sched, struct job *job, struct why *why)
+{
+	*why = (struct why){ .expected_ms = job->s.expected_ms, .confidence = job->s.confidence };
+	if (!job->class) {
+		why->reason = reason_outside(sched, job);
+		return;
+	}
+	sched_prepare(sched);
+	why_position(sched, job, &why->position, &why->tenant_position);
+	struct amounts amounts = job_amounts(sched, job, job->class->shape->tasks);
+	if (!tenant_may_hold(job->tenant, &amounts, job->r.preemptible, sched_now(sched),
+	                     &why->bound))
+		why->reason = WAIT_BOUND;
+	else
+		look_for_room(sched, job, why);
+}
+
+/* Where it is, or goes. */
+static void print_places(const struct job *job, struct buffer *buffer)
+{
+	int named = 0;
+
+	for (int i = 0; i < job->r.tasks && named < NAMED_MAX; i++) {
+		const struct reservation *reservation = job->tasks[i].reservation;
+		if (!reservation || reservation->phase == PHASE_RELEASING)
+			continue;
+		buffer_print(buffer, "task %d %s on node %s", i,
+		             reservation->phase == PHASE_LIVE ? "runs" : "is to start",
+		             reservation->node->r.name);
+		for (int p = 0; p < reservation->part_count; p++)
+			buffer_print(buffer, ", %s: %" PRId64 " MiB%s",
+			             reservation->parts[p].gpu->r.uuid, reservation->parts[p].mib,
+			             reservation->parts[p].whole ? " (all of it)" : "");
+		buffer_text(buffer, "\n");
+		named++;
+	}
+	int64_t others = job->counts.held + job->counts.live - named;
+	if (others > 0)
+		buffer_print(buffer, "and %" PRId64 " more\n", others);
+}
+
+static void print_state(const struct job *job, struct buffer *buffer)
+{
+	buffer_print(buffer, "job-%" PRId64 " is %s", job->r.id,
+	             word_of(&job_state_words, job->s.state));
+	if (*job->s.message)
+		buffer_print(buffer, ": %s", job->s.message);
+	buffer_text(buffer, "\n");
+	print_places(job, buffer);
+}
+
+static void print_dependencies(const struct sched *sched, const struct job *job,
+                               struct buffer *buffer)
+{
+	int64_t named = 0;
+
+	for (int64_t i = 0; i < job->r.depends.count; i++) {
+		const struct job *other = map_get(&sched->jobs, job->r.depends.at[2 * i]);
+		bool success = job->r.depends.at[2 * i + 1] == AFTER_SUCCESS;
+		if (!other || job_state_is_final((enum job_state)other->s.state) ||
+		    named == NAMED_MAX)
+			continue;
+		buffer_print(buffer, "%s job-%" PRId64 " to %s, which is %s",
+		             named > 0 ? "," : "for", other->r.id, success ? "succeed" : "end",
+		             word_of(&job_state_words, other->s.state));
+		named++;
+	}
+	if (job->unmet > named)
+		buffer_print(buffer, ", and for %" PRId64 " more", job->unmet - named);
+}
+
+/* What is on its way out of a GPU. */
+static void print_releasing(const struct sched *sched, const struct gpu *gpu, int64_t viewer,
+                            struct buffer *buffer)
+{
+	const struct node *node = gpu->node;
+
+	for (int i = 0; i < node->reservation_count; i++) {
+		const struct reservation *reservation = node->reservations[i];
+		for (int p = 0; p < reservation->part_count; p++) {
+			const struct part *part = &reservation->parts[p];
+			if (part->gpu != gpu || reservation->phase != PHASE_RELEASING)
+				continue;
+			buffer_print(buffer, "%" PRId64 " MiB on ",
+			             max64(part->mib, part->measured_mib));
+			text_gpu(buffer, sched, gpu->r.id);
+			buffer_text(buffer, " are being freed by ");
+			if (reservation->slot)
+				text_slot(buffer, reservation->slot, viewer);
+			else
+				text_job(buffer, sched, reservation->job->r.id, 0, viewer);
+			buffer_text(buffer, " since ");
+			calendar_print(buffer, reservation->since_ms);
+			buffer_text(buffer, " (");
+			duration_print_hours(buffer, sched_now(sched) - reservation->since_ms);
+			if (reservation->late) {
+				buffer_text(buffer, "): that is late\n");
+				continue;
+			}
+			buffer_text(buffer, "): late from ");
+			calendar_print(buffer, reservation->due_ms);
+			buffer_text(buffer, " on, when a claim on it lapses\n");
+		}
+	}
+}
+
+static void print_claims(const struct sched *sched, const struct job *job, int64_t viewer,
+                         struct buffer *buffer)
+{
+	for (int i = 0; i < job->r.tasks && i < NAMED_MAX; i++) {
+		const struct reservation *claim = job->tasks[i].claim;
+		for (int p = 0; claim && p < claim->part_count; p++) {
+			const struct gpu *gpu = claim->parts[p].gpu;
+			buffer_print(buffer, "%" PRId64 " MiB are claimed on ",
+			             claim->parts[p].mib);
+			text_gpu(buffer, sched, gpu->r.id);
+			buffer_print(buffer,
+			             ", where %" PRId64 " MiB are free now and %" PRId64
+			             " MiB are being freed\n",
+			             max64(gpu_free_now(gpu), 0), gpu->books.releasing_mib);
+			print_releasing(sched, gpu, viewer, buffer);
+		}
+	}
+}
+
+static void print_own_release(const struct sched *sched, const struct job *job,
+                              struct buffer *buffer)
+{
+	for (int i = 0; i < job->r.tasks && i < NAMED_MAX; i++) {
+		const struct reservation *own = job->tasks[i].reservation;
+		if (!own || own->phase != PHASE_RELEASING)
+			continue;
+		buffer_print(buffer, "task %d stops on node %s since ", i, own->node->r.name);
+		calendar_print(buffer, own->since_ms);
+		buffer_text(buffer, " (");
+		duration_print_hours(buffer, sched_now(sched) - own->since_ms);
+		buffer_print(buffer, ")%s\n", own->late ? ": that is late" : "");
+	}
+}
+
+/* The GPUs that it is promised, as the first of them. */
+static void print_promise(const struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	const struct promise_record *promise = &job->promise->r;
+
+	buffer_text(buffer, promise->instead
+	                        ? "rather than preempting others it waits for them until "
+	                        : "it is promised a start at ");
+	calendar_print(buffer, promise->start_ms);
+	if (promise->start_ms > sched_now(sched)) {
+		buffer_text(buffer, " (in ");
+		duration_print_hours(buffer, promise->start_ms - sched_now(sched));
+		buffer_text(buffer, ")");
+	}
+	if (promise->parts.count > 0) {
+		buffer_text(buffer, " on ");
+		text_count(buffer, promise->parts.count, "GPU");
+		buffer_text(buffer, ": ");
+	}
+	for (int64_t i = 0; i < promise->parts.count && i < NAMED_MAX; i++) {
+		buffer_text(buffer, i > 0 ? ", " : "");
+		text_gpu(buffer, sched, promise->parts.at[i * PROMISE_WIDTH + 1]);
+	}
+	buffer_print(buffer, "%s\n", promise->parts.count > NAMED_MAX ? ", ..." : "");
+	if (!promise->instead)
+		return;
+	buffer_text(buffer, "waiting costs ");
+	text_gpu_time(buffer, promise->wait_gpu_ms);
+	buffer_text(buffer, ", preempting would lose ");
+	text_gpu_time(buffer, promise->lost_gpu_ms);
+	buffer_text(buffer, "\n");
+}
+
+/* Who a GPU that would fit is kept for, and how to get it all the same. */
+static void print_blocking(const struct sched *sched, const struct job *job, const struct why *why,
+                           int64_t viewer, struct buffer *buffer)
+{
+	for (int i = 0; i < why->refusal_count; i++) {
+		const struct gpu *gpu =
+		    map_get(&sched->cluster.gpu_by_id, why->refusals[i][REFUSAL_NEAREST]);
+		if (why->refusals[i][REFUSAL_CHECK] != CHECK_PROMISE || !gpu)
+			continue;
+		text_gpu(buffer, sched, gpu->r.id);
+		buffer_text(buffer, " is promised to ");
+		text_job(buffer, sched, gpu->promised_to, 0, viewer);
+		buffer_text(buffer, " from ");
+		calendar_print(buffer, gpu->promised_ms);
+		buffer_text(buffer, " on: only a job that is expected to end before may use it");
+		buffer_print(buffer, "%s\n",
+		             job->s.expected_ms > 0 ? ""
+		                                    : ", and how long this one takes is not known");
+	}
+}
+
+/* What is missing is not that others go, but nodes. */
+static void print_impossible(struct sched *sched, const struct job *job, struct buffer *buffer)
+{
+	struct error error;
+
+	if (sched->cluster.node_count > 0 && !place_possible(sched, job, &error))
+		buffer_print(buffer,
+		             "it cannot start on the nodes that there are, even if they were "
+		             "empty: %s\n",
+		             error.text);
+}
+
+static void print_room(struct sched *sched, const struct job *job, const struct why *why,
+                       int64_t viewer, struct buffer *buffer)
+{
+	const struct shape *shape = job->class->shape;
+	int64_t need = shape->split_gpus > 0 ? shape->split_gpus : shape->tasks;
+
+	if (need > 1 && why->fit > 0) {
+		text_count(buffer, why->fit, shape->split_gpus > 0 ? "GPU" : "task");
+		buffer_print(buffer, " would fit now, it needs %" PRId64 " together%s", need,
+		             why->fit >= need ? ", closer to each other" : "");
+	} else {
+		text_lack(buffer, shape);
+	}
+	buffer_text(buffer, "\n");
+	text_refusals(buffer, sched, &why->refusals[0][0], why->refusal_count,
+	              shape->request.gpu_count > 0, true);
+	print_blocking(sched, job, why, viewer, buffer);
+	if (why->reason == WAIT_PROMISE) {
+		print_promise(sched, job, buffer);
+	} else if (why->expected_start_ms > 0) {
+		buffer_text(buffer, "it would fit at ");
+		calendar_print(buffer, why->expected_start_ms);
+		buffer_text(buffer,
+		            ", if running jobs end as expected and nobody goes before it\n");
+	} else {
+		print_impossible(sched, job, buffer);
+	}
+}
+
+static void print_reason(struct sched *sched, const struct job *job, const struct why *why,
+                         int64_t viewer, struct buffer *buffer)
+{
+	switch (why->reason) {
+	case WAIT_HELD:
+		buffer_text(buffer, "it is held until somebody releases it\n");
+		break;
+	case WAIT_DEPENDENCY:
+		print_dependencies(sched, job, buffer);
+		buffer_text(buffer, "\n");
+		break;
+	case WAIT_BACKOFF:
+		buffer_text(buffer, "until ");
+		calendar_print(buffer, job->s.not_before_ms);
+		buffer_text(buffer, ": a node refused it ");
+		text_count(buffer, job->s.refusals, "time");
+		buffer_print(buffer, ", last because: %s\n",
+		             *job->s.message ? job->s.message : "(no reason given)");
+		break;
+	case WAIT_ARRAY:
+		buffer_print(buffer,
+		             "%" PRId64 " of its array may wait or run at a time, and that many "
+		             "do\n",
+		             job->array->limit);
+		break;
+	case WAIT_BOUND:
+		bound_print(buffer, &why->bound);
+		buffer_text(buffer, "\n");
+		break;
+	case WAIT_RELEASE:
+		buffer_text(buffer,
+		            "its memory is being freed; it starts when the node confirms that\n");
+		print_claims(sched, job, viewer, buffer);
+		break;
+	case WAIT_OWN_RELEASE:
+		buffer_text(buffer, "it was stopped, and its own memory is not back yet\n");
+		print_own_release(sched, job, buffer);
+		break;
+	case WAIT_PASS:
+		buffer_text(buffer,
+		            "it fits, now or when memory that is being freed is back: the next "
+		            "pass decides\n");
+		break;
+	default:
+		print_room(sched, job, why, viewer, buffer);
+	}
+}
+
+static void print_queue(const struct job *job, const struct why *why, struct buffer *buffer)
+{
+	if (job->class && why->position == 0) {
+		buffer_text(buffer, "no waiting job goes before it\n");
+	} else if (job->class) {
+		text_count(buffer, why->tenant_position, "waiting job");
+		buffer_print(buffer, " of its tenant and %" PRId64 " of all go before it\n",
+		             why->position);
+	}
+	if (why->expected_ms > 0) {
+		buffer_text(buffer, "it is expected to take ");
+		duration_print_hours(buffer, why->expected_ms);
+		buffer_text(buffer, " (confidence ");
+		text_milli(buffer, why->confidence * 100);
+		buffer_text(buffer, "%)\n");
+	}
+}
+
+void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer)
+{
+	struct why why;
+
+	why_job(sched, job, &why);
+	if (why.reason == WAIT_NOTHING) {
+		print_state(job, buffer);
+		return;
+	}
+	buffer_print(buffer, "job-%" PRId64 " ", job->r.id);
+	if (job_active(job) - job->counts.claims > 0)
+		buffer_print(buffer, "has %d of %" PRId64 " tasks placed and ",
+		             job_active(job) - job->counts.claims, job->r.tasks);
+	buffer_text(buffer, why.reason == WAIT_DEPENDENCY || why.reason == WAIT_BACKOFF
+	                        ? "waits "
+	                        : "waits: ");
+	print_reason(sched, job, &why, viewer, buffer);
+	print_queue(job, &why, buffer);
+}

@@ -1,0 +1,56 @@
+/* pool.h - memory that the driver hands out in the order of a stream, from pools
+ *
+ * A pool takes memory in pieces and keeps it for a while when it is freed, so that
+ * what counts is what the pool holds, not what was asked of it. A graph's memory
+ * is in such a pool too, one for each device. */
+#ifndef GUARD_CALLS_POOL_H
+#define GUARD_CALLS_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guard/calls/driver_abi.h"
+
+/* An allocation from a pool that is being made. `owner` is 0 where there is nothing to
+ * charge. */
+struct pool_charge {
+	uint64_t owner;
+	int gpu;
+	int64_t bytes;
+	bool grew; /* the pool has to take more memory for it, as far as we know */
+};
+
+/* Charges bytes that a pool is to hand out, as far as it does not hold them already.
+ * A pool that is not known is taken to be on `gpu`. False if that is over the limit,
+ * which is counted as a refusal. */
+bool pool_begin(struct pool_charge *charge, CUmemoryPool pool, int gpu, size_t bytes);
+
+/* The allocation was made, or not. False if it was, and the pool took so much for it
+ * that the task is over its limit: the caller frees it. That is a refusal too. */
+bool pool_end(const struct pool_charge *charge, bool made);
+
+/* A pool was made (`gpu` -1: not of GPU memory), destroyed, or trimmed. False if there
+ * is no room to remember it. */
+bool pool_made(CUmemoryPool pool, int gpu);
+void pool_destroyed(CUmemoryPool pool);
+void pool_trimmed(CUmemoryPool pool);
+
+/* Something of a pool's was freed: `pool` is the owner in the item (track.h). */
+void pool_free(uint64_t pool, int64_t bytes);
+
+/* The GPU has come to the end of some work: what was freed may be back. Without
+ * effect, and free of locks, unless something was freed since the last time. */
+void pool_synchronized(void);
+
+/* Before a refusal: takes back what this process's pools hold on a GPU and nobody
+ * uses. */
+void pool_reclaim(int gpu);
+
+/* From now on, the memory of a device's graphs is counted. */
+void pool_watch_graphs(CUdevice device);
+
+/* In a forked child. */
+void pool_reset(void);
+
+#endif

@@ -1,0 +1,94 @@
+/* state.c - the guard within one process: its segment, and its place in it */
+#include "guard/calls/state.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "guard/budget/budget.h"
+#include "guard/budget/limits.h"
+#include "guard/budget/mutex.h"
+#include "guard/calls/charge.h"
+#include "guard/calls/context.h"
+#include "guard/calls/device.h"
+#include "guard/calls/overhead.h"
+#include "guard/calls/pool.h"
+#include "guard/calls/track.h"
+#include "guard/guard.h"
+
+static struct {
+	_Atomic(bool) attached; /* whether `segment` is known, or known to be none */
+	_Atomic(struct segment *) segment;
+	_Atomic(const struct member *) joined;
+	struct member member; /* written once, before `joined` points to it */
+	struct mutex joining;
+} state;
+
+/* A segment that this process and its forked children share. */
+static struct segment *make_segment(const char *limits)
+{
+	struct segment *segment =
+	    mmap(NULL, sizeof *segment, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (segment == MAP_FAILED)
+		return NULL;
+	segment_init(segment);
+	limits_read(limits, segment);
+	return segment;
+}
+
+void state_attach(const char *path, const char *limits)
+{
+	struct segment *segment = path != NULL && path[0] != '\0' ? segment_open(path) : NULL;
+	if (segment == NULL && limits != NULL && limits[0] != '\0')
+		segment = make_segment(limits);
+	/* Only a process that called exec can have a place already. */
+	if (segment != NULL && segment_process_end(segment) > SEGMENT_FIRST_PLACE)
+		budget_forget(segment, process_self());
+	atomic_store(&state.joined, NULL);
+	atomic_store(&state.segment, segment);
+	atomic_store(&state.attached, true);
+}
+
+struct segment *state_segment(void)
+{
+	if (!atomic_load_explicit(&state.attached, memory_order_acquire))
+		state_attach(getenv(GUARD_SEGMENT_VARIABLE), getenv(GUARD_LIMITS_VARIABLE));
+	return atomic_load_explicit(&state.segment, memory_order_acquire);
+}
+
+const struct member *state_member(void)
+{
+	const struct member *member = atomic_load_explicit(&state.joined, memory_order_acquire);
+	struct segment *segment = state_segment();
+	if (member != NULL || segment == NULL)
+		return member;
+	mutex_lock(&state.joining);
+	member = atomic_load(&state.joined);
+	if (member == NULL && budget_join(&state.member, segment, process_self())) {
+		member = &state.member;
+		atomic_store_explicit(&state.joined, member, memory_order_release);
+	}
+	mutex_unlock(&state.joining);
+	return member;
+}
+
+/* A forked child is another process: it has none of its parent's memory on a GPU, and
+ * the locks that its parent's other threads held are nobody's. */
+static void become_child(void)
+{
+	atomic_store(&state.joined, NULL);
+	atomic_store(&state.joining.word, 0);
+	track_reset();
+	pool_reset();
+	charge_reset();
+	context_reset();
+	device_reset();
+	overhead_reset();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_atfork(NULL, NULL, become_child);
+	state_segment();
+}

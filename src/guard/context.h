@@ -1,8 +1,0 @@
-/* context.h - contexts: what they take, and that allocations end with them */
-#ifndef GUARD_CONTEXT_H
-#define GUARD_CONTEXT_H
-
-/* In a forked child, which has none of its parent's contexts. */
-void context_reset(void);
-
-#endif

@@ -1,0 +1,201 @@
+/* generate.c - prints the tables of all resources as JSON, for what is generated from them */
+#include <stdio.h>
+
+#include "resource/resource.h"
+
+/* JSON as it is printed: `has_items` says whether the next one needs a comma. */
+struct printer {
+	bool has_items;
+	int depth;
+};
+
+static void print_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_key(struct printer *printer, const char *key)
+{
+	printf("%s\n%*s", printer->has_items ? "," : "", 2 * printer->depth, "");
+	printer->has_items = true;
+	if (key) {
+		print_text(key);
+		printf(": ");
+	}
+}
+
+static void print_open(struct printer *printer, const char *key, char bracket)
+{
+	print_key(printer, key);
+	putchar(bracket);
+	printer->has_items = false;
+	printer->depth++;
+}
+
+static void print_close(struct printer *printer, char bracket)
+{
+	printer->depth--;
+	if (printer->has_items)
+		printf("\n%*s", 2 * printer->depth, "");
+	putchar(bracket);
+	printer->has_items = true;
+}
+
+static void put_text(struct printer *printer, const char *key, const char *text)
+{
+	if (!text || !*text)
+		return;
+	print_key(printer, key);
+	print_text(text);
+}
+
+static void put_number(struct printer *printer, const char *key, int64_t number)
+{
+	print_key(printer, key);
+	printf("%lld", (long long)number);
+}
+
+static void put_flag(struct printer *printer, const char *key, bool flag)
+{
+	if (!flag)
+		return;
+	print_key(printer, key);
+	printf("true");
+}
+
+static void put_range(struct printer *printer, const struct resource_field *field)
+{
+	if (field->digits > 0)
+		put_number(printer, "digits", field->digits);
+	if (field->least != 0 || field->most != 0) {
+		put_number(printer, "least", field->least);
+		put_number(printer, "most", field->most);
+	}
+	if (field->items > 0)
+		put_number(printer, "items", field->items);
+	if (!field->words)
+		return;
+	print_open(printer, "words", '[');
+	for (int i = 0; field_word_at(field, i); i++) {
+		print_key(printer, NULL);
+		print_text(field_word_at(field, i));
+	}
+	print_close(printer, ']');
+}
+
+static void put_also(struct printer *printer, unsigned also)
+{
+	static const char *const names[] = { "list",      "name", "member",
+		                             "unlimited", "flag", "seconds" };
+
+	if (also == 0)
+		return;
+	print_open(printer, "also", '[');
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!(also & 1U << i))
+			continue;
+		print_key(printer, NULL);
+		print_text(names[i]);
+	}
+	print_close(printer, ']');
+}
+
+static void put_proto(struct printer *printer, const struct field_proto *proto)
+{
+	print_open(printer, "proto", '{');
+	if (proto->request > 0)
+		put_number(printer, "request", proto->request);
+	if (proto->reply > 0)
+		put_number(printer, "reply", proto->reply);
+	put_text(printer, "type", proto->type);
+	if (proto->extra > 0) {
+		put_number(printer, "extra", proto->extra);
+		put_text(printer, "extra_name", proto->extra_name);
+		put_text(printer, "extra_type", proto->extra_type);
+	}
+	put_text(printer, "absent", proto->absent);
+	print_close(printer, '}');
+}
+
+static void put_option(struct printer *printer, const struct resource_field *field)
+{
+	const struct field_option *option = &field->option;
+
+	print_open(printer, "option", '{');
+	put_text(printer, "name", option->name);
+	put_text(printer, "letter", option->letter);
+	put_text(printer, "argument", option->argument);
+	put_text(printer, "negative", option->negative);
+	put_text(printer, "help", option->help);
+	put_flag(printer, "repeats", option->repeats);
+	put_text(printer, "absent", option->absent);
+	print_close(printer, '}');
+}
+
+static void put_fields(struct printer *printer, const struct resource *resource);
+
+static void put_field(struct printer *printer, const struct resource_field *field)
+{
+	print_open(printer, NULL, '{');
+	put_text(printer, "name", field->name);
+	put_text(printer, "label", field->label);
+	put_text(printer, "help", field->help);
+	put_text(printer, "kind", value_kind_name(field->kind));
+	put_text(printer, "unit", value_unit_name(field->unit));
+	put_also(printer, field->also);
+	put_range(printer, field);
+	put_text(printer, "refers", field->refers);
+	put_text(printer, "initial", field->initial);
+	put_text(printer, "setter", field_setter_name(field->setter));
+	put_flag(printer, "repeatable", field->repeatable);
+	put_text(printer, "hidden", field->hidden);
+	put_text(printer, "shown_as", field->shown_as);
+	put_text(printer, "empty", field_empty_name(field->empty));
+	put_text(printer, "since", field->since);
+	put_proto(printer, &field->proto);
+	if (field_is_settable(field)) {
+		put_option(printer, field);
+		print_open(printer, "form", '{');
+		put_text(printer, "section", form_section_name(field->form.section));
+		put_text(printer, "absent", field->form.absent);
+		print_close(printer, '}');
+	}
+	if (field->nested) {
+		print_open(printer, "nested", '{');
+		put_fields(printer, field->nested);
+		print_close(printer, '}');
+	}
+	print_close(printer, '}');
+}
+
+static void put_fields(struct printer *printer, const struct resource *resource)
+{
+	put_text(printer, "name", resource->name);
+	put_text(printer, "help", resource->help);
+	put_text(printer, "request_message", resource->request_message);
+	put_text(printer, "reply_message", resource->reply_message);
+	print_open(printer, "fields", '[');
+	for (int i = 0; i < resource->field_count; i++)
+		put_field(printer, &resource->fields[i]);
+	print_close(printer, ']');
+}
+
+int main(void)
+{
+	struct printer printer = { .depth = 1 };
+
+	putchar('[');
+	for (int i = 0; i < resource_count; i++) {
+		print_open(&printer, NULL, '{');
+		put_fields(&printer, resources[i]);
+		print_close(&printer, '}');
+	}
+	printf("\n]\n");
+	return fflush(stdout) == 0 ? 0 : 1;
+}

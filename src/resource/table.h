@@ -1,0 +1,33 @@
+/* table.h - what the tables of fields are written with */
+#ifndef RESOURCE_TABLE_H
+#define RESOURCE_TABLE_H
+
+#include "core/record/record.h"
+#include "resource/resource.h"
+
+/* What the service adds to the core's limits: it keeps these in a job's payload, unread. */
+enum {
+	JOB_WORDS_MAX = 4096, /* of a command */
+	JOB_VARIABLES_MAX = 4096,
+	JOB_LABELS_MAX = 64,
+	JOB_LABEL_BYTES_MAX = 256,
+	JOB_SCRIPT_BYTES_MAX = 512 * 1024,
+	JOB_PATH_BYTES_MAX = 4096,
+};
+
+/* A row: FIELD(priority, .kind = VALUE_INTEGER, ...). */
+#define FIELD(field_name, ...)                                                                     \
+	{ .name = #field_name, .name_size = sizeof(#field_name) - 1, __VA_ARGS__ },
+
+/* In a row: the value is this member of a struct, which is a record of the kind `which`. */
+#define STORED(which, T, member)                                                                   \
+	.stored = {                                                                                \
+		.is_set = true,                                                                    \
+		.record = (which),                                                                 \
+		.kind = FIELD_KIND(T, member),                                                     \
+		.offset = offsetof(T, member),                                                     \
+	}
+
+#define FIELDS_OF(rows) .fields = (rows), .field_count = sizeof(rows) / sizeof((rows)[0])
+
+#endif

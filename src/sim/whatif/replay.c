@@ -1,0 +1,151 @@
+/* replay.c - gpu-sim replay: a journal's commands, applied again */
+#include "sim/whatif/replay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/sched.h"
+#include "sim/whatif/recorded.h"
+#include "sim/world/options.h"
+#include "store/journal.h"
+#include "store/store.h"
+
+struct replay {
+	struct sched *sched;
+	struct effects effects;
+	struct buffer text;
+	int64_t count;
+	uint64_t digest;
+	struct recorded *recorded; /* NULL: nothing to compare with */
+	bool verbose;
+};
+
+struct replay_options {
+	const char *journal, *from, *compare;
+	bool verbose;
+};
+
+static void print_step(struct replay *replay, int64_t number, const struct command *command)
+{
+	buffer_clear(&replay->text);
+	buffer_print(&replay->text, "%lld ", (long long)number);
+	command_print(&replay->text, command);
+	buffer_text(&replay->text, "\n");
+	effects_print(&replay->text, &replay->effects);
+	fputs(replay->text.data, stdout);
+}
+
+static bool apply(void *context, int64_t number, const struct command *command, struct error *error)
+{
+	struct replay *replay = context;
+	struct error reason;
+	effects_clear(&replay->effects);
+	if (!sched_apply(replay->sched, command, &replay->effects, &reason))
+		return error_set(error, ERROR_CONFLICT, "command %lld is refused now: %s",
+		                 (long long)number, reason.text);
+	if (replay->verbose)
+		print_step(replay, number, command);
+	if (replay->recorded)
+		recorded_compare(replay->recorded, &replay->effects);
+	buffer_clear(&replay->text);
+	effects_encode(&replay->text, &replay->effects);
+	replay->digest =
+	    hash_combine(replay->digest, hash_bytes(replay->text.data, replay->text.size));
+	replay->count++;
+	return true;
+}
+
+/* The core of a backup, and the number of the last command that is in it. */
+static bool load_backup(struct replay *replay, const char *path, int64_t *after,
+                        struct error *error)
+{
+	struct store *store = store_new(&(struct store_options){ .database = path });
+	bool done =
+	    store_read_only(store, error) == STORE_DONE && store_load(store, replay->sched, error);
+	*after = store_position(store).commands;
+	store_free(store);
+	return done;
+}
+
+static void print_comparison(const struct recorded *recorded)
+{
+	printf("%lld decisions as they were stored, %lld not\n", (long long)recorded->same,
+	       (long long)recorded->different);
+	if (recorded->different > 0)
+		printf("%s\n", recorded->difference.data);
+}
+
+static bool run(struct replay *replay, const struct replay_options *options, int64_t *missing,
+                struct error *error)
+{
+	int64_t after = 0;
+
+	if (replay->recorded && !recorded_read(replay->recorded, options->compare, error))
+		return false;
+	if (options->from && !load_backup(replay, options->from, &after, error))
+		return false;
+	if (!journal_read(options->journal, after, apply, replay, missing, error))
+		return false;
+	printf("%lld commands, %lld missing before or between them, digest %016llx\n",
+	       (long long)replay->count, (long long)*missing, (unsigned long long)replay->digest);
+	if (replay->recorded)
+		print_comparison(replay->recorded);
+	return true;
+}
+
+/* Names without an option in front are the journal, then the backup. */
+static bool read_options(struct replay_options *options, int argc, char **argv)
+{
+	const char **places[] = { &options->journal, &options->from };
+	const struct option_slot known[] = {
+		{ "--journal", &options->journal, NULL },
+		{ "--from", &options->from, NULL },
+		{ "--compare", &options->compare, NULL },
+		{ "-v", NULL, &options->verbose },
+	};
+	char *named[8];
+	int count = 1, place = 0;
+
+	named[0] = argv[0];
+	for (int at = 1; at < argc; at++) {
+		bool option = *argv[at] == '-';
+		bool has_value = option && strcmp(argv[at], "-v") != 0 && at + 1 < argc;
+		if (!option && place < 2)
+			*places[place++] = argv[at];
+		else if (count + has_value < 8)
+			named[count++] = argv[at];
+		if (has_value && count < 8)
+			named[count++] = argv[++at];
+	}
+	if (!options_read(known, sizeof(known) / sizeof(known[0]), count, named))
+		return false;
+	if (options->journal)
+		return true;
+	fprintf(stderr, "gpu-sim: replay needs --journal, a directory of a journal's files\n");
+	return false;
+}
+
+int replay_main(int argc, char **argv)
+{
+	struct replay_options options = { 0 };
+	struct recorded recorded = { 0 };
+	struct error error = { 0 };
+	int64_t missing = 0;
+
+	if (!read_options(&options, argc, argv))
+		return 2;
+	struct replay replay = { .sched = sched_new(),
+		                 .recorded = options.compare ? &recorded : NULL,
+		                 .verbose = options.verbose };
+	bool done = run(&replay, &options, &missing, &error);
+	if (!done)
+		fprintf(stderr, "gpu-sim: after %lld commands: %s\n", (long long)replay.count,
+		        error.text);
+	bool same = recorded.different == 0;
+	recorded_free(&recorded);
+	sched_free(replay.sched);
+	effects_free(&replay.effects);
+	buffer_free(&replay.text);
+	return done && missing == 0 && same ? 0 : 1;
+}
