@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/field_options.h"
 #include "cli/help.h"
+#include "cli/listing.h"
 #include "cli/session.h"
 #include "cli/suggest.h"
 
@@ -35,12 +37,16 @@ const struct cli_command *cli_find(const char *name)
 int cli_options(const struct cli_command *command, const struct option *sets[CLI_SETS])
 {
 	int count = 0;
+	if (command->fields)
+		sets[count++] = field_options(command->fields, command->without);
 	if (command->shared)
 		sets[count++] = command->shared;
 	if (command->options)
 		sets[count++] = command->options;
 	if (command->lists)
 		sets[count++] = session_output_options;
+	if (command->shows)
+		sets[count++] = listing_options;
 	if (command->asks)
 		sets[count++] = session_options;
 	return count;

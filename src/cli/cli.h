@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "resource/resource.h"
 
 /* What gpu-cli ends with. `run` and whoever waits for a job ends with the job's code
  * instead, and with CLI_NO_JOB where there is none to give. */
@@ -24,14 +25,17 @@ enum cli_status {
  * 'gpu-cli'. Reading, help, completion and the manual come from this table. */
 struct cli_command {
 	const char *name, *arguments, *summary, *details, *examples;
-	const struct option *options; /* ends with one that has no name; NULL: none */
-	const struct option *shared;  /* the same, with other commands of its kind */
-	bool asks;                    /* talks to the service, and has the options for that */
-	bool lists;                   /* has -o json|yaml|wide|name */
-	bool runs;                    /* from the first operand on it is a command to run */
-	bool hidden;                  /* not for people */
-	enum completes operand;       /* what its operands are */
-	const char *words;            /* where they are words: those there are */
+	const struct resource *fields; /* its options set the fields of this; NULL: of none */
+	const struct resource *shows;  /* it lists these, and has --columns; NULL: it does not */
+	const char *without;           /* but for these options, separated by spaces */
+	const struct option *options;  /* ends with one that has no name; NULL: none */
+	const struct option *shared;   /* the same, with other commands of its kind */
+	bool asks;                     /* talks to the service, and has the options for that */
+	bool lists;                    /* has -o json|yaml|wide|name */
+	bool runs;                     /* from the first operand on it is a command to run */
+	bool hidden;                   /* not for people */
+	enum completes operand;        /* what its operands are */
+	const char *words;             /* where they are words: those there are */
 	int (*run)(const struct arguments *arguments);
 };
 
@@ -40,7 +44,7 @@ extern const struct cli_command *const cli_commands[];
 /* NULL: there is none. */
 const struct cli_command *cli_find(const char *name);
 /* The tables of options that a command has, at most CLI_SETS; how many. */
-enum { CLI_SETS = 4 };
+enum { CLI_SETS = 6 };
 int cli_options(const struct cli_command *command, const struct option *sets[CLI_SETS]);
 
 /* All of it: finds the command and runs it. What could not be written counts as

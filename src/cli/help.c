@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "cli/session.h"
 
 static const char exit_codes[] =
     "It ends with 0 if all went well, 1 if something could not be done (stderr says\n"
@@ -112,10 +113,12 @@ static void print_manual_command(const struct cli_command *command)
 		print_troff(command->details);
 		fputs(".fi\n", stdout);
 	}
-	for (const struct option *option = command->shared; option && option->name; option++)
-		print_manual_option(option);
-	for (const struct option *option = command->options; option && option->name; option++)
-		print_manual_option(option);
+	const struct option *sets[CLI_SETS];
+	int count = cli_options(command, sets);
+	for (int i = 0; i < count; i++)
+		if (sets[i] != session_options && sets[i] != session_output_options)
+			for (const struct option *option = sets[i]; option->name; option++)
+				print_manual_option(option);
 	if (command->examples) {
 		fputs(".PP\n.nf\n", stdout);
 		for (const char *at = command->examples; *at;) {

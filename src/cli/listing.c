@@ -1,15 +1,24 @@
 /* listing.c - what a command shows, in the form that was asked for */
 #include "cli/listing.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/size.h"
+#include "cli/cli.h"
+#include "cli/field_print.h"
 #include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/yaml_text.h"
+
+const struct option listing_options[] = {
+	OPTION("--columns", NULL, "NAME,...", "show these fields instead: id,name,state"),
+	{ 0 },
+};
 
 static void print_json(const json_t *document)
 {
@@ -46,6 +55,15 @@ bool listing_print_document(const struct session *session, const json_t *documen
 	return session->form != FORM_TABLE && session->form != FORM_WIDE;
 }
 
+static void write_field(struct table *table, const struct resource_field *field, const json_t *item)
+{
+	struct buffer text = { 0 };
+	buffer_text(&text, "");
+	field_print(&text, field, json_object_get(item, field->name));
+	table_cell(table, "%s", text.data);
+	buffer_free(&text);
+}
+
 static void print_table(struct session *session, const json_t *items, const struct column *columns,
                         size_t count)
 {
@@ -72,11 +90,70 @@ static void print_table(struct session *session, const json_t *items, const stru
 	json_array_foreach(items, place, item)
 	{
 		for (size_t i = 0; i < count; i++)
-			if (!columns[i].extra || room)
+			if (columns[i].field)
+				write_field(&table, columns[i].field, item);
+			else if (!columns[i].extra || room)
 				columns[i].write(session, &table, item);
 	}
 	table_print(&table, stdout);
 	table_free(&table);
+}
+
+/* Takes the list of --columns apart: how many there are, or -1 with the reason. */
+static int chosen_columns(const struct arguments *arguments, const char *list,
+                          struct column columns[TABLE_COLUMNS_MAX], struct error *error)
+{
+	const struct resource *resource = arguments->command->shows;
+	int count = 0;
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		size_t size = strcspn(at, ",");
+		int place = resource_find(resource, at, size);
+		if (count == TABLE_COLUMNS_MAX) {
+			error_set(error, ERROR_INVALID, "--columns: at most %d fields",
+			          TABLE_COLUMNS_MAX);
+			return -1;
+		}
+		if (place >= 0 && resource->fields[place].hidden) {
+			error_set(error, ERROR_INVALID, "--columns: %s is %s",
+			          resource->fields[place].name, resource->fields[place].hidden);
+			return -1;
+		}
+		if (place < 0) {
+			const struct resource_field *meant = resource_nearest(resource, at, size);
+			error_set(error, ERROR_INVALID, "--columns: a %s has no field '%.*s'%s%s%s",
+			          resource->name, (int)(size < 80 ? size : 80), at,
+			          meant ? "; did you mean '" : "", meant ? meant->name : "",
+			          meant ? "'?" : "");
+			return -1;
+		}
+		const struct resource_field *field = &resource->fields[place];
+		columns[count++] = (struct column){ .field = field,
+			                            .right = field_print_is_number(field),
+			                            .shrinks = field->kind == VALUE_TEXT };
+	}
+	return count;
+}
+
+/* Titles are in upper case, like those of other columns. */
+static const char *column_title(struct session *session, const struct resource_field *field)
+{
+	char *title = arena_string(&session->arena, field->name);
+	for (char *at = title; *at; at++)
+		*at = (char)toupper((unsigned char)*at);
+	return title;
+}
+
+static void print_chosen(struct session *session, const json_t *items, const char *list)
+{
+	struct column columns[TABLE_COLUMNS_MAX];
+	struct error error;
+	int count = chosen_columns(session->arguments, list, columns, &error);
+	for (int i = 0; i < count; i++)
+		columns[i].title = column_title(session, columns[i].field);
+	if (count < 0)
+		cli_misused(session->arguments->command, "%s", error.text);
+	else
+		print_table(session, items, columns, (size_t)count);
 }
 
 void listing_print(struct session *session, const json_t *items, const struct column *columns,
@@ -87,7 +164,13 @@ void listing_print(struct session *session, const json_t *items, const struct co
 	if (session->form == FORM_NAME) {
 		json_array_foreach(items, place, item) print_name(item, name_key);
 	} else if (!listing_print_document(session, items, name_key)) {
-		print_table(session, items, columns, count);
+		const struct arguments *arguments = session->arguments;
+		const char *list =
+		    arguments->command->shows ? arguments_value(arguments, "--columns") : NULL;
+		if (list)
+			print_chosen(session, items, list);
+		else
+			print_table(session, items, columns, count);
 	}
 }
 
@@ -124,6 +207,11 @@ int listing_run(const struct arguments *arguments, int64_t limit, const char *hi
 		return cli_misused(arguments->command, "'%.80s' is one argument too many%s",
 		                   arguments->operands[0], hint);
 	if (text && !quantity_integer("--limit", text, 1, LISTING_MAX, &limit, &error))
+		return cli_misused(arguments->command, "%s", error.text);
+	const char *list =
+	    arguments->command->shows ? arguments_value(arguments, "--columns") : NULL;
+	struct column columns[TABLE_COLUMNS_MAX];
+	if (list && chosen_columns(arguments, list, columns, &error) < 0)
 		return cli_misused(arguments->command, "%s", error.text);
 	if (!session_open(&session, arguments, &status))
 		return status;

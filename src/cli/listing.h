@@ -5,10 +5,11 @@
 #include "cli/session.h"
 #include "cli/text/table.h"
 
-/* A column of a table, made from one item of the answer. */
+/* A column of a table, made from one item of the answer: by `write`, or the value of `field`. */
 struct column {
 	const char *title;
 	void (*write)(struct session *session, struct table *table, const json_t *item);
+	const struct resource_field *field;
 	bool right;
 	bool shrinks; /* is cut where there is too little room */
 	bool extra;   /* is shown with -o wide, and where the terminal has room for it */
@@ -19,8 +20,10 @@ struct column {
 		.title = (its_title), .write = (its_write), __VA_ARGS__                            \
 	}
 
+extern const struct option listing_options[]; /* --columns, of commands that show a resource */
+
 /* Prints items as a table, one line for each, or as -o says. `name_key` is the member that
- * -o name prints. */
+ * -o name prints. --columns has other columns than these printed. */
 void listing_print(struct session *session, const json_t *items, const struct column *columns,
                    size_t count, const char *name_key);
 /* Prints one document as -o json, yaml or name says; false: a table is wanted. */

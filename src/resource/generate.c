@@ -1,7 +1,11 @@
-/* generate.c - prints the tables of all resources as JSON, for what is generated from them */
+/* generate.c - prints the tables of all resources as JSON, for what is generated from them; with
+ * --index, the C source of the hash tables that find fields by name */
 #include <stdio.h>
+#include <string.h>
 
-#include "resource/resource.h"
+#include "resource/find.h"
+
+enum { TRIALS_MAX = 10000000 };
 
 /* JSON as it is printed: `has_items` says whether the next one needs a comma. */
 struct printer {
@@ -186,16 +190,87 @@ static void put_fields(struct printer *printer, const struct resource *resource)
 	print_close(printer, ']');
 }
 
-int main(void)
+/* True if the factors give each name a slot of its own; fills the slots. */
+static bool index_try(const struct resource *resource, struct name_index *index)
+{
+	memset(index->slots, 0, sizeof(index->slots));
+	for (int i = 0; i < resource->field_count; i++) {
+		const struct resource_field *field = &resource->fields[i];
+		uint32_t slot = name_slot(index->factors, field->name, field->name_size);
+		if (index->slots[slot] != 0)
+			return false;
+		index->slots[slot] = (uint8_t)(i + 1);
+	}
+	return true;
+}
+
+static bool index_find(const struct resource *resource, struct name_index *index)
+{
+	uint64_t random = 1;
+
+	for (int trial = 0; trial < TRIALS_MAX; trial++) {
+		for (int i = 0; i < INDEX_FACTORS; i++) {
+			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+			index->factors[i] = (uint32_t)(random >> 32);
+		}
+		if (index_try(resource, index))
+			return true;
+	}
+	return false;
+}
+
+static bool print_index(const struct resource *resource)
+{
+	struct name_index index;
+
+	if (resource->field_count > UINT8_MAX || !index_find(resource, &index)) {
+		fprintf(stderr, "no perfect hash for the fields of a %s: see find.h\n",
+		        resource->name);
+		return false;
+	}
+	printf("\t[%d] = {\n\t\t{ ", (int)resource->id);
+	for (int i = 0; i < INDEX_FACTORS; i++)
+		printf("%uU, ", index.factors[i]);
+	printf("},\n\t\t{ ");
+	for (int i = 0; i < INDEX_SLOTS; i++)
+		if (index.slots[i] != 0)
+			printf("[%d] = %d, ", i, index.slots[i]);
+	printf("},\n\t},\n");
+	return true;
+}
+
+static bool print_indexes(void)
+{
+	bool good = true;
+
+	printf("#include \"resource/find.h\"\n\nconst struct name_index "
+	       "name_indexes[RESOURCE_COUNT] = {\n");
+	for (int i = RESOURCE_NESTED + 1; good && i < RESOURCE_COUNT; i++)
+		good = print_index(resources[i]);
+	printf("};\n");
+	return good;
+}
+
+static void print_tables(void)
 {
 	struct printer printer = { .depth = 1 };
 
 	putchar('[');
-	for (int i = 0; i < resource_count; i++) {
+	for (int i = RESOURCE_NESTED + 1; i < RESOURCE_COUNT; i++) {
 		print_open(&printer, NULL, '{');
 		put_fields(&printer, resources[i]);
 		print_close(&printer, '}');
 	}
 	printf("\n]\n");
-	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int main(int count, char **arguments)
+{
+	bool good = true;
+
+	if (count > 1 && strcmp(arguments[1], "--index") == 0)
+		good = print_indexes();
+	else
+		print_tables();
+	return good && fflush(stdout) == 0 ? 0 : 1;
 }

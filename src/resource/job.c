@@ -113,6 +113,7 @@ _Static_assert(sizeof(job_fields) / sizeof(job_fields[0]) == JOB_FIELDS_COUNT,
                "the enum numbers the rows");
 
 const struct resource job_resource = {
+	.id = RESOURCE_JOB,
 	.name = "job",
 	.help = "Something to run, and what became of it",
 	FIELDS_OF(job_fields),

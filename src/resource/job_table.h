@@ -181,7 +181,7 @@ FIELD(on_lease_loss, .label = "On lease loss",
 	.form = { SECTION_MORE })
 FIELD(depends_on, .label = "Depends on", .help = "Jobs of the same tenant that must finish first",
 	.kind = VALUE_LIST, .nested = &dependency_resource, .also = ALSO_MEMBER,
-	.items = JOB_DEPENDS_MAX, .setter = SET_AT_CREATION, .proto = { .request = 25, .reply = 32 },
+	.most = JOB_NAME_BYTES_MAX, .items = JOB_DEPENDS_MAX, .setter = SET_AT_CREATION, .proto = { .request = 25, .reply = 32 },
 	.option = { .name = "--after", .argument = "JOB", .repeats = true,
 		.help = "start when JOB has succeeded; JOB:any: when it has finished" },
 	.form = { SECTION_PLACEMENT })

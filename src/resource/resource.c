@@ -7,25 +7,16 @@
 
 enum { NEAR_BYTES_LEAST = 3 };
 
-const struct resource *const resources[] = { &job_resource };
-const int resource_count = sizeof(resources) / sizeof(resources[0]);
+const struct resource *const resources[RESOURCE_COUNT] = {
+	[RESOURCE_JOB] = &job_resource,
+};
 
 const struct resource *resource_named(const char *name)
 {
-	for (int i = 0; i < resource_count; i++)
+	for (int i = RESOURCE_NESTED + 1; i < RESOURCE_COUNT; i++)
 		if (strcmp(resources[i]->name, name) == 0)
 			return resources[i];
 	return NULL;
-}
-
-int resource_find(const struct resource *resource, const char *name, size_t size)
-{
-	for (int i = 0; i < resource->field_count; i++) {
-		const struct resource_field *field = &resource->fields[i];
-		if (field->name_size == size && memcmp(field->name, name, size) == 0)
-			return i;
-	}
-	return -1;
 }
 
 const struct resource_field *resource_nearest(const struct resource *resource, const char *name,

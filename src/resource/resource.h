@@ -158,7 +158,15 @@ struct resource_field {
 	const char *since; /* the version that brought it; NULL: the first */
 };
 
+/* The resources that have a place in an interface of their own. */
+enum resource_id {
+	RESOURCE_NESTED, /* only a part of others */
+	RESOURCE_JOB,
+	RESOURCE_COUNT,
+};
+
 struct resource {
+	enum resource_id id;
 	const char *name; /* "job" */
 	const char *help;
 	const struct resource_field *fields;
@@ -171,9 +179,8 @@ extern const struct resource job_resource;
 /* Nested in others. */
 extern const struct resource guard_resource;
 
-/* All resources that have a name in an interface, without those that are only nested. */
-extern const struct resource *const resources[];
-extern const int resource_count;
+/* All resources by their id; NULL for RESOURCE_NESTED. */
+extern const struct resource *const resources[RESOURCE_COUNT];
 
 /* The resource of that name, or NULL. */
 const struct resource *resource_named(const char *name);

@@ -102,6 +102,29 @@ def test_a_script_gets_its_arguments(cli, tmp_path):
     assert result.stdout == "one and two and three\n", result
 
 
+def test_any_field_of_a_job_can_be_a_column(cli, cluster):
+    cli("submit", "--name", "columns", "--label", "team=a", "--hold", "--max-runtime", "90m", "--", "true")
+    lines = cli("list", "--name", "columns", "--columns", "name,held,labels,max_runtime_minutes").splitlines()
+    assert lines[0].split() == ["NAME", "HELD", "LABELS", "MAX_RUNTIME_MINUTES"]
+    assert lines[1].split() == ["columns", "yes", "team=a", "1h30m"]
+
+
+def test_a_column_that_does_not_exist_is_refused_with_a_suggestion(cli):
+    refused = cli.run("list", "--columns", "id,priorty")
+    assert refused.returncode == 2
+    assert "a job has no field 'priorty'; did you mean 'priority'?" in refused.stderr
+
+
+def test_the_page_of_a_job_shows_every_field_that_was_set(cli):
+    said = cli("submit", "--hold", "--workdir", "/tmp", "--label", "team=b", "--close", "node", "--close-required",
+               "--deadline", "2030-01-31T12:00:00Z", "--estimated-runtime", "2h", "--", "true")
+    page = cli("get", said.split()[0])
+    for label, value in [("Working directory", "/tmp"), ("Labels", "team=b"), ("Closeness", "node"),
+                         ("Closeness required", "yes"), ("Estimated runtime", "2h")]:
+        assert re.search(rf"^{label} +{value}$", page, re.M), page
+    assert re.search(r"^Deadline +2030-01-31", page, re.M), page
+
+
 def test_an_array_is_many_jobs(cli, cluster):
     said = cli("submit", "--array", "1-4%2", "--gpu-memory", "1G", "--wait", "--", "true")
     first, last = re.match(r"(job-\d+) to (job-\d+) submitted \(4 jobs\)", said).groups()

@@ -3,18 +3,24 @@
 
 #include "api/job/job_fields.h"
 
+/* True if the request says that the tasks need not start together. */
+static bool refuses_gang(const struct job_reader *reader)
+{
+	return resource_gave(&reader->fields, JOB_FIELD_gang_scheduling) && !reader->gang;
+}
+
 static bool conclude_shared(struct job_reader *reader)
 {
 	struct job_record *job = reader->job;
 
-	reader->name = "gpu_fraction";
 	if (reader->fraction > 0 && (reader->gpu_memory_mib > 0 || reader->uneven.count > 0))
-		return job_field_fail(reader,
+		return job_field_fail(reader, JOB_FIELD_gpu_fraction,
 		                      "and gpu_memory_mb are two ways to ask for a part of a GPU: "
 		                      "give one of them");
 	if (reader->gpu_count > PARTS_MAX)
-		return job_field_fail(
-		    reader, "is of at most %d GPUs for one task; use tasks for more", PARTS_MAX);
+		return job_field_fail(reader, JOB_FIELD_gpu_fraction,
+		                      "is of at most %d GPUs for one task; use tasks for more",
+		                      PARTS_MAX);
 	job->gpu_count = (int32_t)max64(reader->gpu_count, 1);
 	if (reader->fraction > 0) {
 		job->gpu_kind = GPU_FRACTION;
@@ -38,12 +44,11 @@ static bool conclude_whole(struct job_reader *reader)
 	job->gpu_count = (int32_t)reader->gpu_count;
 	if (!larger)
 		return true;
-	reader->name = "gpu_count";
-	if (reader->has_tasks || (reader->has_gang && !reader->gang)) {
+	if (resource_gave(&reader->fields, JOB_FIELD_tasks) || refuses_gang(reader)) {
 		if (reader->gpu_count <= PARTS_MAX)
 			return true;
 		return job_field_fail(
-		    reader,
+		    reader, JOB_FIELD_gpu_count,
 		    "is %lld: one task takes at most %d GPUs; leave out tasks and "
 		    "set gang_scheduling to have it split over nodes",
 		    (long long)reader->gpu_count, PARTS_MAX);
@@ -58,13 +63,13 @@ static bool conclude_gpus(struct job_reader *reader)
 	struct job_record *job = reader->job;
 
 	if (reader->uneven.count > 0) {
-		reader->name = "gpu_memory_mb";
 		if (reader->fraction > 0)
 			return job_field_fail(
-			    reader, "and gpu_fraction are two ways to ask for a part of a "
-				    "GPU: give one of them");
+			    reader, JOB_FIELD_gpu_memory_mb,
+			    "and gpu_fraction are two ways to ask for a part of a "
+			    "GPU: give one of them");
 		if (reader->gpu_count > 0 && reader->gpu_count != reader->uneven.count)
-			return job_field_fail(reader,
+			return job_field_fail(reader, JOB_FIELD_gpu_memory_mb,
 			                      "has %lld amounts for a gpu_count of %lld: leave out "
 			                      "gpu_count, or give as many",
 			                      (long long)reader->uneven.count,
@@ -88,16 +93,15 @@ static bool conclude_tenant(struct job_reader *reader)
 
 	if (job->tenant_id == 0)
 		job->tenant_id = reader->with->identity->tenant_id;
-	reader->name = "tenant_id";
 	if (job->tenant_id == 0)
-		return job_field_fail(reader,
+		return job_field_fail(reader, JOB_FIELD_tenant_id,
 		                      "is missing: name the tenant that the job is for; POST "
 		                      "/api/v1/tenants makes one");
 	const struct roster_tenant *tenant = roster_find(reader->with->roster, job->tenant_id);
 	if (!tenant)
-		return error_set(reader->error, ERROR_NOT_FOUND, "tenant-%lld is not known",
+		return error_set(reader->fields.error, ERROR_NOT_FOUND, "tenant-%lld is not known",
 		                 (long long)job->tenant_id);
-	if (!reader->has_preemptible)
+	if (!resource_gave(&reader->fields, JOB_FIELD_preemptible))
 		job->preemptible = tenant->allow_preemption;
 	return true;
 }
@@ -106,12 +110,11 @@ static bool conclude_tasks(struct job_reader *reader)
 {
 	struct job_record *job = reader->job;
 
-	reader->name = "min_available";
 	if (job->min_available > max64(job->tasks, 1))
-		return job_field_fail(reader, "is %lld: it can be at most tasks, %lld",
-		                      (long long)job->min_available,
-		                      (long long)max64(job->tasks, 1));
-	if (job->min_available == 0 && reader->has_gang && !reader->gang)
+		return job_field_fail(
+		    reader, JOB_FIELD_min_available, "is %lld: it can be at most tasks, %lld",
+		    (long long)job->min_available, (long long)max64(job->tasks, 1));
+	if (job->min_available == 0 && refuses_gang(reader))
 		job->min_available = 1;
 	return true;
 }
@@ -123,13 +126,13 @@ static bool conclude(struct job_reader *reader)
 	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader))
 		return false;
 	if (reader->with->key.data && !*job->idempotency_key) {
-		job->idempotency_key = job_field_own(reader, reader->with->key);
+		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
 		job->request_hash = reader->with->key_hash;
 	}
 	if (!*job->name)
 		job->name = "job";
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,
-	                          reader->with->arena, &job->payload, reader->error);
+	                          reader->with->arena, &job->payload, reader->fields.error);
 }
 
 bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
@@ -139,12 +142,12 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 	struct job_record *job = &submit->job;
 	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key = "";
 	submit->check_possible = reading->check_possible;
-	struct job_reader reader = { .scan = scan,
-		                     .with = reading,
-		                     .error = error,
-		                     .submit = submit,
-		                     .job = job,
-		                     .name = "" };
+	struct job_reader reader = {
+		.fields = { .scan = scan, .arena = reading->arena, .error = error },
+		.with = reading,
+		.submit = submit,
+		.job = job
+	};
 
 	job_payload_begin(&reader.payload, reading->buffer);
 	return job_fields_read(&reader) && conclude(&reader);

@@ -29,7 +29,4 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 /* The context in which the secrets of a tenant's jobs are sealed. */
 void job_secret_context(char out[32], int64_t tenant_id);
 
-/* The name of the `place`-th member that a job may have; NULL behind the last. */
-const char *job_json_member(size_t place);
-
 #endif

@@ -2,6 +2,7 @@
 #ifndef API_JOB_JOB_PAYLOAD_H
 #define API_JOB_JOB_PAYLOAD_H
 
+#include "resource/resource.h"
 #include "seal/secret.h"
 #include "wire/text/json_scan.h"
 #include "wire/text/json_writer.h"
@@ -15,18 +16,13 @@ struct job_payload {
 };
 
 void job_payload_begin(struct job_payload *payload, struct buffer *buffer);
-/* Reads the member's value and keeps it. False with a reason that names it. */
-bool job_payload_member(struct job_payload *payload, const char *name, struct json_scan *scan,
-                        struct error *error);
+/* Reads the value of a field that is kept in the payload. False with a reason that names it. */
+bool job_payload_member(struct job_payload *payload, const struct resource_field *field,
+                        struct json_scan *scan, struct error *error);
 /* Seals the secrets, and copies the whole into the arena; "" where nothing was given. */
 bool job_payload_finish(struct job_payload *payload, const struct secret_keys *keys,
                         int64_t tenant_id, struct arena *arena, const char **text,
                         struct error *error);
-
-/* {"key":"value"} as the core wants labels: "key=value" pairs, sorted, with newlines
- * between. */
-bool job_payload_node_labels(struct json_scan *scan, struct arena *arena, const char **labels,
-                             struct error *error);
 
 /* Appends the members of a payload to an object that is open, for people: secrets are
  * shown as "sealed". What is not a payload is left out. */

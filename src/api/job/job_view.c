@@ -4,9 +4,8 @@
 #include "api/job/job_payload.h"
 #include "api/job/use_view.h"
 #include "api/text/ids.h"
+#include "api/text/resource_json.h"
 #include "api/text/times.h"
-
-#define MIB_BYTES INT64_C(1048576)
 
 /* Whole GPUs of at least so much memory and a part of so much are written with the same
  * numbers: this tells them apart. */
@@ -17,107 +16,93 @@ static const char *sharing_of(const struct job_record *job)
 	return word_of(&gpu_kind_words, kind);
 }
 
-static void write_gpus(struct json_writer *json, const struct job_record *job)
+static const struct job_view *view_of(const struct resource_writer *writer)
 {
-	json_put_string(json, "gpu_sharing", sharing_of(job));
-	json_put_integer(json, "gpu_count",
-	                 job->split_gpus > 0         ? job->split_gpus
-	                 : job->gpu_kind == GPU_NONE ? 0
-	                                             : job->gpu_count);
-	if (job->gpu_kind == GPU_UNEVEN) {
-		json_open_array(json, "gpu_memory_mb");
-		for (int64_t i = 0; i < job->uneven.count; i++)
-			json_put_integer(json, NULL, job->uneven.at[i]);
-		json_close(json);
-	} else {
-		json_put_integer(json, "gpu_memory_mb", job->memory_mib);
-	}
-	if (job->gpu_kind == GPU_FRACTION)
-		json_put_decimal(json, "gpu_fraction", job->fraction, 3);
-	else
-		json_put_null(json, "gpu_fraction");
-	json_put_decimal(json, "cpu_cores", job->cpu_milli, 3);
-	json_put_integer(json, "memory_mb", job->host_bytes / MIB_BYTES);
+	return writer->context;
 }
 
-static void write_depends(struct json_writer *json, const struct job_record *job)
+static void write_sharing(struct resource_writer *writer)
 {
-	json_open_array(json, "depends_on");
+	json_put_string(writer->json, writer->field->name, sharing_of(view_of(writer)->job));
+}
+
+static void write_gpu_count(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+	field_put(writer->json, writer->field,
+	          job->split_gpus > 0         ? job->split_gpus
+	          : job->gpu_kind == GPU_NONE ? 0
+	                                      : job->gpu_count);
+}
+
+static void write_gpu_memory(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+
+	if (job->gpu_kind != GPU_UNEVEN) {
+		field_put(writer->json, writer->field, job->memory_mib);
+		return;
+	}
+	json_open_array(writer->json, writer->field->name);
+	for (int64_t i = 0; i < job->uneven.count; i++)
+		json_put_integer(writer->json, NULL, job->uneven.at[i]);
+	json_close(writer->json);
+}
+
+static void write_fraction(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+	field_put(writer->json, writer->field, job->gpu_kind == GPU_FRACTION ? job->fraction : 0);
+}
+
+static void write_payload(struct resource_writer *writer)
+{
+	job_payload_show(writer->json, view_of(writer)->job->payload, writer->arena);
+}
+
+static void write_gang(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+	field_put(writer->json, writer->field, job->split_gpus > 0 || job->min_available > 1);
+}
+
+/* The scheduler chooses the tasks of a job that is split. */
+static void write_unless_split(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+	if (job->split_gpus == 0)
+		field_put(writer->json, writer->field, field_load_number(writer->field, job));
+}
+
+static void write_depends(struct resource_writer *writer)
+{
+	const struct job_record *job = view_of(writer)->job;
+	struct json_writer *json = writer->json;
+
+	json_open_array(json, writer->field->name);
 	for (int64_t i = 0; i < job->depends.count; i++) {
 		json_open_object(json, NULL);
 		json_put_id(json, "job", ID_JOB, job->depends.at[2 * i]);
 		json_put_string(json, "condition",
-		                job->depends.at[2 * i + 1] == AFTER_ANY ? "any" : "success");
+		                word_of(&dependency_words, job->depends.at[2 * i + 1]));
 		json_close(json);
 	}
 	json_close(json);
 }
 
-/* "key=value" pairs, separated by newlines, as an object. */
-static void write_labels(struct json_writer *json, const char *key, const char *labels,
-                         struct arena *arena)
+/* An array may begin at 0. */
+static void write_array_index(struct resource_writer *writer)
 {
-	struct text rest = text_of(labels), pair;
-	json_open_object(json, key);
-	while (text_next(&rest, '\n', &pair)) {
-		const char *equals = memchr(pair.data, '=', pair.size);
-		if (!equals)
-			continue;
-		size_t size = (size_t)(equals - pair.data);
-		char *name = arena_alloc(arena, size + 1);
-		memcpy(name, pair.data, size);
-		name[size] = '\0';
-		json_put_text(json, name, text_from(pair, size + 1));
-	}
-	json_close(json);
+	const struct job_record *job = view_of(writer)->job;
+	if (job->array_id > 0)
+		json_put_integer(writer->json, writer->field->name, job->array_index);
 }
 
-static void write_array(struct json_writer *json, const struct job_record *job)
+static void write_closeness_required(struct resource_writer *writer)
 {
-	if (job->array_id == 0)
-		return;
-	json_put_id(json, "array_id", ID_JOB, job->array_id);
-	json_put_integer(json, "array_index", job->array_index);
-	if (job->array_limit > 0)
-		json_put_integer(json, "array_limit", job->array_limit);
-}
-
-static void write_minutes(struct json_writer *json, const char *name, int64_t time_ms)
-{
-	if (time_ms > 0)
-		json_put_decimal(json, name, time_ms / 60, 3);
-	else
-		json_put_null(json, name);
-}
-
-static void write_asked(struct json_writer *json, const struct job_view *view)
-{
-	const struct job_record *job = view->job;
-	write_gpus(json, job);
-	job_payload_show(json, job->payload, view->arena);
-	json_put_flag(json, "gang_scheduling", job->split_gpus > 0 || job->min_available > 1);
-	if (job->split_gpus == 0) {
-		json_put_integer(json, "tasks", job->tasks);
-		json_put_integer(json, "min_available", job->min_available);
-	}
-	json_put_flag(json, "preemptible", job->preemptible);
-	write_minutes(json, "max_runtime_minutes", job->max_runtime_ms);
-	write_minutes(json, "estimated_runtime_minutes", job->estimate_ms);
-	json_put_moment(json, "deadline", job->deadline_ms);
-	json_put_flag(json, "checkpoint_enabled", job->movable);
-	json_put_string(json, "on_lease_loss", word_of(&lease_loss_words, job->lease_loss));
-	write_depends(json, job);
-	write_array(json, job);
-	if (*job->gpu_models)
-		json_put_string(json, "gpu_model", job->gpu_models);
-	if (*job->node_labels)
-		write_labels(json, "node_labels", job->node_labels, view->arena);
-	if (job->closeness != CLOSE_ANY) {
-		json_put_string(json, "closeness", word_of(&closeness_words, job->closeness));
-		json_put_flag(json, "closeness_required", job->closeness_required);
-	}
-	if (*job->idempotency_key)
-		json_put_string(json, "idempotency_key", job->idempotency_key);
+	const struct job_record *job = view_of(writer)->job;
+	if (job->closeness != CLOSE_ANY)
+		json_put_flag(writer->json, writer->field->name, job->closeness_required);
 }
 
 /* The reservation that a task has a right by, or claims. */
@@ -159,9 +144,12 @@ static void write_past_gpus(struct json_writer *json, const struct job_view *vie
 }
 
 /* The UUIDs of all its GPUs, as scripts know them. */
-static void write_gpu_names(struct json_writer *json, const struct job_view *view)
+static void write_gpu_names(struct resource_writer *writer)
 {
-	json_open_array(json, "allocated_gpus");
+	const struct job_view *view = view_of(writer);
+	struct json_writer *json = writer->json;
+
+	json_open_array(json, writer->field->name);
 	if (view->past)
 		write_past_gpus(json, view);
 	for (size_t i = 0; i < view->task_count; i++) {
@@ -215,20 +203,25 @@ static struct task_use use_of(const struct job_view *view, const struct task_rec
 	return use;
 }
 
-static void write_use(struct json_writer *json, const struct job_view *view)
+/* Writes all that is measured, down to the guard. */
+static void write_use(struct resource_writer *writer)
 {
+	const struct job_view *view = view_of(writer);
 	struct task_use sum = { 0 };
 
 	for (size_t i = 0; i < view->task_count; i++) {
 		struct task_use use = use_of(view, view->tasks[i]);
 		task_use_add(&sum, &use);
 	}
-	use_view_write(json, view->task_count > 0 ? &sum : NULL);
+	use_view_write(writer->json, view->task_count > 0 ? &sum : NULL);
 }
 
-static void write_tasks(struct json_writer *json, const struct job_view *view)
+static void write_tasks(struct resource_writer *writer)
 {
-	json_open_array(json, "allocations");
+	const struct job_view *view = view_of(writer);
+	struct json_writer *json = writer->json;
+
+	json_open_array(json, writer->field->name);
 	for (size_t i = 0; i < view->task_count; i++) {
 		const struct task_record *task = view->tasks[i];
 		const struct reservation_record *reservation = reservation_of(view, task);
@@ -272,65 +265,112 @@ static int64_t scheduled_ms(const struct job_view *view)
 	return first;
 }
 
-static void write_exit_code(struct json_writer *json, const struct job_state_record *state)
+static void write_scheduled(struct resource_writer *writer)
 {
+	field_put(writer->json, writer->field, scheduled_ms(view_of(writer)));
+}
+
+static void write_started(struct resource_writer *writer)
+{
+	field_put(writer->json, writer->field, started_ms(view_of(writer)));
+}
+
+static void write_exit_code(struct resource_writer *writer)
+{
+	const struct job_state_record *state = view_of(writer)->state;
 	bool failed = state->state == JOB_FAILED && state->exit_code != 0;
+
 	if (failed || state->state == JOB_COMPLETED)
-		json_put_integer(json, "exit_code", failed ? state->exit_code : 0);
+		json_put_integer(writer->json, writer->field->name, failed ? state->exit_code : 0);
 	else
-		json_put_null(json, "exit_code");
+		json_put_null(writer->json, writer->field->name);
 }
 
-static void write_wait(struct json_writer *json, const struct job_view *view)
+static void write_position(struct resource_writer *writer)
 {
-	int64_t start_ms = view->wait      ? view->wait->expected_start_ms
-	                   : view->promise ? view->promise->start_ms
-	                                   : 0;
-	if (view->wait) {
-		json_put_integer(json, "queue_position", view->wait->position + 1);
-		json_put_integer(json, "tenant_queue_position", view->wait->tenant_position + 1);
-	} else {
-		json_put_null(json, "queue_position");
-	}
-	bool waits = view->state->state == JOB_PENDING && start_ms > 0;
-	json_put_duration(json, "estimated_wait", waits ? max64(start_ms - view->now_ms, 0) : -1);
-	json_put_moment(json, "estimated_start", waits ? start_ms : 0);
-	if (view->reason)
-		json_put_string(json, "reason", view->reason);
+	const struct wait_figures *wait = view_of(writer)->wait;
+	field_put(writer->json, writer->field, wait ? wait->position + 1 : 0);
 }
 
-static void write_became(struct json_writer *json, const struct job_view *view)
+static void write_tenant_position(struct resource_writer *writer)
 {
-	const struct job_state_record *state = view->state;
-
-	json_put_moment(json, "submitted_at", view->job->submitted_ms);
-	json_put_moment(json, "scheduled_at", scheduled_ms(view));
-	json_put_moment(json, "started_at", started_ms(view));
-	json_put_moment(json, "completed_at", state->completed_ms);
-	json_put_duration(json, "estimated_duration",
-	                  state->expected_ms > 0 ? state->expected_ms : -1);
-	json_put_decimal(json, "prediction_confidence", state->confidence, 3);
-	json_put_integer(json, "preempted_count", state->preempted_count);
-	write_exit_code(json, state);
-	json_put_string(json, "message", state->message);
+	const struct wait_figures *wait = view_of(writer)->wait;
+	field_put(writer->json, writer->field, wait ? wait->tenant_position + 1 : 0);
 }
+
+/* When a waiting job is expected to start; 0: it is not known, or the job does not wait. */
+static int64_t expected_start_ms(const struct job_view *view)
+{
+	if (view->state->state != JOB_PENDING)
+		return 0;
+	return view->wait      ? view->wait->expected_start_ms
+	       : view->promise ? view->promise->start_ms
+	                       : 0;
+}
+
+static void write_wait(struct resource_writer *writer)
+{
+	const struct job_view *view = view_of(writer);
+	int64_t start_ms = expected_start_ms(view);
+	json_put_duration(writer->json, writer->field->name,
+	                  start_ms > 0 ? max64(start_ms - view->now_ms, 0) : -1);
+}
+
+static void write_start(struct resource_writer *writer)
+{
+	field_put(writer->json, writer->field, expected_start_ms(view_of(writer)));
+}
+
+static void write_reason(struct resource_writer *writer)
+{
+	if (view_of(writer)->reason)
+		json_put_string(writer->json, writer->field->name, view_of(writer)->reason);
+}
+
+static void write_node(struct resource_writer *writer)
+{
+	json_put_string(writer->json, writer->field->name, job_view_node(view_of(writer)));
+}
+
+static void (*const writers[JOB_FIELDS_COUNT])(struct resource_writer *) = {
+	[JOB_FIELD_gpu_sharing] = write_sharing,
+	[JOB_FIELD_gpu_count] = write_gpu_count,
+	[JOB_FIELD_gpu_memory_mb] = write_gpu_memory,
+	[JOB_FIELD_gpu_fraction] = write_fraction,
+	[JOB_FIELD_command] = write_payload,
+	[JOB_FIELD_gang_scheduling] = write_gang,
+	[JOB_FIELD_tasks] = write_unless_split,
+	[JOB_FIELD_min_available] = write_unless_split,
+	[JOB_FIELD_depends_on] = write_depends,
+	[JOB_FIELD_array_index] = write_array_index,
+	[JOB_FIELD_closeness_required] = write_closeness_required,
+	[JOB_FIELD_scheduled_at] = write_scheduled,
+	[JOB_FIELD_started_at] = write_started,
+	[JOB_FIELD_exit_code] = write_exit_code,
+	[JOB_FIELD_peak_gpu_memory_mb] = write_use,
+	[JOB_FIELD_queue_position] = write_position,
+	[JOB_FIELD_tenant_queue_position] = write_tenant_position,
+	[JOB_FIELD_estimated_wait] = write_wait,
+	[JOB_FIELD_estimated_start] = write_start,
+	[JOB_FIELD_reason] = write_reason,
+	[JOB_FIELD_node_name] = write_node,
+	[JOB_FIELD_allocated_gpus] = write_gpu_names,
+	[JOB_FIELD_allocations] = write_tasks,
+};
 
 void job_view_write(struct json_writer *json, const char *key, const struct job_view *view)
 {
+	const void *const records[RECORD_KINDS] = {
+		[RECORD_JOB] = view->job, [RECORD_JOB_STATE] = view->state
+	};
+	struct resource_writer writer = { .resource = &job_resource,
+		                          .json = json,
+		                          .records = records,
+		                          .special = writers,
+		                          .context = view,
+		                          .arena = view->arena };
+
 	json_open_object(json, key);
-	json_put_id(json, "id", ID_JOB, view->job->id);
-	json_put_id(json, "job_id", ID_JOB, view->job->id);
-	json_put_id(json, "tenant_id", ID_TENANT, view->job->tenant_id);
-	json_put_string(json, "name", view->job->name);
-	json_put_string(json, "state", word_of(&job_state_words, view->state->state));
-	json_put_flag(json, "held", view->state->held);
-	json_put_integer(json, "priority", view->job->priority);
-	write_asked(json, view);
-	write_became(json, view);
-	write_use(json, view);
-	write_wait(json, view);
-	json_put_string(json, "node_name", job_view_node(view));
-	write_gpu_names(json, view);
-	write_tasks(json, view);
+	resource_write(&writer);
 	json_close(json);
 }

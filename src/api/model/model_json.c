@@ -7,6 +7,7 @@
 #include "api/job/job_json.h"
 #include "api/job/job_payload.h"
 #include "api/text/ids.h"
+#include "api/text/labels.h"
 #include "api/text/times.h"
 
 #define MIB_BYTES INT64_C(1048576)
@@ -235,8 +236,9 @@ static void read_node_labels(struct reader *reader)
 	if (text) {
 		struct json_scan scan = json_scan_of(text_of(text), &scratch, reader->json.error);
 		if (!reader->json.failed &&
-		    !job_payload_node_labels(&scan, reader->with->arena,
-		                             &reader->model->node_labels, reader->json.error))
+		    !labels_read(&scan, &job_resource.fields[JOB_FIELD_node_labels],
+		                 reader->with->arena, &reader->model->node_labels,
+		                 reader->json.error))
 			reader->json.failed = true;
 	}
 	free(text);

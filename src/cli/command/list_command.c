@@ -109,8 +109,10 @@ const struct cli_command list_command = {
 	.summary = "list jobs, the newest first",
 	.examples = "list\n"
 		    "list --state running -o wide\n"
-		    "list --label sweep=3 -o name\n",
+		    "list --label sweep=3 -o name\n"
+		    "list --columns id,name,working_directory,labels\n",
 	.options = options,
+	.shows = &job_resource,
 	.asks = true,
 	.lists = true,
 	.run = run,

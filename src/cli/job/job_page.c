@@ -2,10 +2,12 @@
 #include "cli/job/job_page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/size.h"
+#include "cli/field_print.h"
 #include "cli/job/job_columns.h"
 #include "cli/job/job_watch.h"
 #include "cli/text/field.h"
@@ -14,6 +16,56 @@
 
 enum { LABEL_COLUMNS = 14 };
 
+/* The fields that the page shows in its own words, or that say the same as others. */
+static const char *const told[] = {
+	"id",
+	"job_id",
+	"tenant_id",
+	"name",
+	"state",
+	"held",
+	"priority",
+	"gpu_sharing",
+	"gpu_count",
+	"gpu_memory_mb",
+	"gpu_fraction",
+	"cpu_cores",
+	"memory_mb",
+	"command",
+	"args",
+	"script",
+	"image",
+	"tasks",
+	"preemptible",
+	"max_runtime_minutes",
+	"depends_on",
+	"array_id",
+	"array_index",
+	"gpu_model",
+	"submitted_at",
+	"scheduled_at",
+	"started_at",
+	"completed_at",
+	"preempted_count",
+	"exit_code",
+	"message",
+	"peak_gpu_memory_mb",
+	"gpu_seconds",
+	"energy_joules",
+	"peak_memory_mb",
+	"cpu_seconds",
+	"guard",
+	"queue_position",
+	"estimated_wait",
+	"estimated_start",
+	"reason",
+	"node_name",
+	"allocated_gpus",
+	"allocations",
+	"estimated_duration",
+	"prediction_confidence",
+};
+
 /* One line: what it is about, and what there is to say. */
 static void line(const struct session *session, const char *label, enum colour colour,
                  const char *text)
@@ -21,7 +73,7 @@ static void line(const struct session *session, const char *label, enum colour c
 	struct buffer clean = { 0 };
 	text_clean(&clean, text);
 	bool coloured = session->terminal.colours && colour != COLOUR_NONE;
-	printf("%-*s", LABEL_COLUMNS, label);
+	printf("%-*s ", LABEL_COLUMNS - 1, label);
 	if (coloured)
 		printf("\033[%dm%s\033[0m\n", (int)colour, clean.data);
 	else
@@ -190,6 +242,39 @@ static void print_use(const struct session *session, const json_t *job, struct b
 		line_of(session, "Used", text);
 }
 
+static bool is_told(const char *name)
+{
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (strcmp(told[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* True if a value is its field's default, so that it says nothing. */
+static bool is_initial(const struct resource_field *field, const json_t *value)
+{
+	if (json_is_false(value) || (json_is_string(value) && !*json_string_value(value)))
+		return true;
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	bool same = text && field->initial && strcmp(text, field->initial) == 0;
+	free(text);
+	return same;
+}
+
+/* All other fields that have something to say, by their table. */
+static void print_others(const struct session *session, const json_t *job, struct buffer *text)
+{
+	for (int i = 0; i < job_resource.field_count; i++) {
+		const struct resource_field *field = &job_resource.fields[i];
+		const json_t *value = json_object_get(job, field->name);
+		if (!value || is_told(field->name) || is_initial(field, value))
+			continue;
+		field_print(text, field, value);
+		if (text->size > 0)
+			line_of(session, field->label, text);
+	}
+}
+
 /* What happened, in words: 'started', 'task 3 ended'. */
 static void print_event(struct buffer *text, const json_t *event)
 {
@@ -305,6 +390,7 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	line_of(session, "Command", &text);
 	print_asked(session, job, &text);
 	print_depends(session, job, &text);
+	print_others(session, job, &text);
 	print_wait(session, job, &text);
 	/* Of one that is over the state has said it. */
 	if (reason && !job_is_over(field_text(job, "state")))

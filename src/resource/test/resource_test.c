@@ -23,7 +23,7 @@ static void each_field_of(const struct resource *resource,
 
 static void each_field(void (*check)(const struct resource *, const struct resource_field *))
 {
-	for (int i = 0; i < resource_count; i++)
+	for (int i = RESOURCE_NESTED + 1; i < RESOURCE_COUNT; i++)
 		each_field_of(resources[i], check);
 }
 

@@ -1,0 +1,325 @@
+/* resource_json.c - resources as JSON, read and written by their tables */
+#include "api/text/resource_json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/text/ids.h"
+#include "api/text/labels.h"
+#include "api/text/times.h"
+#include "core/record/field.h"
+
+enum { SHORT_TEXT_BYTES_MAX = 256 }; /* of durations and times */
+
+bool resource_fail(struct resource_reader *reader, const char *format, ...)
+{
+	char sentence[ERROR_TEXT_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
+	va_end(arguments);
+	reader->scan->failed = true;
+	return error_set(reader->error, ERROR_INVALID, "%s %s", reader->field->name, sentence);
+}
+
+bool resource_refuse(struct resource_reader *reader)
+{
+	reader->scan->failed = true;
+	return field_refuse(reader->field, reader->error);
+}
+
+bool resource_get_number(struct resource_reader *reader, int64_t *value)
+{
+	const struct resource_field *field = reader->field;
+
+	*value = 0;
+	bool is_number = json_scan_kind(reader->scan) == JSON_KIND_NUMBER;
+	if (is_number && json_scan_decimal(reader->scan, field->digits, value) &&
+	    *value >= field->least && *value <= field->most)
+		return true;
+	return resource_refuse(reader);
+}
+
+bool resource_get_flag(struct resource_reader *reader, bool *value)
+{
+	return json_scan_kind(reader->scan) == JSON_KIND_FLAG
+	           ? json_scan_flag(reader->scan, value)
+	           : resource_fail(reader, "must be true or false");
+}
+
+static bool reader_text(struct resource_reader *reader, size_t most, struct text *value)
+{
+	*value = TEXT("");
+	if (json_scan_kind(reader->scan) != JSON_KIND_TEXT)
+		return resource_fail(reader, "must be a text in double quotes");
+	if (!json_scan_text(reader->scan, value))
+		return false;
+	return most == 0 || value->size <= most ||
+	       resource_fail(reader, "is longer than %zu bytes", most);
+}
+
+bool resource_get_text(struct resource_reader *reader, struct text *value)
+{
+	return reader_text(reader, (size_t)reader->field->most, value);
+}
+
+const char *resource_own(struct resource_reader *reader, struct text value)
+{
+	char *copy = arena_alloc(reader->arena, value.size + 1);
+	memcpy(copy, value.data, value.size);
+	copy[value.size] = '\0';
+	return copy;
+}
+
+static bool read_word(struct resource_reader *reader, int64_t *value)
+{
+	struct text word;
+
+	if (!reader_text(reader, SHORT_TEXT_BYTES_MAX, &word))
+		return false;
+	*value = field_word(reader->field, word.data, word.size);
+	return *value >= 0 || resource_refuse(reader);
+}
+
+/* A duration or a time, in ms. */
+static bool read_time(struct resource_reader *reader, int64_t *value)
+{
+	struct text text;
+
+	if (!reader_text(reader, SHORT_TEXT_BYTES_MAX, &text))
+		return false;
+	bool is_read = reader->field->kind == VALUE_TIME
+	                   ? calendar_read(text, value)
+	                   : duration_read(text, DURATION_MAX_MS, value);
+	return is_read || resource_refuse(reader);
+}
+
+static bool join_text(struct resource_reader *reader, char *joined, size_t *size)
+{
+	size_t most = (size_t)reader->field->most;
+	struct text text;
+
+	if (!resource_get_text(reader, &text))
+		return false;
+	if (*size + text.size + 2 > most)
+		return resource_fail(reader, "is longer than %zu bytes", most);
+	if (*size > 0)
+		joined[(*size)++] = '|';
+	memcpy(joined + *size, text.data, text.size);
+	*size += text.size;
+	return true;
+}
+
+/* One text or a list of them, which is stored with '|' between. */
+static bool read_joined(struct resource_reader *reader)
+{
+	char *joined = arena_alloc(reader->arena, (size_t)reader->field->most + 1);
+	size_t size = 0;
+
+	if (json_scan_kind(reader->scan) != JSON_KIND_ARRAY) {
+		if (!join_text(reader, joined, &size))
+			return false;
+	} else {
+		json_scan_open(reader->scan, JSON_KIND_ARRAY);
+		while (json_scan_element(reader->scan))
+			if (!join_text(reader, joined, &size))
+				return false;
+	}
+	joined[size] = '\0';
+	field_store_text(reader->field, reader->record, joined);
+	return !reader->scan->failed;
+}
+
+static bool read_text(struct resource_reader *reader)
+{
+	struct text text;
+
+	if (reader->field->also & ALSO_LIST)
+		return read_joined(reader);
+	if (!resource_get_text(reader, &text))
+		return false;
+	field_store_text(reader->field, reader->record, resource_own(reader, text));
+	return true;
+}
+
+static bool read_labels(struct resource_reader *reader)
+{
+	const char *labels = "";
+
+	reader->scan->failed =
+	    !labels_read(reader->scan, reader->field, reader->arena, &labels, reader->error);
+	if (!reader->scan->failed)
+		field_store_text(reader->field, reader->record, labels);
+	return !reader->scan->failed;
+}
+
+static bool read_stored(struct resource_reader *reader)
+{
+	int64_t number = 0;
+	bool flag = false, is_read;
+
+	switch (reader->field->kind) {
+	case VALUE_INTEGER:
+	case VALUE_DECIMAL:
+		is_read = resource_get_number(reader, &number);
+		break;
+	case VALUE_FLAG:
+		is_read = resource_get_flag(reader, &flag);
+		number = flag;
+		break;
+	case VALUE_WORD:
+		is_read = read_word(reader, &number);
+		break;
+	case VALUE_DURATION:
+	case VALUE_TIME:
+		is_read = read_time(reader, &number);
+		break;
+	case VALUE_TEXT:
+		return read_text(reader);
+	case VALUE_MAP:
+		return read_labels(reader);
+	default:
+		panic("field %s needs a function to read it", reader->field->name);
+	}
+	if (is_read)
+		field_store_number(reader->field, reader->record, number);
+	return is_read;
+}
+
+static bool refuse_unknown(struct resource_reader *reader, struct text key)
+{
+	const struct resource_field *nearest =
+	    resource_nearest(reader->resource, key.data, key.size);
+	int shown = (int)(key.size < 64 ? key.size : 64);
+
+	reader->scan->failed = true;
+	if (nearest)
+		return error_set(reader->error, ERROR_INVALID,
+		                 "%.*s is no field of a %s: did you mean %s?", shown, key.data,
+		                 reader->resource->name, nearest->name);
+	return error_set(reader->error, ERROR_INVALID,
+	                 "%.*s is no field of a %s; /openapi.json lists those that are", shown,
+	                 key.data, reader->resource->name);
+}
+
+static bool read_field(struct resource_reader *reader, int place)
+{
+	if (json_scan_kind(reader->scan) == JSON_KIND_NULL)
+		return json_scan_skip(reader->scan, NULL);
+	reader->given[place / 64] |= UINT64_C(1) << place % 64;
+	if (reader->special[place])
+		return reader->special[place](reader);
+	if (reader->field->in_payload)
+		return reader->payload(reader);
+	return field_is_settable(reader->field) ? read_stored(reader)
+	                                        : json_scan_skip(reader->scan, NULL);
+}
+
+bool resource_read(struct resource_reader *reader)
+{
+	struct json_scan *scan = reader->scan;
+	uint64_t seen[RESOURCE_FIELDS_MAX / 64] = { 0 };
+	struct text key = { NULL, 0 };
+
+	INVARIANT(reader->resource->field_count <= RESOURCE_FIELDS_MAX);
+	if (!json_scan_open(scan, JSON_KIND_OBJECT))
+		return false;
+	while (json_scan_member(scan, &key)) {
+		int place = resource_find(reader->resource, key.data, key.size);
+		if (place < 0 || !field_is_accepted(&reader->resource->fields[place]))
+			return refuse_unknown(reader, key);
+		reader->field = &reader->resource->fields[place];
+		if (seen[place / 64] >> place % 64 & 1)
+			return resource_fail(reader, "is there twice");
+		seen[place / 64] |= UINT64_C(1) << place % 64;
+		if (!read_field(reader, place))
+			return false;
+	}
+	return !scan->failed;
+}
+
+static void put_id(struct json_writer *json, const struct resource_field *field, int64_t id)
+{
+	char text[2 * ID_TEXT_MAX];
+	size_t size = strlen(field->refers);
+
+	INVARIANT(size < ID_TEXT_MAX - 1);
+	memcpy(text, field->refers, size);
+	text[size++] = '-';
+	size += id_write(text + size, "", id);
+	json_put_text(json, field->name, (struct text){ text, size });
+}
+
+/* True if the row has another form for a value that is none, and then it is written. */
+static bool put_none(struct json_writer *json, const struct resource_field *field)
+{
+	if (field->empty == EMPTY_NULL)
+		json_put_null(json, field->name);
+	return field->empty != EMPTY_SHOWN;
+}
+
+void field_put(struct json_writer *json, const struct resource_field *field, int64_t value)
+{
+	if (value == field->none && put_none(json, field))
+		return;
+	switch (field->kind) {
+	case VALUE_INTEGER:
+		json_put_integer(json, field->name, value);
+		break;
+	case VALUE_DECIMAL:
+		json_put_decimal(json, field->name, value, field->digits);
+		break;
+	case VALUE_FLAG:
+		json_put_flag(json, field->name, value != 0);
+		break;
+	case VALUE_WORD:
+		json_put_string(json, field->name, word_of(field->words, value));
+		break;
+	case VALUE_ID:
+		put_id(json, field, value);
+		break;
+	case VALUE_DURATION:
+		json_put_duration(json, field->name, value);
+		break;
+	case VALUE_TIME:
+		json_put_moment(json, field->name, value);
+		break;
+	default:
+		panic("field %s is not a number", field->name);
+	}
+}
+
+void field_put_text(struct json_writer *json, const struct resource_field *field, const char *text)
+{
+	if ((text && *text) || !put_none(json, field))
+		json_put_string(json, field->name, text);
+}
+
+static void write_stored(struct resource_writer *writer)
+{
+	const struct resource_field *field = writer->field;
+	const void *record = writer->records[field->stored.record];
+
+	if (!record)
+		return;
+	if (field->kind == VALUE_MAP)
+		labels_write(writer->json, field, field_load_text(field, record), writer->arena);
+	else if (field->stored.kind == FIELD_TEXT)
+		field_put_text(writer->json, field, field_load_text(field, record));
+	else
+		field_put(writer->json, field, field_load_number(field, record));
+}
+
+void resource_write(struct resource_writer *writer)
+{
+	const struct resource *resource = writer->resource;
+
+	for (int i = 0; i < resource->field_count; i++) {
+		writer->field = &resource->fields[i];
+		if (writer->special && writer->special[i])
+			writer->special[i](writer);
+		else if (writer->field->stored.is_set && !writer->field->hidden)
+			write_stored(writer);
+	}
+}
