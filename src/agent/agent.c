@@ -58,8 +58,8 @@ static void apply(struct agent *agent, struct input input)
 	node_apply(agent->node, &input, &agent->outputs);
 }
 
-/* The state machine may go on only when what it wanted kept is kept. All of a round of events
- * is made to last at once: what is written early does no harm, nothing of it was done yet. */
+/* The state machine may continue only when its output is durable. The output of a whole round
+ * of events is synced at once: writing early does no harm, since nothing of it was done yet. */
 static void keep(struct agent *agent)
 {
 	struct error error = { 0 };
@@ -426,7 +426,7 @@ static void make_handles(struct agent *agent)
 	uv_timer_start(&agent->look, look, LOOK_MS, LOOK_MS);
 }
 
-/* What an earlier agent left: the node decides about it, and what it goes on with is watched
+/* Work that an earlier agent left: the node decides about it, and what it keeps is watched
  * from now on. */
 static void restart(struct agent *agent)
 {

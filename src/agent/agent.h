@@ -19,7 +19,7 @@ struct agent_settings {
 	int64_t pids_total;        /* processes of all tasks together; 0: not limited */
 	const char *cgroup_parent; /* NULL: chosen; "none": no cgroups */
 	const char *keeper;        /* the program gpu-keeper */
-	int64_t output_total_bytes, output_age_s; /* of tasks that are over */
+	int64_t output_total_bytes, output_age_s; /* of finished tasks */
 };
 
 struct agent;
@@ -28,7 +28,7 @@ struct agent;
  * reason. */
 struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
                         struct gpu_source *source, struct error *error);
-/* Stops: works go on without it. The loop has nothing left to do then, and ends. */
+/* Stops. Tasks keep running without it. The loop then has nothing left to do, and ends. */
 void agent_free(struct agent *agent);
 
 /* For those who watch. */

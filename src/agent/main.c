@@ -12,7 +12,7 @@ static void stop(uv_signal_t *signal, int number)
 {
 	struct agent *agent = signal->data;
 
-	log_at(LOG_INFO, "the agent stops; what runs goes on", LOG_NUMBER("signal", number));
+	log_at(LOG_INFO, "the agent stops; tasks keep running", LOG_NUMBER("signal", number));
 	agent_free(agent);
 	uv_stop(signal->loop);
 }

@@ -1,4 +1,4 @@
-/* error.c - errors as values, and the end of the program when the books contradict themselves */
+/* error.c - errors as values, and the end of the program when an invariant is broken */
 #include "error.h"
 
 #include <stdarg.h>

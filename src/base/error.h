@@ -37,8 +37,8 @@ void error_clear(struct error *error);
 /* The code as the API writes it: "invalid", "not_found", ... */
 const char *error_code_name(enum error_code code);
 
-/* Ends the program with a message, in every build: for books that contradict
- * themselves and for memory that cannot be had. Never for bad input. */
+/* Ends the program with a message, in every build: for a broken invariant, and when memory
+ * runs out. Never for bad input. */
 _Noreturn void panic(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* An invariant that is checked in every build. */

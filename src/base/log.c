@@ -130,7 +130,7 @@ static void put_field(struct buffer *line, const struct log_field *field)
 		put_text(line, field->text, strlen(field->text));
 }
 
-/* What cannot be written is lost: there is nobody left to tell. */
+/* A line that cannot be written is lost: there is nowhere left to report it. */
 static void send_line(const struct buffer *line)
 {
 	size_t sent = 0;

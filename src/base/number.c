@@ -137,7 +137,7 @@ uint64_t random_below(uint64_t *state, uint64_t bound)
 {
 	INVARIANT(bound > 0);
 	/* Lemire's method: the high half of a product is uniform once the few low
-	 * halves that would favour some results are drawn again. */
+	 * halves that would favor some results are drawn again. */
 	uint128 product = (uint128)random_next(state) * bound;
 	if ((uint64_t)product < bound) {
 		uint64_t unfair = -bound % bound;

@@ -54,11 +54,12 @@ struct option_habit {
 };
 
 struct given;
+struct cli_command; /* of programs that have commands; theirs to define */
 
 /* What was given. Texts belong to the arguments of the program. Operands after `--` count as
  * operands; `after_dashes` is how many. Freed with arguments_free(). */
 struct arguments {
-	const void *command;               /* for the program's own use */
+	const struct cli_command *command; /* for the program's own use */
 	const struct option_habit *habits; /* for suggestions; NULL: none */
 	struct given *given;
 	size_t given_count, given_capacity;

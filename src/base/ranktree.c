@@ -252,7 +252,7 @@ static void move(struct rank_node *to, int to_at, const struct rank_node *from, 
 	memmove(&inner->child[to_at], &source->child[from_at], n * sizeof(*inner->child));
 }
 
-/* Moves elements between neighbours until `left` has `keep` of them. */
+/* Moves elements between neighbors until `left` has `keep` of them. */
 static void spread(struct rank_node *left, struct rank_node *right, int keep, bool is_leaf)
 {
 	int moved = left->count - keep;
@@ -360,7 +360,7 @@ static void put_entry(struct rank_node *node, int at, struct rank_entry entry)
 	node->count++;
 }
 
-/* The same for what is put in, which often belongs behind all that is there. */
+/* Like descend(), for insertion, which often appends at the end. */
 static struct rank_node *descend_to_insert(const struct ranktree *tree, uint128 key,
                                            struct path *path)
 {
@@ -413,8 +413,8 @@ bool ranktree_insert(struct ranktree *tree, int64_t major, int64_t minor, void *
 	return true;
 }
 
-/* The child at `at` is too empty. It and a neighbour become one node, or two of
- * equal fill if they are too much for one. */
+/* The child at `at` is too empty. It and a neighbor become one node, or two of
+ * equal fill if they do not fit into one. */
 static void refill(struct ranktree *tree, struct inner *inner, int at, bool is_leaf)
 {
 	struct rank_node *node = &inner->node;

@@ -2,8 +2,8 @@
 #ifndef BASE_SPELLING_H
 #define BASE_SPELLING_H
 
-/* How many letters have to be added, left out, changed or swapped with their neighbour to
- * make one word of the other. Of words over 63 letters: INT_MAX. */
+/* The number of letters to insert, delete, change or swap with their neighbor to turn one
+ * word into the other. INT_MAX for words of more than 63 letters. */
 int spelling_distance(const char *word, const char *other);
 
 /* The name nearest to a word, among those considered so far. Starts with the word alone. */

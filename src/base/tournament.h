@@ -7,8 +7,8 @@
 
 #include "bitset.h"
 
-/* A score for each of the numbers 0 .. count - 1. Neighbours meet in groups, and
- * the winners of all groups meet each other when someone asks who is the best.
+/* A score for each of the numbers 0 .. count - 1. Neighbors compete in groups, and
+ * the winners of all groups compete when someone asks for the best.
  * low[g] is the lowest score of group g, unless that is stale: scores change more
  * often than anyone asks, so a group plays again only when someone does, rather than
  * with every change, of which nobody can foretell who wins. Zero-initialised has

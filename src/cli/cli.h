@@ -58,7 +58,7 @@ int cli_misused(const struct cli_command *command, const char *format, ...)
 /* Says on stderr why it could not be done. */
 int cli_failed(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for a reason, with the next step where one is known; what to end with. */
+/* Prints the reason of an error, with the next step if one is known; returns the exit status. */
 int cli_fail(const struct cli_command *command, const struct error *error);
 /* What an error means for how it ends. */
 int cli_status_of(const struct error *error);

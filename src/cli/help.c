@@ -168,6 +168,6 @@ void help_print_manual(void)
 	      ".TP\n.B GPU_SCHEDULER_TENANT\nWhose jobs they are.\n"
 	      ".TP\n.B GPU_SCHEDULER_CA\nCertificates to trust.\n"
 	      ".TP\n.B GPU_SCHEDULER_CONTEXT\nThe context to use.\n"
-	      ".TP\n.B NO_COLOR\nNo colours.\n",
+	      ".TP\n.B NO_COLOR\nNo colors.\n",
 	      stdout);
 }

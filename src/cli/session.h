@@ -32,7 +32,7 @@ struct session {
 /* Reads options, environment and configuration. What is said by an option goes before the
  * environment, that before the context. False: told on stderr; `*status` is what to end with. */
 bool session_open(struct session *session, const struct arguments *arguments, int *status);
-/* The same without a word where it does not work. */
+/* Like session_open(), without a message on failure. */
 bool session_open_quietly(struct session *session, const struct arguments *arguments,
                           struct error *error);
 void session_close(struct session *session);
@@ -51,8 +51,8 @@ json_t *session_list(struct session *session, const char *path, const char *quer
 
 /* The name of a tenant, by its id; the id itself where it is not known. */
 const char *session_tenant_name(struct session *session, const char *id);
-/* Whose it is to be: as said, or the only one there is. NULL with the reason; what is not
- * said and left to the service's token is "". */
+/* The tenant of a request: as given, or the only one there is. NULL with the reason; "" if
+ * the service is to take it from the token. */
 const char *session_tenant(struct session *session, struct error *error);
 
 /* A job's id as people write it: job-12, or 12. In the arena. */

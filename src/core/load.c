@@ -5,44 +5,6 @@
 #include "core/queue/job.h"
 #include "core/state.h"
 
-/* Texts and rows of a job live in one block, written once. */
-static const char *pack_text(char **at, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = memcpy(*at, text, size);
-
-	*at += size;
-	return copy;
-}
-
-static struct rows pack_rows(char **at, struct rows rows, int64_t width)
-{
-	size_t size = (size_t)(rows.count * width) * sizeof(int64_t);
-	struct rows copy = { (const int64_t *)(void *)*at, rows.count };
-
-	if (size)
-		memcpy(*at, rows.at, size);
-	*at += size;
-	return copy;
-}
-
-static void own_texts(struct job *job, const struct job_record *from)
-{
-	size_t size = (size_t)(from->uneven.count + 2 * from->depends.count) * sizeof(int64_t);
-
-	size += strlen(from->name) + strlen(from->payload) + strlen(from->gpu_models) +
-	        strlen(from->node_labels) + strlen(from->idempotency_key) + 5;
-	job->texts = memory_alloc(size);
-	char *at = job->texts;
-	job->r.uneven = pack_rows(&at, from->uneven, 1);
-	job->r.depends = pack_rows(&at, from->depends, 2);
-	job->r.name = pack_text(&at, from->name);
-	job->r.payload = pack_text(&at, from->payload);
-	job->r.gpu_models = pack_text(&at, from->gpu_models);
-	job->r.node_labels = pack_text(&at, from->node_labels);
-	job->r.idempotency_key = pack_text(&at, from->idempotency_key);
-}
-
 void job_fill_request(struct job *job)
 {
 	struct request *request = &job->request;
@@ -103,7 +65,7 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	}
 	struct job *job = NEW(struct job);
 	job->r = *record;
-	own_texts(job, record);
+	job->texts = fields_own(record_type(RECORD_JOB), &job->r);
 	job_fill_request(job);
 	job->tenant = tenant;
 	job->filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);

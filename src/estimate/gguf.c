@@ -281,7 +281,7 @@ static void check_data(const struct gguf *gguf, struct cursor *cursor)
 	}
 }
 
-/* The same tensor twice would be counted twice and loaded once. */
+/* Refuses a tensor that is listed twice: it would be counted twice and loaded once. */
 static void check_names(const struct gguf *gguf, struct cursor *cursor)
 {
 	struct text_map names = { 0 };

@@ -48,8 +48,8 @@ static int64_t number_or(struct values *values, const char *name, int64_t otherw
 	return is_number(value) ? check(values, name, value->number) : otherwise;
 }
 
-/* A number that may be given for each layer; a list that is too short begins
- * anew, as runtimes read it. */
+/* A number that may be given for each layer; a list that is too short is repeated, as runtimes do.
+ */
 static int64_t layer_number_or(struct values *values, const char *name, int64_t layer,
                                int64_t otherwise)
 {
@@ -181,7 +181,7 @@ static int64_t usual_window_period(const char *architecture)
 	return 1;
 }
 
-/* The window of a layer. What is not known counts as none, which is more memory. */
+/* The window of a layer. An unknown window counts as none, which means more memory. */
 static int64_t window_of(struct values *values, int64_t layer)
 {
 	int64_t window = number_or(values, "attention.sliding_window", 0);

@@ -104,7 +104,7 @@ static bool may_take(struct cursor *cursor, int64_t size)
 		return true;
 	if (cursor->limit < cursor->reader->size_bytes)
 		return error_set(&cursor->error, ERROR_INVALID,
-		                 "its header goes on after %lld bytes, which is more than is read",
+		                 "its header is longer than the limit of %lld bytes",
 		                 (long long)cursor->limit);
 	return error_set(&cursor->error, ERROR_INVALID,
 	                 "it ends after %lld bytes, in the middle of its header",

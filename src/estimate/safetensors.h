@@ -15,8 +15,8 @@ enum {
 };
 
 /* What config.json says of a model: everything of the blueprint but its tensors.
- * What is not known is refused with a sentence. `nextn_layers` is how many
- * layers, behind the others, only serve to guess ahead, and are not loaded. */
+ * Unknown settings are refused with a reason. `nextn_layers` is the
+ * number of trailing layers that only serve speculative decoding and are not loaded. */
 struct safetensors_config {
 	int64_t nextn_layers;
 };

@@ -1,15 +1,15 @@
 /* guard.h - libgpuguard.so: a hard limit of GPU memory for each task
  *
- * The library is preloaded (LD_PRELOAD) into every process of a task and stands
- * between it and the CUDA driver: it has functions of the same names (entries.h),
- * which a program finds before the driver's, however it looks for them. What is over
- * the task's budget is refused with the driver's own CUDA_ERROR_OUT_OF_MEMORY.
+ * The library is preloaded (LD_PRELOAD) into every process of a task and intercepts
+ * its calls of the CUDA driver: it has functions of the same names (entries.h), which a
+ * program finds before the driver's, however it looks for them. Allocations beyond the task's
+ * budget are refused with the driver's own CUDA_ERROR_OUT_OF_MEMORY.
  * Budgets are per GPU, by UUID, and shared by all processes of the task through a
  * segment (segment.h). What to do about processes without a guard is the agent's
  * policy, and no variable of the environment, which a task could change.
  *
- * The way of a call: a look-up by name finds our function (lookup.c, proc_address.c,
- * entry.h) -> which GPU (device.h) -> charge it (charge.h), in the task's books
+ * The path of a call: a look-up by name finds our function (lookup.c, proc_address.c,
+ * entry.h) -> which GPU (device.h) -> charge it (charge.h) to the task's budget
  * (budget.h, under lock.h) -> the driver's own function (symbol.h) -> remember the
  * handle (track.h). alloc.c, pool_calls.c, physical.c, array.c, import.c, graph.c,
  * context.c and info.c are the functions themselves.
@@ -33,7 +33,7 @@
  * - Contexts, modules, kernels' local memory, printf and malloc heaps on the device,
  *   and libraries' workspaces that come with them: measured with NVML when a context
  *   is made and every two seconds with the next allocation, outside of containers;
- *   in containers the agent measures. Until then they are not on the books.
+ *   in containers the agent measures. Until then they are not counted.
  * - The driver's rounding: allocations count in pages of 2 MiB, and by 512 bytes
  *   below 1 MiB; arrays by their shape, without the driver's padding.
  * - Green contexts, and pools that another process exports: measured, or counted where

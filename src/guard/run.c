@@ -23,19 +23,19 @@ static const char usage[] =
     "       gpu-guard-run --show SEGMENT\n"
     "\n"
     "Runs a command that can take so much memory of a GPU, all its processes\n"
-    "together, and no more: what is over is refused as out of memory. When it has\n"
+    "together, and no more: larger allocations fail as out of memory. When it has\n"
     "ended, says how much it used.\n"
     "\n"
     "  --limit SIZE       on each GPU: 20G, 512M, ...\n"
     "  --limit UUID=SIZE  on the GPU of that UUID (nvidia-smi -L); those that are\n"
     "                     not named then give nothing\n"
     "  --context SIZE     what a CUDA context is expected to take (0)\n"
-    "  --segment FILE     where the books are kept while it runs, to look into with\n"
+    "  --segment FILE     where the counters are kept while it runs; read it with\n"
     "                     --show; must not exist (a file in /dev/shm)\n"
     "  --library FILE     the guard (../lib/libgpuguard.so from this program)\n"
     "  --json FILE        writes the numbers there, too\n"
     "  --quiet            says nothing\n"
-    "  --show FILE        only shows the books of a command that runs\n"
+    "  --show FILE        only shows the counters of a running command\n"
     "\n"
     "Ends as the command does; with 125 if it could not be started under the guard.\n";
 
@@ -134,7 +134,7 @@ static bool read_options(struct options *options, char **argv, struct error *err
 	return true;
 }
 
-/* A file for the books that nobody else has. */
+/* A new file for the counters. */
 static bool make_segment(struct watch *watch, const struct options *options,
                          char path[PATH_TEXT_MAX], struct error *error)
 {

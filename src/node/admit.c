@@ -1,4 +1,4 @@
-/* admit.c - whether an order fits by what is measured: the last line of defence */
+/* admit.c - whether an order fits, by the node's own measurement: the last line of defense */
 #include <string.h>
 
 #include "node/local.h"

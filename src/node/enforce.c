@@ -109,7 +109,7 @@ static void warn_of_idleness(struct local_node *node, struct work *work)
 
 	if (policy->idle_stop_ms > 0)
 		error_set(&message, ERROR_FORBIDDEN,
-		          "it holds GPUs and has not used them for %lld s; if that goes on, it is "
+		          "it holds GPUs and has not used them for %lld s; if it stays idle, it is "
 		          "stopped in %lld s",
 		          (long long)(idle_ms / 1000), (long long)(left_ms + 999) / 1000);
 	else

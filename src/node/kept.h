@@ -1,4 +1,4 @@
-/* kept.h - what an agent writes down, so that it can go on after a restart */
+/* kept.h - what an agent stores so that it can resume after a restart */
 #ifndef NODE_KEPT_H
 #define NODE_KEPT_H
 

@@ -194,8 +194,8 @@ int64_t link_change(struct local_node *node, const struct change *change)
 	return send_numbered(node, &message);
 }
 
-/* The end of a work is forgotten when the scheduler has it for good, and when all
- * orders have come that were given before it had: no late order can begin it anew. */
+/* The end of a work is forgotten once the scheduler has stored it and every order given
+ * before that has arrived, so that no late order can start it again. */
 static void take_acknowledgement(struct local_node *node)
 {
 	struct link *link = &node->link;

@@ -101,7 +101,7 @@ struct link {
 	struct pending *pending; /* not acknowledged, by number */
 	size_t pending_count, pending_capacity;
 	int64_t pending_ms;            /* when they were last sent, or the first of them was */
-	int64_t stored, stored_issued; /* the last acknowledgement: counts once so many orders came
+	int64_t stored, stored_issued; /* the last acknowledgment: counts once that many orders came
 	                                */
 	int64_t forgotten;             /* changes up to here are, because of that */
 	struct turned_down *turned_down;
@@ -147,7 +147,7 @@ void work_write(struct local_node *node, const struct work *work);
 void work_begin(struct local_node *node, struct work *work);
 /* An order that is not followed: told, and forgotten. Nothing of it ever ran. */
 void work_refuse(struct local_node *node, struct work *work, const char *message);
-/* Notice now, kill after the grace. What is over stays so. */
+/* Notice now, kill after the grace. A work that has ended stays ended. */
 void work_stop(struct local_node *node, struct work *work, enum end_reason reason, int64_t grace_ms,
                const char *message);
 /* How its first process ended; `exited_ms` 0: now. */
@@ -204,7 +204,7 @@ static inline struct use *measure_next_use(const struct local_node *node, const 
 int64_t work_part(const struct work *work, const struct gpu_view *gpu);
 void measure_free(struct measure *measure);
 
-/* admit.c: the last line of defence. */
+/* admit.c: the last line of defense. */
 /* Whether the order fits by what was measured; false with the figures. */
 bool admit_check(const struct local_node *node, const struct node_order *order,
                  struct error *error);
@@ -214,7 +214,7 @@ void admit_waiting(struct local_node *node);
 /* account.c: what works use, for those who pay. */
 /* Counts up to the measurement that was just taken. */
 void account_measured(struct local_node *node, const struct measured *measured);
-/* What its guard's books say. */
+/* What its guard has counted. */
 void account_guard(struct work *work, const struct guard_reading *guard);
 /* It ended at kept.ended_ms: nothing more counts. */
 void account_end(struct local_node *node, struct work *work);

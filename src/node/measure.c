@@ -301,8 +301,8 @@ static void settle_standing(const struct local_node *node, struct gpu_view *gpu)
 		gpu->standing_mib = min64(gpu->standing_mib, gpu->unexplained_mib);
 }
 
-/* Works keep what stands on their GPUs, for the case that the agent starts anew
- * while they are there. */
+/* Each work remembers the memory that was on its GPUs before it, in case the agent restarts
+ * while it runs. */
 static void keep_standing(struct local_node *node, struct work *work)
 {
 	bool lowered = false;

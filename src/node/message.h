@@ -23,11 +23,11 @@ enum message_kind {
 	MESSAGE_HELLO,    /* agent: begins a connection */
 	MESSAGE_SNAPSHOT, /* agent, numbered: all of the node, as it is */
 	MESSAGE_CHANGE,   /* agent, numbered: something that happened */
-	MESSAGE_BEAT,     /* agent: it is alive, what it measures, and may it go on */
+	MESSAGE_BEAT,     /* agent: it is alive; its measurements; asks to renew the lease */
 	MESSAGE_WELCOME,  /* scheduler: answers hello, and renews the lease */
 	MESSAGE_ORDER,    /* scheduler, numbered */
 	MESSAGE_RENEW,    /* scheduler: answers a beat: the lease counts from when that was sent */
-	MESSAGE_REFUSE,   /* either: this connection is over, and why */
+	MESSAGE_REFUSE,   /* either: closes the connection, with a reason */
 	MESSAGE_ACK,      /* either: nothing but what the head says */
 	MESSAGE_KINDS,
 };
@@ -54,7 +54,7 @@ struct node_order {
 	int64_t part_count;
 	int64_t grace_ms; /* between notice and kill, whoever gives the notice */
 	int64_t cpu_milli, host_bytes;
-	const char *payload; /* what this room does not read: command, environment, ... */
+	const char *payload; /* opaque to this directory: command, environment, ... */
 	/* START */
 	int64_t job_id, task, tasks;
 	int64_t max_runtime_ms; /* 0: none */
@@ -92,7 +92,7 @@ enum end_reason {
 	END_OVER,      /* it used more GPU memory than it reserved */
 	END_IDLE,      /* it held GPUs and did not use them */
 	END_LEASE,     /* nobody renewed the lease, and its order said to stop then */
-	END_LOST,      /* it was not there any more when the agent or the node started anew */
+	END_LOST,      /* it was gone when the agent or the node restarted */
 	END_NO_START,  /* it could not be started */
 	END_UNHEALTHY, /* a slot that does not answer, or took too long to load */
 	END_UNGUARDED, /* it used a GPU without the guard that it should have */

@@ -19,24 +19,24 @@ enum unguarded { UNGUARDED_REPORT, UNGUARDED_STOP };
 struct node_policy {
 	int64_t beat_ms;            /* between beats, and between measurements */
 	int64_t figures_ms;         /* beats tell figures that nothing depends on no oftener */
-	int64_t silence_ms;         /* of the scheduler, after which to connect anew; not less than
+	int64_t silence_ms;         /* of the scheduler, after which to reconnect; not less than
 	                               three beats, which it answers */
 	int64_t acknowledge_ms;     /* orders are acknowledged so much later, with what is said of
 	                               them meanwhile */
-	int64_t resend_ms;          /* what is not acknowledged for so long is sent again */
-	int64_t measure_timeout_ms; /* an order that cannot be checked for so long is refused */
+	int64_t resend_ms;          /* after which an unacknowledged message is sent again */
+	int64_t measure_timeout_ms; /* after which an order that could not be checked is refused */
 	int64_t kill_repeat_ms;     /* between kills of what is not gone */
 	int64_t late_repeat_ms;     /* between reports that something is not back yet */
-	int64_t absent_ms;          /* a GPU not seen for so long has no memory to give back */
+	int64_t absent_ms;          /* after which an unseen GPU has no memory to give back */
 	int64_t release_settle_ms;  /* memory that is charged to an earlier release holds up a later
 	                               one no longer than that */
 	int64_t release_tolerance_mib; /* unexplained memory that does not hold up a release */
 	int32_t overuse;               /* enum overuse */
 	int64_t overuse_tolerance_mib; /* more than reserved by so much is no overuse yet */
-	int64_t overuse_stop_ms;       /* OVERUSE_STOP: killed when it lasts for so long */
+	int64_t overuse_stop_ms;       /* OVERUSE_STOP: how long overuse may last before the kill */
 	int32_t unguarded;             /* enum unguarded */
-	int64_t idle_ms;               /* GPUs held and unused for so long are reported; 0: never */
-	int64_t idle_stop_ms;          /* and for so long after that, it is stopped; 0: never */
+	int64_t idle_ms;               /* after which held and unused GPUs are reported; 0: never */
+	int64_t idle_stop_ms;          /* from that report until it is stopped; 0: never */
 	int64_t unhealthy_checks;      /* of a slot, in a row, that fail before it is stopped */
 };
 struct node_policy node_policy_default(void);
@@ -69,7 +69,7 @@ struct process_reading {
 	bool unguarded;         /* it should be under the guard, and is not */
 };
 
-/* The books of the guard that a work is under, in the same measurement. */
+/* The counters of a work's guard, from the same measurement. */
 struct guard_reading {
 	int64_t reservation_id;
 	int64_t limit_mib, peak_mib, refusals, refused_mib; /* as in struct task_use */
@@ -125,7 +125,7 @@ struct work_event {
 	int64_t exited_ms;      /* EXITED: when, by the node's clock; 0: now. An agent that hung
 	                           learns it late, and may have told it to stop since */
 	int64_t host_peak_bytes, cpu_ms; /* EXITED: what it used; 0: not known */
-	bool guarded;                    /* EXITED: `guard` is what its books say in the end */
+	bool guarded;                    /* EXITED: `guard` has its final counters */
 	struct guard_reading guard;
 	bool healthy;        /* HEALTH */
 	int64_t active;      /* ACTIVE */

@@ -82,7 +82,7 @@ static struct measurement *room_for_measurements(const struct local_node *node, 
 	return arena_alloc(arena, most * sizeof(struct measurement));
 }
 
-/* Slots that go on are told as slots; whatever ends is only there. */
+/* Running slots are reported as slots; ending ones only as present. */
 static void fill_works(struct local_node *node, struct node_report_command *report,
                        struct arena *arena)
 {

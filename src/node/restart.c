@@ -1,4 +1,4 @@
-/* restart.c - going on after a restart: what was written, and what is found */
+/* restart.c - resuming after a restart, from what was stored and what is found */
 #include <string.h>
 
 #include "node/local.h"
@@ -45,7 +45,7 @@ static void exited(struct local_node *node, struct work *work, const struct foun
 	                                found->host_peak_bytes, found->cpu_ms });
 }
 
-/* Its processes are there: it goes on, or goes on ending. */
+/* Its processes are there: it keeps running, or keeps ending. */
 static void adopt(struct local_node *node, struct work *work, const struct found *found)
 {
 	work->kept.gone = false;

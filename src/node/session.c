@@ -129,7 +129,7 @@ static void acknowledge_soon(struct session *session, int64_t now_ms,
 		session->acknowledge_ms = max64(now_ms + session->policy.acknowledge_ms, 1);
 }
 
-/* What this connection had is over. */
+/* Forgets the state of this connection. */
 static void close_connection(struct session *session)
 {
 	session->open = session->synced = false;
@@ -195,7 +195,7 @@ static void hello(struct session *session, int64_t now_ms, const struct message 
 	if (!check_hello(session, message, outputs))
 		return;
 	if (message->connection == session->connection && !session->open) {
-		refuse(session, message, session->connection, "this connection is over", outputs);
+		refuse(session, message, session->connection, "this connection has ended", outputs);
 		return;
 	}
 	if (message->connection > session->connection) {
@@ -285,7 +285,7 @@ static void stranger(const struct session *session, const struct message *messag
 {
 	if (message->connection >= session->connection)
 		refuse(session, message, session->connection,
-		       "this connection is not known: connect anew", outputs);
+		       "this connection is not known: connect again", outputs);
 }
 
 void session_message(struct session *session, int64_t now_ms, const struct message *message,

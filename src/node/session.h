@@ -18,16 +18,16 @@
  * transaction and of those before were handed over. */
 
 struct session_policy {
-	int64_t silent_ms; /* a node not heard of for so long is unknown */
+	int64_t silent_ms; /* after which a silent node is unknown */
 	int64_t lease_ms;  /* what a renewal is worth */
 	int64_t grace_ms;  /* the longest that an order gives between notice and kill */
 	int64_t margin_ms; /* for clocks that run unevenly and kills that take their time */
-	/* A scheduler renews only for so long after it last knew that it is the
-	 * active one; so one that took over waits as long before it counts. */
+	/* How long a scheduler renews leases after it last knew that it leads. A scheduler that
+	 * took over waits that long before it counts. */
 	int64_t standing_ms;
 	int64_t acknowledge_ms; /* what is durable is acknowledged so much later, with others, where
 	                           nothing else is said meanwhile */
-	int64_t resend_ms;      /* an order not acknowledged for so long is sent again */
+	int64_t resend_ms;      /* after which an unacknowledged order is sent again */
 	int64_t foreign_step_mib; /* a change of foreign memory by no more is not told */
 	int64_t hot_c, cool_c;    /* only whether it is hot is told: from hot_c on, until cool_c */
 	/* Which hosts nodes may announce; lives as long as the session. NULL: any. */
@@ -73,8 +73,8 @@ struct session *session_new(const char *name, bool known, int64_t term, int64_t 
                             const struct session_policy *policy);
 void session_delete(struct session *session);
 
-/* A message from the node, decoded. One that belongs to no connection that the
- * session knows is answered so that the node connects anew. */
+/* A message from the node, decoded. A message of an unknown connection is answered so that the node
+ * reconnects. */
 void session_message(struct session *session, int64_t now_ms, const struct message *message,
                      struct session_outputs *outputs);
 /* The IP address that the present connection comes from. */
@@ -83,14 +83,14 @@ void session_set_peer(struct session *session, const char *peer);
  * durable, or were refused: the node may forget them. */
 void session_stored(struct session *session, int64_t now_ms, int64_t connection, int64_t change,
                     struct session_outputs *outputs);
-/* The core refused a report of all of the node: the connection is over, and the
- * node is told why. (Any other command that is refused is old news.) */
+/* The core refused a full report of the node: closes the connection and tells the node why.
+ * (Any other refused command is outdated.) */
 void session_refused(struct session *session, int64_t now_ms, int64_t connection,
                      const struct error *error, struct session_outputs *outputs);
 /* The connection broke. */
 void session_disconnected(struct session *session, int64_t connection);
-/* An administrator declared the node dead, or removed it: the connection is over. If
- * the node lives after all, it comes back with a snapshot, and is told what to stop. */
+/* An administrator declared the node dead, or removed it: closes the connection. A node that
+ * is alive after all returns with a snapshot and is told what to stop. */
 void session_given_up(struct session *session, const char *reason, struct session_outputs *outputs);
 /* Time passed. `active_ms`: when the scheduler last knew that it is the active one. */
 void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
@@ -98,7 +98,7 @@ void session_time(struct session *session, int64_t now_ms, int64_t active_ms,
 /* When session_time is wanted at the latest. */
 int64_t session_wake_ms(const struct session *session);
 
-/* What orders need and the core does not say. Texts live until the call is over. `context`
+/* Data of orders that the core does not have. Texts live until the call returns. `context`
  * outlives the session: an order that is held is looked up when it is sent. */
 struct session_lookup {
 	const char *(*gpu_uuid)(void *context, int64_t gpu_id);

@@ -27,7 +27,7 @@ struct session_ended {
  * are not acknowledged. `given` are orders that the node may not have had when it
  * made the next change that is to be taken: `pending` does not say that, for what
  * was acknowledged meanwhile overtakes changes. `ended` are changes that are not durable. All of
- * these, and `starts`, begin anew with a connection. */
+ * these, and `starts`, are reset by a new connection. */
 struct session {
 	char *name, *boot, *peer;
 	struct session_policy policy;

@@ -16,7 +16,7 @@ FIELD(tenant_id, .label = "Tenant",
 	.form = { SECTION_GENERAL })
 FIELD(name, .label = "Name",
 	.help = "What people know the job by; runtimes are predicted from jobs whose names differ in numbers alone",
-	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .initial = "\"job\"",
+	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .plain = true, .initial = "\"job\"",
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, name),
 	.proto = { .request = 2, .reply = 4 },
 	.option = { .name = "--name", .letter = "-n", .argument = "NAME", .help = "what people know the job by" },
@@ -106,6 +106,14 @@ FIELD(labels, .label = "Labels", .help = "Labels for people, and for ?label= in 
 	.option = { .name = "--label", .letter = "-l", .argument = "NAME=VALUE", .repeats = true,
 		.help = "for people, and for 'list --label'" },
 	.form = { SECTION_GENERAL })
+FIELD(annotations, .label = "Annotations",
+	.help = "Names and texts that the scheduler stores and shows, and does not interpret",
+	.kind = VALUE_MAP, .items = JOB_ANNOTATIONS_MAX, .most = JOB_ANNOTATION_BYTES_MAX,
+	.empty = EMPTY_OMITTED, .in_payload = true, .since = "0.2",
+	.setter = SET_AT_CREATION, .proto = { .request = 40, .reply = 65 },
+	.option = { .name = "--annotation", .argument = "NAME=VALUE", .repeats = true,
+		.help = "stored and shown with the job, not interpreted" },
+	.form = { SECTION_MORE })
 FIELD(working_directory, .label = "Working directory",
 	.help = "The directory that the task starts in, on its node or in its image: an absolute path",
 	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
@@ -240,6 +248,14 @@ FIELD(check, .label = "Check", .help = "Refuse with 422 a job that could never r
 	.proto = { .request = 32 },
 	.option = { .name = "--check", .help = "refuse a job that could never run on this cluster" },
 	.form = { SECTION_MORE })
+FIELD(user, .label = "User",
+	.help = "Who submitted the job: the id of the token, or the subject of the JWT",
+	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .plain = true, .empty = EMPTY_OMITTED, .since = "0.2",
+	.setter = SET_BY_ADMINISTRATOR, STORED(RECORD_JOB, struct job_record, user),
+	.proto = { .request = 39, .reply = 64 },
+	.option = { .name = "--user", .argument = "NAME",
+		.help = "on whose behalf it is submitted (administrators)" },
+	.form = { .absent = "set by the service" })
 FIELD(submitted_at, .label = "Submitted", .help = "When the job was submitted",
 	.kind = VALUE_TIME, .repeatable = true, STORED(RECORD_JOB, struct job_record, submitted_ms),
 	.proto = { .reply = 41 })

@@ -140,6 +140,7 @@ struct resource_field {
 	unsigned also; /* enum value_forms */
 	int digits;
 	int64_t least, most, items, scale;
+	bool plain; /* VALUE_TEXT: without control characters */
 	const struct words *words;
 	const char *refers;            /* VALUE_ID: "job" */
 	const struct resource *nested; /* VALUE_OBJECT, VALUE_LIST */

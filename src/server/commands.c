@@ -54,7 +54,7 @@ static int run_restore(const struct options *options, struct config *config)
 			fprintf(stderr, "With --yes everything in it is replaced.\n");
 		return 1;
 	}
-	printf("%s is as it was in %s. Ids and terms go on from %d later, so that none is used "
+	printf("Restored %s from %s. New ids and terms start %d higher, so that none is used "
 	       "twice.\n",
 	       name_of(config), options->file, RESTORE_GAP);
 	return 0;

@@ -109,7 +109,7 @@ void config_free(struct config *config);
  * changed by then. */
 bool config_read_yaml(struct config *config, const char *name, const char *text, size_t size,
                       struct error *error);
-/* The same from a file. */
+/* Like config_read_yaml(), from a file. */
 bool config_read_file(struct config *config, const char *path, struct error *error);
 /* Takes GPU_SCHEDULER_SECTION_KEY=value from an environment. What names a section
  * of ours and no key in it is refused; other variables are not ours. */

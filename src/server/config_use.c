@@ -73,7 +73,7 @@ struct session_policy config_to_policy(const struct config *config)
 	return policy;
 }
 
-/* A node must be heard of, and its lease renewed, before either is over. */
+/* Heartbeats must arrive, and leases be renewed, before either expires. */
 static int64_t heartbeat_most_ms(const struct config *config)
 {
 	return min64(config->agent.silent_ms, config->agent.lease_ms) / 2;

@@ -31,8 +31,8 @@ struct engine_options {
 	void (*kept)(void *context, const struct kept *kept);
 	/* In the loop's thread, once: it leads, and all is loaded. */
 	void (*leading)(void *context);
-	/* In any thread, once: the engine cannot go on, and nothing more will be answered.
-	 * The process is to end; the next one starts from what is stored. */
+	/* In any thread, once: the engine failed, and nothing more will be answered. The process
+	 * must exit; the next one starts from the database. */
 	void (*failed)(void *context, const struct error *error);
 	/* A sentence for the log, in any thread; may be NULL. */
 	void (*note)(void *context, const char *sentence);

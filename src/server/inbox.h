@@ -24,7 +24,7 @@ void inbox_init(struct inbox *inbox);
 void inbox_destroy(struct inbox *inbox);
 
 void inbox_put(struct inbox *inbox, struct ask *ask);
-/* The same for one that can wait until the taker has dozed. */
+/* Like inbox_put(), for one that can wait until the taker's pause ends. */
 void inbox_put_lazily(struct inbox *inbox, struct ask *ask);
 /* Waits so long, or until one is put that cannot wait. Not at all where some are there. */
 void inbox_doze(struct inbox *inbox, int64_t wait_us);

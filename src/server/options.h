@@ -30,7 +30,7 @@ struct options {
 	const char *tenant, *node, *days;
 };
 
-/* False with a reason for what is not known or is missing. */
+/* False with a reason for unknown or missing arguments. */
 bool options_read(struct options *options, int argc, char **argv, struct error *error);
 /* Reads the file, the environment and the settings among the options, in this
  * order, and checks them together. NULL with a reason. */

@@ -18,7 +18,7 @@
 #include "server/wiring.h"
 #include "wire/wire.h"
 
-/* How long a loop may go on after the time that it was given to end. */
+/* How long a loop may run after its grace period to stop. */
 enum { FAILED_GRACE_MS = 500, OVERTIME_MS = 500 };
 /* Open files beside connections. */
 enum { OTHER_FILES = 256 };

@@ -32,7 +32,7 @@ extern const size_t setting_count;
 
 /* The setting, or NULL. `length` bytes of the key are looked at. */
 const struct setting *setting_find(const char *section, const char *key, size_t length);
-/* The same for a key as people give it: KEY_file of a secret too, which `*in_file` says. */
+/* Like setting_find(), and also accepts KEY_file of a secret, which `*in_file` says. */
 const struct setting *setting_find_given(const char *section, const char *key, bool *in_file);
 bool setting_has_section(const char *section, size_t length);
 /* What is meant, perhaps: the nearest name of a section, or of a key in one; NULL:
@@ -44,7 +44,7 @@ const char *setting_nearest_key(const char *section, const char *name);
  * what it may be, without the value where that is a secret. */
 bool setting_take(const struct setting *setting, struct config *config, const char *text,
                   struct error *error);
-/* The same for a list; the texts are copied. */
+/* Like setting_take(), for a list; the texts are copied. */
 void setting_take_list(const struct setting *setting, struct config *config,
                        const char *const *texts, size_t count);
 /* Takes a secret from the file at `path`, without the newline at its end. */

@@ -10,7 +10,7 @@
  * - a difference of up to `step_ms` is made up for by running 5% faster or slower;
  * - a larger one is a step. It is not followed while it may be a mistake; once it has lasted
  *   for `hold_ms` the core is to be told that its clock was wrong (COMMAND_CLOCK), and time
- *   goes on from what the wall clock says.
+ *   continues from the wall clock.
  * So a clock that jumps and comes back changes nothing, and no jump becomes a duration.
  *
  * A state machine without a clock of its own. `time_us` never goes back but in

@@ -12,7 +12,7 @@ struct archived_job {
 	struct job_state_record state;
 };
 
-/* Which ones. The newest come first, unless it says otherwise; a page goes on behind the
+/* A filter. The newest jobs come first unless it says otherwise; a page continues after the
  * last id of the page before. */
 struct archive_filter {
 	int64_t tenant_id;         /* 0: of all, or */
@@ -46,7 +46,7 @@ bool archive_search(struct store *store, const struct archive_filter *filter,
 /* How many in each state; `behind_id` and `limit` of the filter do not count. */
 bool archive_count(struct store *store, const struct archive_filter *filter,
                    int64_t counts[JOB_CANCELLED + 1], struct error *error);
-/* The same for each tenant that has any, in one query. False from `each` ends it. */
+/* Counts the archived jobs of each tenant by state, in one query. False from `each` ends it. */
 typedef bool (*archive_tally)(void *context, int64_t tenant_id, enum job_state state, int64_t count,
                               struct error *error);
 bool archive_count_each(struct store *store, archive_tally each, void *context,
@@ -78,8 +78,8 @@ struct event_filter {
 bool archive_events(struct store *store, const struct event_filter *filter, struct arena *arena,
                     struct event **events, int64_t *count, struct error *error);
 
-/* The runs of a job's tasks: those that go on (tenant and id are not told), then those that
- * are over, the last to end first; the last ones where there are more than ARCHIVE_RUNS. */
+/* The runs of a job's tasks: current ones first (without tenant and id), then finished ones,
+ * the last to end first. Returns the latest ARCHIVE_RUNS. */
 #define ARCHIVE_RUNS 1000
 bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,
                   struct run_record **runs, int64_t *count, struct error *error);

@@ -8,9 +8,9 @@
  * made of; so it can be looked at, restored to either, and used to move from
  * one to the other. */
 
-/* Copies what is stored at one moment to a new file at `path`, which is there
- * only when it is complete and synced. A scheduler may go on meanwhile. False
- * with a reason, and no file, if that fails or the path is taken. */
+/* Copies a consistent snapshot of the database to a new file at `path`, which appears only
+ * when it is complete and synced. A scheduler may keep running. False with a reason, and no
+ * file, if that fails or the path exists. */
 bool backup_write(const struct store_options *from, const char *path, struct error *error);
 
 /* How far ids and terms are moved on by a restore, from the larger of the

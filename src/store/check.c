@@ -125,8 +125,7 @@ static bool try_table(struct trial *trial, const struct table *table, int of, st
 	return done;
 }
 
-/* Loads; true if the database could be read. `*fits` says whether the core could
- * go on with what it was given. */
+/* Loads; true if the database could be read. `*fits` says whether the core accepted all of it. */
 static bool try_load(struct trial *trial, bool *fits, struct error *error)
 {
 	const struct schema *schema = store_schema(trial->store);
@@ -155,7 +154,7 @@ static void note_culprit(struct trial *trial, bool job, int64_t id)
 		note(trial, RECORD_JOB_STATE, (struct record_key){ .first = id }, reason);
 }
 
-/* Finds those in the range, jobs or slots, that a core cannot go on with, by halves. */
+/* Finds the jobs or slots of the range that the core does not accept, by bisection. */
 static bool find_among(struct trial *trial, struct range *which, struct range range,
                        struct error *error)
 {

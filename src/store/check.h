@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-/* A record that a core would not take, or a job that it could not go on with. */
+/* A record that a core would refuse, or a job that contradicts its tasks. */
 struct check_finding {
 	enum record_kind kind;
 	struct record_key key;
@@ -18,10 +18,9 @@ struct check {
 	struct error last; /* what a core says after all, if it still cannot be loaded */
 };
 
-/* Loads what is stored as a scheduler would at its start, and recounts the books.
- * Where a record is refused it is left out and noted, and so is what depends on
- * it; where jobs contradict their tasks, those jobs are found and noted. Nothing
- * is changed. True if it could be read; no findings mean that all is well. */
+/* Loads the database as a scheduler would at its start, and recounts the ledger. Refused
+ * records, records that depend on them, and jobs that contradict their tasks become findings.
+ * Changes nothing. True if the database could be read; no findings mean that it is consistent. */
 bool check_run(struct store *store, struct check *check, struct error *error);
 void check_free(struct check *check);
 

@@ -9,8 +9,8 @@
  * nothing but the freshness of what others read there.
  *
  * PREFIX:events is a stream with the events, each with its fields; their ids are
- * NUMBER-0, so a reader that was away goes on behind the last one it saw, and
- * finds from the numbers whether some are missing. PREFIX:generation is a text
+ * NUMBER-0, so a reader that was away resumes after the last one it saw, and
+ * sees from the numbers whether some are missing. PREFIX:generation is a text
  * that changes whenever updates may have been lost; PREFIX:GENERATION:job:ID,
  * and the same for tenant, node and gpu, is a hash with the columns of that row,
  * and `version`, the number of the batch that wrote it. So a reader that asks for
@@ -36,7 +36,7 @@ struct redis_health {
 	int64_t sent, dropped; /* updates */
 };
 
-/* Never NULL: what cannot be reached now is tried again. `term` is part of the
+/* Never NULL: an unreachable server is tried again. `term` is part of the
  * generation, so that two schedulers never share one. */
 struct redis *redis_start(const struct redis_options *options, int64_t term);
 void redis_stop(struct redis *redis);

@@ -5,7 +5,7 @@
 #include "core/record/effects.h"
 #include "core/record/record.h"
 
-/* The same tables in both databases; only the names of types differ. */
+/* Both databases have the same tables; only the names of types differ. */
 enum dialect { DIALECT_SQLITE, DIALECT_POSTGRES };
 
 #define TABLE_TYPES_MAX 2 /* kinds of records that share a row */

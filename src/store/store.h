@@ -49,8 +49,8 @@ enum store_outcome store_lead(struct store *store, struct error *error);
 /* Connects for reading only: to look at a database that may have a leader. */
 enum store_outcome store_read_only(struct store *store, struct error *error);
 
-/* Gives a new core everything that is stored and not archived, and recounts its
- * books. False with a reason if what is stored contradicts itself. */
+/* Loads everything that is not archived into a new core, and recounts its ledger. False
+ * with a reason if the records contradict each other. */
 bool store_load(struct store *store, struct sched *sched, struct error *error);
 /* Has store_load show each record to `each` too, before the core takes it. */
 void store_watch_load(struct store *store,

@@ -405,7 +405,7 @@ static bool send_rows(struct sending *sending, enum statement statement, int pla
 	return expect(sending, sent, statement == DELETE ? -1 : found, false);
 }
 
-/* Whether a table has so many new rows that they are copied. */
+/* True if a table has enough new rows to be worth a COPY. */
 static bool is_copied(const struct postgres_backend *self, const struct batch *batch, int place)
 {
 	const struct table *table = &self->base.schema->tables[place];

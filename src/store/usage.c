@@ -108,7 +108,7 @@ static void put_tenant(struct buffer *sql, const char *column, int64_t tenant_id
 		buffer_print(sql, " AND %s = %lld", column, (long long)tenant_id);
 }
 
-/* WITH used AS (...): every run in the period, cut to it, and those that go on. */
+/* WITH used AS (...): every run in the period, cut to it, current ones included. */
 static void put_used(struct buffer *sql, enum dialect dialect, const struct period *period)
 {
 	long long from = period->from_ms, until = period->until_ms;

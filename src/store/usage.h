@@ -4,10 +4,10 @@
 
 #include "store/store.h"
 
-/* Every run counts with its part inside the period, at the price that the tenant had
- * then; those that go on count up to now. Of jobs and models of the tenant itself, not of
- * those below it. Over all time that is what the tenant's meters say, but for what was
- * deleted by age and for fractions of a millionth that are cut off. */
+/* Every run counts with its part inside the period, at the tenant's price at the time;
+ * current runs count up to now. Counts jobs and models of the tenant itself, not of those
+ * below it. Over all time this equals the tenant's meters, except for runs that were deleted
+ * by age and for truncated fractions of a millionth. */
 struct usage {
 	int64_t tenant_id;
 	int64_t jobs;                         /* that had a run in the period */

@@ -26,9 +26,8 @@ struct writer_options {
 	/* On the writer's thread: all of the batch is durable. A batch of answers alone needs no
 	 * transaction: its `began_us` is 0. */
 	void (*durable)(void *context, const struct batch *batch);
-	/* On the writer's thread, once: the store cannot go on, and nothing that was
-	 * added and not durable will ever be. The process starts again from what is
-	 * stored. */
+	/* On the writer's thread, once: the store failed for good. Nothing that was added and is
+	 * not durable will become durable. The process must restart from the database. */
 	void (*failed)(void *context, const struct error *error);
 	/* On the writer's thread: `ok` of its health has changed. May be NULL. */
 	void (*changed)(void *context);

@@ -118,7 +118,7 @@ void connection_trust(struct connection *connection);
 void connection_touch(struct connection *connection);
 /* Sends what is in the output now, as far as the socket takes it. */
 void connection_push(struct connection *connection);
-/* The same as connection_touch, but with others within the loop's gather_ms. */
+/* Like connection_touch(), but sends together with others within the loop's gather_ms. */
 void connection_gather(struct connection *connection);
 void connections_gathered(struct loop *loop);
 /* Ends it: at once; when all is sent. */

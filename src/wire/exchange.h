@@ -108,7 +108,7 @@ void exchange_begin(struct exchange *exchange, const struct response *response);
  * fast; `writable` tells when there is room. A part is taken whole or not at all, and
  * from a client that is gone is thrown away. */
 bool exchange_write(struct exchange *exchange, struct text part);
-/* The same without a copy; takes over the reference if it returns true. */
+/* Like exchange_write(), without a copy; takes over the reference if it returns true. */
 bool exchange_share(struct exchange *exchange, struct shared *part);
 /* Ends an answer that was begun. */
 void exchange_end(struct exchange *exchange);

@@ -56,7 +56,7 @@ struct exchange_state {
 	bool wants_writable; /* a write was not taken */
 	bool is_waiting;     /* HTTP/2: something of the answer waits for the client's window */
 	bool is_chunked;     /* the answer, in HTTP/1.1 */
-	bool keeps_alive;    /* the connection goes on after it */
+	bool keeps_alive;    /* the connection stays open after it */
 	bool expects_continue;
 	bool grpc_gzip;    /* answers may be compressed */
 	size_t unconsumed; /* HTTP/2: bytes of a paused body not yet given back to its window */

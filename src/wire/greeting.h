@@ -4,7 +4,7 @@
 
 #include "wire/connection.h"
 
-/* Waits for the first bytes, and goes on with HTTP/1.1 or HTTP/2. */
+/* Waits for the first bytes, then hands over to HTTP/1.1 or HTTP/2. */
 extern const struct connection_protocol greeting_protocol;
 
 #endif

@@ -4,8 +4,8 @@
 #include "wire/http1_state.h"
 
 enum {
-	/* A body of at most this, not yet read when its answer is given, is read and thrown
-	 * away, so that the connection can go on. */
+	/* A remaining body of at most this size is read and discarded after the answer, so that
+	 * the connection can be reused. */
 	DISCARD_BYTES_MAX = 64 << 10,
 	/* Bodies from this size on are not copied where they need not be. */
 	SHARE_BYTES = 4 << 10,
@@ -26,7 +26,7 @@ void http1_continue(struct http1 *http1, struct exchange_state *state)
 		output_text(&http1->connection->output, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
-/* Whether the connection can go on after an answer that is given now. */
+/* True if the connection can be reused after an answer that is given now. */
 static bool can_go_on(struct http1 *http1, const struct exchange_state *state)
 {
 	if (http1->connection->loop->is_stopping && http1->last == state)

@@ -42,7 +42,7 @@ void http1_fail(struct http1 *http1, int status, const char *code, const char *t
 	connection_touch(connection);
 }
 
-/* The same from within the parser, which is told to stop. */
+/* Refuses the request from within a parser callback, and stops the parser. */
 static int fail(struct http1 *http1, int status, const char *code, const char *text)
 {
 	http1_fail(http1, status, code, text);
@@ -133,7 +133,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t size)
 	struct http1 *http1 = self(parser);
 	if (http1->current->is_linked)
 		return pass_over(http1, size + 1);
-	/* A value that goes on in the next line has been read in too many ways. */
+	/* Refuse folded headers: servers disagree on what they mean. */
 	if (size > 0 &&
 	    (http1->gap_has_newline || memchr(http1->gap, '\n', (size_t)(at - http1->gap))))
 		return fail(http1, 400, "invalid", "a header must be on one line");
@@ -307,7 +307,7 @@ static void put_aside(struct http1 *http1, struct text bytes)
 	connection_touch(http1->connection);
 }
 
-/* Whether what the parser could not read goes on like the name of a method. */
+/* True if the unparsed input could still become a method name. */
 static bool is_a_word(const struct http1 *http1, struct text bytes)
 {
 	const char *at = llhttp_get_error_pos(&http1->parser), *end = bytes.data + bytes.size;

@@ -6,7 +6,7 @@
 
 enum { SECOND_MS = 1000 };
 
-/* Starts counting anew when a second is over. */
+/* Resets the counters every second. */
 static void count_second(struct http2 *http2)
 {
 	int64_t now_ms = loop_now_ms(http2->connection->loop);

@@ -72,7 +72,7 @@ static void turn_away(struct listener *listener)
 			break;
 	}
 	tell_exhausted(listener);
-	/* The poll would go on to say that somebody waits. */
+	/* The poll would report the waiting connection again and again. */
 	uv_poll_stop(&listener->poll);
 	loop_timer_set(listener->loop, &listener->retry, RETRY_MS);
 }

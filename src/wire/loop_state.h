@@ -1,4 +1,4 @@
-/* loop_state.h - what a loop consists of, for the files of this room */
+/* loop_state.h - the inside of a loop, for the files of src/wire */
 #ifndef WIRE_LOOP_STATE_H
 #define WIRE_LOOP_STATE_H
 
@@ -29,9 +29,9 @@ struct address {
 	size_t connections;
 };
 
-/* A connection with something to send, to close or to look at is in the list of the
- * dirty, once; all of them are dealt with when a round of events is over, so that what
- * a round produced goes out together. Those in `gathering` are sent a little later. */
+/* A connection with pending output, or to be closed or examined, is in the dirty list, once.
+ * The list is processed at the end of a round of events, so that the output of a round is
+ * sent together. Those in `gathering` are sent a little later. */
 struct loop {
 	uv_loop_t uv;
 	uv_async_t wake;

@@ -9,7 +9,7 @@ struct tls_session;
 
 struct tls_session *tls_session_new(struct tls *tls, struct connection *connection);
 void tls_session_free(struct tls_session *session);
-/* Whether the handshake is over. */
+/* True if the handshake is complete. */
 bool tls_session_is_ready(const struct tls_session *session);
 /* Takes bytes from the socket; what is in them goes to connection_take. Closes the
  * connection where they are not TLS. */

@@ -118,11 +118,11 @@ def test_an_archived_job_is_found_and_cannot_be_changed(service):
     assert (shown["id"], shown["state"], shown["command"]) == (job, "cancelled", ["true"])
     refused = service.delete(f"/api/v1/jobs/{job}")
     assert refused.status == 409
-    assert "is over (cancelled)" in refused.json()["error"]
+    assert "has already finished (cancelled)" in refused.json()["error"]
     events = service.get(f"/api/v1/jobs/{job}/events").json()["events"]
     assert [event["type"] for event in events] == ["job_ended"]
     assert service.get(f"/api/v1/jobs/{job}/logs").status == 409
     why = service.get(f"/api/v1/jobs/{job}/why").json()["why"]
-    assert why[0].startswith(f"{job} is over since ") and ": cancelled" in why[0]
+    assert why[0].startswith(f"{job} finished at ") and ": cancelled" in why[0]
     assert service.get("/api/v1/cluster/status").json()["cancelled_jobs"] == 1
     assert service.get("/api/v1/tenants/lab").json()["total_jobs"] == 1

@@ -62,7 +62,7 @@ export function get<T>(path: string): Promise<T> {
   return request<T>("GET", path);
 }
 
-/** Text that may go on for as long as the job runs: each piece as it comes. */
+/** Text that may continue for as long as the job runs: each piece as it arrives. */
 export async function follow(
   path: string,
   piece: (text: string) => void,

@@ -82,7 +82,7 @@ function takeGpu(gpu: Gpu, now: number): Cell {
   return cell;
 }
 
-/** Whether the books differ; what was measured is compared elsewhere. */
+/** True if the ledger differs; measurements are compared elsewhere. */
 function differs(a: Gpu, b: Gpu): boolean {
   return (
     a.used_memory !== b.used_memory ||

@@ -56,7 +56,7 @@ export function relative(time: string | null | undefined, now: number): string {
   return away > 0 ? `in ${duration(away)}` : `${duration(-away)} ago`;
 }
 
-/** The same in one unit, where there is little room: 'in 20m'. */
+/** A relative time in one unit, for small spaces: 'in 20m'. */
 export function about(time: string | null | undefined, now: number): string {
   return relative(time, now).replace(/(\d+[dhms]) \d+[hms]/, "$1");
 }

@@ -14,7 +14,7 @@ export function parse(hash: string): Route {
   return { page: page || "cluster", id: id || null, query: new URLSearchParams(query) };
 }
 
-/** The same put together again. */
+/** The address of a route. */
 export function format({ page, id, query }: Route): string {
   const text = query.toString();
   return `#/${page}${id ? `/${encodeURIComponent(id)}` : ""}${text ? `?${text}` : ""}`;

@@ -10,7 +10,7 @@ export const session = signal<Session | null>(null);
 export const trouble = signal<string | null>(null);
 export const tenants = signal<Tenant[]>([]);
 export const events = signal<Event[]>([]);
-/** Goes on once a second, for what says how long ago something was. */
+/** Advances once a second, for texts that say how long ago something was. */
 export const now = signal(Date.now());
 
 export const mayChange = computed(() => session.value?.may_change ?? false);
@@ -38,7 +38,7 @@ function loadTenants(): void {
 }
 
 let clusterTimer = 0;
-/** Nodes are asked for anew, at most about once a second. */
+/** Reloads the nodes, at most about once a second. */
 function loadCluster(): void {
   if (clusterTimer) return;
   clusterTimer = window.setTimeout(() => {

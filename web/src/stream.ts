@@ -1,4 +1,4 @@
-// stream.ts - live events over the WebSocket: goes on where it was, and tries again
+// stream.ts - live events over the WebSocket: resumes where it was, and reconnects
 import { signal } from "@preact/signals";
 import { token } from "./api";
 
@@ -34,7 +34,7 @@ export interface Listener {
   failed(): void;
 }
 
-/** So many events from before are asked for at first, so that there is something to read. */
+/** The number of past events to load at first, so that the list is not empty. */
 const BEFORE = 30;
 
 let socket: WebSocket | null = null;

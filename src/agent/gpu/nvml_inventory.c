@@ -122,7 +122,7 @@ static void find_groups(struct inventory *inventory)
 			follow_links(inventory, &inventory->gpus[i], &switched);
 }
 
-/* Fatal errors stay until the driver starts anew. */
+/* Fatal errors stay until the driver is restarted. */
 static void carry_over(struct inventory *inventory)
 {
 	const struct nvml_source *nvml = inventory->nvml;

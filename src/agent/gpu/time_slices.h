@@ -7,7 +7,7 @@
 /* From the text of the plugin's configuration: sharing.timeSlicing.resources[].replicas, the
  * largest; 1 where it shares nothing. They are names of a GPU, and never GPUs. */
 int64_t time_slices_in(const char *text);
-/* The same of a file; 1 where there is none. */
+/* Like time_slices_in(), from a file; 1 if there is none. */
 int64_t time_slices_read(const char *path);
 
 #endif

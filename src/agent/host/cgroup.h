@@ -33,8 +33,8 @@ struct cgroups {
 	bool can_kill; /* the unified tree has cgroup.kill */
 };
 
-/* Finds out what there is and makes places for groups of this name. Never fails: what
- * cannot be had is left out. `parent`: where in the trees, NULL to choose. */
+/* Finds the cgroup hierarchies and makes parents for groups of this name. Never fails: it
+ * leaves out what the system does not offer. `parent`: where in the hierarchies, NULL to choose. */
 void cgroups_open(struct cgroups *cgroups, const char *name, const char *parent);
 /* Limits the processes of all works together, those of other agents on this machine included; 0:
  * not limited. False where the system does not offer that. */
@@ -79,8 +79,8 @@ void cgroup_free(struct cgroup *group);
 bool cgroup_make(const struct cgroups *cgroups, struct cgroup *group,
                  const struct cgroup_limits *limits, struct error *error);
 /* Makes a group beside it, in the same trees and with the same limits, but without access to any
- * GPU: for what is run after it, which must not be killed with it. What cannot be limited is
- * left out. False with errno: nothing is left. */
+ * GPU: for programs that run after it and must not be killed with it. Limits
+ * that the system does not offer are left out. False with errno: nothing is left behind. */
 bool cgroup_make_beside(const struct cgroup *group, struct cgroup *beside);
 /* Moves the calling process in. Async-signal-safe. False, with errno. */
 bool cgroup_enter(const struct cgroup *group);

@@ -57,7 +57,7 @@ static void answer(struct program *program, int32_t result)
 	add(program, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-/* Each test that fails goes on behind the answer. */
+/* Each test that fails jumps behind the answer. */
 static void add_rule(struct program *program, const struct device_rule *rule)
 {
 	int32_t kind = rule->is_block ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR;

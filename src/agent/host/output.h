@@ -16,7 +16,7 @@ enum output_stream { STREAM_OUTPUT, STREAM_ERRORS };
 
 struct output_limits {
 	int64_t file_bytes; /* a file that is larger is followed by another */
-	int64_t files;      /* at most so many are kept, at least 1 */
+	int64_t files;      /* the most files to keep, at least 1 */
 };
 
 struct output_writer {
@@ -27,10 +27,10 @@ struct output_writer {
 	int64_t start; /* of the file that is written */
 };
 
-/* Goes on at the end of what is there. False with a reason. */
+/* Appends to what is there. False with a reason. */
 bool output_open(struct output_writer *writer, const char *directory, enum output_stream stream,
                  const struct output_limits *limits, struct error *error);
-/* What cannot be written (a full disk) is lost, and the task goes on. */
+/* Output that cannot be written (a full disk) is lost, and the task continues. */
 void output_append(struct output_writer *writer, const void *data, size_t size);
 void output_close(struct output_writer *writer);
 

@@ -10,8 +10,8 @@
 #include "base/error.h"
 
 /* A directory with a journal: values under keys, appended with a checksum, the last one
- * counts. What a failure cut off at the end is not there. The journal is written anew, into
- * another file that then takes its place, when most of it is old.
+ * counts. An entry that a crash cut off at the end is ignored. When most of the journal is
+ * outdated, it is rewritten into another file, which then replaces it.
  *
  *     journal     what is kept           works/ID    what keepers write down
  *     lock        held by the agent      output/     what tasks write

@@ -4,11 +4,11 @@
 
 #include "agent/keeper/spec.h"
 
-/* One keeper for each work, a child of the agent that goes on when the agent is gone. It
- * starts the work's first process and is its parent; takes what the work writes to files;
- * writes down how it ended, for good; ends the work when its lease or its time is over even
- * where no agent says so; and leaves when no process of the work is left. It must survive
- * what the agent does not: it reads no configuration and talks to nobody but by
+/* One keeper for each work, a child of the agent that survives it. It starts the work's first
+ * process and is its parent; writes the work's output to files; records durably how it ended;
+ * ends the work when its lease or its time limit expires, even without an agent; and exits
+ * when no process of the work is left. It must survive what the agent does not: it reads no
+ * configuration and talks to nobody but by
  *
  * - the report, a pipe to the agent that started it. Lines:
  *       started PID START | refused TEXT | exited CODE PEAK_BYTES EXITED_MS CPU_MS

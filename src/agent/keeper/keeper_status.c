@@ -32,7 +32,7 @@ static void read_line(const char *line, struct keeper_status *status)
 	int64_t first = 0, second = 0;
 
 	if (sscanf(line, "keeper %" SCNd64 " %" SCNd64, &first, &second) == 2) {
-		/* The file begins anew with each keeper. */
+		/* Each keeper starts with an empty file. */
 		*status =
 		    (struct keeper_status){ .kept = true, .keeper = first, .keeper_start = second };
 	} else if (sscanf(line, "started %" SCNd64 " %" SCNd64, &first, &second) == 2) {

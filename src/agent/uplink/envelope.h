@@ -12,7 +12,7 @@
 struct output_request {
 	int64_t request_id, reservation_id, job_id, task;
 	bool follow, errors;
-	int64_t offset; /* negative: so many bytes before the end */
+	int64_t offset; /* negative: bytes before the end */
 	int64_t window; /* 0: any */
 };
 

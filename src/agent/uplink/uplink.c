@@ -94,7 +94,7 @@ void uplink_disconnect(struct uplink *link, const char *reason)
 
 	if (link->stage == UPLINK_WAITING)
 		return;
-	log_at(LOG_WARNING, "the connection to the scheduler is over", LOG_TEXT("host", link->host),
+	log_at(LOG_WARNING, "the connection to the scheduler ended", LOG_TEXT("host", link->host),
 	       LOG_TEXT("port", link->port), LOG_TEXT("reason", reason));
 	let_go(link);
 	wait_to_try(link);

@@ -7,9 +7,9 @@
 #include "agent/uplink/envelope.h"
 #include "base/error.h"
 
-/* In the loop's thread alone. Connects to the first of the addresses that answers, and after a
- * while anew when that way is lost: sooner at first, later each time, never all agents at once.
- * Who is told something by it does not call it then, but later, and then uplink_flush. */
+/* In the loop's thread only. Connects to the first address that answers. Reconnects after a
+ * delay that grows each time and differs between agents. A callback must not call it;
+ * call it later, and then uplink_flush(). */
 struct uplink;
 
 struct uplink_settings {

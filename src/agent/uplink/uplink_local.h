@@ -50,7 +50,7 @@ struct uplink {
 
 /* uplink_http2.c */
 bool uplink_http2_begin(struct uplink *link);
-/* Bytes from the scheduler, in clear. False: the connection is over, with a reason. */
+/* Bytes from the scheduler, in clear. False: the connection has ended, with a reason. */
 bool uplink_http2_receive(struct uplink *link, const void *data, size_t size, struct error *error);
 /* Hands what the session wants to send to `uplink_write`. */
 bool uplink_http2_flush(struct uplink *link, struct error *error);

@@ -50,7 +50,7 @@ static void pass_sealed(struct uplink *link)
 		uplink_write(link, data, (size_t)size);
 }
 
-/* True: it goes on, ready or not. */
+/* True: no error, ready or not. */
 static bool shake_hands(struct uplink *link, struct error *error)
 {
 	SSL *ssl = link->connection->ssl;

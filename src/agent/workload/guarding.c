@@ -1,4 +1,4 @@
-/* guarding.c - a hard limit of GPU memory for works: libgpuguard.so and its books */
+/* guarding.c - a hard limit of GPU memory for works: libgpuguard.so and its segment */
 #include "agent/workload/guarding.h"
 
 #include <errno.h>
@@ -38,8 +38,9 @@ bool guarding_is_due(const struct run_settings *settings, const struct node_orde
 	return shared || wanted || settings->guarding == GUARDING_ALWAYS;
 }
 
-/* Books of containers may have to be written by whichever user an image has. So everyone may,
- * in a directory that only we can reach: into the container the file comes by itself. */
+/* The segment of a container may have to be written by any user that the image has. So it is
+ * writable for everyone, in a directory that only we can enter: only the file is mounted
+ * into the container. */
 static char *closed_directory(const struct run_settings *settings)
 {
 	return file_path(BOOKS_DIRECTORY "/gpu-guard-%s.containers", settings->label);
@@ -198,7 +199,7 @@ static void read_books(struct watch *watch, int64_t reservation_id, struct guard
 		int64_t limit_mib = gpu.limit_bytes >> MIB_SHIFT;
 		int64_t peak_mib = gpu.peak_bytes >> MIB_SHIFT;
 		reading->limit_mib = i == 0 ? limit_mib : min64(reading->limit_mib, limit_mib);
-		/* What a task writes into its own books fools nobody but itself. */
+		/* A task that corrupts its own segment deceives only itself. */
 		reading->peak_mib = max64(reading->peak_mib, min64(peak_mib, limit_mib));
 		reading->refusals =
 		    min64(reading->refusals, TIME_MS_MAX) + min64(gpu.refusals, TIME_MS_MAX);
@@ -220,7 +221,7 @@ bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
 	return true;
 }
 
-/* One that has just ended is in no books, and needs none. */
+/* A process that has just ended is in no segment, and needs none. */
 static bool is_unguarded(struct watch *watch, int64_t pid)
 {
 	struct process_identity identity;

@@ -1,4 +1,4 @@
-/* guarding.h - a hard limit of GPU memory for works: libgpuguard.so and its books */
+/* guarding.h - a hard limit of GPU memory for works: libgpuguard.so and its segment */
 #ifndef AGENT_WORKLOAD_GUARDING_H
 #define AGENT_WORKLOAD_GUARDING_H
 
@@ -6,7 +6,7 @@
 #include "agent/workload/run.h"
 #include "node/node.h"
 
-/* Where the guard and its books are in a container. */
+/* Where the guard and its segment are in a container. */
 #define GUARDING_CONTAINER_LIBRARY "/run/gpu-guard/libgpuguard.so"
 #define GUARDING_CONTAINER_BOOKS "/run/gpu-guard/books"
 
@@ -14,30 +14,29 @@
  * work itself (`wanted`) asks for it. */
 bool guarding_is_due(const struct run_settings *settings, const struct node_order *order,
                      bool wanted);
-/* Has a work that is to be preload the guard, and tells it the limits. Its books are a file
- * that all processes of the work share. */
+/* Makes a planned work preload the guard, with its limits. Its segment is a file that all
+ * processes of the work share. */
 void guarding_prepare(const struct run_settings *settings, const struct node_order *order,
                       const struct run_plan *plan, struct environment *environment);
-/* Where the books of a planned work are on this node; to be freed. */
+/* The path of a planned work's segment on this node; to be freed. */
 char *guarding_books(const struct run_settings *settings, int64_t reservation_id,
                      const struct run_plan *plan);
-/* Makes the books, for the user of the plan. False with a reason. Nothing is done, and nothing
- * is wrong, where there is no guard. */
+/* Creates the segment, for the user of the plan. False with a reason. Does nothing, and
+ * succeeds, without a guard. */
 bool guarding_begin(const struct run_settings *settings, const struct node_order *order,
                     const struct run_plan *plan, struct error *error);
-/* What the books say now; false where there are none. */
+/* Reads the counters; false if there is no segment. */
 bool guarding_read(const struct run_settings *settings, int64_t reservation_id,
                    struct guard_reading *reading);
 
-/* Looks whether those of the processes that are this work's are under its guard, and marks
- * those that are not. Tells the guard what NVML measured of those in containers, which cannot
- * measure themselves, and who of `pids`, all that the work has, is gone. False: it has no
- * books. */
+/* Marks the processes of this work that are not under its guard. Tells the guard what NVML
+ * measured for processes in containers, which cannot measure themselves, and which of `pids`,
+ * all processes of the work, are gone. False: it has no segment. */
 bool guarding_look(const struct run_settings *settings, int64_t reservation_id, const int64_t *pids,
                    size_t pid_count, struct process_reading *processes, size_t process_count,
                    struct guard_reading *reading);
 
-/* Removes the books. */
+/* Removes the segment. */
 void guarding_end(const struct run_settings *settings, int64_t reservation_id);
 
 #endif

@@ -139,8 +139,7 @@ static const char *exit_message(const struct work_process *process, int64_t exit
 	       "guard, and are not started then";
 }
 
-/* Its books are read a last time first: what the guard refused since the last measurement
- * counts too. */
+/* Reads its counters a last time first: refusals since the last measurement count too. */
 static void tell_exit(struct work_process *process, const struct keeper_status *status)
 {
 	if (process->exited)

@@ -29,7 +29,7 @@ struct works *works_new(const struct works_settings *settings);
 void works_use_container_runtime(struct works *works, const char *runtime);
 /* Whether tasks may name their user from now on, as in struct run_settings. */
 void works_trust_users(struct works *works, bool trusted);
-/* Works go on; nobody watches them any more. */
+/* Stops watching works; they keep running. */
 void works_free(struct works *works);
 
 /* What is there of works that an earlier agent started: for INPUT_RESTART. Freed by the
@@ -46,7 +46,7 @@ void works_notice(struct works *works, int64_t reservation_id);
 void works_freeze(struct works *works, int64_t reservation_id);
 void works_kill(struct works *works, int64_t reservation_id);
 void works_warn(struct works *works, int64_t reservation_id, const char *message);
-/* It is over and told: all is forgotten but its output. */
+/* It has ended and was reported: forgets everything but its output. */
 void works_erase(struct works *works, int64_t reservation_id);
 
 /* Who is on GPUs, for simulated ones. Appends struct gpu_user; texts live until the next

@@ -98,8 +98,7 @@ static void keeper_ended(uv_poll_t *poll, int status, int events)
 	works_keeper_left(process);
 }
 
-/* Its keeper writes down how it ended, and then leaves: what is not there yet comes with
- * that. */
+/* Its keeper records how it ended, and then exits: a missing result appears by then. */
 static void first_ended(uv_poll_t *poll, int status, int events)
 {
 	struct watched *watched = poll->data;
@@ -184,7 +183,7 @@ void works_adopt(struct works *works, const struct node_order *order, const stru
 		process->look->data = process;
 		uv_timer_start(process->look, left_at_once, 0, 100);
 	}
-	log_at(LOG_INFO, "a work goes on under this agent",
+	log_at(LOG_INFO, "adopted a running work",
 	       LOG_NUMBER("reservation", process->reservation_id),
 	       LOG_NUMBER("pid", process->status.pid));
 }

@@ -83,7 +83,7 @@ static bool prepare(struct work_process *process, struct error *error)
 	return true;
 }
 
-/* The same file under a number above those that are given away. */
+/* Duplicates a descriptor above the numbers that the child uses. */
 static int above(int fd)
 {
 	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_SPARE_FILE);

@@ -12,7 +12,7 @@
  *   it is durable, or refused and nothing changed;
  * - a look at the core (`look`), which changes nothing: called in the core's thread, and
  *   answered when what it may have seen is durable. For explanations and positions;
- *   what the catalogue has is read there;
+ *   use the catalogue for what it has;
  * - a read of what is stored (`read`): called in the librarian's thread with a store that
  *   does not lead. For what has left memory, and for history.
  * Everything it points to lives in its arena, or as long as the ask. Between desk_ask and

@@ -61,7 +61,7 @@ static void fill_job(Scheduler__GetJobStatusResponse *response, const struct job
 	add_metric(response, "exit_code", (double)state->exit_code, arena);
 }
 
-/* What its tasks that are over used. */
+/* The use of its finished tasks. */
 static void fill_use(Scheduler__GetJobStatusResponse *response, const struct task_use *use,
                      struct arena *arena)
 {

@@ -279,7 +279,7 @@ static void give_back(struct bulk_ask *ask)
 	memory_poison(ask, sizeof(*ask));
 }
 
-/* Goes on when half of the window is free, so that asks are handed in many at a time. */
+/* Continues when half of the window is free, so that asks are handed in many at a time. */
 static void go_on(struct bulk *bulk)
 {
 	if (!bulk->at_end) {
@@ -340,7 +340,7 @@ static bool prepare(struct bulk *bulk, struct bulk_ask *ask, struct arena *arena
 static void fill(struct bulk *bulk)
 {
 	struct text line = { NULL, 0 };
-	/* An answer may come before fill is over, but never within it. */
+	/* An answer may come before fill returns, but never within it. */
 	for (;;) {
 		struct bulk_ask *ask = take_ask(bulk);
 		if (!ask)

@@ -65,18 +65,6 @@ static bool read_tenant(struct resource_reader *fields)
 	                 (int)(name.size < 100 ? name.size : 100), name.data);
 }
 
-static bool read_name(struct resource_reader *fields)
-{
-	struct text name;
-
-	if (!resource_get_text(fields, &name))
-		return false;
-	if (text_has_control(name))
-		return resource_fail(fields, "has control characters in it");
-	job_of(fields)->job->name = resource_own(fields, name);
-	return true;
-}
-
 static bool read_gpu_count(struct resource_reader *fields)
 {
 	return resource_get_number(fields, &job_of(fields)->gpu_count);
@@ -239,7 +227,6 @@ static bool read_path(struct resource_reader *fields)
 
 static bool (*const readers[JOB_FIELDS_COUNT])(struct resource_reader *) = {
 	[JOB_FIELD_tenant_id] = read_tenant,
-	[JOB_FIELD_name] = read_name,
 	[JOB_FIELD_gpu_count] = read_gpu_count,
 	[JOB_FIELD_gpu_memory_mb] = read_gpu_memory,
 	[JOB_FIELD_gpu_fraction] = read_fraction,
@@ -265,6 +252,7 @@ bool job_fields_read(struct job_reader *reader)
 	reader->fields.resource = &job_resource;
 	reader->fields.special = readers;
 	reader->fields.payload = read_payload;
+	reader->fields.administrator = reader->with->identity->role == ROLE_ADMIN;
 	reader->fields.context = reader;
 	reader->fields.record = reader->job;
 	return resource_read(&reader->fields);

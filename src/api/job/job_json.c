@@ -129,6 +129,9 @@ static bool conclude(struct job_reader *reader)
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
 		job->request_hash = reader->with->key_hash;
 	}
+	if (!*job->user)
+		job->user =
+		    resource_own(&reader->fields, text_of(identity_user(reader->with->identity)));
 	if (!*job->name)
 		job->name = "job";
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,
@@ -140,7 +143,8 @@ bool job_json_read(struct json_scan *scan, const struct job_reading *reading,
 {
 	memset(submit, 0, sizeof(*submit));
 	struct job_record *job = &submit->job;
-	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key = "";
+	job->name = job->payload = job->gpu_models = job->node_labels = job->idempotency_key =
+	    job->user = "";
 	submit->check_possible = reading->check_possible;
 	struct job_reader reader = {
 		.fields = { .scan = scan, .arena = reading->arena, .error = error },

@@ -29,7 +29,7 @@ struct listing {
 	int64_t *tenants; /* more than one: their lists are merged. Sorted */
 	size_t tenant_count;
 	struct text name, label, label_value; /* data NULL: any */
-	int64_t from, room, skip;             /* in memory: read from there on, so many */
+	int64_t from, room, skip;             /* in memory: where to start, and how many */
 	int64_t *ids;                         /* of jobs in memory, in order */
 	size_t count;
 	int64_t total;
@@ -431,7 +431,7 @@ void jobs_list(struct call *call)
 	if (with_archive && offset > DEEP_MAX) {
 		call_refuse(
 		    call, 400, "invalid",
-		    "offset can be at most %d where jobs are archived: go on with after=ID, "
+		    "offset can be at most %d where jobs are archived: continue with after=ID, "
 		    "as next_after says",
 		    DEEP_MAX);
 		return;

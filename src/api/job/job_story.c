@@ -77,7 +77,7 @@ static void answer_end(struct ask *ask)
 		return;
 	}
 	buffer_clear(&ask->text);
-	buffer_print(&ask->text, "job-%lld is over since ", (long long)story->id);
+	buffer_print(&ask->text, "job-%lld finished at ", (long long)story->id);
 	calendar_print(&ask->text, state->completed_ms);
 	buffer_print(&ask->text, ": %s", word_of(&job_state_words, state->state));
 	if (*state->message)

@@ -191,7 +191,7 @@ static void write_reservation(struct json_writer *json, const struct job_view *v
 	json_close(json);
 }
 
-/* Of all its runs, with the one that goes on as it was last measured. */
+/* Sums over all its runs, the current one as last measured. */
 static struct task_use use_of(const struct job_view *view, const struct task_record *task)
 {
 	const struct reservation_record *reservation = reservation_of(view, task);
@@ -241,7 +241,7 @@ static void write_tasks(struct resource_writer *writer)
 	json_close(json);
 }
 
-/* When it first started; once it is over its tasks tell. */
+/* When it first started; from its tasks once it has finished. */
 static int64_t started_ms(const struct job_view *view)
 {
 	int64_t first = view->state->started_ms;

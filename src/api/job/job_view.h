@@ -7,7 +7,7 @@
 #include "core/sched.h"
 #include "wire/text/json_writer.h"
 
-/* Where a job that is over was, from its history; what is 0 or NULL is not known. */
+/* Where a finished job ran, from its history; 0 or NULL if unknown. */
 struct job_past {
 	int64_t scheduled_ms, started_ms, node_id;
 	const int64_t *gpu_ids;

@@ -381,13 +381,14 @@ static void read_final(struct ask *ask)
 	                                     look_up->archived.job.tenant_id))
 		call_unknown(call, "job", call_segment(call, 3));
 	else
-		call_refuse(call, 409, "conflict", "job-%lld is over (%s) and cannot be changed",
+		call_refuse(call, 409, "conflict",
+		            "job-%lld has already finished (%s) and cannot be changed",
 		            (long long)look_up->id,
 		            word_of(&job_state_words, look_up->archived.state.state));
 }
 
-/* Has the core do something to the job in the path, if it is the caller's. One that has
- * left memory is over, which is said only to those who may see it. */
+/* Sends a command about the job in the path to the core, if it is the caller's. A job that has
+ * left memory is finished, which is revealed only to callers that may see it. */
 static void change(struct call *call, enum command_kind kind, void (*done)(struct ask *ask))
 {
 	int64_t id, tenant_id;

@@ -5,7 +5,7 @@
 #include "core/record/record.h"
 #include "wire/text/json_writer.h"
 
-/* What a task's runs that are over used. */
+/* The use of a task's finished runs. */
 struct task_use task_use_of(const struct task_record *task);
 /* What one more run or task used is added: sums of what adds up, the highest of peaks. */
 void task_use_add(struct task_use *sum, const struct task_use *use);

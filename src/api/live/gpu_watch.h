@@ -15,9 +15,9 @@ void gpu_watch_free(struct gpu_watch *watch);
 
 /* Compares with the look before; true: there is something to tell. */
 bool gpu_watch_look(struct gpu_watch *watch);
-/* What the last look found, as members of an object: `gpus`, those whose books differ, with
- * their holders as the identity may know them; and `samples`, by UUID, of those that were
- * measured: [temperature in °C, power in W, utilisation of 1, memory in MiB]. */
+/* The changes of the last look, as members of an object: `gpus`, those whose ledger changed,
+ * with their owners as far as the identity may see them; and `samples`, by UUID:
+ * [temperature in °C, power in W, utilization from 0 to 1, memory in MiB]. */
 void gpu_watch_write(const struct gpu_watch *watch, struct json_writer *json,
                      const struct identity *identity);
 

@@ -11,7 +11,7 @@ struct ticker;
 enum tick {
 	TICK_METRICS = 1,   /* figures of the cluster, every few seconds */
 	TICK_DECISIONS = 2, /* decisions, as they are found in the store */
-	TICK_GPUS = 4,      /* GPUs whose books differ, and what was measured, each second */
+	TICK_GPUS = 4,      /* GPUs whose ledger changed, and measurements, each second */
 };
 
 struct ticker *ticker_new(struct service *service);

@@ -8,7 +8,7 @@
 #include "api/read/roster.h"
 #include "wire/exchange.h"
 
-/* Leases are requests of the core: volatile, and all over when the scheduler starts anew.
+/* Leases are requests of the core: volatile, and ended by a restart of the scheduler.
  * In the loop's thread alone. All handlers answer the exchange, now or later, and end it. */
 struct leases;
 

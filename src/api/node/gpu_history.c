@@ -147,8 +147,8 @@ static void put_present(struct call *call)
 	}
 }
 
-/* The ends that came at or after `time_ms`, into the maps; `next` goes on through the ends,
- * which like the decisions come the newest first. */
+/* Puts the ends at or after `time_ms` into the maps; `next` moves through the ends, which like
+ * the decisions are sorted newest first. */
 static void take_ends(struct history *history, int64_t time_ms, int64_t *next)
 {
 	for (; *next < history->end_count && history->ends[*next].time_ms >= time_ms; ++*next) {

@@ -4,8 +4,8 @@
 
 #include "api/service/call.h"
 
-/* GET /api/v1/gpus/history: what has GPUs now, from the books; what had them before, from the
- * decisions that placed it and the events that ended it. */
+/* GET /api/v1/gpus/history: current owners of GPUs, from the ledger; previous ones, from
+ * the decisions that placed them and the events that ended them. */
 void gpu_history_get(struct call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu_view.c - a GPU as people read it: its books, who holds what, and what was measured */
+/* gpu_view.c - a GPU as people read it: its ledger, its owners, and its measurements */
 #include "api/node/gpu_view.h"
 
 #include "api/model/slot_view.h"

@@ -1,4 +1,4 @@
-/* gpu_view.h - a GPU as people read it: its books, who holds what, and what was measured */
+/* gpu_view.h - a GPU as people read it: its ledger, its owners, and its measurements */
 #ifndef API_NODE_GPU_VIEW_H
 #define API_NODE_GPU_VIEW_H
 
@@ -16,7 +16,7 @@ struct gpu_view {
 };
 
 /* The GPU as an object in an array, under the names that scripts know (`total_memory` ...),
- * and those of the books. */
+ * and those of the ledger. */
 void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
                     const struct node_record *node, const struct gpu_record *gpu);
 /* A number that differs when anything differs that gpu_view_write tells but what was

@@ -26,7 +26,7 @@ struct receiver {
 	struct receiver *next;
 };
 
-/* A parcel that is over, on its way to the loop's thread. */
+/* A finished parcel, on its way to the loop's thread. */
 struct outcome {
 	struct parcel *parcel;
 	struct error error;

@@ -17,19 +17,19 @@ struct parcel {
 	char *event, *body;
 	bool only_public;
 	int64_t tries;
-	const fetch_end_ms *end_ms; /* the courier's: when a try must be over */
+	const fetch_end_ms *end_ms; /* the courier's: the deadline of a try */
 	struct parcel *next;        /* the courier's */
 };
 void parcel_free(struct parcel *parcel);
 
-/* How: given to the threads anew with each parcel's try. Texts are copied. */
+/* Settings, given to the threads with each try of a parcel. Texts are copied. */
 struct courier_settings {
 	struct loop *loop;
 	int64_t tries_max, retry_ms, retry_ms_max, timeout_ms;
 	/* Tries it once; false with a reason. ERROR_NOT_FOUND: it will never work. In any of
 	 * the courier's threads. */
 	bool (*deliver)(void *context, const struct parcel *parcel, struct error *error);
-	/* It is over with the parcel, which the callee frees: delivered, or given up (`error`).
+	/* The parcel is done, and the callee frees it: delivered, or given up (`error`).
 	 * In the loop's thread. */
 	void (*over)(void *context, struct parcel *parcel, const struct error *error);
 	void *context;

@@ -34,7 +34,7 @@ static bool kind_of(const struct event *event, const struct job_state_record *st
 
 static const char *const verbs[NOTIFY_KINDS] = { "has started",   "is complete",
 	                                         "has failed",    "was cancelled",
-	                                         "was preempted", "is over its budget" };
+	                                         "was preempted", "has exceeded its budget" };
 static const char *const names[NOTIFY_KINDS] = {
 	"job.started",   "job.completed", "job.failed",
 	"job.cancelled", "job.preempted", "tenant.budget"

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum role {
 	ROLE_ADMIN,  /* everything */
@@ -29,6 +30,13 @@ struct identity {
 	struct credential credential;
 };
 
+/* The person or program behind it: the id of a token, or the subject of a JWT. Empty where nobody
+ * has to sign in. */
+static inline const char *identity_user(const struct identity *identity)
+{
+	const char *space = strchr(identity->name, ' ');
+	return identity->credential.kind != CREDENTIAL_OPEN && space ? space + 1 : "";
+}
 /* What explanations are redacted for: 0 sees all. */
 static inline int64_t identity_viewer(const struct identity *identity)
 {

@@ -34,9 +34,9 @@ struct job_place {
 
 void job_sets_add(struct job_sets *sets, const struct job_place *place);
 void job_sets_remove(struct job_sets *sets, const struct job_place *place);
-/* The same as removing it at the old place and adding it at the new, which has its id. */
+/* Moves a job: removes it at the old place and adds it at the new, which has its id. */
 void job_sets_move(struct job_sets *sets, const struct job_place *from, const struct job_place *to);
-/* So many more of them are archived. */
+/* Adds `count` archived jobs. */
 void job_sets_archive(struct job_sets *sets, int64_t tenant_id, int state, int64_t count);
 /* Of a tenant (0: of all) in a state (-1: in all); NULL if there never was one. */
 const struct job_set *job_sets_get(const struct job_sets *sets, int64_t tenant_id, int state);

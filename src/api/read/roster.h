@@ -7,8 +7,8 @@
 #include "base/map.h"
 #include "base/text.h"
 
-/* What checks need, copied from the catalogue when a tenant changes, so that nothing has to
- * be locked to take in a job. Zero-initialised is empty. */
+/* The data that checks need, copied from the catalogue when a tenant changes, so that
+ * accepting a job takes no lock. Zero-initialized is empty. */
 struct roster_tenant {
 	int64_t id, parent_id;
 	char *name;

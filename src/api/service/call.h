@@ -36,7 +36,7 @@ struct call {
 struct call *call_take(struct service *service, struct exchange *exchange);
 /* Without an answer: for those whose exchange is gone. */
 void call_drop(struct call *call);
-/* The same, where somebody else answers: the exchange is as if nobody had seen it. */
+/* Like call_drop(), if somebody else answers: leaves the exchange untouched. */
 void call_release(struct call *call);
 
 /* The place of a path's {name}: segments from 0 on, with a NUL behind each. */

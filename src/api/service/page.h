@@ -6,7 +6,7 @@
 
 struct page {
 	int64_t limit, offset;
-	int64_t after; /* id that the page goes on behind; 0: it begins at `offset` */
+	int64_t after; /* the page continues after this id; 0: it begins at `offset` */
 };
 
 /* From limit, offset and after. Answers 400 and returns false where they make no sense;

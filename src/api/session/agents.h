@@ -82,7 +82,7 @@ struct agents_output_options {
 	const char *node;
 	int64_t reservation_id, job_id, task;
 	bool follow;
-	int64_t offset; /* negative: so many bytes before the end */
+	int64_t offset; /* negative: bytes before the end */
 	bool errors;    /* standard error instead, where it is apart */
 	void (*part)(void *context, int64_t offset, const void *data, size_t size);
 	void (*end)(void *context, const struct error *error);

@@ -38,7 +38,8 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	struct arena *arena = &stream->agents->packing;
 	struct text bytes = protobuf_write(envelope, arena);
 
-	/* Too much for a node that still reads: orders are sent again, renewals come anew. */
+	/* Too much for a node that still reads: orders are sent again, and renewals are repeated.
+	 */
 	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
 		bytes.size = 0;
 	else if (stream->waiting.size > 0 || !grpc_send(stream->exchange, bytes))
@@ -64,7 +65,7 @@ static void on_writable(struct exchange *exchange)
 	waiting->size -= at;
 }
 
-/* Its number is of the connection that is over, unless a newer one has begun. */
+/* Its number is of the ended connection, unless a newer one has begun. */
 static void drop(struct agents_stream *stream, enum grpc_status status, const char *text)
 {
 	struct agents_node *node = stream->node;

@@ -64,7 +64,7 @@ static void send_snapshot(struct legacy *legacy)
 		.running_count = running_count,
 		.snapshot = true,
 	};
-	/* What was never handed out is ordered anew. */
+	/* Assignments that were never handed out are ordered again. */
 	for (size_t i = legacy->work_count; i-- > 0;)
 		if (legacy->works[i]->state == WORK_QUEUED)
 			legacy_forget(legacy, legacy->works[i]);

@@ -67,7 +67,7 @@ void legacy_order(struct legacy *legacy, const struct node_order *order);
 void legacy_hand_out(struct legacy *legacy);
 /* The agent reports on a job that it does not have: noted where another node has it. */
 void legacy_not_here(struct legacy *legacy, const char *job);
-/* Works that run there by the books, from before this scheduler started. */
+/* Works that run there according to the ledger, from before this scheduler started. */
 void legacy_adopt(struct legacy *legacy);
 
 #endif

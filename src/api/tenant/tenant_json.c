@@ -102,7 +102,7 @@ static void read_amount(struct json_reader *reader, const char *name, int digits
 	*value = given < 0 ? none : given * scale;
 }
 
-/* The same for a quota, of which -1 says that there is no end to it. */
+/* Reads a quota, where -1 means unlimited. */
 static void read_quota(struct json_reader *reader, const char *name, int digits, int64_t scale,
                        int64_t most, int64_t *value)
 {

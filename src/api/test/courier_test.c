@@ -1,4 +1,4 @@
-/* courier_test.c - tests of deliveries: their order, tries in vain, and receivers that hang */
+/* courier_test.c - tests of deliveries: their order, failed tries, and receivers that hang */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -294,6 +295,58 @@ static void a_label_is_found_in_a_payload(void **state)
 	assert_null(job_payload_label(f->submit.job.payload, TEXT("y"), &f->arena).data);
 }
 
+static void the_user_is_who_signed_in(void **state)
+{
+	struct fixture *f = *state;
+	f->identity = (struct identity){ .role = ROLE_TENANT,
+		                         .tenant_id = 1,
+		                         .name = "jwt alice",
+		                         .credential = { .kind = CREDENTIAL_JWT } };
+	accept(f, "{\"name\":\"a\",\"user\":null}");
+	assert_string_equal(f->submit.job.user, "alice");
+	f->identity.credential.kind = CREDENTIAL_TOKEN;
+	snprintf(f->identity.name, sizeof(f->identity.name), "token t-3f2a");
+	accept(f, "{\"name\":\"a\"}");
+	assert_string_equal(f->submit.job.user, "t-3f2a");
+	refuse(f, "{\"user\":\"bob\"}",
+	       "user is set by the service: only an administrator may set it");
+	assert_int_equal(f->error.code, ERROR_FORBIDDEN);
+}
+
+static void an_administrator_submits_for_another_user(void **state)
+{
+	struct fixture *f = *state;
+	f->identity.role = ROLE_ADMIN;
+	accept(f, "{\"tenant_id\":1,\"user\":\"bob\"}");
+	assert_string_equal(f->submit.job.user, "bob");
+	accept(f, "{\"tenant_id\":1}");
+	assert_string_equal(f->submit.job.user, "");
+	refuse(f, "{\"tenant_id\":1,\"user\":\"b\\nob\"}", "user has control characters in it");
+}
+
+static void annotations_are_kept_as_they_are_within_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct buffer many = { 0 };
+	accept(f, "{\"tenant_id\":1,\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
+	assert_string_equal(f->submit.job.payload,
+	                    "{\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
+	refuse(f, "{\"tenant_id\":1,\"annotations\":[]}", "annotations must be an object of texts");
+	refuse(f, "{\"tenant_id\":1,\"annotations\":{\"a\":1}}", "annotations.a must be a text");
+	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"%4095s\"}}", "");
+	accept(f, many.data);
+	buffer_clear(&many);
+	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"%4096s\"}}", "");
+	refuse(f, many.data, "annotations.a is longer than 4096 bytes, name and value together");
+	buffer_clear(&many);
+	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"\"");
+	for (int i = 0; i < 64; i++)
+		buffer_print(&many, ",\"a%d\":\"\"", i);
+	buffer_print(&many, "}}");
+	refuse(f, many.data, "annotations has more than 64 members");
+	buffer_free(&many);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -318,6 +371,9 @@ int main(void)
 		TEST(the_key_of_the_header_counts_where_the_job_has_none),
 		TEST(a_path_that_is_not_absolute_is_refused),
 		TEST(a_label_is_found_in_a_payload),
+		TEST(the_user_is_who_signed_in),
+		TEST(an_administrator_submits_for_another_user),
+		TEST(annotations_are_kept_as_they_are_within_limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

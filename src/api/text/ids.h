@@ -22,7 +22,7 @@ bool id_read(struct text text, const char *prefix, int64_t *id);
 /* Writes it, with a NUL behind it; returns the size without that. */
 enum { ID_TEXT_MAX = 32 };
 size_t id_write(char out[ID_TEXT_MAX], const char *prefix, int64_t id);
-/* The same as a value of JSON; null for 0. */
+/* Writes the id as a value of JSON; null for 0. */
 void json_put_id(struct json_writer *json, const char *key, const char *prefix, int64_t id);
 
 #endif

@@ -139,6 +139,8 @@ static bool read_text(struct resource_reader *reader)
 		return read_joined(reader);
 	if (!resource_get_text(reader, &text))
 		return false;
+	if (reader->field->plain && text_has_control(text))
+		return resource_fail(reader, "has control characters in it");
 	field_store_text(reader->field, reader->record, resource_own(reader, text));
 	return true;
 }
@@ -207,6 +209,12 @@ static bool read_field(struct resource_reader *reader, int place)
 {
 	if (json_scan_kind(reader->scan) == JSON_KIND_NULL)
 		return json_scan_skip(reader->scan, NULL);
+	if (reader->field->setter == SET_BY_ADMINISTRATOR && !reader->administrator) {
+		reader->scan->failed = true;
+		return error_set(reader->error, ERROR_FORBIDDEN,
+		                 "%s is set by the service: only an administrator may set it",
+		                 reader->field->name);
+	}
 	reader->given[place / 64] |= UINT64_C(1) << place % 64;
 	if (reader->special[place])
 		return reader->special[place](reader);

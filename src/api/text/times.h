@@ -1,6 +1,6 @@
 /* times.h - times and durations in requests and answers */
-#ifndef API_TIMES_H
-#define API_TIMES_H
+#ifndef API_TEXT_TIMES_H
+#define API_TEXT_TIMES_H
 
 #include <stdint.h>
 

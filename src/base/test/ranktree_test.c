@@ -13,7 +13,7 @@
 #include "../number.h"
 #include "../ranktree.h"
 
-/* The same as a sorted array, slow and obvious. */
+/* A reference implementation as a sorted array, slow and obvious. */
 struct list {
 	struct rank_entry *entries;
 	size_t count, capacity;

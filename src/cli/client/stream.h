@@ -16,8 +16,8 @@ void stream_close(struct stream *stream);
 /* Whether the head of an answer, up to its empty line, agrees to a WebSocket with that key. */
 bool stream_is_accepted(const char *head, const char *key);
 
-/* The next event, if one is there already, in `*event` (json_decref); NULL: none is. False:
- * the stream is over. Does not wait. */
+/* The next event, if one has arrived, in `*event` (json_decref); NULL: none has. False: the
+ * stream has ended. Does not wait. */
 bool stream_next(struct stream *stream, json_t **event);
 /* To poll for reading. */
 int stream_descriptor(const struct stream *stream);

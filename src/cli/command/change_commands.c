@@ -32,7 +32,7 @@ static int change_one(struct session *session, const struct change *change, cons
 	return CLI_FINE;
 }
 
-/* Goes on behind one that could not be changed; ends with what the first of those says. */
+/* Continues after one that could not be changed; returns the status of the first failure. */
 static int change_all(const struct arguments *arguments, const struct change *change)
 {
 	struct session session;
@@ -168,7 +168,7 @@ const struct cli_command priority_command = {
 const struct cli_command drain_command = {
 	.name = "drain",
 	.arguments = "NODE...",
-	.summary = "give nodes no new work; what runs there goes on",
+	.summary = "stop scheduling on nodes; running jobs finish",
 	.examples = "drain alpha beta\n",
 	.asks = true,
 	.operand = COMPLETES_NODES,

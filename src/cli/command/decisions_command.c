@@ -17,7 +17,7 @@ static const struct option options[] = {
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
 	                "evicted load unload adopt fail"),
-	OPTION("--limit", NULL, "N", "at most so many (default 20)"),
+	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },
 };

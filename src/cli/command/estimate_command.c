@@ -80,8 +80,7 @@ static int set_gpus(const struct wishes *wishes, struct estimate_request *reques
 	return gpus[0] > 0 ? 1 : -1;
 }
 
-/* Everything is read from the options once before the model's files are looked
- * at, so that a misspelt option is told at once. */
+/* Reads all options before the model's files, so that a misspelled option is reported at once. */
 static bool check_wishes(const struct wishes *wishes, struct error *error)
 {
 	struct estimate_request request = { 0 };
@@ -147,7 +146,8 @@ static const struct option options[] = {
 	       .words = "f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl fp8"),
 	OPTION("--kv-k", NULL, "TYPE", "the same, for keys alone"),
 	OPTION("--kv-v", NULL, "TYPE", "the same, for values alone"),
-	OPTION("--gpus", "-g", "1,2,4", "split over so many GPUs, a row for each (default 1)"),
+	OPTION("--gpus", "-g", "1,2,4",
+	       "numbers of GPUs to split over, a row for each (default 1)"),
 	OPTION("--shares", NULL, "3,1",
 	       "split over as many GPUs as there are numbers, in these parts (llama.cpp, ollama)"),
 	OPTION("--batch", NULL, "N", "tokens computed at once (default 512; vllm 8192)"),

@@ -17,7 +17,7 @@ static const struct option options[] = {
 	OPTION("--label", "-l", "NAME=VALUE", "those with this label"),
 	OPTION("--sort", NULL, "BY", "submitted_at (oldest first) or priority",
 	       .completes = COMPLETES_WORDS, .words = "submitted_at priority"),
-	OPTION("--limit", NULL, "N", "at most so many (default 50)"),
+	OPTION("--limit", NULL, "N", "the most to show (default 50)"),
 	OPTION("--all", "-a", NULL, "all of them"),
 	{ 0 },
 };

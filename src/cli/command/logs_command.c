@@ -10,7 +10,7 @@
 #include "cli/text/quantity.h"
 
 static const struct option options[] = {
-	OPTION("--follow", "-f", NULL, "go on as it comes, until the job is over"),
+	OPTION("--follow", "-f", NULL, "follow the output until the job finishes"),
 	OPTION("--task", NULL, "N", "of this task (default: 0; with -f all)"),
 	OPTION("--tail", NULL, "N", "the last N lines alone"),
 	OPTION("--bytes", NULL, "SIZE", "the last bytes alone: 64K"),

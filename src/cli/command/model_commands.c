@@ -27,7 +27,7 @@ static const struct option options[] = {
 	OPTION("--concurrency", NULL, "N", "requests in flight in one slot"),
 	OPTION("--min", NULL, "N", "slots that are always wanted"),
 	OPTION("--max", NULL, "N", "slots at most"),
-	OPTION("--idle-ttl", NULL, "TIME", "idle for so long, a slot may be evicted"),
+	OPTION("--idle-ttl", NULL, "TIME", "idle time after which a slot may be evicted"),
 	OPTION("--load-timeout", NULL, "TIME", "that loading may take"),
 	OPTION("--priority", "-p", "N", "as for jobs"),
 	OPTION("--prewarm", NULL, NULL, "wanted loaded before anyone asks"),

@@ -9,12 +9,12 @@
 #include "cli/text/quantity.h"
 
 static const struct option options[] = {
-	OPTION("--limit", NULL, "N", "at most so many (default 100)"),
+	OPTION("--limit", NULL, "N", "the most to show (default 100)"),
 	OPTION("--no-reasons", NULL, NULL, "without asking why each of them waits"),
 	{ 0 },
 };
 
-/* Why is asked for each job: for so many at most. */
+/* The most jobs whose reason is fetched, each by its own request. */
 enum { REASONS_MAX = 100 };
 
 static void column_place(struct session *session, struct table *table, const json_t *job)

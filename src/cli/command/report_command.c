@@ -132,7 +132,7 @@ static void useful(struct session *session, struct table *table, const json_t *u
 		table_cell(table, "%s", "-");
 }
 
-/* Of the GPU memory that was booked, what was used at most. */
+/* The peak use of the reserved GPU memory. */
 static void memory_used(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
@@ -388,7 +388,7 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it booked, where that was measured. JOBS are those that had GPUs or CPUs in\n"
+	    "what it reserved, where that was measured. JOBS are those that had GPUs or CPUs in\n"
 	    "this time; those that ended without are only in the columns behind it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"

@@ -516,7 +516,7 @@ const struct cli_command top_command = {
 	.details =
 	    "Fills the screen, and follows what happens. Each GPU is a bar of its memory: in\n"
 	    "use, starting, being freed, foreign and free look different, and each job and\n"
-	    "slot has its colour. Keys: q quit, Tab between GPUs and jobs, arrows choose, s\n"
+	    "slot has its color. Keys: q quit, Tab between GPUs and jobs, arrows choose, s\n"
 	    "sort, / filter, w why, c cancel, d drain or resume, ? help. Where there is no\n"
 	    "terminal it is printed once.\n",
 	.examples = "top\n"

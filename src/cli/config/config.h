@@ -25,7 +25,7 @@ struct config {
 /* Reads YAML; `name` is that of the file, for reasons: 'FILE:3:5: ...'. */
 bool config_parse(struct config *config, const char *name, const char *text, size_t size,
                   struct error *error);
-/* The same as YAML. */
+/* Writes the configuration as YAML. */
 void config_print(const struct config *config, struct buffer *to);
 void config_free(struct config *config);
 

@@ -81,7 +81,7 @@ static void line(const struct session *session, const char *label, enum colour c
 	buffer_free(&clean);
 }
 
-/* The same from a buffer, which is emptied. */
+/* Prints a labeled line from a buffer, and empties the buffer. */
 static void line_of(const struct session *session, const char *label, struct buffer *text)
 {
 	buffer_text(text, "");
@@ -196,7 +196,7 @@ static void add_memory(struct buffer *text, const char *before, int64_t mib)
 	size_print(text, mib);
 }
 
-/* What it used of the GPU memory that it booked, and whether it was refused more. */
+/* The GPU memory that it used, of what it reserved, and its refused allocations. */
 static void print_gpu_memory(const struct session *session, const json_t *job, struct buffer *text)
 {
 	const json_t *guard = json_object_get(job, "guard");
@@ -392,7 +392,7 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	print_depends(session, job, &text);
 	print_others(session, job, &text);
 	print_wait(session, job, &text);
-	/* Of one that is over the state has said it. */
+	/* The state of a finished job has already said it. */
 	if (reason && !job_is_over(field_text(job, "state")))
 		line(session, "Why", COLOUR_NONE, reason);
 	print_placement(session, job);

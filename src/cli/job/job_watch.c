@@ -1,4 +1,4 @@
-/* job_watch.c - stays with a job until it is over, and shows its output meanwhile */
+/* job_watch.c - follows a job until it finishes, and shows its output */
 #include "cli/job/job_watch.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ enum {
 	TAILS_MAX = 256, /* tasks whose output is shown at once */
 	LOOK_MS = 2000,  /* between looks at the job where events tell of changes */
 	SOON_MS = 300,   /* where they do not, or something is about to happen */
-	TRIES = 20,      /* to read the output of a task that is over */
+	TRIES = 20,      /* to read the output of a finished task */
 };
 
 /* The output of one task as it comes. */

@@ -1,4 +1,4 @@
-/* job_watch.h - stays with a job until it is over, and shows its output meanwhile */
+/* job_watch.h - follows a job until it finishes, and shows its output */
 #ifndef CLI_JOB_JOB_WATCH_H
 #define CLI_JOB_JOB_WATCH_H
 
@@ -16,8 +16,8 @@ struct job_watch {
 /* From here on an interruption does not end the program: it is what `cancels` heeds. */
 void job_watch_catch(void);
 
-/* Waits until the job is over. What to end with: the job's code, or CLI_NO_JOB where it was
- * cancelled, or the reason on stderr. */
+/* Waits until the job finishes. Returns the exit status: the job's code, CLI_NO_JOB if it was
+ * cancelled, or that of an error, with the reason on stderr. */
 int job_watch(struct session *session, const struct job_watch *watch);
 
 /* Whether a job in this state does nothing any more. */

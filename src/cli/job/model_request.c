@@ -49,7 +49,7 @@ static bool read_request(const struct arguments *arguments, struct estimate_requ
 	                                    &request->parallel, error));
 }
 
-/* What one slot takes on each of so many GPUs; 0: it cannot be split so, with the reason. */
+/* The memory of one slot on each of `gpus` GPUs; 0 with the reason if it cannot be split so. */
 static int64_t estimate_each(const struct blueprint *blueprint, struct estimate_request *request,
                              int gpus, struct error *error)
 {

@@ -136,7 +136,7 @@ static int by_gpu(const void *a, const void *b)
 	return strcmp(one->owner, other->owner);
 }
 
-/* What the books say beyond what we know of the owners: others', and what nobody scheduled. */
+/* The rest of the ledger beyond the known owners: other tenants, and external use. */
 static void add_rest(struct top_data *data, size_t place, int64_t reserved, int64_t releasing)
 {
 	const struct top_gpu *gpu = &data->gpus[place];

@@ -52,8 +52,8 @@ struct top_data {
 /* What the service says now, instead of what was there. False with the reason; then all is as
  * it was. */
 bool top_data_load(struct top_data *data, struct session *session, struct error *error);
-/* The same from documents: lists of GPUs, nodes, jobs that run, slots, and the queue; and the
- * status of the cluster. */
+/* Reads the data from documents: lists of GPUs, nodes, running jobs, slots and the queue, and
+ * the status of the cluster. */
 void top_data_read(struct top_data *data, struct session *session, const json_t *documents);
 void top_data_free(struct top_data *data);
 

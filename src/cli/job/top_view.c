@@ -148,7 +148,7 @@ static void draw_head(const struct top_view *view, struct canvas *canvas)
 	canvas_end_line(canvas);
 }
 
-/* How each kind of memory looks, with colours and without. */
+/* How each kind of memory looks, with colors and without. */
 static const struct {
 	const char *sign, *word;
 	char plain;
@@ -174,7 +174,7 @@ static void draw_legend(struct canvas *canvas)
 	canvas_end_line(canvas);
 }
 
-/* The same owner has the same colour on every GPU. */
+/* An owner has one color on all GPUs. */
 static enum colour colour_of_owner(const char *owner)
 {
 	static const enum colour colours[] = { COLOUR_GREEN, COLOUR_CYAN, COLOUR_BLUE,
@@ -204,7 +204,7 @@ static void draw_bar(const struct top_view *view, struct canvas *canvas, const s
 		enum colour colour = looks[part->phase].colour;
 		if (colour == COLOUR_NONE)
 			colour = colour_of_owner(part->owner);
-		/* Without colours a line says where the next owner begins. */
+		/* Without colors, a line marks where the next owner begins. */
 		if (i > 0 && until > used && !canvas->terminal.colours) {
 			canvas_sign(canvas, COLOUR_NONE, "│", '|', 1);
 			used++;

@@ -1,4 +1,4 @@
-/* suggest_test.c - slips of the hand are recognised, other words are not */
+/* suggest_test.c - typing errors are recognized, other words are not */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

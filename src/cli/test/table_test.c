@@ -58,7 +58,7 @@ static void letters_that_take_two_columns_or_none_line_up(void **state)
 	free(text);
 }
 
-/* Three columns of which the middle one has so many letters. */
+/* Three columns; the middle one has `letters` letters. */
 static char *fitted(int columns, int letters, unsigned drops)
 {
 	struct table table = { .columns = 3,

@@ -29,7 +29,7 @@ static void fill(struct canvas *canvas, int columns)
 		buffer_print(&canvas->text, "%*s", columns, "");
 }
 
-/* Writes clean text in exactly so many columns. */
+/* Writes clean text in exactly `columns` columns. */
 static void put(struct canvas *canvas, const char *text, int columns, bool right)
 {
 	int wants = text_width(text);

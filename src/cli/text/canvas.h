@@ -13,11 +13,11 @@ struct canvas {
 	bool reversed; /* the whole line is marked */
 };
 
-/* Text in so many columns, cut or filled with spaces; 0: as wide as it is. `right` puts it at
- * their end. */
+/* Writes text in `columns` columns, cut or padded with spaces; 0: as wide as it is. `right`
+ * aligns it to the right. */
 void canvas_text(struct canvas *canvas, enum colour colour, int columns, bool right,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* The same sign so many times; `plain` where the terminal has no pictures. */
+/* Repeats a sign over `columns` columns; `plain` on a terminal without Unicode. */
 void canvas_sign(struct canvas *canvas, enum colour colour, const char *sign, char plain,
                  int columns);
 /* Moves on to a column, if it is not there yet. */

@@ -50,7 +50,8 @@ void table_end_row(struct table *table)
 		table_cell(table, "%s", "");
 }
 
-/* The text of a cell in so many columns; what is cut ends with a mark. Its width. */
+/* Writes the text of a cell in `columns` columns; a cut text ends with a mark. Returns its width.
+ */
 static int print_cell(const struct table *table, const struct table_cell *cell, int width, FILE *to)
 {
 	int wants = text_width(cell->text);

@@ -33,7 +33,7 @@ struct table {
 enum { TABLE_LEAST = 8 };
 
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same in a colour, where the terminal has colours. */
+/* Like table_cell(), in a color if the terminal has colors. */
 void table_coloured(struct table *table, enum colour colour, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void table_end_row(struct table *table);

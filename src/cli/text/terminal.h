@@ -14,7 +14,7 @@ struct terminal {
 
 struct terminal terminal_of(int descriptor);
 
-/* As SGR knows them; COLOUR_NONE is as it is. */
+/* The colors of SGR; the first is the terminal's default. */
 enum colour {
 	COLOUR_NONE = 0,
 	COLOUR_BOLD = 1,

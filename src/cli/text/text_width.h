@@ -8,7 +8,7 @@
 
 /* The columns that a text of UTF-8 takes. What is not UTF-8 counts one for each byte. */
 int text_width(const char *text);
-/* The bytes at its front that take at most so many columns. */
+/* The bytes at the front that fit into `columns` columns. */
 size_t text_fits(const char *text, int columns);
 /* Appends a text without what would command a terminal: control characters, and bytes that
  * are not UTF-8, become '?'; newlines and tabs a space. */

@@ -179,6 +179,7 @@ static bool check_room(const struct sched *sched, const struct tenant *tenant, i
 bool job_check(const struct job_record *job, struct error *error)
 {
 	return check_text(job->name, JOB_NAME_BYTES_MAX, "name", error) &&
+	       check_text(job->user, JOB_NAME_BYTES_MAX, "user", error) &&
 	       check_text(job->payload, PAYLOAD_MAX, "payload", error) &&
 	       check_text(job->gpu_models, JOB_NAME_BYTES_MAX, "gpu_model", error) &&
 	       check_text(job->node_labels, 4 * JOB_NAME_BYTES_MAX, "labels", error) &&
@@ -197,6 +198,8 @@ static struct job_record complete(const struct sched *sched, const struct job_re
 {
 	struct job_record job = *given;
 
+	if (!job.user)
+		job.user = "";
 	if (job.priority == 0)
 		job.priority = sched->config.default_priority;
 	if (job.gpu_kind == GPU_FRACTION && job.fraction == WHOLE_GPU)

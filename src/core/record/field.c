@@ -96,10 +96,10 @@ static size_t rows_size(const struct record_type *type, size_t offset, const str
 	           : 0;
 }
 
-/* Rows come before texts, which need no alignment. */
-static size_t clone_size(const struct record_type *type, const char *object)
+/* The bytes of its rows and texts. */
+static size_t parts_size(const struct record_type *type, const char *object)
 {
-	size_t size = aligned(type->size);
+	size_t size = 0;
 	for (uint64_t left = type->rows; left;) {
 		size_t offset = (size_t)bits_take(&left) * sizeof(void *);
 		size += rows_size(type, offset, (const void *)(object + offset));
@@ -112,11 +112,10 @@ static size_t clone_size(const struct record_type *type, const char *object)
 	return size;
 }
 
-void *fields_clone(const struct record_type *type, const void *object)
+/* Copies rows and texts to `end`, and lets the object point there. Rows come before texts,
+ * which need no alignment. */
+static void parts_move(const struct record_type *type, char *copy, char *end)
 {
-	char *copy = memory_alloc(clone_size(type, object));
-	char *end = copy + aligned(type->size);
-	memcpy(copy, object, type->size);
 	for (uint64_t left = type->rows; left;) {
 		size_t offset = (size_t)bits_take(&left) * sizeof(void *);
 		struct rows *rows = (void *)(copy + offset);
@@ -130,7 +129,22 @@ void *fields_clone(const struct record_type *type, const void *object)
 		*text = size > 0 ? memcpy(end, *text, size) : "";
 		end += size;
 	}
+}
+
+void *fields_clone(const struct record_type *type, const void *object)
+{
+	char *copy = memory_alloc(aligned(type->size) + parts_size(type, object));
+	memcpy(copy, object, type->size);
+	parts_move(type, copy, copy + aligned(type->size));
 	return copy;
+}
+
+void *fields_own(const struct record_type *type, void *object)
+{
+	size_t size = parts_size(type, object);
+	char *parts = memory_alloc(size > 0 ? size : 1);
+	parts_move(type, object, parts);
+	return parts;
 }
 
 static void encode_text(struct buffer *buffer, const char *text)

@@ -117,6 +117,9 @@ static inline int64_t field_number(const struct record_field *field, const void 
 void *fields_copy(struct arena *arena, const struct record_type *type, const void *object);
 /* The same in one piece of memory, to be freed with free(). */
 void *fields_clone(const struct record_type *type, const void *object);
+/* Gives the object its own texts and rows, in one piece of memory that is returned, to be freed
+ * with free(). */
+void *fields_own(const struct record_type *type, void *object);
 struct rows rows_copy(struct arena *arena, struct rows rows, int width);
 
 /* Appends an encoding that is the same for equal objects and on every machine:

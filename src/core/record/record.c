@@ -49,7 +49,7 @@
 	F(T, lease_loss, .words = &lease_loss_words) F(T, max_runtime_ms) F(T, deadline_ms)        \
 	F(T, estimate_ms)                                                                          \
 	F(T, depends, .width = 2) F(T, array_id) F(T, array_index) F(T, array_limit)               \
-	F(T, idempotency_key) F(T, submitted_ms) F(T, request_hash)
+	F(T, idempotency_key) F(T, user) F(T, submitted_ms) F(T, request_hash)
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \

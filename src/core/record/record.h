@@ -146,6 +146,7 @@ struct job_record {
 	int64_t array_id, array_index, array_limit; /* array_id: the first job's id; 0: not an array
 	                                             */
 	const char *idempotency_key;
+	const char *user; /* who submitted it; empty: unknown */
 	int64_t submitted_ms;
 	int64_t request_hash; /* of the request that the key came with; 0: any request may repeat it
 	                       */

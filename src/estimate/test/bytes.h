@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "estimate/gguf.h"
 
-/* Little-endian numbers of so many bytes. */
+/* Little-endian numbers of 1, 2, 4 or 8 bytes. */
 void put_number(struct buffer *buffer, uint64_t number, int bytes);
 /* A text with its length before it. */
 void put_text(struct buffer *buffer, const char *text);

@@ -35,7 +35,7 @@ static void refuse_config(const char *text, const char *because)
 	blueprint_free(&blueprint);
 }
 
-/* Adds the tensors of a header, with so many bytes of data behind it. */
+/* Adds the tensors of a header that is followed by the given number of bytes of data. */
 static bool add_header(struct blueprint *blueprint, const struct safetensors_config *config,
                        const char *json, int64_t data_bytes, struct text_map *seen,
                        struct error *error)

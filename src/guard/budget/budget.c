@@ -1,4 +1,4 @@
-/* budget.c - the books of a task: who has taken how much of its GPU memory */
+/* budget.c - the budget of a task: how much of its GPU memory each process has */
 #include "guard/budget/budget.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void count_totals(struct segment *segment)
 	}
 }
 
-/* Puts on the books what the agent has measured of other processes. */
+/* Charges what the agent has measured for other processes. */
 static void take_what_was_told(struct segment *segment, uint32_t told)
 {
 	atomic_store_explicit(&segment->told_seen, told, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* budget.h - the books of a task: who has taken how much of its GPU memory
+/* budget.h - the budget of a task: how much of its GPU memory each process has
  *
  * Every change is made under the segment's lock, so that processes that race for
  * the last byte never get it twice. */
@@ -23,7 +23,7 @@ void budget_forget(struct segment *segment, struct process_identity identity);
  * holds for others; -1 if there is no room for it. */
 int budget_gpu(const struct member *member, const uint8_t uuid[16]);
 
-/* The same, but one that is not listed stays so: -1. */
+/* Like budget_gpu(), but does not add a GPU that is not listed: returns -1. */
 int budget_find_gpu(const struct segment *segment, const uint8_t uuid[16]);
 
 /* Charges bytes to the process, if they are within the limit once those who are
@@ -47,13 +47,13 @@ bool budget_expect_context(const struct member *member, int gpu);
  * not. */
 void budget_measure(const struct member *member, uint32_t place, int gpu, int64_t bytes);
 
-/* Takes off all processes that are gone, and counts the totals anew. */
+/* Removes all processes that are gone, and recounts the totals. */
 void budget_reap(const struct member *member);
 
-/* The same for one process, of which the caller knows that it is gone. */
+/* Removes one process, which the caller knows to be gone. */
 void budget_reap_place(const struct member *member, uint32_t place);
 
-/* For share.h, under the lock: moves `bytes` onto a process's books, or off them. */
+/* For share.h, under the lock: adds `bytes` to a process's charge, or removes them. */
 void budget_move(struct segment *segment, uint32_t place, uint32_t gpu, int64_t bytes);
 
 /* Under the lock: whether so much more is within the limit. */

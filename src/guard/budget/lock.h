@@ -1,8 +1,8 @@
-/* lock.h - the lock of a segment, which outlives whoever holds it
+/* lock.h - the lock of a segment, which survives the death of its holder
  *
  * Held for a few dozen nanoseconds by each allocation, never by a kernel launch.
- * Who dies while holding it leaves books that the next one puts right: all that
- * can be wrong is a total, and the dead process's own place. */
+ * If the holder dies, the next one repairs the counters: only a total and the dead
+ * process's own entry can be wrong. */
 #ifndef GUARD_BUDGET_LOCK_H
 #define GUARD_BUDGET_LOCK_H
 
@@ -19,10 +19,9 @@ struct member {
 	uint32_t place; /* in segment->processes; the process has taken it */
 };
 
-/* Takes the lock. Returns whether it was taken away from somebody who is gone: then
- * the totals have to be counted anew before anything is decided. One that cannot
- * be seen from here (another namespace of process ids) counts as gone when it has
- * held the lock for seconds. */
+/* Takes the lock. Returns true if its holder was gone: then the totals must be recounted
+ * before anything is decided. A holder that is not visible from here (another namespace of
+ * process ids) counts as gone when it has held the lock for seconds. */
 bool lock_take(const struct member *member);
 
 /* Gives the lock back, unless it was taken away. */

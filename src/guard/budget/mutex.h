@@ -1,7 +1,7 @@
-/* mutex.h - a lock within one process, which a forked child can make anew
+/* mutex.h - a lock within one process, which a forked child can reinitialize
  *
- * Those of the C library cannot be had without a newer one than some containers
- * have, and are not to be touched in a child of a program with threads. */
+ * The C library's mutexes would need a newer version than some containers have, and must not
+ * be touched in a forked child of a program with threads. */
 #ifndef GUARD_BUDGET_MUTEX_H
 #define GUARD_BUDGET_MUTEX_H
 

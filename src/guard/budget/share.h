@@ -1,8 +1,7 @@
-/* share.h - memory that processes of a task hold together, charged once
+/* share.h - memory that several processes of a task hold, charged once
  *
- * Memory that one process exports and others import is one piece of memory. It is
- * on the books of one of them, the bearer, and moves to another holder when the
- * bearer lets go of it. */
+ * Memory that one process exports and others import is one piece of memory. It is charged to
+ * one of them, the bearer. When the bearer releases it, the charge moves to another holder. */
 #ifndef GUARD_BUDGET_SHARE_H
 #define GUARD_BUDGET_SHARE_H
 
@@ -22,21 +21,20 @@ enum {
  * `again`; otherwise it is other memory that cannot be told apart. */
 int share_export(const struct member *member, uint64_t key, int gpu, int64_t bytes, bool again);
 
-/* The process holds what others may hold already: a share that it does not hold
- * yet, with that key, or a new one, charged to it. SHARE_REFUSED if that is over
- * the limit; SHARE_NONE if there is no room, and nothing was charged. With `again`,
- * one that it holds already will do. */
+/* The process now holds a share with that key that it did not hold before, or a new one,
+ * charged to it. SHARE_REFUSED if that exceeds the limit; SHARE_NONE if the table is full,
+ * and nothing was charged. With `again`, a share that it already holds is accepted. */
 int share_import(const struct member *member, uint64_t key, int gpu, int64_t bytes, bool again);
 
-/* The process lets go of a share. Its bytes go off the books with the last holder. */
+/* The process releases a share. Its bytes are no longer charged after the last holder's release. */
 void share_drop(const struct member *member, int share);
 
-/* The process takes an export back that it made in vain: nothing goes off its books,
- * unless others hold it by now. */
+/* The process withdraws an export that was not used: its charge stays, unless others hold the
+ * share by now. */
 void share_withdraw(const struct member *member, int share);
 
-/* Under the lock: all that a process holds, whose own books have been emptied. The
- * caller counts the totals. */
+/* Under the lock: releases all shares of a process whose own charges have been
+ * removed. The caller recounts the totals. */
 void share_drop_all(struct segment *segment, uint32_t place);
 
 #endif

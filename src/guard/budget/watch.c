@@ -207,7 +207,7 @@ static int64_t not_negative(const _Atomic(int64_t) *value)
 	return number > 0 ? number : 0;
 }
 
-/* Memory that is on the books of one who is gone, while others hold it. */
+/* Memory that is charged to a process that is gone, while others hold it. */
 static int64_t inherited_bytes(const struct segment *seen, uint32_t gpu)
 {
 	int64_t bytes = 0;
@@ -227,7 +227,7 @@ static int64_t inherited_bytes(const struct segment *seen, uint32_t gpu)
 	return bytes;
 }
 
-/* What is on the books of those who are there, and what was told and not seen yet. */
+/* The charges of live processes, and what was reported and not seen yet. */
 static int64_t used_bytes(const struct segment *seen, uint32_t gpu)
 {
 	int64_t used = inherited_bytes(seen, gpu);

@@ -40,7 +40,7 @@ void watch_close(struct watch *watch);
 bool watch_set_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_bytes,
                      int64_t context_bytes, struct error *error);
 
-/* The same for all GPUs that are not listed: each of them. Before the task starts. */
+/* Sets the limit of each GPU that is not listed. Before the task starts. */
 bool watch_set_others(struct watch *watch, int64_t limit_bytes, int64_t context_bytes,
                       struct error *error);
 
@@ -71,9 +71,8 @@ bool watch_is_guarded(struct watch *watch, int64_t pid);
  * themselves. False if the process is not under the guard, or the GPU not listed. */
 bool watch_measured(struct watch *watch, int64_t pid, const uint8_t uuid[16], int64_t used_bytes);
 
-/* Marks processes that are gone, so that their memory goes off the books. Those in
- * containers are known only by their absence from `live_pids`, all processes of the
- * task. */
+/* Marks processes that are gone, so that their memory is no longer charged. Processes in
+ * containers are recognized only by their absence from `live_pids`, all processes of the task. */
 void watch_reap(struct watch *watch, const int64_t *live_pids, size_t count);
 
 #endif

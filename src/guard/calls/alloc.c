@@ -50,7 +50,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The size of so many rows; too large a product is more than any limit. */
+/* The size of `rows` rows; a product that overflows is more than any limit. */
 static size_t rows_size(size_t pitch, size_t height)
 {
 	size_t bytes;

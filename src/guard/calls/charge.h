@@ -22,19 +22,19 @@ struct charge {
 	uint64_t context;
 };
 
-/* The memory that the driver takes for an allocation of so many bytes: more than a
- * MiB comes in pages of 2 MiB, less is cut from such pages by 512 bytes. */
+/* The memory that the driver takes for an allocation of `bytes`: above a MiB it uses pages of
+ * 2 MiB, below it cuts such pages into units of 512 bytes. */
 int64_t charge_size(size_t bytes);
 
 /* Charges bytes on a GPU (or DEVICE_UNKNOWN: nothing; DEVICE_REFUSED). False if they
- * are over the limit, which is counted as a refusal; nothing is charged then. */
+ * exceed the limit, which is counted as a refusal; nothing is charged then. */
 bool charge_begin(struct charge *charge, int gpu, int64_t bytes);
 
-/* The same on the current context's GPU, with what the driver takes for `bytes`. */
+/* Like charge_begin(), on the current context's GPU, with what the driver takes for `bytes`. */
 bool charge_begin_here(struct charge *charge, size_t bytes);
 
-/* Changes a charge to what the driver has really taken. False if that is over the
- * limit: the charge is as before, and counted as a refusal. */
+/* Changes a charge to what the driver has really taken. False if that exceeds the
+ * limit: the charge is unchanged, and a refusal is counted. */
 bool charge_change(struct charge *charge, int64_t bytes);
 
 /* The allocation was not made. */

@@ -15,7 +15,7 @@ enum {
  * to a process; the segment knows GPUs by UUID. */
 int device_gpu(CUdevice device);
 
-/* The same for the device of the calling thread's context, which is also returned
+/* The GPU of the device of the calling thread's context, which is also returned
  * (0 if there is none). */
 int device_current(uint64_t *context);
 

@@ -19,7 +19,7 @@ enum entry_number {
 /* The driver's own function, or NULL if the loaded driver does not have it. */
 void *entry_real(enum entry_number number);
 
-/* The same with its type, as in `if (REAL(cuMemFree_v2) != NULL)`. */
+/* The driver's function with its type, as in `if (REAL(cuMemFree_v2) != NULL)`. */
 #define REAL(symbol) ((__typeof__(&(symbol)))entry_real(ENTRY_##symbol))
 
 /* Calls the driver's own function, or gives `missing` where there is none. */
@@ -34,7 +34,7 @@ bool entry_is_wrapped(const char *symbol);
  * otherwise `real`. NULL for a name of ours that no loaded driver has. */
 void *entry_for_symbol(const char *symbol, void *real);
 
-/* The same for cuGetProcAddress, which knows functions by name and version. */
+/* Our function for cuGetProcAddress, which looks functions up by name and version. */
 void *entry_for_name(const char *name, int version, uint64_t flags, void *real);
 
 #endif

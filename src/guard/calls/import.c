@@ -81,7 +81,7 @@ static int gpu_of(CUdeviceptr pointer)
 	return device_current(&context);
 }
 
-/* After a handle was opened. False if the memory is over the limit. */
+/* Charges memory after its handle was opened. False if it exceeds the limit. */
 static bool opened(CUdeviceptr pointer, const CUipcMemHandle *handle)
 {
 	struct track_item item;

@@ -100,7 +100,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 	return result;
 }
 
-/* Charges imported memory, now that its size is known. False if it is over the limit. */
+/* Charges imported memory, now that its size is known. False if it exceeds the limit. */
 static bool charge_import(const struct track_item *object, int64_t bytes)
 {
 	const struct member *member = state_member();

@@ -16,8 +16,8 @@ enum { POOLS_MAX = 1024 };
 /* Pools grow by pieces of so much. */
 #define PIECE_BYTES ((int64_t)32 << 20)
 
-/* One pool of this process. `charged_bytes` is on the books; after a look at the pool
- * it is what the pool holds, and never less than what is in use. */
+/* One pool of this process. `charged_bytes` is its charge; after a look at the pool it equals
+ * what the pool holds, and never less than what is in use. */
 struct pool {
 	bool taken;
 	bool destroyed; /* what is in use stays until it is freed */

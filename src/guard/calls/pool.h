@@ -21,13 +21,12 @@ struct pool_charge {
 	bool grew; /* the pool has to take more memory for it, as far as we know */
 };
 
-/* Charges bytes that a pool is to hand out, as far as it does not hold them already.
- * A pool that is not known is taken to be on `gpu`. False if that is over the limit,
- * which is counted as a refusal. */
+/* Charges bytes that a pool is to hand out, unless it already holds them. An unknown pool is
+ * assumed to be on `gpu`. False if that exceeds the limit, which is counted as a refusal. */
 bool pool_begin(struct pool_charge *charge, CUmemoryPool pool, int gpu, size_t bytes);
 
-/* The allocation was made, or not. False if it was, and the pool took so much for it
- * that the task is over its limit: the caller frees it. That is a refusal too. */
+/* The allocation succeeded, or not. False if it did, and the pool took so much memory for it
+ * that the task exceeds its limit: the caller frees it. That counts as a refusal too. */
 bool pool_end(const struct pool_charge *charge, bool made);
 
 /* A pool was made (`gpu` -1: not of GPU memory), destroyed, or trimmed. False if there

@@ -25,7 +25,7 @@ static bool capture_begin(CUdevice device, size_t bytes)
 	return true;
 }
 
-/* An allocation that was made: remembered; or undone if it cannot be, or is over. */
+/* Remembers an allocation; undoes it if that fails or if it exceeds the limit. */
 static CUresult finish(const struct pool_charge *charge, CUresult result, CUdeviceptr *pointer,
                        CUstream stream)
 {

@@ -157,7 +157,7 @@ bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *
 {
 	mutex_lock(&table.mutex);
 	size_t at = find_of_context(context, *from);
-	/* The table may have been made anew since, with everything elsewhere. */
+	/* The table may have been rebuilt since, with everything elsewhere. */
 	if (at >= table.capacity && *from > 0)
 		at = find_of_context(context, 0);
 	bool found = at < table.capacity;

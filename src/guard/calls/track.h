@@ -49,8 +49,8 @@ int64_t track_refer(enum track_kind kind, uint64_t key, int change, struct track
  * another thread was faster, or the item is gone. */
 bool track_charge(enum track_kind kind, uint64_t key, int before, int64_t bytes, int share);
 
-/* Takes away some item that ends with the context; false if there is none left. `from`
- * is 0 at first, and then where the search goes on. */
+/* Removes an item that ends with the context; false if there is none left. `from` is 0 at
+ * first, and then the position where the search continues. */
 bool track_remove_of_context(uint64_t context, size_t *from, struct track_item *item);
 
 /* Finds the mapping that an address is in; false if there is none. */

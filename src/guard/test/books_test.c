@@ -1,4 +1,4 @@
-/* books_test.c - the books of a task: places, charges, shares, totals */
+/* books_test.c - the budget of a task: entries, charges, shares, totals */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -248,7 +248,7 @@ static void what_cannot_be_told_apart_is_counted_apart_in_one_process(void **sta
 	assert_int_equal(share_import(&books->other, 8, 0, 60 * MIB, false), SHARE_REFUSED);
 }
 
-/* A model of the books, in which everybody's charge is a number. */
+/* A model of the budget, in which each process's charge is a number. */
 static void random_changes_keep_the_totals(void **state)
 {
 	struct books *books = *state;

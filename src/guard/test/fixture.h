@@ -36,7 +36,7 @@ void fixture_end_task(struct fixture *fixture);
 
 void fixture_limit(struct fixture *fixture, int gpu, int64_t bytes);
 
-/* What the books say of a GPU, by its number on the machine. */
+/* The memory charged on a GPU, by its number on the machine. */
 int64_t fixture_used(struct fixture *fixture, int gpu);
 int64_t fixture_peak(struct fixture *fixture, int gpu);
 int64_t fixture_refusals(struct fixture *fixture, int gpu);

@@ -185,8 +185,8 @@ static int churn(struct fixture *fixture, struct board *board, int number)
 	return track_count() == 0 ? 0 : 4;
 }
 
-/* Stops all children, so that the books can be read as they are at one moment: the agent reads
- * them without the lock, and a process may free while another allocates. */
+/* Stops all children, so that the counters can be read at one moment: the agent reads them
+ * without the lock, and a process may free while another allocates. */
 static void pause_children(const pid_t *children, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -220,7 +220,7 @@ static void books_return_to_zero_after_10000_allocations_and_kills(void **state)
 		assert_int_equal(end_of(children[i]), 128 + SIGKILL);
 		kills++;
 		children[i] = children[3];
-		/* The law holds at every moment, the dead included. */
+		/* The limit holds at every moment, dead processes included. */
 		pause_children(children, 3);
 		assert_true(fixture_used(fixture, 0) <= 64 * MIB);
 		assert_true(fixture_used(fixture, 1) <= 64 * MIB);
@@ -337,7 +337,7 @@ static int die_with_the_lock(struct fixture *fixture, struct board *board, int n
 	if (cuMemAlloc_v2(&pointer, (size_t)(8 * MIB)) != CUDA_SUCCESS)
 		return 1;
 	lock_take(member);
-	/* Half done: the process's own part is on the books, the total is not. */
+	/* Half done: the process's own charge is recorded, the total is not. */
 	segment_set(&member->segment->processes[member->place].charged_bytes[0], 60 * MIB);
 	(void)fixture;
 	raise(SIGKILL);
@@ -493,7 +493,7 @@ static void what_another_task_shares_counts_here_too(void **state)
 		assert_int_equal(cuMemMap(address + (CUdeviceptr)(i * 64 * MIB), (size_t)(40 * MIB),
 		                          0, imported[i], 0),
 		                 CUDA_SUCCESS);
-		/* The same memory twice is still the same memory. */
+		/* Memory that is imported twice is charged once. */
 		assert_int_equal(fixture_used(fixture, 0), 40 * MIB);
 	}
 	fixture_limit(fixture, 0, 32 * MIB);

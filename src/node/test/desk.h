@@ -76,7 +76,7 @@ static inline void desk_sent(struct desk *desk, const struct output *output)
 	struct message *message = message_decode(&desk->arena, output->data, output->size, &error);
 
 	if (!message)
-		fail_msg("the node sent what cannot be read: %s", error.text);
+		fail_msg("the node sent an unreadable message: %s", error.text);
 	assert_true(desk->sent_count < 256);
 	desk->sent[desk->sent_count++] = message;
 	desk->connection = message->connection;

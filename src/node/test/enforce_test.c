@@ -97,7 +97,7 @@ DESK_TEST(by_policy_idle_gpus_are_taken_back_after_notice)
 {
 	run_idle(desk, 3000);
 	assert_string_equal(desk_change(desk, CHANGE_IDLE)->message,
-	                    "it holds GPUs and has not used them for 4 s; if that goes on, it is "
+	                    "it holds GPUs and has not used them for 4 s; if it stays idle, it is "
 	                    "stopped in 3 s");
 	desk_renew(desk, 3000);
 	desk_measure(desk);

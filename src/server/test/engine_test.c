@@ -167,7 +167,7 @@ static void ask_job(struct bench *bench, int64_t tenant_id)
 	desk_ask(bench->desk, new_job(bench, tenant_id));
 }
 
-/* So many together, the last of them for this tenant. */
+/* Several asks together, the last of them for this tenant. */
 static void ask_together(struct bench *bench, int count, int64_t last_tenant_id)
 {
 	struct ask *first = new_job(bench, 1), *before = first;

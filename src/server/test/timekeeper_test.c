@@ -38,7 +38,7 @@ static int64_t read_after(struct machine *machine, int64_t elapsed_us)
 	return time_ms;
 }
 
-/* Reads ten times a second. The least and the most that time went on between two reads. */
+/* Reads ten times a second. The smallest and the largest step between two reads. */
 static int64_t run_for(struct machine *machine, int64_t us, int64_t *least, int64_t *most)
 {
 	int64_t last = machine->keeper.time_us / 1000, time_ms = last;

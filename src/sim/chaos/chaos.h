@@ -53,7 +53,7 @@ struct chaos_result {
 	int64_t last_count;
 };
 
-/* One run, in this process: books that contradict themselves end it. */
+/* One run, in this process: a ledger that contradicts itself aborts it. */
 void chaos_run(const struct chaos_options *options, struct chaos_result *result);
 
 /* gpu-sim chaos: returns the exit status, 0 if all seeds passed. */

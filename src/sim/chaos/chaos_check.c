@@ -1,12 +1,12 @@
-/* chaos_check.c - what must always hold, judged by what really is and not by the books */
+/* chaos_check.c - the invariants, judged by what really happens and not by the ledger */
 #include <string.h>
 
 #include "sim/chaos/chaos_world.h"
 
-/* A gang that really runs with too few tasks for so long after the last fault does so for ever. */
+/* A gang that still runs with too few tasks this long after the last fault never recovers. */
 #define HALF_MS (INT64_C(30) * 60 * 1000)
-/* So long after the last fault schedulers are up and know what is on all nodes, and
- * what they had not ordered there is over. */
+/* This long after the last fault, schedulers are up and know what is on all nodes, and
+ * everything that they had not ordered has ended. */
 #define SETTLE_MS (INT64_C(4) * 60 * 1000)
 
 /* What all that runs there uses or may use, and what is left of what ran, which

@@ -154,7 +154,7 @@ static void draw_tasks(struct chaos *chaos, struct chaos_wish *wish)
 	}
 }
 
-/* On jobs that are known, and may be over. */
+/* On known jobs, finished ones included. */
 static void draw_depends(struct chaos *chaos, struct chaos_wish *wish)
 {
 	struct job_record *job = &wish->submit.job;

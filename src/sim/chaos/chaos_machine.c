@@ -79,7 +79,8 @@ static void look_at_message(struct chaos *chaos, int at, const struct output *ou
 	const struct message *message = message_decode(&arena, output->data, output->size, &error);
 
 	if (!message)
-		chaos_broken(chaos, "books", "an agent sends what cannot be read: %s", error.text);
+		chaos_broken(chaos, "books", "an agent sends an unreadable message: %s",
+		             error.text);
 	else if (message->kind == MESSAGE_HELLO)
 		chaos->nodes[at].hello = message->connection;
 	else if (message->kind == MESSAGE_CHANGE && message->change.kind == CHANGE_RELEASED)
@@ -271,7 +272,7 @@ static void wake(struct chaos *chaos, int at)
 
 	if (!node->hangs)
 		return;
-	chaos_note(chaos, "the agent of node-%d goes on", at);
+	chaos_note(chaos, "the agent of node-%d continues", at);
 	node->hangs = false;
 	for (size_t i = 0; i < chaos->run_count; i++) {
 		const struct run *run = chaos->runs[i];

@@ -128,7 +128,7 @@ static void wear(struct chaos *chaos, struct chaos_gpu *gpu)
 	case 1:
 		gpu->ill = true;
 		break;
-	case 2: /* by itself not for so long that its memory counts as back */
+	case 2: /* alone, and not long enough for its memory to count as free */
 		gpu->absent_until_ms =
 		    chaos->now_ms + between(dice, 100, chaos->node_policy.absent_ms / 2);
 		break;

@@ -293,8 +293,8 @@ static void pass(struct chaos *chaos, int place)
 	chaos->servers[place].wants_pass = false;
 }
 
-/* Once nothing fails and nobody asks any more, jobs can have all GPUs. Where models
- * keep slots, others may wait in vain. */
+/* Once nothing fails and nobody asks any more, jobs can have all GPUs. Where models keep slots,
+ * others may wait forever. */
 static void remove_models(struct chaos *chaos)
 {
 	bool wanted = chaos->request_count > 0 &&
@@ -381,7 +381,7 @@ static void come_up(struct chaos *chaos)
 	server->telling = true;
 }
 
-/* The active one goes on as if nothing had happened, beside its successor. */
+/* The old leader continues as if nothing had happened, beside its successor. */
 void server_take_over(struct chaos *chaos)
 {
 	struct chaos_server *active = &chaos->servers[0], *old = &chaos->servers[1];

@@ -35,7 +35,7 @@ enum chaos_event_kind {
 	HAPPEN_RUN_READY,
 	HAPPEN_RUN_CHECKPOINT,
 	HAPPEN_CLIENT,  /* somebody wants something */
-	HAPPEN_REQUEST, /* a request in flight is over */
+	HAPPEN_REQUEST, /* a request in flight ends */
 	HAPPEN_FAULT,   /* something breaks */
 };
 
@@ -67,7 +67,7 @@ struct run {
 	int64_t exit_code, exited_ms, started_ms, max_runtime_ms; /* exited_ms: by its node's clock
 	                                                           */
 	bool lease_stop;
-	bool lease_lost; /* lease_stop: its node's lease was over before it ended */
+	bool lease_lost; /* lease_stop: its node's lease expired before it ended */
 	int64_t grace_ms;
 	bool traced; /* the node can still say how it ended */
 };
@@ -211,7 +211,7 @@ static inline bool chance(uint64_t *random, int percent)
 
 /* chaos.c: time, the network, and what breaks. */
 void chaos_later(struct chaos *chaos, int64_t wait_ms, struct chaos_event event);
-/* True in so many of a thousand cases, while there are such faults. */
+/* True in `in_thousand` of 1,000 cases, while there are such faults. */
 bool chaos_fails(struct chaos *chaos, enum chaos_class class, int in_thousand);
 void chaos_send(struct chaos *chaos, enum chaos_event_kind to, int node, int server,
                 const void *data, size_t size);
@@ -313,7 +313,7 @@ void check_released(struct chaos *chaos, int at, int64_t reservation_id);
 void check_refused(struct chaos *chaos, int at, const struct change *change);
 /* A result is forgotten only when it is stored. */
 void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id);
-/* Notes what runs on a node whose lease is over, before that is renewed or it ends. */
+/* Notes what runs on a node whose lease has expired, before it is renewed or the work ends. */
 void check_lease(struct chaos *chaos, int at);
 /* After each step. */
 void check_after_step(struct chaos *chaos);

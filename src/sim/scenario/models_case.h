@@ -14,7 +14,7 @@ enum step_kind {
 	STEP_FINISH,   /* none any more */
 	STEP_IDLE,     /* idle beyond its time to live */
 	STEP_DISPATCH, /* one inference request */
-	STEP_RELEASE,  /* one that was held is over */
+	STEP_RELEASE,  /* a held request ends */
 	STEP_PREWARM,
 	STEP_FOREIGN, /* memory of processes that nobody scheduled */
 	STEP_ORPHAN,  /* a slot that the runner has and nobody knows */

@@ -31,7 +31,7 @@ static bool is_over(const struct models_run *run, struct buffer *text)
 	return over;
 }
 
-/* Whether what the runners have is in the books. */
+/* True if the ledger has everything that is on the runners. */
 static bool is_accounted(const struct models_run *run, struct buffer *text)
 {
 	for (int runner = 0; runner < run->models_case->runner_count; runner++) {
@@ -40,7 +40,7 @@ static bool is_accounted(const struct models_run *run, struct buffer *text)
 			int64_t real = runner_used_mib(run, runner, gpu);
 			if (real <= books_used_mib(run, place))
 				continue;
-			buffer_print(text, "GPU %d has %lld MiB in use and %lld in the books",
+			buffer_print(text, "GPU %d has %lld MiB in use and %lld in the ledger",
 			             place, (long long)real, (long long)books_used_mib(run, place));
 			return false;
 		}
@@ -168,7 +168,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* GiB in the case against MiB in the books, which were rounded up `times` times. */
+/* Compares GiB of the case with MiB of the ledger, which were rounded up `times` times. */
 static bool is_gib(const json_t *gib, int64_t mib, int64_t times)
 {
 	double wanted = json_number_value(gib) * MIB_PER_GIB;

@@ -78,7 +78,7 @@ bool router_told(struct models_run *run, const struct route_effect *route)
 		return run_fail(run, "the core answered request %lld, which nobody sent",
 		                (long long)route->request_id);
 	if (request->state == REQUEST_OVER)
-		return run_fail(run, "the core answered request %lld, which is over",
+		return run_fail(run, "the core answered request %lld, which has ended",
 		                (long long)route->request_id);
 	request->told = true;
 	request->outcome = (enum route_outcome)route->outcome;

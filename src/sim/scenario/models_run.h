@@ -17,7 +17,7 @@ struct sim_model {
 	enum load_answer answer;            /* to orders to load it */
 	bool left;       /* the last request left it starting: it never gets ready */
 	int64_t idle_ms; /* how long it is to have been idle; 0: it is not */
-	int64_t wanted;  /* its minimum, until so many slots of it are there; 0 */
+	int64_t wanted;  /* its minimum, until it has that many slots; 0 */
 	int64_t own_min; /* the minimum that the case gives it */
 };
 
@@ -102,7 +102,7 @@ bool run_fail(struct models_run *run, const char *format, ...)
 void run_later(struct models_run *run, enum pending_kind kind, int64_t id);
 struct sim_model *run_model(struct models_run *run, const char *name);
 struct sim_model *run_model_by_id(struct models_run *run, int64_t id);
-/* The same, and makes one where there is none. */
+/* Like run_model(), and adds the model if there is none. */
 struct sim_model *run_add_model(struct models_run *run, const char *name);
 int64_t run_tenant(struct models_run *run, const char *name);
 struct sim_job *run_job(struct models_run *run, const char *name);
@@ -134,7 +134,7 @@ struct sim_request *router_find(struct models_run *run, int64_t request_id);
 /* The oldest of the model in this state that is held, or NULL. */
 struct sim_request *router_oldest(struct models_run *run, const struct sim_model *model,
                                   enum request_state state);
-/* After a restart: what was in flight is over, what waits asks again. */
+/* After a restart: ends requests in flight, and repeats those that wait. */
 bool router_again(struct models_run *run);
 
 /* models_books.c: what the records say */

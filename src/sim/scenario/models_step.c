@@ -75,7 +75,7 @@ static bool foreign(struct models_run *run, const struct model_step *step)
 	return runner_report(run, runner, false) && run_settle(run);
 }
 
-/* Evenly over so many GPUs from the given one on. */
+/* Evenly over `count` GPUs, starting with the given one. */
 static bool orphan(struct models_run *run, const struct model_step *step)
 {
 	int64_t count = max64(step->gpus, 1), first = max64(step->gpu, 0);

@@ -39,7 +39,8 @@ struct run {
 /* How a task was found. */
 struct finding {
 	enum task_status status;
-	const char *ended; /* "ended" if it is over, or what else is wrong; NULL: `status` holds */
+	const char *ended; /* "ended" if it has ended, or what else is wrong; NULL: `status` holds
+	                    */
 	const char *node;  /* where it runs or stops, or is promised room; NULL: nowhere */
 	bool claims;       /* it is pending, and promised room */
 	const struct reservation_record *reservation; /* that it runs or stops under; NULL */

@@ -242,7 +242,7 @@ static void a_request_that_is_over_may_not_be_answered_again(void **state)
 	begin(&fixture);
 	struct route_effect route = { .outcome = ROUTE_GRANTED, .request_id = 1, .slot_id = 1 };
 	assert_false(router_told(&fixture.run, &route));
-	assert_string_equal(fixture.reason.data, "the core answered request 1, which is over");
+	assert_string_equal(fixture.reason.data, "the core answered request 1, which has ended");
 	end(&fixture);
 }
 

@@ -45,7 +45,7 @@ const struct jct_policy *jct_policy(const char *name)
 /* A job in the simulated world. */
 struct run_job {
 	int64_t left_ms;  /* that it still has to run */
-	int64_t start_ms; /* when its work goes on, once what interrupting cost is over */
+	int64_t start_ms; /* when its work resumes, after the cost of the interruption */
 	int64_t wait_ms;  /* since when it does not run */
 	int64_t had_ms;   /* GPU time */
 	int64_t cost_ms;  /* of its next start */

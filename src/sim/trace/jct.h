@@ -8,8 +8,8 @@
 /* A cluster of `nodes` nodes with `gpus` GPUs each, one tenant or one for each virtual
  * cluster, and the real core, which is told of arrivals and ends and asked to decide after each. A
  * job of more GPUs than a node has is a gang on as few nodes as possible. Nodes do at once what
- * they are told; a job that is stopped goes on from there, and takes so much longer
- * in its next run as interrupting it costs.
+ * they are told; a stopped job resumes from there, and its next run is longer by the cost of the
+ * interruption.
  *
  * Estimates are wrong by a factor of e to the power of a standard normal number, so
  * that every other job is estimated at more than twice or less than half of what it

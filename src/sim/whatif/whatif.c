@@ -159,7 +159,7 @@ static void happens(struct whatif *whatif, const struct happening_at *what)
 	}
 }
 
-/* What the snapshot found under way goes on. */
+/* Running work of the snapshot continues. */
 static void go_on(struct whatif *whatif, const struct reservation *reservation)
 {
 	int64_t job_id = reservation->job ? reservation->job->r.id : 0;

@@ -9,7 +9,7 @@
 /* Pixels. The names of the series stand to the right of the lines. */
 enum { WIDTH = 860, HEIGHT = 460, LEFT = 70, RIGHT = 150, TOP = 46, BOTTOM = 56, LINE = 20 };
 
-/* Told apart by most eyes, whatever colours they see. */
+/* Distinguishable for most people, color-blind ones included. */
 static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7",
 	                               "#e69f00", "#56b4e9", "#999999", "#6a3d9a",
 	                               "#b15928", "#b2df8a", "#fb9a99", "#444444" };

@@ -13,7 +13,7 @@ struct driver {
 	struct world world;
 	struct effects effects;
 	int64_t now_ms;     /* the time that commands are sent with */
-	bool check;         /* recount all books after each command */
+	bool check;         /* recount the ledger after each command */
 	FILE *trace;        /* where commands and effects are written; NULL: nowhere */
 	struct buffer text; /* scratch */
 };

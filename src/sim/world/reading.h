@@ -58,7 +58,7 @@ int64_t read_gib(struct reading *reading, const json_t *object, const char *name
                  enum rounding rounding);
 int64_t read_gib_or(struct reading *reading, const json_t *object, const char *name,
                     enum rounding rounding, int64_t otherwise);
-/* The same for a value that is not a field, such as one of a list. */
+/* Like read_gib(), for a value that is not a field, such as an element of a list. */
 int64_t read_gib_value(struct reading *reading, const json_t *value, const char *name,
                        enum rounding rounding);
 /* One of the words, by its number. */

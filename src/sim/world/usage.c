@@ -56,7 +56,7 @@ static int64_t total_of(const struct usage *usage, size_t owner)
 	return sum;
 }
 
-/* The owner that comes after so many larger ones; the first in the list among equals. */
+/* The owner at this rank by size; ties go to the first in the list. */
 static size_t owner_at(const struct usage *usage, size_t place)
 {
 	for (size_t owner = 0; owner < usage->owners; owner++) {

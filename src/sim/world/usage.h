@@ -16,8 +16,7 @@ struct usage {
 };
 void usage_begin(struct usage *usage, int64_t from_ms, int64_t to_ms, size_t owners);
 void usage_free(struct usage *usage);
-/* The owner had so many GPUs for that time; what lies outside of all slices does not
- * count. */
+/* The owner had `gpus` GPUs for that time; time outside of all slices does not count. */
 void usage_add(struct usage *usage, size_t owner, int64_t from_ms, int64_t to_ms, int64_t gpus);
 
 /* What a chart of it points to. */

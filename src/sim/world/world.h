@@ -16,8 +16,8 @@ struct world {
 
 /* Keeps a copy in place of the record with its key. */
 void world_put(struct world *world, enum record_kind kind, const void *record);
-/* Does what the effects say about records. Deleting or archiving what is not
- * there does nothing, as with a store. */
+/* Applies the effects to the records. Deleting or archiving a missing record does nothing, as
+ * with a store. */
 void world_apply(struct world *world, const struct effects *effects);
 
 /* The record with this key, kept or archived, or NULL. Valid until it is put,

@@ -206,7 +206,7 @@ static void bind_row(sqlite3_stmt *statement, const struct table *table,
 	sqlite3_bind_int64(statement, table->column_count + 1, 0);
 }
 
-/* The same rows into a table without any index but its key, one after the other. */
+/* Inserts the rows into a table with no index but its key, one at a time. */
 static struct times insert_bare_sqlite(const char *path, const struct rows_of_jobs *rows)
 {
 	sqlite3 *database;
@@ -267,7 +267,7 @@ static void put_copy(const struct rows_of_jobs *rows, int64_t batch, struct buff
 	buffer_free(&scratch);
 }
 
-/* The same, by COPY, in the same process: making the text is part of it. */
+/* Inserts the rows by COPY, in the same process: the time includes formatting the text. */
 static struct times insert_bare_postgres(const char *database, const struct rows_of_jobs *rows)
 {
 	PGconn *connection = PQconnectdb(database);

@@ -14,7 +14,7 @@ struct store *drive_lead(const struct scratch *scratch);
 struct store *drive_read(const struct scratch *scratch);
 /* A workload with a core that has what is stored. */
 void drive_load(struct store *store, struct workload *workload, uint64_t seed);
-/* So many commands, some to a batch, with a mirror (or NULL) of what is stored. */
+/* Runs `count` commands, several to a batch, with a mirror (or NULL) of the stored rows. */
 void drive_steps(struct store *store, struct workload *workload, struct mirror *mirror, int steps);
 /* That the store has what the mirror has. */
 void drive_compare(struct mirror *mirror, struct store *store);

@@ -189,7 +189,7 @@ static bool recovers(enum fault fault, int64_t nth, bool power_loss)
 	store = begin(&scratch, &sched);
 	int64_t stored = store_position(store).commands;
 	assert_true(stored == committed || (failed && stored == committed + STEPS_PER_BATCH));
-	/* The same commands again, up to what is stored, are what is stored. */
+	/* Repeating the commands up to the stored one gives exactly the stored state. */
 	struct workload again;
 	workload_init(&again, sched_new(), 8);
 	for (int64_t i = 0; i < stored; i++) {

@@ -18,7 +18,7 @@
 #include "store/test/drive.h"
 #include "store/usage.h"
 
-/* A database with the work of so many commands, a mirror of it, and its core. */
+/* A database with the effects of some commands, a mirror of it, and its core. */
 struct world {
 	struct scratch scratch;
 	struct workload workload;
@@ -147,8 +147,8 @@ static void what_is_right_has_no_findings(void **state)
 	world_end(&world);
 }
 
-/* Damages the database, and repairs it so that a core can go on; returns how
- * many records were taken out. */
+/* Damages the database, and repairs it so that a core can load it; returns the number of
+ * records removed. */
 static size_t damage_and_repair(const char *sql, const char *words)
 {
 	struct world world;

@@ -153,12 +153,12 @@ static void a_newer_database_is_refused_and_left_as_it_is(void **state)
 	assert_non_null(strstr(error.text, "install a newer one"));
 	store_free(store);
 	scratch_execute(&scratch, "UPDATE schema_version SET version = version - 1;"
-	                          "ALTER TABLE jobs ADD COLUMN colour TEXT NOT NULL DEFAULT ''");
+	                          "ALTER TABLE jobs ADD COLUMN flavor TEXT NOT NULL DEFAULT ''");
 	store = drive_open(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
 	assert_non_null(strstr(error.text, "colour"));
 	store_free(store);
-	scratch_execute(&scratch, "ALTER TABLE jobs DROP COLUMN colour");
+	scratch_execute(&scratch, "ALTER TABLE jobs DROP COLUMN flavor");
 	store_free(drive_lead(&scratch));
 	scratch_end(&scratch);
 }

@@ -15,9 +15,9 @@ struct listeners_result {
 /* Finds the events in what one of them read, and counts each. */
 typedef void (*listeners_take)(const char *data, size_t size, struct listeners_result *result);
 
-/* Connects so many to /path; false, with errno, if that cannot be done. */
+/* Connects `count` listeners to /path; false, with errno, if that fails. */
 bool listeners_connect(uint16_t port, const char *target, int count);
-/* Reads for so many seconds. */
+/* Reads for the given number of seconds. */
 void listeners_receive(double seconds, listeners_take take, struct listeners_result *result);
 /* One more event, read so long after it happened; 0 where that is not known. */
 void listeners_count(struct listeners_result *result, double late_ms);

@@ -59,7 +59,7 @@ struct limits {
 	                        * after a silence is sent at once */
 };
 
-/* What suits a service in a data centre. */
+/* Defaults for a service in a data center. */
 struct limits limits_default(void);
 /* Whether they make sense together; otherwise says which does not. */
 bool limits_check(const struct limits *limits, struct error *error);

@@ -16,7 +16,7 @@ enum { IP_TEXT_MAX = 48 };
 bool ip_of_socket(const struct sockaddr *address, struct ip *ip, uint16_t *port);
 bool ip_read_text(struct text text, struct ip *ip);
 void ip_write(const struct ip *ip, char text[IP_TEXT_MAX]);
-/* The same for all addresses that one customer has: of IPv6, the first 64 bits. Never 0. */
+/* A hash that is equal for all addresses of one customer: of IPv6, the first 64 bits. Never 0. */
 uint64_t ip_customer(const struct ip *ip);
 
 /* 10.0.0.0/8, 2001:db8::/32, or one address. */

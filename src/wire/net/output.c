@@ -61,7 +61,7 @@ struct output output_new(struct output_blocks *blocks, struct account *account)
 	return (struct output){ .blocks = blocks, .account = account };
 }
 
-/* What so many bytes of a piece cost beside its block. */
+/* The cost of `bytes` of a piece beyond its block. */
 static size_t cost(const struct output_piece *piece, size_t bytes)
 {
 	return piece->shared && !piece->shared->is_lasting ? bytes : 0;

@@ -75,7 +75,7 @@ void output_share(struct output *output, struct shared *shared, struct text part
 /* Appends up to `most` bytes from the front of another with the same account, which loses
  * them. */
 void output_move(struct output *output, struct output *from, size_t most);
-/* Fills in what is to be sent first, at most so many pieces and bytes; says how many. */
+/* Fills in the next pieces to send, within the limits of pieces and bytes; returns their number. */
 unsigned output_vectors(const struct output *output, uv_buf_t *vectors, unsigned most,
                         size_t most_bytes);
 /* Takes bytes that were sent off the front. */

@@ -24,7 +24,7 @@ struct timers {
 };
 
 struct timers timers_new(void);
-/* The timer fires once when `due_ms` is reached, unless it is set anew or cleared. */
+/* The timer fires once when `due_ms` is reached, unless it is set again or cleared. */
 void timers_set(struct timers *timers, struct timer *timer, int64_t due_ms);
 /* After this the timer's memory may go. */
 void timers_clear(struct timers *timers, struct timer *timer);

@@ -154,7 +154,7 @@ static int64_t number(const struct exchange *exchange, const char *name, int64_t
 	return value;
 }
 
-/* A body of so many bytes, in one piece. */
+/* A body of the given size, in one piece. */
 static void respond_big(struct exchange *exchange)
 {
 	size_t size = (size_t)number(exchange, "bytes", 1 << 20);

@@ -12,7 +12,7 @@ enum { GRPC_FRAME_PREFIX = 5 };
 enum grpc_frame_result {
 	GRPC_FRAME_MORE,      /* all bytes were taken and the next message is not complete */
 	GRPC_FRAME_MESSAGE,   /* here is one; call again for the next */
-	GRPC_FRAME_TOO_LARGE, /* its length is over the limit */
+	GRPC_FRAME_TOO_LARGE, /* its length exceeds the limit */
 	GRPC_FRAME_INVALID,   /* its first byte is neither 0 nor 1 */
 };
 

@@ -1,4 +1,4 @@
-// chart.tsx - lines over time, drawn by uPlot in the colours of the page
+// chart.tsx - lines over time, drawn by uPlot in the colors of the page
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -53,7 +53,7 @@ function options(
   };
 }
 
-/** Drawn anew when `tick` differs: `data` is called then. */
+/** Redrawn when `tick` differs: `data` is called then. */
 export function Chart(props: {
   label: string;
   curves: Curve[];

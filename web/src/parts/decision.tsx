@@ -21,7 +21,7 @@ const SIGNS: Record<string, string> = {
   fail: "✕",
 };
 
-/** What the law adds up; a claim or a promise gives nothing yet, so there is no sum to hold. */
+/** The terms of the memory invariant; a claim or a promise allows no start, so it has none. */
 export function sumOf(line: Line): { given: boolean; after: number } {
   const given = line.asked_mb === 0 || line.used_after_mb !== line.used_before_mb;
   const after = line.overhead_mb + line.foreign_mb + line.used_before_mb + line.asked_mb;

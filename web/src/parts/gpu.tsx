@@ -1,4 +1,4 @@
-// gpu.tsx - a GPU as a bar: memory held by whom in proportion, how busy, how hot
+// gpu.tsx - a GPU as a bar: its memory by owner, its load and its temperature
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
@@ -62,7 +62,7 @@ function aloneUse(gpu: Gpu, sample: Sample): string | null {
   return `${Math.min(100, Math.max(0, Math.round(part / 2.5) * 2.5))}%`;
 }
 
-/** The same for the bar of a page that is drawn as a whole. */
+/** The style of a bar on a page that is rendered as a whole. */
 export function aloneStyle(cell: Cell): string {
   const sample = cell.sample.value;
   const used = sample ? aloneUse(cell.books.value, sample) : null;
@@ -123,7 +123,7 @@ function put(element: HTMLElement | null, name: string, value: string): void {
     element.style.setProperty(name, value);
 }
 
-/** One GPU of the picture. Samples go straight to the element: nothing is rendered anew. */
+/** One GPU of the picture. Samples go straight to the element, without rendering. */
 export function GpuBar({ cell }: { cell: Cell }) {
   const bar = useRef<HTMLSpanElement>(null);
   const meter = useRef<HTMLSpanElement>(null);

@@ -32,7 +32,7 @@ effect(() => {
   if (uuid) document.querySelector(`[data-gpu="${CSS.escape(uuid)}"]`)?.classList.add("chosen");
 });
 
-/** From so many nodes on the bars stand upright, and all of them are seen at once. */
+/** From this number of nodes on, the bars stand upright, so that all of them fit on the page. */
 const DENSE_FROM = 17;
 /** With so few there is room below them. */
 const FEW = 9;

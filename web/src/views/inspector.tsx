@@ -1,4 +1,4 @@
-// inspector.tsx - one GPU: the arithmetic of its books, who holds what, what was measured
+// inspector.tsx - one GPU: the arithmetic of its ledger, its owners, its measurements
 import { useEffect, useRef } from "preact/hooks";
 import type { Cell } from "../cluster";
 import { memory, percent } from "../format";

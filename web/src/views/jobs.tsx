@@ -1,4 +1,4 @@
-// jobs.tsx - jobs: those that wait, run, or are over
+// jobs.tsx - jobs: waiting, running and finished
 import { figures } from "../cluster";
 import { clock, duration, millis, relative } from "../format";
 import { Ago, Choice, Head, State, TenantTag, Wrong, asks } from "../parts/common";
@@ -12,7 +12,7 @@ const TABS = ["waiting", "running", "over", "all"] as const;
 const tab = choice<Tab>("jobs", "show", "waiting", { among: TABS });
 const tenant = choice<string>("jobs", "tenant", "");
 const name = choice<string>("jobs", "name", "", { steps: false });
-/** So many are shown. */
+/** The number of jobs shown. */
 const MOST = 200;
 
 function queueReason(job: Job): string {

@@ -1,6 +1,6 @@
 /* dcgm.c - a libdcgm of our own for tests without a GPU: what a file says
  *
- * The file that DCGM_STANDIN names is read anew with every question. Its lines:
+ * The file that DCGM_STANDIN names is read again for every query. Its lines:
  *	value GPU FIELD TYPE VALUE	TYPE is d, i or s, as DCGM has them
  *	away				the host engine does not answer
  *	unprofiled			profiling fields cannot be watched

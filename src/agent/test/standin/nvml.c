@@ -1,6 +1,6 @@
 /* nvml.c - an NVML of our own for tests without a GPU: what a file says
  *
- * The file that NVML_STANDIN names is read anew with every question. Its lines:
+ * The file that NVML_STANDIN names is read again for every query. Its lines:
  *	gpu UUID MIB POWER_MW BUSY_PERCENT
  *	mig PARENT_UUID UUID MIB
  *	process UUID PID MIB */

@@ -1,15 +1,15 @@
 /* linked.c - a program that is linked to the driver
  *
  *	guard_linked MIB [MIB]
- * allocates so many MiB and ends with the driver's answer; with a second number, if
- * the first succeeded, it then becomes the same program again (exec), with that. */
+ * allocates MIB MiB and exits with the driver's answer. With a second number, if the
+ * first succeeded, it then executes itself again with that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../standin/standin.h"
 
-/* Before main, as programs with initialisers do. */
+/* Before main, as programs with initializers do. */
 static CUcontext context;
 __attribute__((constructor)) static void begin(void)
 {

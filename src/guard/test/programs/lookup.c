@@ -1,8 +1,8 @@
 /* lookup.c - a program that finds the driver by the route it is told, as strangers do
  *
  *	guard_lookup ROUTE MIB
- * allocates so many MiB on the first device and ends with the driver's answer; with
- * 100 and more if something on the way is not as it should be. */
+ * allocates MIB MiB on the first device and exits with the driver's answer; with 100 and
+ * more if a step before that fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

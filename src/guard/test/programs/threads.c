@@ -1,7 +1,7 @@
 /* threads.c - threads that allocate and free by all ways, for the thread sanitizer
  *
- * The guard is part of the program, instrumented like it. Ends with 0 if the books
- * return to zero; the sanitizer ends it otherwise if it sees a race. */
+ * The guard is part of the program, instrumented like it. Exits with 0 if the counters return
+ * to zero; the sanitizer aborts it if it sees a race. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
