@@ -154,7 +154,7 @@ FIELD(max_runtime_minutes, .label = "Max runtime", .help = "The job is ended aft
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_MINUTES, .least = 0, .most = TIME_MS_MAX / 60,
 	.scale = 60, .empty = EMPTY_NULL, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, max_runtime_ms),
-	.proto = { .reply = 27, .absent = "max_runtime sets it" },
+	.proto = { .request = 36, .reply = 27 },
 	.option = { .absent = "--max-runtime sets it" },
 	.form = { .absent = "max_runtime sets it" })
 FIELD(max_runtime, .label = "Max runtime", .help = "The same as a duration, such as 1h30m",

@@ -7,15 +7,15 @@ const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "dec
 async function submit(page, fields) {
   await page.click('a.button:has-text("Submit")');
   await page.waitForSelector("form.form");
-  await page.selectOption('label:has-text("Tenant") select', { label: fields.tenant });
-  await page.fill('label:has-text("Name") input', fields.name);
-  await page.fill("input.code", fields.command);
+  await page.selectOption('select[name="tenant_id"]', { label: fields.tenant });
+  await page.fill('input[name="name"]', fields.name);
+  await page.fill('input[name="command"]', fields.command);
   if (fields.memory) {
     await page.check("text=A part, by memory");
-    await page.getByLabel("Memory", { exact: true }).fill(fields.memory);
+    await page.fill('input[name="gpu_memory_mb"]', fields.memory);
   } else {
     await page.check("text=Whole GPUs");
-    await page.getByLabel("How many").fill(String(fields.gpus));
+    await page.fill('input[name="gpu_count"]', String(fields.gpus));
   }
   await page.click('form.form button[type="submit"]');
   await page.waitForURL(/#\/jobs\/job-\d+/);
@@ -166,7 +166,7 @@ browse(async ({ given, step, open, inspect }) => {
   await step("the form has no holes, and no name pushes the rest away", async () => {
     await page.goto(`${given.url}/#/submit`);
     await page.waitForSelector("form.form");
-    const heights = await page.$$eval("form.form > label", (all) =>
+    const heights = await page.$$eval("form.form label:not(:has(textarea))", (all) =>
       all.map((one) => one.clientHeight),
     );
     check(Math.max(...heights) < 90, `fields are ${heights} high`);

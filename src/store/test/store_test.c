@@ -156,7 +156,7 @@ static void a_newer_database_is_refused_and_left_as_it_is(void **state)
 	                          "ALTER TABLE jobs ADD COLUMN flavor TEXT NOT NULL DEFAULT ''");
 	store = drive_open(&scratch, "a");
 	assert_int_equal(store_lead(store, &error), STORE_FAILED);
-	assert_non_null(strstr(error.text, "colour"));
+	assert_non_null(strstr(error.text, "flavor"));
 	store_free(store);
 	scratch_execute(&scratch, "ALTER TABLE jobs DROP COLUMN flavor");
 	store_free(drive_lead(&scratch));
