@@ -5,15 +5,15 @@
 #include "core/place/applicant.h"
 #include "core/place/place.h"
 #include "core/queue/job.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 /* What a pass keeps between calls, so that it allocates nothing. */
 struct pass {
-	struct order order;
-	int64_t units; /* left */
+	struct turn turn;
+	int64_t budget; /* left */
 	bool making_room;
 	int room_kind;        /* enum room_kind, while making room */
-	uint64_t state;       /* another number after every change that may matter to it */
+	uint64_t change_seq;  /* another number after every change that may matter to it */
 	struct amounts *fair; /* shares of the last pass, by tenant, to see whether they changed */
 	size_t fair_count, fair_capacity;
 };
@@ -30,6 +30,7 @@ void pass_run(struct sched *sched, int64_t units);
 /* What came of trying something for a job. */
 enum outcome {
 	OUTCOME_DONE,
+	OUTCOME_MAY_TRY,  /* nothing is known that speaks against it */
 	OUTCOME_NONE,     /* nor for any other of its group */
 	OUTCOME_TOO_LONG, /* shorter jobs of its group may have better luck */
 	OUTCOME_TOO_LOW,  /* jobs of its group with a higher priority may */

@@ -5,6 +5,7 @@
 #include "sim/chaos/chaos.h"
 #include "sim/demo.h"
 #include "sim/scenario/scenario.h"
+#include "sim/trace/foretell_command.h"
 #include "sim/trace/jct_command.h"
 #include "sim/trace/pack_command.h"
 #include "sim/whatif/replay.h"
@@ -34,6 +35,8 @@ static const struct subcommand subcommands[] = {
 	  "--trace CSV [--nodes 64] [--gpus 8] [--policy P[,P...]] [--cost SECONDS]\n"
 	  "               [--tenants] [--json] [--plot SVG]",
 	  "let the jobs of a trace share a cluster, and say how long they take", jct_main },
+	{ "predict", "--trace CSV [--warm CSV] [--experts 65536] [--json]",
+	  "predict the run times of a trace's jobs, and say how well that went", foretell_main },
 	{ "chaos", "[--seed S] [--seeds K] [--steps N] [--shrink] [--json]",
 	  "let everything fail, and check that nothing goes wrong", chaos_main },
 	{ "whatif", "--state FILE [--add-nodes 2x8xH100:80G] [--submit JOB] [--json]",

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "wire/text/json_writer.h"
 
-enum { ENTRIES_MAX = 100000, LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
+enum { ENTRIES_MAX = 100000 };
 
 /* Entries by number, in a ring: those from `first` on are there. An entry whose change was
  * refused is a gap: it was never kept, and its place is NULL. */
@@ -127,37 +126,15 @@ void audit_settle(struct audit *audit, const struct ask *ask)
 	}
 }
 
-void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity)
+void audit_write(const struct audit *audit, struct json_writer *json, int64_t limit, int64_t before)
 {
-	struct error error = { 0 };
-	int64_t limit, before;
-	struct buffer body = { 0 };
-
-	if (identity->role != ROLE_ADMIN) {
-		exchange_refuse(exchange, 403, "forbidden", "the audit log is for administrators");
-		return;
-	}
-	if (!query_integer(&exchange->query, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit,
-	                   &error) ||
-	    !query_integer(&exchange->query, "before", 1, INT64_MAX, audit->next, &before,
-	                   &error)) {
-		exchange_refuse(exchange, 400, "invalid", "%s", error.text);
-		return;
-	}
-	struct json_writer json = json_writer_to(&body);
-	json_open_object(&json, NULL);
-	json_open_array(&json, "entries");
 	int64_t number = before > audit->next ? audit->next : before;
+
 	while (--number >= audit->first && limit > 0) {
 		const char *entry = *place(audit, number);
 		if (!entry)
 			continue;
-		json_put_raw(&json, NULL, text_of(entry));
+		json_put_raw(json, NULL, text_of(entry));
 		limit--;
 	}
-	json_close(&json);
-	json_close(&json);
-	exchange_respond(exchange, &(struct response){ .content_type = "application/json",
-	                                               .body = { body.data, body.size } });
-	buffer_free(&body);
 }

@@ -23,11 +23,11 @@ static bool is_in_use(const struct gpu_record *gpu,
 }
 
 /* Counts one node; `status` may be NULL. */
-static void count_node(const struct grpc_call *call, const struct node_record *node,
+static void count_node(const struct call *call, const struct node_record *node,
                        struct census *census, Scheduler__NodeStatus *status)
 {
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const struct catalogue *catalogue = settings->desk->catalogue;
+	const struct service *service = call->service;
+	const struct catalogue *catalogue = service_catalogue(service);
 	const struct gpu_record *const *gpus;
 	const struct reservation_record *const *reservations;
 	size_t gpu_count = catalogue_node_gpus(catalogue, node->id, &gpus);
@@ -42,7 +42,7 @@ static void count_node(const struct grpc_call *call, const struct node_record *n
 		present++;
 		unused += online && !node->draining && gpus[i]->healthy &&
 		          !is_in_use(gpus[i], reservations, count);
-		if (settings->agents && agents_sample(settings->agents, gpus[i]->uuid, &sample)) {
+		if (service->agents && agents_sample(service->agents, gpus[i]->uuid, &sample)) {
 			census->measured++;
 			census->busy += sample.utilisation;
 		}
@@ -78,10 +78,9 @@ static size_t count_nodes(const struct catalogue *catalogue)
 }
 
 /* `nodes` may be NULL; else it gets one for each. */
-static void take_census(struct grpc_call *call, struct census *census,
-                        Scheduler__NodeStatus ***nodes)
+static void take_census(struct call *call, struct census *census, Scheduler__NodeStatus ***nodes)
 {
-	struct catalogue *catalogue = call->services->settings.desk->catalogue;
+	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	struct arena *arena = &call->ask.arena;
 	const struct node_record *node;
@@ -129,7 +128,7 @@ static int64_t all_jobs(const struct census *census)
 	return sum;
 }
 
-void grpc_cluster_status(struct grpc_call *call)
+void grpc_cluster_status(struct call *call)
 {
 	Scheduler__GetClusterStatusResponse response = SCHEDULER__GET_CLUSTER_STATUS_RESPONSE__INIT;
 	struct census census;
@@ -144,12 +143,12 @@ void grpc_cluster_status(struct grpc_call *call)
 	response.running_jobs = number(census.jobs[JOB_RUNNING]);
 	response.avg_gpu_utilization = utilization(&census);
 	response.n_nodes = (size_t)census.nodes;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
-void grpc_metrics(struct grpc_call *call)
+void grpc_metrics(struct call *call)
 {
-	const Scheduler__GetMetricsRequest *request = call->request;
+	const Scheduler__GetMetricsRequest *request = call->message;
 	struct census census;
 
 	take_census(call, &census, NULL);
@@ -188,8 +187,8 @@ void grpc_metrics(struct grpc_call *call)
 		pointers[response.n_metrics++] = &entries[i];
 	}
 	if (response.n_metrics == 0) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "metric_type is one of jobs, gpu, node and all, not %.60s", type);
+		call_reject(call, ERROR_INVALID,
+		            "metric_type is one of jobs, gpu, node and all, not %.60s", type);
 		return;
 	}
 	int64_t now_ms = clock_unix_ms();
@@ -197,23 +196,23 @@ void grpc_metrics(struct grpc_call *call)
 	now.nanos = (int32_t)(now_ms % 1000 * 1000000);
 	response.metrics = pointers;
 	response.timestamp = &now;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
 static void on_updated(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 	Scheduler__UpdateTenantQuotaResponse response =
 	    SCHEDULER__UPDATE_TENANT_QUOTA_RESPONSE__INIT;
 	static char message[] = "Tenant quota updated successfully";
 
 	if (!ask->ok) {
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 		return;
 	}
 	response.success = true;
 	response.message = message;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
 /* 0 leaves it as it is, -1 takes the limit away. */
@@ -228,19 +227,14 @@ static bool set_limit(int64_t *limit, int64_t value, int64_t unit, int64_t most)
 	return true;
 }
 
-void grpc_update_quota(struct grpc_call *call)
+void grpc_update_quota(struct call *call)
 {
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const Scheduler__UpdateTenantQuotaRequest *request = call->request;
-	struct catalogue *catalogue = settings->desk->catalogue;
+	const struct service *service = call->service;
+	const Scheduler__UpdateTenantQuotaRequest *request = call->message;
+	struct catalogue *catalogue = service_catalogue(service);
 	int64_t id;
 
-	if (call->identity.role != ROLE_ADMIN) {
-		grpc_call_refuse(call, ERROR_FORBIDDEN,
-		                 "only administrators change what tenants may use");
-		return;
-	}
-	if (!grpc_call_tenant(call, request->tenant_id, &id))
+	if (!grpc_tenant(call, request->tenant_id, &id))
 		return;
 	catalogue_lock(catalogue);
 	const struct tenant_record *found = catalogue_get(catalogue, RECORD_TENANT, id, 0);
@@ -248,7 +242,7 @@ void grpc_update_quota(struct grpc_call *call)
 	    found ? record_copy(&call->ask.arena, RECORD_TENANT, found) : NULL;
 	catalogue_unlock(catalogue);
 	if (!tenant) {
-		grpc_call_refuse(call, ERROR_INVALID, "tenant_id is missing");
+		call_reject(call, ERROR_INVALID, "tenant_id is missing");
 		return;
 	}
 	if (!set_limit(&tenant->limit_gpu, request->max_gpus, WHOLE_GPU, INT32_MAX) ||
@@ -256,19 +250,11 @@ void grpc_update_quota(struct grpc_call *call)
 	    !set_limit(&tenant->limit_cpu, request->max_cpu_cores, 1000, CPU_MILLI_MAX) ||
 	    !set_limit(&tenant->limit_host, request->max_memory_mb, 1 << 20, HOST_BYTES_MAX) ||
 	    !set_limit(&tenant->limit_jobs, request->max_concurrent_jobs, 1, INT32_MAX)) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "limits are positive, 0 to leave one as it is, -1 for none");
+		call_reject(call, ERROR_INVALID,
+		            "limits are positive, 0 to leave one as it is, -1 for none");
 		return;
 	}
 	call->ask.command.kind = COMMAND_PUT_TENANT;
 	call->ask.command.tenant = *tenant;
-	call->ask.has_command = true;
-	if (settings->audit)
-		audit_note(settings->audit, &call->ask,
-		           &(struct audit_entry){ .action = "update tenant",
-		                                  .object = request->tenant_id,
-		                                  .identity = &call->identity,
-		                                  .exchange = call->exchange,
-		                                  .unix_ms = clock_unix_ms() });
-	grpc_call_ask(call, on_updated);
+	grpc_command(call, "/api/v1/tenants/", request->tenant_id, on_updated);
 }

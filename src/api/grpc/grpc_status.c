@@ -77,10 +77,10 @@ static void fill_use(Scheduler__GetJobStatusResponse *response, const struct tas
 
 /* Where its tasks are: all their GPUs, and the node of the first. */
 static void fill_places(Scheduler__GetJobStatusResponse *response, const struct catalogue_job *job,
-                        const struct grpc_call *call, struct arena *arena)
+                        const struct call *call, struct arena *arena)
 {
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const struct catalogue *catalogue = settings->desk->catalogue;
+	const struct service *service = call->service;
+	const struct catalogue *catalogue = service_catalogue(service);
 	int64_t measured = 0, busy = 0;
 	struct task_use sum = { 0 };
 
@@ -105,8 +105,7 @@ static void fill_places(Scheduler__GetJobStatusResponse *response, const struct 
 				continue;
 			response->allocated_gpus[response->n_allocated_gpus++] =
 			    arena_string(arena, gpu->uuid);
-			if (!settings->agents ||
-			    !agents_sample(settings->agents, gpu->uuid, &sample))
+			if (!service->agents || !agents_sample(service->agents, gpu->uuid, &sample))
 				continue;
 			measured++;
 			busy += sample.utilisation;
@@ -121,7 +120,7 @@ static void fill_places(Scheduler__GetJobStatusResponse *response, const struct 
 /* What only the core knows of a job that waits. */
 static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 	Scheduler__GetJobStatusResponse *response = call->state;
 	int64_t id = 0, place = 0, among_own = 0;
 	struct error unknown;
@@ -145,18 +144,18 @@ static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *er
 
 static void on_looked(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 
 	if (ask->ok)
-		grpc_call_reply(call, call->state);
+		grpc_answer(call, call->state);
 	else
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 }
 
 static bool read_archived(struct ask *ask, struct store *store, struct error *error)
 {
-	struct grpc_call *call = grpc_call_of(ask);
-	const Scheduler__GetJobStatusRequest *request = call->request;
+	struct call *call = call_of(ask);
+	const Scheduler__GetJobStatusRequest *request = call->message;
 	Scheduler__GetJobStatusResponse *response = call->state;
 	struct archived_job job;
 	int64_t id = 0;
@@ -177,35 +176,35 @@ static bool read_archived(struct ask *ask, struct store *store, struct error *er
 	return true;
 }
 
-static void refuse_job(struct grpc_call *call, const char *id)
+static void refuse_job(struct call *call, const char *id)
 {
-	grpc_call_refuse(call, ERROR_NOT_FOUND, "there is no job %.60s", id);
+	call_reject(call, ERROR_NOT_FOUND, "there is no job %.60s", id);
 }
 
 static void on_read(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
-	const Scheduler__GetJobStatusRequest *request = call->request;
+	struct call *call = call_of(ask);
+	const Scheduler__GetJobStatusRequest *request = call->message;
 
 	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 	else if (!ask->ok ||
-	         !roster_may_see(call->services->settings.roster, &call->identity, ask->reply_id))
+	         !roster_may_see(&call->service->roster, &call->identity, ask->reply_id))
 		refuse_job(call, request->job_id);
 	else
-		grpc_call_reply(call, call->state);
+		grpc_answer(call, call->state);
 }
 
-void grpc_job_status(struct grpc_call *call)
+void grpc_job_status(struct call *call)
 {
-	const Scheduler__GetJobStatusRequest *request = call->request;
-	struct catalogue *catalogue = call->services->settings.desk->catalogue;
+	const Scheduler__GetJobStatusRequest *request = call->message;
+	struct catalogue *catalogue = service_catalogue(call->service);
 	struct arena *arena = &call->ask.arena;
 	Scheduler__GetJobStatusResponse *response = arena_alloc(arena, sizeof(*response));
 	struct catalogue_job job;
 	int64_t id, named;
 
-	if (!grpc_call_tenant(call, request->tenant_id, &named))
+	if (!grpc_tenant(call, request->tenant_id, &named))
 		return;
 	if (!id_read(text_of(request->job_id), ID_JOB, &id)) {
 		refuse_job(call, request->job_id);
@@ -227,15 +226,15 @@ void grpc_job_status(struct grpc_call *call)
 	catalogue_unlock(catalogue);
 	if (!found) {
 		call->ask.read = read_archived;
-		grpc_call_ask(call, on_read);
-	} else if (!roster_may_see(call->services->settings.roster, &call->identity, owner) ||
+		call_ask(call, on_read);
+	} else if (!roster_may_see(&call->service->roster, &call->identity, owner) ||
 	           (request->tenant_id[0] && owner != named)) {
 		refuse_job(call, request->job_id);
 	} else if (waits) {
 		call->ask.look = look_at_queue;
-		grpc_call_ask(call, on_looked);
+		call_ask(call, on_looked);
 	} else {
-		grpc_call_reply(call, response);
+		grpc_answer(call, response);
 	}
 }
 
@@ -265,7 +264,7 @@ static void add_job(Scheduler__ListJobsResponse *response, const struct job_reco
 
 static bool read_list(struct ask *ask, struct store *store, struct error *error)
 {
-	struct listing *listing = grpc_call_of(ask)->state;
+	struct listing *listing = call_of(ask)->state;
 	struct archived_job *jobs;
 	int64_t count;
 
@@ -278,13 +277,13 @@ static bool read_list(struct ask *ask, struct store *store, struct error *error)
 
 static void on_listed(struct ask *ask)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct call *call = call_of(ask);
 	struct listing *listing = call->state;
 
 	if (ask->ok)
-		grpc_call_reply(call, &listing->response);
+		grpc_answer(call, &listing->response);
 	else
-		grpc_call_fail(call, &ask->error);
+		call_fail(call, &ask->error);
 }
 
 static bool read_state(const char *name, int *state)
@@ -297,11 +296,11 @@ static bool read_state(const char *name, int *state)
 }
 
 /* How many of those in memory there are from `offset` on, and how many in all. */
-static int64_t list_memory(struct grpc_call *call, const struct catalogue_filter *filter,
-                           int64_t offset, int64_t limit, int64_t *archived)
+static int64_t list_memory(struct call *call, const struct catalogue_filter *filter, int64_t offset,
+                           int64_t limit, int64_t *archived)
 {
 	struct listing *listing = call->state;
-	struct catalogue *catalogue = call->services->settings.desk->catalogue;
+	struct catalogue *catalogue = service_catalogue(call->service);
 	int64_t *ids = arena_alloc(&call->ask.arena, (size_t)limit * sizeof(*ids));
 
 	catalogue_lock(catalogue);
@@ -316,23 +315,23 @@ static int64_t list_memory(struct grpc_call *call, const struct catalogue_filter
 	return count;
 }
 
-void grpc_list_jobs(struct grpc_call *call)
+void grpc_list_jobs(struct call *call)
 {
-	const Scheduler__ListJobsRequest *request = call->request;
+	const Scheduler__ListJobsRequest *request = call->message;
 	struct arena *arena = &call->ask.arena;
 	struct listing *listing = arena_alloc(arena, sizeof(*listing));
 	struct catalogue_filter filter = { .order = ORDER_NEWEST };
 	int64_t limit = request->limit == 0 ? LIMIT_DEFAULT : request->limit;
 	int64_t archived = 0;
 
-	if (!grpc_call_tenant(call, request->tenant_id, &filter.tenant_id))
+	if (!grpc_tenant(call, request->tenant_id, &filter.tenant_id))
 		return;
 	if (limit < 0 || limit > LIMIT_MAX || request->offset < 0 ||
 	    !read_state(request->state, &filter.state)) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "limit is 1 to %d, offset not negative, and state one of pending, "
-		                 "scheduled, running, preempted, completed, failed and cancelled",
-		                 LIMIT_MAX);
+		call_reject(call, ERROR_INVALID,
+		            "limit is 1 to %d, offset not negative, and state one of pending, "
+		            "scheduled, running, preempted, completed, failed and cancelled",
+		            LIMIT_MAX);
 		return;
 	}
 	*listing = (struct listing){ .response = SCHEDULER__LIST_JOBS_RESPONSE__INIT };
@@ -344,17 +343,17 @@ void grpc_list_jobs(struct grpc_call *call)
 	int64_t left = limit - (int64_t)listing->response.n_jobs;
 	listing->skip = max64(request->offset - count, 0);
 	if (left == 0 || archived <= listing->skip) {
-		grpc_call_reply(call, &listing->response);
+		grpc_answer(call, &listing->response);
 	} else if (listing->skip + left > ARCHIVED_MAX) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "offset goes further back than %d finished jobs: GET /api/v1/jobs "
-		                 "pages through all of them",
-		                 ARCHIVED_MAX);
+		call_reject(call, ERROR_INVALID,
+		            "offset goes further back than %d finished jobs: GET /api/v1/jobs "
+		            "pages through all of them",
+		            ARCHIVED_MAX);
 	} else {
 		listing->filter = (struct archive_filter){ .tenant_id = filter.tenant_id,
 			                                   .state = filter.state,
 			                                   .limit = listing->skip + left };
 		call->ask.read = read_list;
-		grpc_call_ask(call, on_listed);
+		call_ask(call, on_listed);
 	}
 }

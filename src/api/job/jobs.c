@@ -423,7 +423,7 @@ void jobs_hold(struct call *call)
 
 void jobs_release(struct call *call)
 {
-	change(call, COMMAND_RELEASE, released);
+	change(call, COMMAND_UNHOLD, released);
 }
 
 void jobs_requeue(struct call *call)

@@ -2,7 +2,7 @@
 #ifndef API_TENANT_TENANT_CALLS_H
 #define API_TENANT_TENANT_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void tenant_calls_create(struct call *call);
 void tenant_calls_list(struct call *call);

@@ -5,33 +5,29 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/predict/durations.h"
+#include "core/predict/traits.h"
 
 /* Durations are multiplicative: twice as long is as far off as half as long.
  * So what is kept is log2(ms), in 1/1024, and its running mean and deviation,
  * which forget: after the first samples each new one weighs 1/WINDOW. */
-#define LOG_BITS 10
-#define LOG_ONE (1 << LOG_BITS)
-#define LOG_MAX (63 * LOG_ONE)
 #define WINDOW 32
 #define SAMPLES_MAX 1000000
 #define SAMPLES_ENOUGH 3 /* a narrower kind with fewer is passed over for a wider one */
 
-#define NAME_MAX_BYTES 128
 #define NAME_PREFIX "name:"
 #define SIZE_PREFIX "size:"
-#define HASH_MIN_BYTES 8 /* shorter runs of hexadecimal digits are words or numbers */
-#define UUID_BYTES 36
 
 #define GPU_MIB 65536 /* what a GPU is taken to have, to compare memory with whole GPUs */
 #define MAXIMUM_CONFIDENCE 100
 
-enum level { TENANT_NAME, NAME, TENANT_SIZE, SIZE, LEVELS };
+enum level { LEVEL_TENANT_NAME, LEVEL_NAME, LEVEL_TENANT_SIZE, LEVEL_SIZE, LEVELS };
 
 static const char *const level_names[LEVELS] = {
-	[TENANT_NAME] = "tenant and name",
-	[NAME] = "name",
-	[TENANT_SIZE] = "tenant and size",
-	[SIZE] = "size",
+	[LEVEL_TENANT_NAME] = "tenant and name",
+	[LEVEL_NAME] = "name",
+	[LEVEL_TENANT_SIZE] = "tenant and size",
+	[LEVEL_SIZE] = "size",
 };
 
 struct lesson {
@@ -43,97 +39,9 @@ struct lesson {
 /* What a job is known by, at each level. */
 struct kinds {
 	int64_t tenant_id;
-	char name[sizeof(NAME_PREFIX) + NAME_MAX_BYTES];
+	char name[sizeof(NAME_PREFIX) + PATTERN_BYTES_MAX];
 	char size[sizeof(SIZE_PREFIX) + 3];
 };
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-static char lower(char c)
-{
-	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-static bool is_hex(char c)
-{
-	return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'f');
-}
-
-/* How many bytes of `name` count: no more than fit, and no half characters. */
-static size_t name_size(const char *name)
-{
-	size_t size = strnlen(name, NAME_MAX_BYTES + 1);
-	if (size <= NAME_MAX_BYTES)
-		return size;
-	size = NAME_MAX_BYTES;
-	while (size > 0 && ((unsigned char)name[size] & 0xc0) == 0x80)
-		size--;
-	return size;
-}
-
-static size_t run_of(bool (*is)(char c), const char *text, const char *end)
-{
-	const char *at = text;
-	while (at < end && is(*at))
-		at++;
-	return (size_t)(at - text);
-}
-
-static bool is_uuid(const char *text, const char *end)
-{
-	if (end - text < UUID_BYTES)
-		return false;
-	for (int i = 0; i < UUID_BYTES; i++) {
-		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-		if (dash ? text[i] != '-' : !is_hex(text[i]))
-			return false;
-	}
-	return true;
-}
-
-/* Whether a run of hexadecimal digits is a hash: long, with a digit, and not
- * just a word with a number behind it, such as 'decade2024'. */
-static bool is_hash(const char *text, size_t size)
-{
-	const char *end = text + size;
-	const char *at = text;
-	while (at < end && !is_digit(*at))
-		at++;
-	size_t digits = run_of(is_digit, at, end);
-	return size >= HASH_MIN_BYTES && digits > 0 && (digits == size || at + digits < end);
-}
-
-/* How many bytes at `text` are a number, a hash or the like; 0: none. */
-static size_t variable_size(const char *text, const char *end)
-{
-	if (is_uuid(text, end))
-		return UUID_BYTES;
-	size_t size = run_of(is_hex, text, end);
-	return is_hash(text, size) ? size : run_of(is_digit, text, end);
-}
-
-/* Writes the pattern of `name` and a NUL to `out`, which is never longer than
- * the name; returns its size. */
-static size_t write_pattern(char *out, const char *name)
-{
-	const char *end = name + name_size(name);
-	char *to = out;
-	while (name < end) {
-		size_t size = variable_size(name, end);
-		*to++ = size > 0 ? '#' : lower(*name);
-		name += size > 0 ? size : 1;
-	}
-	*to = '\0';
-	return (size_t)(to - out);
-}
-
-void predict_pattern(struct buffer *buffer, const char *name)
-{
-	char pattern[NAME_MAX_BYTES + 1];
-	write_pattern(pattern, name);
-	buffer_text(buffer, pattern);
-}
 
 static int64_t memory_share(int64_t memory_mib)
 {
@@ -175,7 +83,7 @@ static void kinds_of(struct kinds *kinds, const struct job_record *job)
 	int size = job_size(job);
 	kinds->tenant_id = job->tenant_id;
 	memcpy(kinds->name, NAME_PREFIX, sizeof(NAME_PREFIX));
-	write_pattern(kinds->name + strlen(NAME_PREFIX), job->name);
+	pattern_write(kinds->name + strlen(NAME_PREFIX), job->name);
 	memcpy(kinds->size, SIZE_PREFIX, sizeof(SIZE_PREFIX));
 	char *digits = kinds->size + strlen(SIZE_PREFIX);
 	if (size >= 10)
@@ -188,12 +96,12 @@ _Static_assert(LEVELS == LESSON_LEVELS, "a lesson for each level");
 
 static int64_t kind_tenant(const struct kinds *kinds, enum level level)
 {
-	return level == TENANT_NAME || level == TENANT_SIZE ? kinds->tenant_id : 0;
+	return level == LEVEL_TENANT_NAME || level == LEVEL_TENANT_SIZE ? kinds->tenant_id : 0;
 }
 
 static const char *kind_pattern(const struct kinds *kinds, enum level level)
 {
-	return level == TENANT_NAME || level == NAME ? kinds->name : kinds->size;
+	return level == LEVEL_TENANT_NAME || level == LEVEL_NAME ? kinds->name : kinds->size;
 }
 
 /* Positive, as ids are. Two kinds with one id would learn as one, which spoils
@@ -241,42 +149,6 @@ static struct lesson_record lesson_row(const struct lesson *lesson)
 		.spread = lesson->spread,
 		.last_ms = lesson->last_ms,
 	};
-}
-
-/* log2(value) in 1/LOG_ONE, to the nearest; value > 0. Each squaring of a
- * number between 1 and 2 yields the next binary digit of its logarithm. */
-static int32_t log_of(int64_t value)
-{
-	int whole = 63 - __builtin_clzll((uint64_t)value);
-	uint64_t x = (uint64_t)value << (63 - whole);
-	int32_t log = whole;
-	for (int i = 0; i <= LOG_BITS; i++) {
-		x = (uint64_t)((uint128)x * x >> 64);
-		bool digit = x >> 63;
-		if (!digit)
-			x <<= 1;
-		log = 2 * log + digit;
-	}
-	return (log + 1) / 2;
-}
-
-/* 2^(1/2), 2^(1/4), ... in 1/2^63. */
-static const uint64_t roots[LOG_BITS] = {
-	0xb504f333f9de6484U, 0x9837f0518db8a96fU, 0x8b95c1e3ea8bd6e7U, 0x85aac367cc487b15U,
-	0x82cd8698ac2ba1d7U, 0x8164d1f3bc030773U, 0x80b1ed4fd999ab6cU, 0x8058d7d2d5e5f6b1U,
-	0x802c6436d0e04f51U, 0x8016302f17467628U,
-};
-
-/* 2^(log/LOG_ONE), to the nearest; log >= 0. Saturates at INT64_MAX. */
-static int64_t power_of(int32_t log)
-{
-	uint64_t x = UINT64_C(1) << 63;
-	if (log >= LOG_MAX)
-		return INT64_MAX;
-	for (int i = 0; i < LOG_BITS; i++)
-		if (log >> (LOG_BITS - 1 - i) & 1)
-			x = (uint64_t)((uint128)x * roots[i] >> 63);
-	return (int64_t)(((x >> (62 - log / LOG_ONE)) + 1) / 2);
 }
 
 static int32_t divide_nearest(int32_t a, int32_t b)

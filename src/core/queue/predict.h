@@ -43,8 +43,4 @@ bool predict_load(struct predictor *predictor, const struct lesson_record *lesso
                   struct error *error);
 void predict_free(struct predictor *predictor);
 
-/* The name with digits, hashes and dates cut out, so that 'train-17' and
- * 'train-18' are of one kind: 'train-#'. Appended to `buffer`. */
-void predict_pattern(struct buffer *buffer, const char *name);
-
 #endif

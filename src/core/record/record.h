@@ -315,7 +315,7 @@ struct mix_record {
 	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
 	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
 	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
-	const char *insisted;       /* sets of models that jobs insist on, by line; see insist.h */
+	const char *insisted; /* sets of models that jobs insist on, by line; see type_demand.h */
 	struct rows insisted_milli; /* of asked_milli, by set */
 };
 #define MIX_WIDTH 4

@@ -63,10 +63,10 @@ static int64_t fit_now(struct sched *sched, struct search *search)
 		const struct node *node = sched->cluster.nodes[i];
 		if (search->shape->split_gpus == 0)
 			fit += place_count(sched, search, node);
-		else if (place_check_node(sched, search, node, &short_by) == CHECKS)
+		else if (place_check_node(sched, search, node, &short_by) == CHECK_OK)
 			for (int g = 0; g < node->gpu_count; g++)
 				fit += place_check_gpu(sched, search, node->gpus[g], &short_by) ==
-				       CHECKS;
+				       CHECK_OK;
 	}
 	return fit;
 }
@@ -149,7 +149,7 @@ static void print_places(const struct job *job, struct buffer *buffer)
 		buffer_text(buffer, "\n");
 		named++;
 	}
-	int64_t others = job->counts.held + job->counts.live - named;
+	int64_t others = job->counts.granted + job->counts.live - named;
 	if (others > 0)
 		buffer_print(buffer, "and %" PRId64 " more\n", others);
 }

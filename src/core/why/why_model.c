@@ -85,7 +85,7 @@ static void print_back_off(const struct model *model, struct buffer *buffer)
 static void print_refusals(struct sched *sched, struct model *model, const struct shape *shape,
                            struct buffer *buffer)
 {
-	int64_t rows[CHECKS][REFUSAL_WIDTH];
+	int64_t rows[CHECK_REASONS][REFUSAL_WIDTH];
 	struct search search = applicant_slot(model);
 
 	search.shape = shape;
@@ -191,7 +191,7 @@ bool sched_model_load(const struct sched *sched, int64_t model_id, struct model_
 		return false;
 	*load = (struct model_load){ .active = model->active,
 		                     .waiting = model->waiting.count,
-		                     .places = model->places,
+		                     .places = model->capacity,
 		                     .ready = model->counts.ready,
 		                     .coming = model->counts.coming,
 		                     .stopping = model->counts.stopping };

@@ -1,4 +1,5 @@
 /* csv_fuzz.c - whatever the bytes, a table is refused with a reason or read as a trace */
+#include "sim/trace/history.h"
 #include "sim/trace/openb.h"
 #include "sim/trace/philly.h"
 
@@ -15,6 +16,21 @@ static void read_as_jobs(const uint8_t *data, size_t size)
 		INVARIANT(philly.jobs[i].duration_ms >= 0 && philly.jobs[i].gpus > 0);
 	csv_free(&csv);
 	philly_free(&philly);
+}
+
+static void read_as_history(const uint8_t *data, size_t size)
+{
+	struct csv csv;
+	struct history history = { 0 };
+	struct error error = { 0 };
+	bool fine = csv_begin(&csv, "fuzz", data, size, &error) &&
+	            history_read_rows(&history, &csv, &error);
+	INVARIANT(fine == (error.code == ERROR_NONE));
+	for (size_t i = 1; fine && i < history.count; i++)
+		INVARIANT(history.jobs[i].duration_s > 0 &&
+		          history.jobs[i].submit_s >= history.jobs[i - 1].submit_s);
+	csv_free(&csv);
+	history_free(&history);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -38,5 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_as(data, size, openb_read_nodes);
 	read_as(data, size, openb_read_pods);
 	read_as_jobs(data, size);
+	read_as_history(data, size);
 	return 0;
 }

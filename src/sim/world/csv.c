@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/memory.h"
 
@@ -44,14 +45,25 @@ bool csv_begin(struct csv *csv, const char *name, const void *data, size_t size,
 	return take_names(csv, error);
 }
 
-/* All of the file, into csv->text. */
-static bool read_all(struct csv *csv, FILE *file, struct error *error)
+static bool refuse_file(const struct csv *csv, gzFile file, struct error *error)
 {
-	size_t capacity = 1 << 16, got;
+	int code = Z_OK;
+	const char *reason = gzerror(file, &code);
+
+	return error_set(error, ERROR_INVALID, "%s: cannot be read: %s", csv->name,
+	                 code == Z_ERRNO || !*reason ? strerror(errno) : reason);
+}
+
+/* All of the file, into csv->text. zlib reads what is not compressed as it is. */
+static bool read_all(struct csv *csv, gzFile file, struct error *error)
+{
+	size_t capacity = 1 << 16;
+	int got;
 
 	csv->text = memory_alloc(capacity);
-	while ((got = fread(csv->text + csv->size, 1, capacity - 1 - csv->size, file)) > 0) {
-		csv->size += got;
+	while ((got = gzread(file, csv->text + csv->size, (unsigned)(capacity - 1 - csv->size))) >
+	       0) {
+		csv->size += (size_t)got;
 		if (csv->size > FILE_MAX)
 			return error_set(error, ERROR_INVALID, "%s: has more than 1 GiB",
 			                 csv->name);
@@ -61,22 +73,21 @@ static bool read_all(struct csv *csv, FILE *file, struct error *error)
 		}
 	}
 	csv->text[csv->size] = '\0';
-	if (ferror(file))
-		return error_set(error, ERROR_INVALID, "%s: cannot be read: %s", csv->name,
-		                 strerror(errno));
-	return true;
+	int code = Z_OK;
+	gzerror(file, &code);
+	return (got == 0 && code == Z_OK) || refuse_file(csv, file, error);
 }
 
 bool csv_open(struct csv *csv, const char *path, struct error *error)
 {
 	*csv = (struct csv){ 0 };
 	snprintf(csv->name, sizeof(csv->name), "%s", path);
-	FILE *file = fopen(path, "rb");
+	gzFile file = gzopen(path, "rb");
 	if (!file)
 		return error_set(error, ERROR_NOT_FOUND, "%s: cannot be opened: %s", path,
 		                 strerror(errno));
 	bool fine = read_all(csv, file, error);
-	fclose(file);
+	gzclose(file);
 	return fine && take_names(csv, error);
 }
 

@@ -23,7 +23,8 @@ struct csv {
 	const char *cells[CSV_COLUMNS_MAX];
 };
 
-/* Begins with bytes, or with a file, and reads the names. To be freed in any case. */
+/* Begins with bytes, or with a file, which may be compressed with gzip, and reads the
+ * names. To be freed in any case. */
 bool csv_begin(struct csv *csv, const char *name, const void *data, size_t size,
                struct error *error);
 bool csv_open(struct csv *csv, const char *path, struct error *error);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/predict/traits.h"
 #include "core/queue/predict.h"
 
 #define MINUTE 60000

@@ -1,0 +1,64 @@
+/* crowd.c - how long the jobs of a user have been running */
+#include "core/predict/crowd.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/number.h"
+
+static int64_t crowd_key(const struct traits *traits, bool same_size)
+{
+	return traits_key(traits, same_size ? USER_SIZE : USER);
+}
+
+static void crowd_add(struct crowd *crowd, int64_t key, int64_t count, int64_t started_ms)
+{
+	struct crowd_group *group = map_get(&crowd->groups, key);
+
+	if (key == 0)
+		return;
+	if (!group) {
+		group = NEW(struct crowd_group);
+		map_put(&crowd->groups, key, group);
+	}
+	group->count += count;
+	group->started_ms += started_ms;
+	INVARIANT(group->count >= 0);
+	if (group->count == 0)
+		free(map_remove(&crowd->groups, key));
+}
+
+void crowd_enter(struct crowd *crowd, const struct traits *traits, int64_t started_ms)
+{
+	crowd_add(crowd, crowd_key(traits, false), 1, started_ms);
+	crowd_add(crowd, crowd_key(traits, true), 1, started_ms);
+}
+
+void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t started_ms)
+{
+	crowd_add(crowd, crowd_key(traits, false), -1, -started_ms);
+	crowd_add(crowd, crowd_key(traits, true), -1, -started_ms);
+}
+
+struct crowd_group crowd_of(const struct crowd *crowd, const struct traits *traits, bool same_size)
+{
+	int64_t key = crowd_key(traits, same_size);
+	const struct crowd_group *group = key != 0 ? map_get(&crowd->groups, key) : NULL;
+
+	return group ? *group : (struct crowd_group){ 0 };
+}
+
+int64_t crowd_age(const struct crowd_group *group, int64_t now_ms)
+{
+	INVARIANT(group->count > 0);
+	return max64(now_ms - group->started_ms / group->count, 0);
+}
+
+void crowd_free(struct crowd *crowd)
+{
+	for (size_t i = 0; i < crowd->groups.capacity; i++)
+		free(crowd->groups.entries[i].value);
+	map_free(&crowd->groups);
+	*crowd = (struct crowd){ 0 };
+}

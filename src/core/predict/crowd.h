@@ -1,0 +1,33 @@
+/* crowd.h - how long the jobs of a user have been running */
+#ifndef CORE_PREDICT_CROWD_H
+#define CORE_PREDICT_CROWD_H
+
+#include "base/map.h"
+#include "core/predict/traits.h"
+
+/* A job that will be long teaches nothing until it ends; but that others of its
+ * user are still running tells something before. Derived from the running
+ * jobs, so it is not stored. Zero-initialized is empty. */
+struct crowd {
+	struct map groups; /* hash -> struct crowd_group * */
+};
+
+/* Running jobs that are counted together. */
+struct crowd_group {
+	int64_t count;
+	int64_t started_ms; /* sum */
+};
+
+void crowd_enter(struct crowd *crowd, const struct traits *traits, int64_t started_ms);
+/* It must have entered with the same time. */
+void crowd_leave(struct crowd *crowd, const struct traits *traits, int64_t started_ms);
+
+/* The running jobs of the same user; of the same size only if `same_size`. Those
+ * of jobs without a user are empty. */
+struct crowd_group crowd_of(const struct crowd *crowd, const struct traits *traits, bool same_size);
+/* How long they have run on average; the group is not empty. */
+int64_t crowd_age(const struct crowd_group *group, int64_t now_ms);
+
+void crowd_free(struct crowd *crowd);
+
+#endif

@@ -1,0 +1,323 @@
+/* mixture_test.c - what the mixture of experts says after what it has seen */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/number.h"
+#include "core/predict/mixture.h"
+
+#define MINUTE INT64_C(60000)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define NOW INT64_C(1700000000000)
+#define CAPACITY 1000
+
+static struct traits job_of(const char *user, const char *name, int64_t gpus)
+{
+	struct traits traits = { .user = hash_text(user), .size = gpus * 1000 };
+	traits_set_name(&traits, name);
+	return traits;
+}
+
+static void learn(struct mixture *mixture, struct traits traits, int64_t took_ms)
+{
+	struct foresight foresight;
+	struct learned learned;
+	mixture_foresee(mixture, &traits, NOW, &foresight);
+	struct guess *guess = foresight_guess(&foresight);
+	mixture_learn(mixture, &traits, guess, took_ms, &learned);
+	free(guess);
+}
+
+static struct foresight foresee(const struct mixture *mixture, struct traits traits)
+{
+	struct foresight foresight;
+	mixture_foresee(mixture, &traits, NOW, &foresight);
+	return foresight;
+}
+
+static int64_t median(const struct mixture *mixture, struct traits traits)
+{
+	struct foresight foresight = foresee(mixture, traits);
+	return outlook_duration(&foresight.outlook, 0, CHANCE_ONE / 2);
+}
+
+/* The chance to end within ten minutes of its start. */
+static int64_t soon(const struct mixture *mixture, struct traits traits)
+{
+	struct foresight foresight = foresee(mixture, traits);
+	return outlook_ends_within(&foresight.outlook, 0, 10 * MINUTE);
+}
+
+static void assert_near(int64_t value, int64_t wanted, int64_t percent)
+{
+	if (value < wanted - wanted * percent / 100 || value > wanted + wanted * percent / 100)
+		fail_msg("%lld is not within %lld%% of %lld", (long long)value, (long long)percent,
+		         (long long)wanted);
+}
+
+static void durations_keep_their_value_on_the_scale(void **state)
+{
+	(void)state;
+	for (int64_t ms = 256; ms < 40 * DAY; ms = ms * 13 / 10)
+		assert_near(duration_at(duration_place(ms)), ms, 1);
+	assert_int_equal(duration_place(0), 0);
+	assert_int_equal(duration_place(INT64_MAX), DURATION_BINS * BIN_LOG - 1);
+}
+
+static void jobs_are_expected_to_take_what_those_like_them_took(void **state)
+{
+	struct mixture mixture;
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 30; i++) {
+		learn(&mixture, job_of("ann", "train", 1), 3 * HOUR);
+		learn(&mixture, job_of("ann", "test", 1), MINUTE);
+		learn(&mixture, job_of("bob", "train", 1), 20 * MINUTE);
+	}
+	assert_near(median(&mixture, job_of("ann", "train", 1)), 3 * HOUR, 15);
+	assert_near(median(&mixture, job_of("ann", "test", 1)), MINUTE, 15);
+	assert_near(median(&mixture, job_of("bob", "train", 1)), 20 * MINUTE, 15);
+	mixture_free(&mixture);
+}
+
+static void names_that_differ_only_in_digits_are_told_apart(void **state)
+{
+	struct mixture mixture;
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 30; i++) {
+		learn(&mixture, job_of("ann", "resnet50", 1), 4 * HOUR);
+		learn(&mixture, job_of("ann", "resnet18", 1), 10 * MINUTE);
+	}
+	assert_near(median(&mixture, job_of("ann", "resnet50", 1)), 4 * HOUR, 15);
+	assert_near(median(&mixture, job_of("ann", "resnet18", 1)), 10 * MINUTE, 15);
+	mixture_free(&mixture);
+}
+
+static void a_new_number_in_a_name_is_expected_like_the_others(void **state)
+{
+	struct mixture mixture;
+	char name[] = "run-10";
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 10; i++) {
+		learn(&mixture, job_of("ann", "eval", 1), 2 * MINUTE);
+		learn(&mixture, job_of("ann", name, 1), 5 * HOUR);
+		name[5]++;
+	}
+	assert_near(median(&mixture, job_of("ann", "run-77", 1)), 5 * HOUR, 25);
+	mixture_free(&mixture);
+}
+
+static void the_expert_that_is_right_is_named(void **state)
+{
+	struct mixture mixture;
+	uint64_t seed = 1;
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	assert_string_equal(foresee(&mixture, job_of("ann", "", 1)).basis, "nothing");
+	for (int i = 0; i < 300; i++) {
+		struct traits traits = job_of("ann", "", 1 << random_below(&seed, 4));
+		learn(&mixture, traits, traits.size * 100);
+	}
+	struct foresight foresight = foresee(&mixture, job_of("ann", "", 4));
+	assert_string_equal(foresight.basis, "user and size");
+	assert_true(foresight.samples > 30);
+	mixture_free(&mixture);
+}
+
+static void jobs_that_outlast_the_others_teach_before_they_end(void **state)
+{
+	struct mixture mixture;
+	struct traits traits = job_of("ann", "", 8);
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 200; i++)
+		learn(&mixture, job_of("bob", "", 1), i % 2 ? DAY : MINUTE);
+	int64_t before = soon(&mixture, traits);
+	for (int i = 0; i < 5; i++)
+		crowd_enter(&mixture.crowd, &traits, NOW - 5 * HOUR);
+	assert_true(soon(&mixture, traits) < before * 3 / 4);
+	for (int i = 0; i < 5; i++)
+		crowd_leave(&mixture.crowd, &traits, NOW - 5 * HOUR);
+	assert_int_equal(soon(&mixture, traits), before);
+	assert_int_equal(mixture.crowd.groups.count, 0);
+	mixture_free(&mixture);
+}
+
+static void no_answer_exceeds_the_limit(void **state)
+{
+	struct mixture mixture;
+	struct traits traits = job_of("ann", "", 1);
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 20; i++)
+		learn(&mixture, traits, 5 * HOUR);
+	traits.limit_ms = HOUR;
+	struct outlook outlook = foresee(&mixture, traits).outlook;
+	assert_int_equal(outlook_duration(&outlook, 0, CHANCE_ONE / 2), HOUR);
+	assert_int_equal(outlook_duration(&outlook, 0, CHANCE_ONE), HOUR);
+	assert_int_equal(outlook_ends_within(&outlook, 50 * MINUTE, 10 * MINUTE), CHANCE_ONE);
+	assert_true(outlook_ends_within(&outlook, 0, 10 * MINUTE) < CHANCE_ONE / 10);
+	assert_int_equal(outlook_duration(&outlook, 2 * HOUR, CHANCE_ONE / 2), 2 * HOUR);
+	mixture_free(&mixture);
+}
+
+/* Half of the jobs take a minute, half a day. */
+static void what_is_left_depends_on_how_long_it_has_run(void **state)
+{
+	struct mixture mixture;
+	struct traits traits = job_of("ann", "", 1);
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 100; i++)
+		learn(&mixture, traits, i % 2 ? DAY : MINUTE);
+	struct outlook outlook = foresee(&mixture, traits).outlook;
+	assert_true(outlook_ends_within(&outlook, 0, 2 * MINUTE) > CHANCE_ONE / 4);
+	assert_true(outlook_ends_within(&outlook, 10 * MINUTE, 2 * MINUTE) < CHANCE_ONE / 50);
+	assert_near(outlook_duration(&outlook, 10 * MINUTE, CHANCE_ONE / 2), DAY, 20);
+	assert_true(outlook_index(&outlook, 0) < outlook_index(&outlook, 10 * MINUTE));
+	mixture_free(&mixture);
+}
+
+static void answers_agree_with_each_other(void **state)
+{
+	struct mixture mixture;
+	uint64_t seed = 7;
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 500; i++) {
+		learn(&mixture, job_of("ann", "", 1), (int64_t)random_below(&seed, 1 << 24) + 1);
+		struct outlook outlook = foresee(&mixture, job_of("ann", "", 1)).outlook;
+		int64_t age_ms = (int64_t)random_below(&seed, 1 << 23), before = age_ms;
+		for (int64_t chance = 0; chance <= CHANCE_ONE; chance += CHANCE_ONE / 8) {
+			int64_t duration_ms = outlook_duration(&outlook, age_ms, chance);
+			assert_true(duration_ms >= before);
+			int64_t back = outlook_ends_within(&outlook, age_ms, duration_ms - age_ms);
+			if (chance > 0 && chance < CHANCE_ONE && age_ms > 1000)
+				assert_in_range(back, chance - 400, chance + 400);
+			before = duration_ms;
+		}
+		assert_true(outlook_index(&outlook, age_ms) > 0);
+	}
+	mixture_free(&mixture);
+}
+
+/* Random jobs of a few users, of which some are in flight; the last ones' bytes. */
+static uint64_t run_history(uint64_t seed, int64_t capacity, int count, bool reorder)
+{
+	enum { FLYING = 16 };
+	struct mixture mixture;
+	struct traits flying[FLYING] = { 0 };
+	struct guess *guesses[FLYING] = { 0 };
+	uint64_t hash = 0;
+	static const char *const users[] = { "ann", "bob", "eve" };
+	static const char *const names[] = { "", "train-1", "train-2", "eval" };
+	mixture_init(&mixture, capacity);
+	for (int i = 0; i < count; i++) {
+		int64_t now_ms = NOW + i * MINUTE;
+		int at = (int)random_below(&seed, FLYING);
+		struct learned learned;
+		if (guesses[at]) {
+			int64_t took_ms = (int64_t)random_below(&seed, 1 << 22) + 1;
+			mixture_learn(&mixture, &flying[at], guesses[at], took_ms, &learned);
+			crowd_leave(&mixture.crowd, &flying[at], (int64_t)flying[at].tenant);
+			free(guesses[at]);
+			assert_true((int64_t)mixture.experts.by_id.count <= capacity);
+		}
+		flying[at] = job_of(users[random_below(&seed, 3)], names[random_below(&seed, 4)],
+		                    (int64_t)random_below(&seed, 9));
+		flying[at].limit_ms = (int64_t)random_below(&seed, 3) * HOUR;
+		flying[at].tenant = (uint64_t)now_ms;
+		struct foresight foresight;
+		memset(&foresight, 0, sizeof(foresight));
+		mixture_foresee(&mixture, &flying[at], now_ms, &foresight);
+		guesses[at] = foresight_guess(&foresight);
+		crowd_enter(&mixture.crowd, &flying[at], now_ms);
+		hash = hash_combine(hash, hash_bytes(&foresight.outlook.durations,
+		                                     sizeof(foresight.outlook.durations)));
+		if (reorder && i == count / 2)
+			experts_sort(&mixture.experts);
+	}
+	for (int i = 0; i < FLYING; i++)
+		free(guesses[i]);
+	mixture_free(&mixture);
+	return hash;
+}
+
+static void equal_histories_give_equal_bytes(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		uint64_t once = run_history(seed, 60, 2000, false);
+		assert_true(once == run_history(seed, 60, 2000, false));
+		assert_true(once == run_history(seed, 60, 2000, true));
+		assert_true(once != run_history(seed, 61, 2000, false));
+	}
+}
+
+static void the_expert_that_learned_longest_ago_makes_room(void **state)
+{
+	struct mixture mixture;
+	struct learned learned;
+	struct traits ann = job_of("ann", "", 1), bob = job_of("bob", "", 1);
+	(void)state;
+	mixture_init(&mixture, EXPERTS_MIN);
+	mixture_learn(&mixture, &ann, NULL, HOUR, &learned);
+	assert_int_equal(learned.count, 4);
+	for (int64_t gpus = 1; gpus < 20; gpus++) {
+		bob.size = gpus * 1000;
+		mixture_learn(&mixture, &bob, NULL, HOUR, &learned);
+	}
+	assert_int_equal(mixture.experts.by_id.count, EXPERTS_MIN);
+	assert_null(experts_find(&mixture.experts, traits_key(&ann, USER)));
+	assert_non_null(experts_find(&mixture.experts, traits_key(&bob, USER)));
+	assert_non_null(experts_find(&mixture.experts, traits_key(&ann, EVERYTHING)));
+	mixture.experts.capacity = EXPERTS_MIN - 3;
+	for (int64_t gpus = 20; gpus < 25; gpus++) {
+		bob.size = gpus * 1000;
+		mixture_learn(&mixture, &bob, NULL, HOUR, &learned);
+	}
+	assert_int_equal(mixture.experts.by_id.count, EXPERTS_MIN - 3);
+	mixture_free(&mixture);
+}
+
+static void logits_stay_within_bounds(void **state)
+{
+	struct mixture mixture;
+	(void)state;
+	mixture_init(&mixture, CAPACITY);
+	for (int i = 0; i < 20000; i++)
+		learn(&mixture, job_of("ann", "train", 1), HOUR);
+	for (int voice = 0; voice < VOICES; voice++)
+		for (int context = 0; context < CONTEXTS; context++)
+			assert_in_range(mixture.logits[voice][context] + LOGIT_MAX, 0,
+			                2 * LOGIT_MAX);
+	mixture_free(&mixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations_keep_their_value_on_the_scale),
+		cmocka_unit_test(jobs_are_expected_to_take_what_those_like_them_took),
+		cmocka_unit_test(names_that_differ_only_in_digits_are_told_apart),
+		cmocka_unit_test(a_new_number_in_a_name_is_expected_like_the_others),
+		cmocka_unit_test(the_expert_that_is_right_is_named),
+		cmocka_unit_test(jobs_that_outlast_the_others_teach_before_they_end),
+		cmocka_unit_test(no_answer_exceeds_the_limit),
+		cmocka_unit_test(what_is_left_depends_on_how_long_it_has_run),
+		cmocka_unit_test(answers_agree_with_each_other),
+		cmocka_unit_test(equal_histories_give_equal_bytes),
+		cmocka_unit_test(the_expert_that_learned_longest_ago_makes_room),
+		cmocka_unit_test(logits_stay_within_bounds),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
