@@ -91,7 +91,9 @@ function Table({ jobs, which }: { jobs: Job[]; which: Tab }) {
             <th scope="col" class="number">
               Priority
             </th>
-            <th scope="col">{waiting ? "Expected start" : which === "over" ? "Finished" : "Node"}</th>
+            <th scope="col">
+              {waiting ? "Expected start" : which === "over" ? "Finished" : "Node"}
+            </th>
             <th scope="col" class={waiting ? "" : "number"}>
               {waiting ? "Reason" : "Ran for"}
             </th>

@@ -43,7 +43,9 @@ export function ModelsView() {
       <Head title="Models" />
       <Wrong text={list.error.value ?? loaded.error.value} />
       {list.data.value && models.length === 0 && (
-        <p class="empty">No models yet. Create one with <code>gpu-cli models create</code>.</p>
+        <p class="empty">
+          No models yet. Create one with <code>gpu-cli models create</code>.
+        </p>
       )}
       <div class="cards">
         {models.map((model) => (
