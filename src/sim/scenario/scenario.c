@@ -180,7 +180,7 @@ static int run_all(struct runner *runner, int argc, char **argv)
 	if (first < 0)
 		return EXIT_UNREADABLE;
 	if (first >= argc) {
-		complain(runner, "scenario needs a file, such as ../shared/scenarios/queues.json");
+		complain(runner, "scenario needs a file, such as tests/scenarios/models.json");
 		return EXIT_UNREADABLE;
 	}
 	for (int i = first; i < argc; i++)

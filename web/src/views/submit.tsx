@@ -24,8 +24,8 @@ const EMPTY: Form = {
 
 const SHARES: [Share, string][] = [
   ["whole", "Whole GPUs"],
-  ["memory", "A part, by memory"],
-  ["fraction", "A part, by fraction"],
+  ["memory", "Share of a GPU, by memory"],
+  ["fraction", "Share of a GPU, by fraction"],
   ["none", "None"],
 ];
 
@@ -61,7 +61,7 @@ function counts(field: Field, form: Form): boolean {
   }
 }
 
-/** The job that the form means, or why it means none. */
+/** The job of the form, or what is wrong with the form. */
 export function jobOf(form: Form): { job: Record<string, unknown> } | { wrong: string } {
   const job: Record<string, unknown> = {};
   const wrong = collect(
@@ -177,7 +177,7 @@ export function SubmitView() {
           <div class="fields">{fields("work")}</div>
         </fieldset>
         <fieldset>
-          <legend>GPUs of each task</legend>
+          <legend>GPUs per task</legend>
           <div class="row">
             {SHARES.map(([share, text]) => (
               <label class="pick" key={share}>
@@ -199,7 +199,7 @@ export function SubmitView() {
             {(form.share === "whole" || form.share === "memory") && (
               <FormField
                 field={named("gpu_memory_mb")}
-                label={form.share === "whole" ? "Each with at least" : "Memory"}
+                label={form.share === "whole" ? "Minimum memory per GPU" : "Memory"}
                 values={values}
                 set={set}
                 required={form.share === "memory"}
