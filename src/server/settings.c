@@ -7,7 +7,7 @@
 
 #include "base/spelling.h"
 #include "core/record/config_range.h"
-#include "core/record/policy.h"
+#include "core/record/record.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 #define POLICY_ALIAS(symbol, name, alias, ...) alias,
