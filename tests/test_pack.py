@@ -1,6 +1,7 @@
 """gpu-sim pack as a whole: a trace goes in, figures come out, and mistakes are named."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -8,7 +9,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TRACES = ROOT.parent / "shared/traces/openb"
+TRACES = pathlib.Path(os.environ.get("TRACES", ROOT.parent / "shared/traces")) / "openb"
 NODES = TRACES / "openb_node_list_gpu_node.csv"
 
 # (CPU thousandths, GPUs, thousandths of each, times): a cluster's usual mix of

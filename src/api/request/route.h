@@ -1,6 +1,6 @@
 /* route.h - which function answers which request, and who may make it */
-#ifndef API_SERVICE_ROUTE_H
-#define API_SERVICE_ROUTE_H
+#ifndef API_REQUEST_ROUTE_H
+#define API_REQUEST_ROUTE_H
 
 #include "wire/exchange.h"
 
@@ -11,6 +11,8 @@ enum access {
 	ACCESS_READ,   /* administrators, tenants and viewers */
 	ACCESS_CHANGE, /* administrators and tenants */
 	ACCESS_ADMIN,
+	ACCESS_AGENT,     /* nodes, and administrators */
+	ACCESS_SIGNED_IN, /* whoever has signed in */
 };
 
 /* `path` is /api/v1/jobs/{id}: what is in braces is any one segment. */
@@ -22,7 +24,7 @@ struct route {
 	size_t body_bytes; /* of the request; 0: as the listener has it */
 };
 
-/* All of them; ends with a path that is NULL. */
+/* All of REST; ends with a path that is NULL. */
 extern const struct route routes[];
 
 /* The table taken apart for finding. */

@@ -1,5 +1,5 @@
 /* route.c - finding the function that answers a request */
-#include "api/service/route.h"
+#include "api/request/route.h"
 
 #include <stdio.h>
 #include <stdlib.h>

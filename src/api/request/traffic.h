@@ -7,12 +7,15 @@
 
 #include "base/buffer.h"
 
-/* By route: its place in the table of routes; the last place is for what has none. */
+/* By route, of REST and of gRPC; those without one are counted together. */
 struct traffic;
+struct route;
 
-struct traffic *traffic_new(size_t routes);
+/* The tables end with a path that is NULL, and must last. */
+struct traffic *traffic_new(const struct route *rest, const struct route *grpc);
 void traffic_free(struct traffic *traffic);
-void traffic_add(struct traffic *traffic, size_t route, int status, int64_t took_us);
+/* One that was answered with this status; `route` may be NULL. */
+void traffic_add(struct traffic *traffic, const struct route *route, int status, int64_t took_us);
 /* Appends the families http_requests_total and http_request_duration_seconds. */
 void traffic_print(const struct traffic *traffic, struct buffer *text);
 
