@@ -10,6 +10,7 @@
 
 #include "api/request/parameters.h"
 #include "api/request/route.h"
+#include "core/record/record.h"
 #include "resource/resource.h"
 
 extern const unsigned char openapi_json_text[];
