@@ -95,6 +95,7 @@ const struct setting settings[] = {
 	INTEGER(scheduler, refuse_backoff_ms, 0, DAY_MS, "5000", true, "Wait after a node refused a task; doubled each time")
 	INTEGER(scheduler, grace_ms, 0, DAY_MS, "30000", true, "Time between notice and kill when a task is stopped")
 	INTEGER(scheduler, keep_finished_ms, 0, 30 * DAY_MS, "3600000", true, "How long a finished job stays in memory; after that it is read from the store")
+	INTEGER(scheduler, predict_experts, 100, 10000000, "65536", true, "How many kinds of jobs durations are learned for; each takes about 1 kB of memory")
 	INTEGER(scheduler, promise_jobs, 0, 1000, "4", true, "How many of the first waiting jobs get an expected start that others may not delay")
 	DECIMAL(scheduler, promise_gpus, 0, 1000000, "2", true, "Jobs that request fewer GPUs get no promise")
 	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of external use that a GPU may have and still be given whole")
