@@ -96,7 +96,8 @@ fuzz:
 	@scripts/fuzz $(SECONDS)
 
 # Builds the dashboard of web/ and keeps it in web/built, where ./run takes it from.
-web:
+web: build
+	@scripts/generate-web
 	@scripts/build-web --keep
 
 # Debian packages, into build/deb

@@ -1,6 +1,7 @@
 """gpu-sim pack as a whole: a trace goes in, figures come out, and mistakes are named."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -8,7 +9,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TRACES = ROOT.parent / "shared/traces/openb"
+TRACES = pathlib.Path(os.environ.get("TRACES", ROOT.parent / "shared/traces")) / "openb"
 NODES = TRACES / "openb_node_list_gpu_node.csv"
 
 # (CPU thousandths, GPUs, thousandths of each, times): a cluster's usual mix of
@@ -159,7 +160,7 @@ def test_a_plot_is_written(gpu_sim, small, tmp_path):
     [
         ([], "pack needs --nodes and --pods"),
         (["--nodes"], "--nodes needs a value"),
-        (["--seats", "1"], "pack has no option '--seats'; it has --nodes"),
+        (["--seets", "1"], "there is no option '--seets'; did you mean --seeds?"),
     ],
 )
 def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):
@@ -170,7 +171,7 @@ def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):
 
 def test_numbers_policies_and_files_that_are_wrong_are_named(gpu_sim, small, tmp_path):
     for arguments, sentence in [
-        (["--seeds", "0"], "--seeds is '0', not a number from 1 to 1000"),
+        (["--seeds", "0"], "--seeds is '0': it is a number from 1 to 1000"),
         (["--seeds", "ten"], "--seeds is 'ten'"),
         (["--policy", "best"], "there is no policy 'best'; there are random"),
         (["--pods", tmp_path / "none.csv"], "none.csv: cannot be opened"),

@@ -1,5 +1,6 @@
 """gpu-sim predict as a whole: a history goes in, how well it was predicted comes out."""
 
+import os
 import gzip
 import json
 import pathlib
@@ -8,7 +9,7 @@ import random
 import pytest
 
 COLUMNS = "submit_s,started_s,duration_s,gpus,user,name,limit_s,status\n"
-TRACES = pathlib.Path(__file__).parents[2] / "shared/traces/predict"
+TRACES = pathlib.Path(os.environ.get("TRACES", pathlib.Path(__file__).parents[2] / "shared/traces")) / "predict"
 # in2x at least, pin50 at most
 WANTED = {
     "helios": (59, 0.90),

@@ -7,9 +7,9 @@
 #include "api/live/hub.h"
 #include "api/notify/notify.h"
 #include "api/read/gpu_books.h"
+#include "api/request/traffic.h"
 #include "api/service/misreports.h"
 #include "api/service/service_state.h"
-#include "api/service/traffic.h"
 #include "api/text/metric.h"
 
 #define MIB_BYTES INT64_C(1048576)
@@ -312,7 +312,7 @@ static void put_wire(struct call *call)
 	metric_put_integer(text, METRIC_DESCRIPTORS_EXHAUSTED_TOTAL,
 	                   (int64_t)counters.descriptors_exhausted);
 	metric_put_integer(text, METRIC_REQUESTS_IN_FLIGHT, (int64_t)counters.exchanges);
-	metric_put_integer(text, METRIC_CALLS_IN_FLIGHT, call->service->calls);
+	metric_put_integer(text, METRIC_CALLS_IN_FLIGHT, call->service->calls.count);
 	metric_put_integer(text, METRIC_BUFFERED_BYTES, (int64_t)counters.buffered_bytes);
 	metric_put_integer(text, METRIC_HELD_BYTES, (int64_t)counters.held_bytes);
 	metric_put_integer(text, METRIC_ANSWERS_DROPPED_TOTAL, (int64_t)counters.answers_dropped);
@@ -322,7 +322,7 @@ static void put_wire(struct call *call)
 	metric_put_integer(text, METRIC_STREAM_LISTENERS, hub.listeners);
 	metric_put_integer(text, METRIC_STREAM_EVENTS_TOTAL, hub.sent);
 	metric_put_integer(text, METRIC_STREAM_MISSED_TOTAL, hub.skipped);
-	traffic_print(call->service->traffic, text);
+	traffic_print(call->service->calls.traffic, text);
 	failures_print(gate_failures(call->service->gate), text);
 	if (!call->service->notify)
 		return;

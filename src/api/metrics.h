@@ -2,7 +2,7 @@
 #ifndef API_METRICS_H
 #define API_METRICS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void metrics_get(struct call *call);
 

@@ -1,14 +1,15 @@
 /* routes.c - the table of all that can be asked over REST */
-#include "api/handed_calls.h"
 #include "api/job/jobs.h"
 #include "api/live/hub.h"
 #include "api/metrics.h"
+#include "api/model/leases.h"
 #include "api/model/model_calls.h"
 #include "api/node/gpu_history.h"
 #include "api/node/node_calls.h"
+#include "api/request/route.h"
 #include "api/scheduler_calls.h"
 #include "api/service/pages.h"
-#include "api/service/route.h"
+#include "api/service/tokens.h"
 #include "api/session_calls.h"
 #include "api/tenant/report_calls.h"
 #include "api/tenant/tenant_calls.h"
@@ -40,14 +41,14 @@ const struct route routes[] = {
 	{ METHOD_PUT, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_put, 0 },
 	{ METHOD_DELETE, "/api/v1/models/{id}", ACCESS_CHANGE, model_calls_delete, 0 },
 	{ METHOD_GET, "/api/v1/models/{id}/why", ACCESS_READ, model_calls_why, 0 },
-	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, handed_lease_create, 0 },
-	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, handed_lease_show, 0 },
-	{ METHOD_DELETE, "/api/v1/leases/{id}", ACCESS_CHANGE, handed_lease_delete, 0 },
-	{ METHOD_POST, "/api/v1/leases/{id}/renew", ACCESS_CHANGE, handed_lease_renew, 0 },
-	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, handed_token_create, 0 },
-	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, handed_token_list, 0 },
-	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, handed_token_revoke, 0 },
-	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, handed_audit, 0 },
+	{ METHOD_POST, "/api/v1/models/{id}/leases", ACCESS_CHANGE, leases_create, 0 },
+	{ METHOD_GET, "/api/v1/leases/{id}", ACCESS_READ, leases_show, 0 },
+	{ METHOD_DELETE, "/api/v1/leases/{id}", ACCESS_CHANGE, leases_delete, 0 },
+	{ METHOD_POST, "/api/v1/leases/{id}/renew", ACCESS_CHANGE, leases_renew, 0 },
+	{ METHOD_POST, "/api/v1/tokens", ACCESS_ADMIN, tokens_create, 0 },
+	{ METHOD_GET, "/api/v1/tokens", ACCESS_ADMIN, tokens_list, 0 },
+	{ METHOD_DELETE, "/api/v1/tokens/{id}", ACCESS_ADMIN, tokens_revoke, 0 },
+	{ METHOD_GET, "/api/v1/audit", ACCESS_ADMIN, audit_calls_list, 0 },
 	{ METHOD_GET, "/api/v1/nodes", ACCESS_READ, node_calls_list, 0 },
 	{ METHOD_GET, "/api/v1/nodes/{id}", ACCESS_READ, node_calls_get, 0 },
 	{ METHOD_DELETE, "/api/v1/nodes/{id}", ACCESS_ADMIN, node_calls_remove, 0 },

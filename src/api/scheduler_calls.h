@@ -2,7 +2,7 @@
 #ifndef API_SCHEDULER_CALLS_H
 #define API_SCHEDULER_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void scheduler_calls_decisions(struct call *call);
 void scheduler_calls_slots(struct call *call);

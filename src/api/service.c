@@ -15,12 +15,12 @@
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
 #include "api/notify/notify.h"
+#include "api/request/route.h"
+#include "api/request/traffic.h"
 #include "api/service/misreports.h"
 #include "api/service/pages.h"
-#include "api/service/route.h"
 #include "api/service/service_state.h"
 #include "api/service/tokens.h"
-#include "api/service/traffic.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -100,10 +100,12 @@ static void on_misreport(void *context, const char *node, const char *sentence)
 static void gone(struct exchange *exchange)
 {
 	struct call *call = exchange->context;
-	if (call && !call->in_request) {
-		exchange->context = NULL;
-		call_drop(call);
-	}
+	if (!call || call->phase != CALL_ARRIVING)
+		return;
+	if (exchange->refused_status > 0)
+		call_count(call, exchange->refused_status);
+	exchange->context = NULL;
+	call_drop(call);
 }
 
 static const struct exchange_events waiting_events = { .gone = gone };
@@ -163,6 +165,10 @@ static bool has_access(const struct identity *identity, enum access access)
 		return identity->role != ROLE_AGENT;
 	case ACCESS_CHANGE:
 		return identity_may_change(identity);
+	case ACCESS_AGENT:
+		return identity->role == ROLE_AGENT || identity->role == ROLE_ADMIN;
+	case ACCESS_SIGNED_IN:
+		return true;
 	default:
 		return identity->role == ROLE_ADMIN;
 	}
@@ -170,9 +176,16 @@ static bool has_access(const struct identity *identity, enum access access)
 
 static const char *needed_role(enum access access)
 {
-	return access == ACCESS_ADMIN    ? "an administrator"
-	       : access == ACCESS_CHANGE ? "an administrator or a tenant"
-	                                 : "an administrator, a tenant or a viewer";
+	switch (access) {
+	case ACCESS_ADMIN:
+		return "an administrator";
+	case ACCESS_CHANGE:
+		return "an administrator or a tenant";
+	case ACCESS_AGENT:
+		return "a token with the role 'agent'";
+	default:
+		return "an administrator, a tenant or a viewer";
+	}
 }
 
 static bool check(struct service *service, const struct exchange *exchange,
@@ -199,12 +212,11 @@ static bool check_again(const struct service *service, const struct identity *id
 }
 
 /* Lets it in, or answers why not. */
-static bool let_in(struct call *call)
+static bool let_in(struct call *call, enum access access)
 {
 	struct gate_refusal refusal;
-	if (call->route->access == ACCESS_ANYONE) {
+	if (access == ACCESS_ANYONE)
 		return true;
-	}
 	if (!call->service->leading) {
 		call_refuse(call, 503, "unavailable", "%s", not_leading);
 		return false;
@@ -214,66 +226,42 @@ static bool let_in(struct call *call)
 		return false;
 	}
 	exchange_trust(call->exchange);
-	if (has_access(&call->identity, call->route->access))
+	if (has_access(&call->identity, access))
 		return true;
-	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(call->route->access));
+	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(access));
 	return false;
 }
 
-/* Calls of gRPC have no routes: their services know them. */
-static void on_grpc_head(struct service *service, struct exchange *exchange)
+static void on_grpc_head(struct call *call)
 {
-	bool is_public = grpc_services_is_public(exchange);
-	struct gate_refusal refusal;
-	struct identity identity;
-	if (!is_public && !service->leading) {
-		exchange_refuse(exchange, 503, "unavailable", "%s", not_leading);
+	struct exchange *exchange = call->exchange;
+	call->route = grpc_route_of(exchange);
+	if (!let_in(call, call->route ? call->route->access : ACCESS_SIGNED_IN))
+		return;
+	if (!call->route) {
+		grpc_refuse_unknown(call);
 		return;
 	}
-	if (!is_public && !check(service, exchange, &identity, &refusal)) {
-		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
-		return;
-	}
-	if (!is_public)
-		exchange_trust(exchange);
 	/* Nobody has signed in, and nothing that is asked here is long. */
-	if (is_public)
+	if (call->route->access == ACCESS_ANYONE)
 		exchange->body_limit = PUBLIC_BODY_BYTES;
-	if (grpc_services_is_stream(exchange)) {
-		grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+	if (!grpc_route_is_stream(call->route))
 		return;
-	}
-	struct call *call = call_take(service, exchange);
-	if (!is_public)
-		call->identity = identity;
-	exchange->events = &waiting_events;
-}
-
-static void on_grpc_request(struct service *service, struct exchange *exchange)
-{
-	struct call *call = exchange->context;
-	struct identity identity = call->identity;
-	bool is_public = grpc_services_is_public(exchange);
-	struct gate_refusal refusal;
-	call_release(call);
-	if (!is_public && !check_again(service, &identity, &refusal)) {
-		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
-		return;
-	}
-	grpc_services_call(service->services, exchange, is_public ? NULL : &identity);
+	call_stream(call);
+	call->route->handle(call);
 }
 
 static void on_head(struct exchange *exchange)
 {
 	struct service *service = exchange->handler->context;
-	if (exchange->is_grpc) {
-		on_grpc_head(service, exchange);
-		return;
-	}
 	char allowed[ROUTE_ALLOWED_MAX];
-	struct call *call = call_take(service, exchange);
+	struct call *call = call_take(&service->calls, exchange);
 
 	exchange->events = &waiting_events;
+	if (exchange->is_grpc) {
+		on_grpc_head(call);
+		return;
+	}
 	call->route = router_find(service->router, exchange, allowed);
 	if (!call->route) {
 		if (exchange->method == METHOD_OPTIONS && *allowed)
@@ -282,7 +270,7 @@ static void on_head(struct exchange *exchange)
 			refuse_route(call, allowed);
 		return;
 	}
-	if (!let_in(call))
+	if (!let_in(call, call->route->access))
 		return;
 	if (call->route->body_bytes > 0)
 		exchange->body_limit = call->route->body_bytes;
@@ -291,18 +279,17 @@ static void on_head(struct exchange *exchange)
 static void on_request(struct exchange *exchange)
 {
 	struct call *call = exchange->context;
-	if (exchange->is_grpc) {
-		on_grpc_request(exchange->handler->context, exchange);
-		return;
-	}
-	call->in_request = true;
 	struct gate_refusal refusal;
+	call->phase = CALL_OPEN;
 	if (call->route->access != ACCESS_ANYONE &&
 	    !check_again(call->service, &call->identity, &refusal)) {
 		refuse_at_gate(call, &refusal);
 		return;
 	}
-	call->route->handle(call);
+	if (exchange->is_grpc)
+		grpc_handle(call);
+	else
+		call->route->handle(call);
 }
 
 static const struct route *route_of(void (*handle)(struct call *call))
@@ -319,7 +306,7 @@ static void on_metrics_head(struct exchange *exchange)
 	struct service *service = exchange->handler->context;
 	bool is_read = exchange->method == METHOD_GET || exchange->method == METHOD_HEAD;
 	bool is_health = text_is(exchange->path, "/health");
-	struct call *call = call_take(service, exchange);
+	struct call *call = call_take(&service->calls, exchange);
 	exchange->events = &waiting_events;
 	if (!is_read || (!is_health && !text_is(exchange->path, service->settings.metrics_path))) {
 		call_refuse(call, 404, "not_found", "only %s and /health are here",
@@ -327,12 +314,7 @@ static void on_metrics_head(struct exchange *exchange)
 		return;
 	}
 	call->route = route_of(is_health ? cluster_health : metrics_get);
-	let_in(call);
-}
-
-static int64_t largest_node(void *context)
-{
-	return service_node_gpus(context);
+	let_in(call, call->route->access);
 }
 
 struct service *service_new(struct desk *desk, const struct service_settings *settings,
@@ -347,9 +329,6 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 		return NULL;
 	}
 	struct service *service = NEW(struct service);
-	size_t route_count = 0;
-	while (routes[route_count].path)
-		route_count++;
 
 	service->desk = desk;
 	service->gate = gate;
@@ -363,10 +342,8 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	if (service->settings.limit_max <= 0)
 		service->settings.limit_max = 1000;
 	service->began_ms = clock_unix_ms();
-	service->id_seed = hash_combine((uint64_t)clock_unix_us(), (uint64_t)getpid());
 	service->router = router_new();
 	service->pages = pages_new();
-	service->traffic = traffic_new(route_count);
 	service->hub = hub_new(service);
 	service->streams = streams_new(desk->loop, gate);
 	service->agents = agents_new(desk, &(struct agents_settings){
@@ -387,18 +364,16 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->audit = audit_new(0);
 	service->misreports = misreports_new(desk, service->audit);
 	service->failure_audit = failure_audit_new(desk, gate_failures(gate), service->audit);
-	service->tokens = tokens_new(desk, gate, service->audit, service->streams);
-	service->leases = leases_new(desk, &service->roster, service->streams);
-	service->services = grpc_services_new(&(struct grpc_services_settings){
-	    .desk = desk,
-	    .agents = service->agents,
-	    .roster = &service->roster,
-	    .secret_keys = settings->secret_keys,
-	    .node_gpus = largest_node,
-	    .context = service,
-	    .audit = service->audit,
-	    .check_possible = settings->check_possible,
-	});
+	service->calls = (struct calls){
+		.desk = desk,
+		.gate = gate,
+		.audit = service->audit,
+		.traffic = traffic_new(routes, grpc_routes),
+		.service = service,
+		.id_seed = hash_combine((uint64_t)clock_unix_us(), (uint64_t)getpid()),
+	};
+	service->leases = leases_new(service);
+	service->services = grpc_services_new(service);
 	gate_use_roster(gate, &service->roster);
 	desk->listener = (struct desk_listener){ .order = on_order,
 		                                 .route = on_route,
@@ -414,7 +389,7 @@ void service_load_kept(struct service *service, const struct kept *keep)
 	if (!keep->value)
 		return;
 	if (strcmp(keep->kind, "token") == 0)
-		tokens_load(service->tokens, keep->value, &error);
+		tokens_load(service->gate, keep->value, &error);
 	else if (strcmp(keep->kind, "audit") == 0)
 		audit_load(service->audit, keep->key, keep->value);
 	else if (strcmp(keep->kind, "notify") == 0 && service->notify)
@@ -463,19 +438,11 @@ void service_free(struct service *service)
 	if (!service)
 		return;
 	notify_free(service->notify);
-	while (service->free_calls) {
-		struct call *call = service->free_calls;
-		memory_unpoison(call, sizeof(*call));
-		service->free_calls = call->next;
-		ask_free(&call->ask);
-		buffer_free(&call->body);
-		free(call);
-	}
 	hub_free(service->hub);
 	grpc_services_free(service->services);
 	leases_free(service->leases);
-	tokens_free(service->tokens);
 	agents_free(service->agents);
+	calls_free(&service->calls);
 	misreports_free(service->misreports);
 	failure_audit_free(service->failure_audit);
 	audit_free(service->audit);
@@ -483,7 +450,7 @@ void service_free(struct service *service)
 	gate_free(service->gate);
 	router_free(service->router);
 	pages_free(service->pages);
-	traffic_free(service->traffic);
+	traffic_free(service->calls.traffic);
 	roster_free(&service->roster);
 	meters_free(&service->meters);
 	buffer_free(&service->scratch);

@@ -2,7 +2,7 @@
 #ifndef API_SESSION_CALLS_H
 #define API_SESSION_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* GET /api/v1/session: the caller's role and tenant. */
 void session_calls_get(struct call *call);

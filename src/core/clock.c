@@ -212,9 +212,9 @@ static void load_fresh(const struct move *move, struct sched *sched, const struc
 	meta.promise_after_ms = 0;
 	if (!sched_load(move->fresh, RECORD_META, &meta, &error))
 		panic("the counters are refused: %s", error.text);
-	mix_free(&move->fresh->mix);
-	move->fresh->mix = sched->mix;
-	mix_init(&sched->mix);
+	workload_mix_free(&move->fresh->workload_mix);
+	move->fresh->workload_mix = sched->workload_mix;
+	workload_mix_init(&sched->workload_mix);
 	predict_move(&move->fresh->predictor, &sched->predictor);
 	for (enum record_kind kind = RECORD_CONFIG; kind < RECORD_PROMISE; kind++)
 		load_kind(move, sched, all, kind, &arena);

@@ -74,9 +74,9 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	job->pending = (int32_t)job->r.tasks;
 	job->s.id = job->r.id;
 	job->s.message = memory_zero(1, 1);
-	job->entry.place = -1;
+	job->entry.heap_index = -1;
 	job->timer_ms = INT64_MAX;
-	job->timer_place = -1;
+	job->timer_index = -1;
 	join_array(sched, job);
 	remember_key(sched, job);
 	map_put(&sched->jobs, job->r.id, job);
@@ -162,7 +162,7 @@ struct reservation *reservation_from(struct sched *sched, const struct reservati
 		.ending = (enum run_ending)record->ending,
 		.run_id = record->run_id,
 		.due_ms = INT64_MAX,
-		.due_place = -1,
+		.due_index = -1,
 		.part_count = (int)record->parts.count,
 	};
 	for (int i = 0; i < reservation->part_count; i++) {

@@ -97,7 +97,7 @@ static void open_group(struct sched *sched, struct job_group *group, int64_t abo
 	struct tenant *tenant = group->tenant;
 
 	if (!tenant->open.before)
-		tenant->open = HEAP(struct job_class, pass_place, class_before);
+		tenant->open = HEAP(struct job_class, pass_index, class_before);
 	group->open = NULL;
 	group->above = above;
 	group->shorter_than = INT_MAX;
@@ -125,11 +125,11 @@ static enum outcome foresee(struct sched *sched, const struct job_class *class)
 	enum room_kind kind = (enum room_kind)pass->room_kind;
 
 	if (!pass->making_room)
-		return shape_may_fit(sched, class->shape) ? OUTCOME_DONE : OUTCOME_NONE;
-	if (!room_is_hopeless(sched, class->group, class->priority, kind))
-		return OUTCOME_DONE;
+		return shape_may_fit(sched, class->shape) ? OUTCOME_MAY_TRY : OUTCOME_NONE;
+	if (!room_known_full(sched, class->group, class->priority, kind))
+		return OUTCOME_MAY_TRY;
 	bool all = kind != ROOM_PREEMPT ||
-	           room_is_hopeless(sched, class->group, class->group->highest, kind);
+	           room_known_full(sched, class->group, class->group->highest, kind);
 	return all ? OUTCOME_NONE : OUTCOME_TOO_LOW;
 }
 
@@ -152,19 +152,19 @@ static void offer(struct sched *sched, struct tenant *tenant)
 		if (!settle_group(sched, class->group))
 			continue;
 		enum outcome outcome = foresee(sched, class);
-		if (outcome == OUTCOME_DONE)
+		if (outcome == OUTCOME_MAY_TRY)
 			break;
 		go_on(sched, class, outcome);
 	}
 	const struct model *model = model_first(tenant);
 	if (!class && !model) {
-		order_offer(&sched->pass.order, tenant, NULL);
+		turn_offer(&sched->pass.turn, tenant, NULL);
 		return;
 	}
 	struct amounts amounts =
 	    model ? replica_amounts(sched, model)
 		  : job_amounts(sched, class_first(class, sched_now(sched)), class->shape->tasks);
-	order_offer(&sched->pass.order, tenant, &amounts);
+	turn_offer(&sched->pass.turn, tenant, &amounts);
 }
 
 static void close_all(struct sched *sched)
@@ -218,12 +218,12 @@ static void serve_in_order(struct sched *sched)
 	struct pass *pass = &sched->pass;
 	struct tenant *tenant;
 
-	order_begin(&pass->order, &sched->cluster.total, false);
+	turn_begin(&pass->turn, &sched->cluster.total, false);
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		if (heap_first(&sched->tenants.all[i]->open) ||
 		    replica_first(sched->tenants.all[i]))
 			offer(sched, sched->tenants.all[i]);
-	while (pass->units > 0 && (tenant = order_first(&pass->order))) {
+	while (pass->budget > 0 && (tenant = turn_first(&pass->turn))) {
 		struct job_class *class = heap_first(&tenant->open);
 		if (model_first(tenant))
 			serve_model(sched, tenant);
@@ -279,9 +279,9 @@ static void start_what_fits(struct sched *sched)
 	int64_t units;
 
 	do {
-		units = sched->pass.units;
+		units = sched->pass.budget;
 		start_once(sched);
-	} while (sched->pass.units > 0 && sched->pass.units < units);
+	} while (sched->pass.budget > 0 && sched->pass.budget < units);
 }
 
 static void open_for_room(struct sched *sched, struct tenant *tenant, enum room_kind kind)
@@ -314,7 +314,7 @@ static void stop_short_gangs(struct sched *sched)
 {
 	const struct rank_entry *first;
 
-	while ((first = ranktree_first(&sched->shorts)) && first->major <= sched_now(sched)) {
+	while ((first = ranktree_first(&sched->understaffed)) && first->major <= sched_now(sched)) {
 		struct job *job = first->value;
 		struct decision_record decision = { .kind = DECISION_GANG,
 			                            .job_id = job->r.id,
@@ -324,7 +324,7 @@ static void stop_short_gangs(struct sched *sched)
 		job_stop(sched, job);
 		sched_decide(sched, &decision);
 		job_settle(sched, job);
-		sched->pass.state++;
+		sched->pass.change_seq++;
 	}
 }
 
@@ -344,7 +344,7 @@ static void share_out(struct sched *sched)
 		}
 	pass->fair_count = tenants->count;
 	if (!same)
-		pass->state++;
+		pass->change_seq++;
 }
 
 /* What is idle costs least. Moving costs less than stopping, but for a job that
@@ -359,7 +359,16 @@ static void make_room_for_all(struct sched *sched)
 	sched->room.entitled = false;
 	make_room(sched, ROOM_CONSOLIDATE);
 	make_room(sched, ROOM_PREEMPT);
-	share_run(sched);
+	timeshare_run(sched);
+}
+
+/* A job that ended in this command, where finished jobs are not kept: its last record is
+ * written first, and the next pass archives it. */
+static bool jobs_are_due(const struct sched *sched)
+{
+	const struct job *job = heap_first(&sched->timers);
+
+	return job && job->timer_ms <= sched_now(sched);
 }
 
 void pass_run(struct sched *sched, int64_t units)
@@ -369,29 +378,29 @@ void pass_run(struct sched *sched, int64_t units)
 	int rounds = 0;
 
 	INVARIANT(!sched->plan.open && !pass->making_room);
-	pass->units = units;
+	pass->budget = units;
 	shapes_sweep(&sched->shapes);
 	sched_prepare(sched);
 	backoff_expire(sched);
 	do { /* what was started, stopped or promised may let others fit, or grow */
 		share_out(sched);
-		state = pass->state;
+		state = pass->change_seq;
 		claims_serve(sched);
 		start_what_fits(sched);
 		make_room_for_all(sched);
-		if (pass->units > 0)
+		if (pass->budget > 0)
 			stop_short_gangs(sched);
-		if (pass->units > 0 && pass->state != promised) {
-			promised = pass->state;
+		if (pass->budget > 0 && pass->change_seq != promised) {
+			promised = pass->change_seq;
 			promise_pass(sched);
 		}
-	} while (pass->state != state && pass->units > 0 && ++rounds < ROUNDS_MAX);
-	if (pass->units <= 0 || pass->state != state)
+	} while (pass->change_seq != state && pass->budget > 0 && ++rounds < ROUNDS_MAX);
+	if (pass->budget <= 0 || pass->change_seq != state || jobs_are_due(sched))
 		effects_more(sched->effects);
 }
 
 void pass_free(struct pass *pass)
 {
-	order_free(&pass->order);
+	turn_free(&pass->turn);
 	free(pass->fair);
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/record_check.h"
 #include "core/state.h"
-#include "core/stored.h"
 
 #define GAP_MAX_MS (INT64_C(24) * 3600 * 1000)
 
@@ -37,11 +37,11 @@ struct sched *sched_new(void)
 	sched->meta.id = 1;
 	sched->config = config_default();
 	sched->config_dirty = true;
-	sched->timers = HEAP(struct job, timer_place, timer_before);
-	sched->releases = HEAP(struct reservation, due_place, due_before);
-	sched->slot_timers = HEAP(struct slot, timer_place, slot_timer_before);
+	sched->timers = HEAP(struct job, timer_index, timer_before);
+	sched->releases = HEAP(struct reservation, due_index, due_before);
+	sched->slot_timers = HEAP(struct slot, timer_index, slot_timer_before);
 	routes_init(&sched->routes);
-	mix_init(&sched->mix);
+	workload_mix_init(&sched->workload_mix);
 	predictor_init(&sched->predictor);
 	return sched;
 }
@@ -90,11 +90,11 @@ void sched_free(struct sched *sched)
 	tenants_free(&sched->tenants);
 	cluster_free(&sched->cluster);
 	index_free(&sched->index);
-	boards_free(&sched->boards);
-	racks_free(&sched->racks);
+	score_caches_free(&sched->score_caches);
+	rack_capacity_free(&sched->rack_capacity);
 	predictor_free(&sched->predictor);
-	mix_free(&sched->mix);
-	premium_free(&sched->premium);
+	workload_mix_free(&sched->workload_mix);
+	scarcity_free(&sched->scarcity);
 	pass_free(&sched->pass);
 	room_free(&sched->room);
 	backoff_free(&sched->backoffs);
@@ -102,7 +102,7 @@ void sched_free(struct sched *sched)
 	heap_free(&sched->releases);
 	ranktree_free(&sched->claimants);
 	ranktree_free(&sched->ends);
-	ranktree_free(&sched->shorts);
+	ranktree_free(&sched->understaffed);
 	free(sched->plan.steps);
 	free(sched->dirty.items);
 	free(sched);
@@ -171,7 +171,7 @@ void sched_prepare(struct sched *sched)
 		index_build(&sched->index, &sched->cluster, &sched->config);
 		sched->indexed = true;
 	}
-	premium_refresh(sched);
+	scarcity_refresh(sched);
 }
 
 static void late_releases(struct sched *sched)
@@ -182,7 +182,7 @@ static void late_releases(struct sched *sched)
 	       reservation->due_ms <= sched_now(sched)) {
 		heap_pop(&sched->releases);
 		reservation->due_ms = INT64_MAX;
-		sched->pass.state++;
+		sched->pass.change_seq++;
 		ledger_phase(sched, reservation, PHASE_RELEASING, true);
 		sched_dirty_reservation(sched, reservation);
 		const struct slot *slot = reservation->slot;
@@ -243,7 +243,7 @@ static void due_jobs(struct sched *sched)
 				list_add(&later, job);
 			} else {
 				job_timer(sched, job);
-				sched->pass.state++;
+				sched->pass.change_seq++;
 			}
 		}
 	} while (again);
@@ -262,7 +262,7 @@ static void due_slots(struct sched *sched)
 		heap_pop(&sched->slot_timers);
 		slot->timer_ms = INT64_MAX;
 		slot_timer(sched, slot);
-		sched->pass.state++;
+		sched->pass.change_seq++;
 	}
 }
 
@@ -468,8 +468,8 @@ static bool apply_to_job(struct sched *sched, const struct command *command, str
 		return job_cancel(sched, job, error);
 	case COMMAND_HOLD:
 		return job_hold(sched, job, error);
-	case COMMAND_RELEASE:
-		return job_release(sched, job, error);
+	case COMMAND_UNHOLD:
+		return job_unhold(sched, job, error);
 	case COMMAND_REQUEUE:
 		return job_requeue(sched, job, error);
 	default:
@@ -548,23 +548,24 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 		return job_submit(sched, &command->submit, error);
 	case COMMAND_CANCEL:
 	case COMMAND_HOLD:
-	case COMMAND_RELEASE:
+	case COMMAND_UNHOLD:
 	case COMMAND_REQUEUE:
 	case COMMAND_REPRIORITISE:
 		return apply_to_job(sched, command, error);
 	case COMMAND_NODE_REPORT:
-		return facts_node_report(sched, &command->report, error);
+		return node_report_apply(sched, &command->report, error);
 	case COMMAND_GPU_REPORT:
-		return facts_gpu_report(sched, &command->gpu, error);
+		return node_report_gpu(sched, &command->gpu, error);
 	case COMMAND_NODE_STATE:
-		return facts_node_state(sched, command->node_state.name, command->node_state.state,
-		                        error);
+		return node_report_state(sched, command->node_state.name, command->node_state.state,
+		                         error);
 	case COMMAND_NODE_DRAIN:
-		return facts_node_drain(sched, command->drain.name, command->drain.draining, error);
+		return node_report_drain(sched, command->drain.name, command->drain.draining,
+		                         error);
 	case COMMAND_NODE_DEAD:
-		return facts_node_dead(sched, command->node, error);
+		return node_report_dead(sched, command->node, error);
 	case COMMAND_NODE_REMOVE:
-		return facts_node_remove(sched, command->node, error);
+		return node_report_remove(sched, command->node, error);
 	case COMMAND_TASK_STARTED:
 	case COMMAND_TASK_REFUSED:
 	case COMMAND_TASK_EXITED:
@@ -591,7 +592,7 @@ static bool dispatch(struct sched *sched, const struct command *command, struct 
 	case COMMAND_SLOT_EXITED:
 		return apply_to_slot(sched, command, error);
 	case COMMAND_MIX:
-		return mix_fix(&sched->mix, command->mix, error);
+		return workload_mix_fix(&sched->workload_mix, command->mix, error);
 	case COMMAND_TIME:
 		time_passed(sched);
 		return true;
@@ -620,7 +621,7 @@ bool sched_apply(struct sched *sched, const struct command *command, struct effe
 	                   command->kind == COMMAND_REQUEST_DONE ||
 	                   command->kind == COMMAND_REQUEST_RENEW;
 	if (command->kind != COMMAND_PASS && command->kind != COMMAND_TIME && !is_volatile)
-		sched->pass.state++;
+		sched->pass.change_seq++;
 	if (!applied)
 		sched->meta.now_ms = before_ms;
 	else if (!is_volatile || sched->dirty.count > 0)
@@ -631,7 +632,7 @@ bool sched_apply(struct sched *sched, const struct command *command, struct effe
 
 bool sched_load(struct sched *sched, enum record_kind kind, const void *record, struct error *error)
 {
-	if (!stored_check(sched, kind, record, error))
+	if (!record_check(sched, kind, record, error))
 		return false;
 	switch (kind) {
 	case RECORD_META:
@@ -674,7 +675,7 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 	case RECORD_GUESS:
 		return predict_load_guess(&sched->predictor, record, error);
 	case RECORD_MIX:
-		return mix_load(&sched->mix, record, error);
+		return workload_mix_load(&sched->workload_mix, record, error);
 	case RECORD_BACKOFF:
 		return backoff_load(sched, record, error);
 	case RECORD_DECISION:
@@ -690,8 +691,7 @@ bool sched_load_end(struct sched *sched, struct error *error)
 {
 	struct effects scratch = { 0 };
 
-	if (!stored_check_all(sched, error) || !tenants_loaded(&sched->tenants, error) ||
-	    !predict_loaded(sched, error))
+	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
 		return false;
 	sched->effects = &scratch;
 	cluster_order(&sched->cluster);
@@ -721,9 +721,9 @@ void sched_check(const struct sched *sched)
 	evict_check(sched);
 	if (sched->indexed)
 		index_check(&sched->index, &sched->cluster, &sched->config);
-	premium_check(sched);
-	boards_check((struct sched *)sched);
-	racks_check((struct sched *)sched);
+	scarcity_check(sched);
+	score_caches_check((struct sched *)sched);
+	rack_capacity_check((struct sched *)sched);
 }
 
 const struct meta_record *sched_meta(const struct sched *sched)

@@ -9,12 +9,12 @@
 #include "core/model/route.h"
 #include "core/pass.h"
 #include "core/place/applicant.h"
-#include "core/place/board.h"
 #include "core/place/fit.h"
-#include "core/place/mix.h"
 #include "core/place/place.h"
-#include "core/place/premium.h"
-#include "core/place/racks.h"
+#include "core/place/rack_capacity.h"
+#include "core/place/scarcity.h"
+#include "core/place/score_cache.h"
+#include "core/place/workload_mix.h"
 #include "core/promise/promise.h"
 #include "core/queue/job.h"
 #include "core/queue/predict.h"
@@ -45,8 +45,8 @@ struct sched {
 	struct cluster cluster;
 	uint64_t cluster_version; /* another number when nodes, models or labels change */
 	struct index index;
-	struct boards boards;
-	struct racks racks;
+	struct score_caches score_caches;
+	struct rack_capacity rack_capacity;
 	bool indexed, counted; /* the index, and the cluster's totals, are right */
 	int64_t asked_mib;     /* the smallest GPU that the jobs' `asked` is based on */
 	struct tenants tenants;
@@ -58,8 +58,8 @@ struct sched {
 	struct text_map keys;          /* idempotency keys: "tenant id/key" to job */
 	struct shapes shapes;
 	struct predictor predictor;
-	struct mix mix;
-	struct premium premium;
+	struct workload_mix workload_mix;
+	struct scarcity scarcity;
 	struct plan plan;
 	struct pass pass;
 	struct room room;
@@ -70,7 +70,7 @@ struct sched {
 	struct ranktree ends;      /* running jobs with an expected end, by (end, id) */
 	struct promise **promises; /* by the ids of their jobs */
 	size_t promise_count, promise_capacity;
-	struct ranktree shorts;           /* jobs below their minimum, by (when to stop them, id) */
+	struct ranktree understaffed;     /* jobs below their minimum, by (when to stop them, id) */
 	struct map arrays;                /* array id -> struct array * */
 	int64_t victims, movable_victims; /* jobs in the tenants' trees of victims */
 	int64_t queued;                   /* jobs in the queues of their tenants */
@@ -113,20 +113,20 @@ void sched_cluster_changed(struct sched *sched, bool structure);
 
 /* Tells, once, that a GPU has more on it than it has room for, or not any more. To
  * be called after everything that may change that. */
-void facts_over(struct sched *sched, struct gpu *gpu);
-/* Commands about nodes; see facts.c. */
-bool facts_node_report(struct sched *sched, const struct node_report_command *report,
+void node_report_over(struct sched *sched, struct gpu *gpu);
+/* Commands about nodes; see node_report.c. */
+bool node_report_apply(struct sched *sched, const struct node_report_command *report,
                        struct error *error);
-bool facts_gpu_report(struct sched *sched, const struct gpu_report_command *report,
-                      struct error *error);
-bool facts_node_state(struct sched *sched, const char *name, enum node_state state,
-                      struct error *error);
+bool node_report_gpu(struct sched *sched, const struct gpu_report_command *report,
+                     struct error *error);
+bool node_report_state(struct sched *sched, const char *name, enum node_state state,
+                       struct error *error);
 /* The clock was wrong and goes to `to_ms`, forward or back. Durations, ages and what is due
  * stay as they are; requests end, and expected starts are made again. `clamp`, back only: the
  * clock was right before it ran ahead, so times up to `to_ms` are true and stay. */
 bool clock_move(struct sched *sched, int64_t to_ms, bool clamp, struct error *error);
-bool facts_node_drain(struct sched *sched, const char *name, bool draining, struct error *error);
-bool facts_node_dead(struct sched *sched, const char *name, struct error *error);
-bool facts_node_remove(struct sched *sched, const char *name, struct error *error);
+bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error);
+bool node_report_dead(struct sched *sched, const char *name, struct error *error);
+bool node_report_remove(struct sched *sched, const char *name, struct error *error);
 
 #endif

@@ -369,9 +369,9 @@ void sched_flush(struct sched *sched)
 	if (sched->config_dirty)
 		effects_put(sched->effects, RECORD_CONFIG, &sched->config);
 	sched->config_dirty = false;
-	if (sched->mix.dirty)
-		effects_put(sched->effects, RECORD_MIX, &sched->mix.r);
-	sched->mix.dirty = false;
+	if (sched->workload_mix.dirty)
+		effects_put(sched->effects, RECORD_MIX, &sched->workload_mix.r);
+	sched->workload_mix.dirty = false;
 	if (meta_changed(sched))
 		effects_put(sched->effects, RECORD_META, &sched->meta);
 	sched->written_meta = sched->meta;

@@ -5,7 +5,7 @@
 
 #include "resource/resource.h"
 
-enum { INDEX_SLOTS = 512, INDEX_FACTORS = 5 };
+enum { INDEX_SLOTS = 512, INDEX_FACTORS = 6 };
 
 /* Each name of the resource has a slot of its own. A slot has the field's place plus 1; 0 is
  * free. */
@@ -17,14 +17,14 @@ struct name_index {
 /* By the resource's id, printed by generate.c. */
 extern const struct name_index name_indexes[RESOURCE_COUNT];
 
-/* The slot of a name that is not empty: four of its bytes and its size tell all names apart. */
+/* The slot of a name that is not empty: five of its bytes and its size tell all names apart. */
 static inline uint32_t name_slot(const uint32_t factors[INDEX_FACTORS], const char *name,
                                  size_t size)
 {
 	const unsigned char *bytes = (const unsigned char *)name;
 	uint32_t hash = (uint32_t)size * factors[0] + bytes[0] * factors[1] +
 	                bytes[size > 1] * factors[2] + bytes[size / 3] * factors[3] +
-	                bytes[size * 2 / 3] * factors[4];
+	                bytes[size * 2 / 3] * factors[4] + bytes[size - 1] * factors[5];
 	return hash >> 16 & (INDEX_SLOTS - 1);
 }
 

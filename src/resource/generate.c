@@ -155,12 +155,16 @@ static void put_field(struct printer *printer, const struct resource_field *fiel
 	put_also(printer, field->also);
 	put_range(printer, field);
 	put_text(printer, "refers", field->refers);
+	put_text(printer, "pattern", field->pattern);
+	put_flag(printer, "required", field->required);
 	put_text(printer, "initial", field->initial);
 	put_text(printer, "setter", field_setter_name(field->setter));
 	put_flag(printer, "repeatable", field->repeatable);
 	put_text(printer, "hidden", field->hidden);
 	put_text(printer, "shown_as", field->shown_as);
 	put_text(printer, "empty", field_empty_name(field->empty));
+	put_flag(printer, "nullable", field->nullable);
+	put_flag(printer, "owner_only", field->owner_only);
 	put_text(printer, "since", field->since);
 	put_proto(printer, &field->proto);
 	if (field_is_settable(field)) {
@@ -182,8 +186,14 @@ static void put_fields(struct printer *printer, const struct resource *resource)
 {
 	put_text(printer, "name", resource->name);
 	put_text(printer, "help", resource->help);
+	put_flag(printer, "null_is_default", resource->null_is_default);
+	put_text(printer, "schema", resource->schema);
+	put_text(printer, "request_schema", resource->request_schema);
 	put_text(printer, "request_message", resource->request_message);
 	put_text(printer, "reply_message", resource->reply_message);
+	put_text(printer, "no_proto", resource->no_proto);
+	put_text(printer, "no_option", resource->no_option);
+	put_text(printer, "no_form", resource->no_form);
 	print_open(printer, "fields", '[');
 	for (int i = 0; i < resource->field_count; i++)
 		put_field(printer, &resource->fields[i]);

@@ -1,8 +1,6 @@
 /* job.c - the table of jobs */
 #include "resource/table.h"
 
-#define MIB_BYTES INT64_C(1048576)
-
 static const struct words gpu_sharing_words = WORDS("none", "whole", "fraction", "memory");
 
 /* clang-format off */
@@ -117,6 +115,8 @@ const struct resource job_resource = {
 	.name = "job",
 	.help = "Something to run, and what became of it",
 	FIELDS_OF(job_fields),
+	.schema = "Job",
+	.request_schema = "JobRequest",
 	.request_message = "SubmitJobRequest",
 	.reply_message = "Job",
 };

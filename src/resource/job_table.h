@@ -116,13 +116,13 @@ FIELD(annotations, .label = "Annotations",
 	.form = { SECTION_MORE })
 FIELD(working_directory, .label = "Working directory",
 	.help = "The directory that the task starts in, on its node or in its image: an absolute path",
-	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
+	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .pattern = "^(/|$)", .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 34, .reply = 21 },
 	.option = { .name = "--workdir", .argument = "DIR", .help = "the directory to run in" },
 	.form = { SECTION_WORK })
 FIELD(checkpoint_path, .label = "Checkpoint path",
 	.help = "The file or directory that changes when the task has saved its work: an absolute path",
-	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
+	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .pattern = "^(/|$)", .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 35, .reply = 22 },
 	.option = { .name = "--checkpoint-path", .argument = "DIR", .help = "where it saves its work" },
 	.form = { SECTION_MORE })
@@ -194,7 +194,8 @@ FIELD(depends_on, .label = "Depends on", .help = "Jobs of the same tenant that m
 		.help = "start when JOB has succeeded; JOB:any: when it has finished" },
 	.form = { SECTION_PLACEMENT })
 FIELD(array, .label = "Array", .help = "One job for each index: 1-100, or 1-100%8 for 8 at a time",
-	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .hidden = "shown as array_id and array_index",
+	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .pattern = "^[0-9]+-[0-9]+(%[0-9]+)?$",
+	.hidden = "shown as array_id and array_index",
 	.setter = SET_AT_CREATION, .proto = { .request = 26 },
 	.option = { .name = "--array", .argument = "1-100%8", .help = "one job for each index, 8 at a time" },
 	.form = { SECTION_TASKS })

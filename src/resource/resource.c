@@ -8,7 +8,11 @@
 enum { NEAR_BYTES_LEAST = 3 };
 
 const struct resource *const resources[RESOURCE_COUNT] = {
-	[RESOURCE_JOB] = &job_resource,
+	[RESOURCE_JOB] = &job_resource,     [RESOURCE_TENANT] = &tenant_resource,
+	[RESOURCE_MODEL] = &model_resource, [RESOURCE_SLOT] = &slot_resource,
+	[RESOURCE_NODE] = &node_resource,   [RESOURCE_GPU] = &gpu_resource,
+	[RESOURCE_TOKEN] = &token_resource, [RESOURCE_DECISION] = &decision_resource,
+	[RESOURCE_RUN] = &run_resource,     [RESOURCE_REPORT] = &report_resource,
 };
 
 const struct resource *resource_named(const char *name)
@@ -102,6 +106,7 @@ bool field_refuse(const struct resource_field *field, struct error *error)
 		break;
 	case VALUE_TEXTS:
 	case VALUE_WORDS:
+	case VALUE_IDS:
 		sentence = "must be a list of texts";
 		break;
 	case VALUE_MAP:
@@ -210,9 +215,9 @@ void field_store_text(const struct resource_field *field, void *record, const ch
 
 const char *value_kind_name(enum value_kind kind)
 {
-	static const char *const names[] = { "integer", "decimal",  "flag", "text",  "word",
-		                             "id",      "duration", "time", "texts", "words",
-		                             "map",     "object",   "list" };
+	static const char *const names[] = { "integer", "decimal",  "flag",   "text",  "word",
+		                             "id",      "duration", "time",   "texts", "words",
+		                             "ids",     "map",      "object", "list" };
 	return NAME_AT(names, kind);
 }
 

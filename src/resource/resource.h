@@ -24,6 +24,7 @@ enum value_kind {
 	VALUE_TIME,     /* RFC 3339 in UTC */
 	VALUE_TEXTS,    /* a list of at most `items` texts */
 	VALUE_WORDS,    /* a list of at most `items` of `words` */
+	VALUE_IDS,      /* a list of at most `items` ids of the resource `refers` */
 	VALUE_MAP,      /* at most `items` names, each with a text */
 	VALUE_OBJECT,   /* the fields of `nested` */
 	VALUE_LIST,     /* at most `items` objects of `nested` */
@@ -140,7 +141,9 @@ struct resource_field {
 	unsigned also; /* enum value_forms */
 	int digits;
 	int64_t least, most, items, scale;
-	bool plain; /* VALUE_TEXT: without control characters */
+	bool plain;          /* VALUE_TEXT: without control characters */
+	const char *pattern; /* VALUE_TEXT: a regular expression that requests must match */
+	bool required;       /* a resource cannot be created without it */
 	const struct words *words;
 	const char *refers;            /* VALUE_ID: "job" */
 	const struct resource *nested; /* VALUE_OBJECT, VALUE_LIST */
@@ -150,6 +153,9 @@ struct resource_field {
 	const char *hidden;   /* why no answer shows it; NULL: answers do */
 	const char *shown_as; /* a secret: answers show this word instead */
 	enum field_empty empty;
+	bool nullable;   /* may be null where it is shown, although `empty` is another form */
+	bool owner_only; /* only shown to the tenant that owns the resource, those above it and
+	                    administrators */
 	int64_t none;    /* the stored number that means 'none' */
 	bool in_payload; /* kept as JSON in the record's payload */
 	struct field_storage stored;
@@ -163,6 +169,15 @@ struct resource_field {
 enum resource_id {
 	RESOURCE_NESTED, /* only a part of others */
 	RESOURCE_JOB,
+	RESOURCE_TENANT,
+	RESOURCE_MODEL,
+	RESOURCE_SLOT,
+	RESOURCE_NODE,
+	RESOURCE_GPU,
+	RESOURCE_TOKEN,
+	RESOURCE_DECISION,
+	RESOURCE_RUN,
+	RESOURCE_REPORT,
 	RESOURCE_COUNT,
 };
 
@@ -172,11 +187,17 @@ struct resource {
 	const char *help;
 	const struct resource_field *fields;
 	int field_count;
+	bool null_is_default; /* null in a request takes the default; else it counts as left out */
+	/* The schemas of openapi.json; NULL: the one that it is nested in has it inline. */
+	const char *schema, *request_schema;
 	/* The messages of scheduler.proto; NULL: none. */
 	const char *request_message, *reply_message;
+	/* Why an interface does not have the resource at all, or cannot set it; else NULL. */
+	const char *no_proto, *no_option, *no_form;
 };
 
-extern const struct resource job_resource;
+extern const struct resource job_resource, tenant_resource, model_resource, slot_resource,
+    node_resource, gpu_resource, token_resource, decision_resource, run_resource, report_resource;
 /* Nested in others. */
 extern const struct resource guard_resource;
 
@@ -239,6 +260,18 @@ enum job_field {
 #include "resource/job_table.h"
 #undef FIELD
 	JOB_FIELDS_COUNT,
+};
+enum tenant_field {
+#define FIELD(name, ...) TENANT_FIELD_##name,
+#include "resource/tenant_table.h"
+#undef FIELD
+	TENANT_FIELDS_COUNT,
+};
+enum model_field {
+#define FIELD(name, ...) MODEL_FIELD_##name,
+#include "resource/model_table.h"
+#undef FIELD
+	MODEL_FIELDS_COUNT,
 };
 
 #endif

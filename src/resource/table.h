@@ -5,17 +5,29 @@
 #include "core/record/record.h"
 #include "resource/resource.h"
 
-/* What the service adds to the core's limits: it keeps these in a job's payload, unread. */
+#define MIB_BYTES INT64_C(1048576)
+
+/* Limits that the service adds to those of the core. */
 enum {
 	JOB_WORDS_MAX = 4096, /* of a command */
 	JOB_VARIABLES_MAX = 4096,
 	JOB_LABELS_MAX = 64,
+	JOB_LABEL_BYTES_MAX = 256,
 	JOB_ANNOTATIONS_MAX = 64,
 	JOB_ANNOTATION_BYTES_MAX = 4096, /* of one, name and value together */
-	JOB_LABEL_BYTES_MAX = 256,
 	JOB_SCRIPT_BYTES_MAX = 512 * 1024,
 	JOB_PATH_BYTES_MAX = 4096,
+	TENANT_NAME_BYTES_MAX = 256,
+	TENANT_TEXT_BYTES_MAX = 4096,
+	TENANT_PRIORITY_MAX = 1000000,
+	MODEL_TEXT_BYTES_MAX = 4096,
+	MODEL_HEALTH_PATH_BYTES_MAX = 256,
+	MODEL_COUNT_MAX = 1000000,
+	MODEL_USERS_MAX = 4096,
 };
+#define TENANT_COUNT_MAX (INT64_C(1) << 40)
+#define TENANT_MONEY_MAX (INT64_C(1) << 52) /* millionths of the currency */
+#define TENANT_WEIGHT_MAX INT64_C(1000000000)
 
 /* A row: FIELD(priority, .kind = VALUE_INTEGER, ...). */
 #define FIELD(field_name, ...)                                                                     \

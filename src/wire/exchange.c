@@ -457,6 +457,7 @@ void exchange_reject(struct exchange_state *state, int status, const char *code,
 	else
 		answer(state, &response);
 	buffer_free(&body);
+	state->exchange.refused_status = status;
 	exchange_disown(state);
 }
 

@@ -89,6 +89,14 @@ struct exchange {
 	const struct exchange_events *events;
 	size_t body_limit;
 	bool hangup_is_gone;
+	/* Headers of every answer, wire's own refusals included. They must last until the
+	 * exchange is answered or gone. */
+	const struct header *common_headers;
+	size_t common_header_count;
+
+	/* The HTTP status with which wire itself refused the request, before `gone`; 0: it did
+	 * not. For a gRPC call, the one that says the same. */
+	int refused_status;
 
 	const struct handler *handler;
 	struct loop *loop;

@@ -262,6 +262,7 @@ void grpc_reject(struct exchange_state *state, enum grpc_status status, const ch
 	if (state->has_ended || state->is_gone)
 		return;
 	end_call(state, status, text);
+	state->exchange.refused_status = grpc_http_status(status);
 	exchange_disown(state);
 }
 
@@ -362,4 +363,28 @@ enum grpc_status grpc_status_of(int http_status)
 	default:
 		return http_status >= 500 ? GRPC_INTERNAL : GRPC_UNKNOWN;
 	}
+}
+
+int grpc_http_status(enum grpc_status status)
+{
+	static const int statuses[] = {
+		[GRPC_OK] = 200,
+		[GRPC_CANCELLED] = 499,
+		[GRPC_UNKNOWN] = 500,
+		[GRPC_INVALID_ARGUMENT] = 400,
+		[GRPC_DEADLINE_EXCEEDED] = 504,
+		[GRPC_NOT_FOUND] = 404,
+		[GRPC_ALREADY_EXISTS] = 409,
+		[GRPC_PERMISSION_DENIED] = 403,
+		[GRPC_RESOURCE_EXHAUSTED] = 429,
+		[GRPC_FAILED_PRECONDITION] = 409,
+		[GRPC_ABORTED] = 409,
+		[GRPC_OUT_OF_RANGE] = 400,
+		[GRPC_UNIMPLEMENTED] = 404,
+		[GRPC_INTERNAL] = 500,
+		[GRPC_UNAVAILABLE] = 503,
+		[GRPC_DATA_LOSS] = 500,
+		[GRPC_UNAUTHENTICATED] = 401,
+	};
+	return (size_t)status < sizeof(statuses) / sizeof(statuses[0]) ? statuses[status] : 500;
 }

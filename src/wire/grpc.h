@@ -41,5 +41,8 @@ void grpc_reply(struct exchange *exchange, struct text message);
 
 /* The status that says in gRPC what an HTTP status says. */
 enum grpc_status grpc_status_of(int http_status);
+/* The HTTP status that says what a gRPC status says. A call to a method that does not exist is
+ * the client's fault, 404. */
+int grpc_http_status(enum grpc_status status);
 
 #endif

@@ -11,4 +11,7 @@ void http1_open(struct connection *connection);
  * exchange that asked for it: bytes that came behind it go to `pending`. */
 void http1_leave(struct exchange_state *state, struct buffer *pending);
 
+/* Writes headers of the caller's, as they are in an answer. */
+void http1_put_headers(struct output *output, const struct header *headers, size_t count);
+
 #endif

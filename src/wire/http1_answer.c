@@ -1,6 +1,7 @@
 /* http1_answer.c - answers as the bytes of HTTP/1.1 */
 #include <stdio.h>
 
+#include "wire/http1.h"
 #include "wire/http1_state.h"
 
 enum {
@@ -74,6 +75,12 @@ static void put_header(struct output *output, struct text name, struct text valu
 	output_text(output, TEXT("\r\n"));
 }
 
+void http1_put_headers(struct output *output, const struct header *headers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		put_header(output, headers[i].name, headers[i].value);
+}
+
 static char *put_status_line(char *at, int status)
 {
 	const char *reason = response_reason(status);
@@ -107,8 +114,9 @@ static void put_head(struct output *output, struct exchange_state *state,
 	output_commit(output, (size_t)(at - start));
 	if (response->content_type)
 		put_header(output, TEXT("content-type"), text_of(response->content_type));
-	for (size_t i = 0; i < response->header_count; i++)
-		put_header(output, response->headers[i].name, response->headers[i].value);
+	http1_put_headers(output, state->exchange.common_headers,
+	                  state->exchange.common_header_count);
+	http1_put_headers(output, response->headers, response->header_count);
 	output_text(output, TEXT("\r\n"));
 }
 

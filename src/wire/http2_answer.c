@@ -161,6 +161,10 @@ static void submit(struct exchange_state *state, const struct response *response
 		snprintf(size, sizeof(size), "%lld", (long long)length);
 		fields[count++] = field(TEXT("content-length"), text_of(size));
 	}
+	const struct exchange *exchange = &state->exchange;
+	for (size_t i = 0; i < exchange->common_header_count && count < FIELDS_MAX; i++)
+		fields[count++] =
+		    field(exchange->common_headers[i].name, exchange->common_headers[i].value);
 	for (size_t i = 0; i < response->header_count && count < FIELDS_MAX; i++)
 		fields[count++] = field(response->headers[i].name, response->headers[i].value);
 	nghttp2_data_provider provider = { .source.ptr = state, .read_callback = read_body };

@@ -267,7 +267,9 @@ struct websocket *websocket_accept(struct exchange *exchange, const struct webso
 		output_text(output, TEXT("\r\nsec-websocket-protocol: "));
 		output_text(output, text_of(protocol));
 	}
-	output_text(output, TEXT("\r\n\r\n"));
+	output_text(output, TEXT("\r\n"));
+	http1_put_headers(output, exchange->common_headers, exchange->common_header_count);
+	output_text(output, TEXT("\r\n"));
 	struct websocket *socket = socket_new(connection, events, context);
 	http1_leave(state, &socket->pending);
 	connection_speak(connection, &websocket_protocol, socket);

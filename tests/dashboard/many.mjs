@@ -86,7 +86,7 @@ browse(async ({ given, step, open }) => {
   });
   await step("a click changes no more of the page than it has to", async () => {
     const acts = {
-      "show heat": button("Heat"),
+      "show temperatures": button("Temperature"),
       "show memory": button("Memory"),
       "choose a GPU": `const bars = document.querySelectorAll(".gpu");
         bars[Math.floor(Math.random() * bars.length)].click()`,

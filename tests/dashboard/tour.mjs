@@ -7,15 +7,15 @@ const PAGES = ["cluster", "jobs", "timeline", "nodes", "tenants", "models", "dec
 async function submit(page, fields) {
   await page.click('a.button:has-text("Submit")');
   await page.waitForSelector("form.form");
-  await page.selectOption('label:has-text("Tenant") select', { label: fields.tenant });
-  await page.fill('label:has-text("Name") input', fields.name);
-  await page.fill("input.code", fields.command);
+  await page.selectOption('select[name="tenant_id"]', { label: fields.tenant });
+  await page.fill('input[name="name"]', fields.name);
+  await page.fill('input[name="command"]', fields.command);
   if (fields.memory) {
-    await page.check("text=A part, by memory");
-    await page.getByLabel("Memory", { exact: true }).fill(fields.memory);
+    await page.check("text=Share of a GPU, by memory");
+    await page.fill('input[name="gpu_memory_mb"]', fields.memory);
   } else {
     await page.check("text=Whole GPUs");
-    await page.getByLabel("How many").fill(String(fields.gpus));
+    await page.fill('input[name="gpu_count"]', String(fields.gpus));
   }
   await page.click('form.form button[type="submit"]');
   await page.waitForURL(/#\/jobs\/job-\d+/);
@@ -128,8 +128,8 @@ browse(async ({ given, step, open, inspect }) => {
     await page.goto(`${given.url}/#/jobs/${waiting}`);
     await until(async () => /completed/.test(await state(page)), "the one that waited has run");
   });
-  await step("the time line has the job", async () => {
-    await page.click('nav a:has-text("Time line")');
+  await step("the timeline has the job", async () => {
+    await page.click('nav a:has-text("Timeline")');
     await page.click('button:has-text("Table")');
     await page.waitForSelector('.table td:has-text("blocks")');
     await page.click('button:has-text("Table")');
@@ -137,7 +137,7 @@ browse(async ({ given, step, open, inspect }) => {
   });
   await step("choices outlive a reload, another page, and the way back", async () => {
     await page.click('nav a:has-text("Jobs")');
-    await page.click('.choice button:has-text("Over")');
+    await page.click('.choice button:has-text("Finished")');
     await page.selectOption('select[aria-label="Of which tenant"]', { label: "lab" });
     await page.fill(".search", "blo");
     await page.waitForSelector(`tr:has-text("${blocking}")`);
@@ -166,7 +166,7 @@ browse(async ({ given, step, open, inspect }) => {
   await step("the form has no holes, and no name pushes the rest away", async () => {
     await page.goto(`${given.url}/#/submit`);
     await page.waitForSelector("form.form");
-    const heights = await page.$$eval("form.form > label", (all) =>
+    const heights = await page.$$eval("form.form label:not(:has(textarea))", (all) =>
       all.map((one) => one.clientHeight),
     );
     check(Math.max(...heights) < 90, `fields are ${heights} high`);
@@ -209,11 +209,11 @@ browse(async ({ given, step, open, inspect }) => {
   await step("the switch makes it dark", async () => {
     const dark = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const before = await dark();
-    await page.click('button[aria-label^="Colours"]');
-    await page.click('button[aria-label^="Colours"]');
+    await page.click('button[aria-label^="Theme"]');
+    await page.click('button[aria-label^="Theme"]');
     check((await page.getAttribute("html", "data-theme")) === "dark", "the theme is not dark");
     check((await dark()) !== before, "the colours are the same");
-    await page.click('button[aria-label^="Colours"]');
+    await page.click('button[aria-label^="Theme"]');
   });
   for (const scheme of ["light", "dark"])
     await step(`axe finds nothing in ${scheme}`, async () => {

@@ -53,6 +53,8 @@ class Calls:
 
     def ask(self, method, path, body=None, token=None, headers=None):
         """Status and answer of an HTTP request; the answer as JSON where it is."""
+        if not path.startswith(("/who", "/output")):
+            path = "/api/v1" + path
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(self.url + path, data=data, method=method)
         for name, value in (headers or {}).items():

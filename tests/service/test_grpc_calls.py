@@ -95,7 +95,8 @@ def test_a_limit_is_changed_and_holds(calls):
     assert "quota exceeded" in text
     status, audit = calls.ask("GET", "/audit")
     assert status == 200
-    assert audit["entries"][0]["action"] == "update tenant"
+    assert audit["entries"][0]["action"] == "put_tenant"
+    assert audit["entries"][0]["object"] == "/api/v1/tenants/other"
     assert audit["entries"][0]["address"] == "127.0.0.1"
 
 

@@ -24,7 +24,7 @@ import { TimelineView } from "./views/timeline";
 const PAGES: [string, string][] = [
   ["cluster", "Cluster"],
   ["jobs", "Jobs"],
-  ["timeline", "Time line"],
+  ["timeline", "Timeline"],
   ["nodes", "Nodes"],
   ["tenants", "Tenants"],
   ["models", "Models"],
@@ -34,7 +34,7 @@ const PAGES: [string, string][] = [
 const STATUS = {
   live: "Live",
   connecting: "Connecting",
-  polling: "Every few seconds: no live connection",
+  polling: "Reconnecting: polling every few seconds",
   off: "Not connected",
 };
 
@@ -72,7 +72,7 @@ function Who() {
 
 function Bar() {
   const current = route.value.page;
-  const label = { system: "as the system", light: "light", dark: "dark" }[theme.value];
+  const label = { system: "system", light: "light", dark: "dark" }[theme.value];
   return (
     <header class="top">
       <a class="brand" href="#/cluster" aria-label="gpu-scheduler, to the cluster">
@@ -104,8 +104,8 @@ function Bar() {
           type="button"
           class="quiet icon"
           onClick={nextTheme}
-          aria-label={`Colours: ${label}. Change`}
-          title={`Colours: ${label}`}
+          aria-label={`Theme: ${label}. Change`}
+          title={`Theme: ${label}`}
         >
           <span aria-hidden="true">{{ system: "◐", light: "○", dark: "●" }[theme.value]}</span>
         </button>
@@ -119,7 +119,7 @@ function Bar() {
   );
 }
 
-/** What a tab that is not looked at says of the cluster. */
+/** A summary of the cluster for the title of the tab. */
 export function summary(all: Pick<Figures, "available_gpus" | "pending_jobs"> | null): string {
   if (!all) return "";
   return `${plural(all.available_gpus, "GPU")} free, ${all.pending_jobs} waiting`;
@@ -156,7 +156,7 @@ export function App() {
           main.current?.focus();
         }}
       >
-        To the content
+        Skip to content
       </a>
       <Bar />
       {trouble.value && (
@@ -165,7 +165,7 @@ export function App() {
         </p>
       )}
       <main id="main" tabIndex={-1} ref={main} data-role={isAdmin.value ? "admin" : "other"}>
-        {gate ? <SignIn /> : session.value ? <Page /> : <p class="empty">Asking the service…</p>}
+        {gate ? <SignIn /> : session.value ? <Page /> : <p class="empty">Loading…</p>}
       </main>
       <Dialogs />
     </>

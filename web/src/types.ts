@@ -1,4 +1,7 @@
 // types.ts - what the service answers, as far as the dashboard reads it
+import type { AllocatedGpu, Job } from "./resources";
+
+export type { Allocation, Job } from "./resources";
 
 export type Phase = "claim" | "held" | "live" | "releasing";
 
@@ -71,79 +74,8 @@ export interface Node {
   reservations: number;
 }
 
-export type JobState =
-  | "pending"
-  | "scheduled"
-  | "running"
-  | "completed"
-  | "failed"
-  | "cancelled"
-  | "preempted";
-
-export interface Part {
-  uuid: string | null;
-  index?: number;
-  memory_mb: number;
-  share: number;
-  measured_memory_mb: number;
-  whole: boolean;
-}
-
-export interface Allocation {
-  task: number;
-  state: string;
-  started_at: string | null;
-  ended_at: string | null;
-  exit_code?: number;
-  node?: string | null;
-  phase?: Phase;
-  gpus?: Part[];
-}
-
-export interface Job {
-  id: string;
-  tenant_id: string;
-  name: string;
-  state: JobState;
-  held: boolean;
-  priority: number;
-  gpu_count: number;
-  gpu_memory_mb: number | number[];
-  gpu_fraction: number | null;
-  gpu_sharing?: "none" | "whole" | "fraction" | "memory";
-  cpu_cores: number;
-  memory_mb: number;
-  command?: string[];
-  args?: string[];
-  script?: string;
-  image?: string;
-  labels?: Record<string, string>;
-  environment?: Record<string, string>;
-  gang_scheduling: boolean;
-  tasks?: number;
-  min_available?: number;
-  preemptible: boolean;
-  max_runtime_minutes: number | null;
-  depends_on: { job: string; condition: string }[];
-  array_id?: string;
-  array_index?: number;
-  submitted_at: string;
-  scheduled_at: string | null;
-  started_at: string | null;
-  completed_at: string | null;
-  estimated_duration: string | null;
-  estimated_wait: string | null;
-  estimated_start: string | null;
-  prediction_confidence: number;
-  preempted_count: number;
-  exit_code: number | null;
-  message: string;
-  queue_position: number | null;
-  reason?: string;
-  node_name: string | null;
-  allocated_gpus: string[];
-  allocations: Allocation[];
-}
+export type JobState = Job["state"];
+export type Part = AllocatedGpu;
 
 export interface Figures {
   total_nodes: number;

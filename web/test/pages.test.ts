@@ -10,20 +10,22 @@ import { tree } from "../src/views/tenants";
 import { beginning, lanes, place, ticks } from "../src/views/timeline";
 
 const FORM = {
-  tenant: "tenant-1",
-  name: "train",
   kind: "command" as const,
-  command: "python train.py",
-  script: "",
-  image: "",
   share: "whole" as const,
-  gpus: "2",
-  memory: "",
-  fraction: "0.5",
-  tasks: "1",
-  priority: "",
-  runtime: "",
+  values: {
+    tenant_id: "tenant-1",
+    name: "train",
+    command: "python train.py",
+    gpu_count: "2",
+    gpu_fraction: "0.5",
+    tasks: "1",
+  },
 };
+const form = (values: Record<string, string>, share: "whole" | "memory" = "whole") => ({
+  ...FORM,
+  share,
+  values: { ...FORM.values, ...values },
+});
 
 test("an address is taken apart", () => {
   assert.deepEqual(
@@ -79,7 +81,7 @@ test("a form becomes a job", () => {
   assert.deepEqual(jobOf(FORM), {
     job: { name: "train", tenant_id: "tenant-1", command: ["python", "train.py"], gpu_count: 2 },
   });
-  assert.deepEqual(jobOf({ ...FORM, share: "memory", memory: "20G", tasks: "4" }), {
+  assert.deepEqual(jobOf(form({ gpu_memory_mb: "20G", tasks: "4" }, "memory")), {
     job: {
       name: "train",
       tenant_id: "tenant-1",
@@ -92,13 +94,59 @@ test("a form becomes a job", () => {
 });
 
 test("a form that means no job says why", () => {
-  assert.ok("wrong" in jobOf({ ...FORM, command: "echo 'a" }));
-  assert.ok("wrong" in jobOf({ ...FORM, command: " " }));
-  assert.ok("wrong" in jobOf({ ...FORM, share: "memory", memory: "much" }));
-  assert.deepEqual(jobOf({ ...FORM, share: "memory", memory: "40" }), {
+  assert.ok("wrong" in jobOf(form({ command: "echo 'a" })));
+  assert.ok("wrong" in jobOf(form({ command: " " })));
+  assert.ok("wrong" in jobOf(form({ gpu_memory_mb: "much" }, "memory")));
+  assert.deepEqual(jobOf(form({ gpu_memory_mb: "40" }, "memory")), {
     wrong: "GPU memory of 40 would be 40 MiB: write 40G or 40M.",
   });
-  assert.ok("job" in jobOf({ ...FORM, share: "memory", memory: "40000" }));
+  assert.ok("job" in jobOf(form({ gpu_memory_mb: "40000" }, "memory")));
+  assert.deepEqual(jobOf(form({ tasks: "5000" })), {
+    wrong: "Tasks must be a whole number from 1 to 4096.",
+  });
+  assert.ok("wrong" in jobOf(form({ labels: "team" })));
+});
+
+test("every kind of field reaches the job", () => {
+  assert.deepEqual(
+    jobOf(
+      form({
+        labels: "team=a\nrun=b=c",
+        environment: "MODE=fast",
+        args: "--epochs '3 4'",
+        max_runtime: "1h30m",
+        estimated_runtime_minutes: "90",
+        deadline: "2030-01-31T12:00:00Z",
+        preemptible: "false",
+        closeness: "node",
+        depends_on: "job-1, job-2:any",
+        memory_mb: "4G",
+        gpu_memory_mb: "40G,20G",
+      }),
+    ),
+    {
+      job: {
+        tenant_id: "tenant-1",
+        name: "train",
+        command: ["python", "train.py"],
+        gpu_count: 2,
+        gpu_memory_mb: [40960, 20480],
+        labels: { team: "a", run: "b=c" },
+        environment: { MODE: "fast" },
+        args: ["--epochs", "3 4"],
+        max_runtime: "1h30m",
+        estimated_runtime_minutes: 90,
+        deadline: "2030-01-31T12:00:00.000Z",
+        preemptible: false,
+        closeness: "node",
+        depends_on: [
+          { job: "job-1", condition: "success" },
+          { job: "job-2", condition: "any" },
+        ],
+        memory_mb: 4096,
+      },
+    },
+  );
 });
 
 test("tenants stand below their parents", () => {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "wire/text/json_writer.h"
+#include "base/number_text.h"
 
-enum { ENTRIES_MAX = 100000, LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
+enum { ENTRIES_MAX = 100000 };
 
 /* Entries by number, in a ring: those from `first` on are there. An entry whose change was
  * refused is a gap: it was never kept, and its place is NULL. */
@@ -53,11 +53,10 @@ static void put(struct audit *audit, int64_t number, char *entry)
 
 void audit_load(struct audit *audit, const char *key, const char *value)
 {
-	char *end = NULL;
-	int64_t number = strtoll(key, &end, 10);
+	int64_t number;
 
 	/* The ring may have been larger then; what does not fit any more is left out. */
-	if (*end == '\0' && number > 0 && number > audit->next - audit->most)
+	if (number_read(text_of(key), 1, INT64_MAX, &number) && number > audit->next - audit->most)
 		put(audit, number, memory_text(value));
 }
 
@@ -119,7 +118,9 @@ void audit_settle(struct audit *audit, const struct ask *ask)
 	for (size_t i = 0; !ask->ok && i < ask->keep_count; i++) {
 		if (strcmp(ask->keeps[i].kind, "audit") != 0 || !ask->keeps[i].value)
 			continue;
-		char **entry = place(audit, strtoll(ask->keeps[i].key, NULL, 10));
+		int64_t number = 0;
+		number_read(text_of(ask->keeps[i].key), 1, INT64_MAX, &number);
+		char **entry = place(audit, number);
 		if (*entry && strcmp(*entry, ask->keeps[i].value) == 0) {
 			free(*entry);
 			*entry = NULL;
@@ -127,37 +128,15 @@ void audit_settle(struct audit *audit, const struct ask *ask)
 	}
 }
 
-void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity)
+void audit_write(const struct audit *audit, struct json_writer *json, int64_t limit, int64_t before)
 {
-	struct error error = { 0 };
-	int64_t limit, before;
-	struct buffer body = { 0 };
-
-	if (identity->role != ROLE_ADMIN) {
-		exchange_refuse(exchange, 403, "forbidden", "the audit log is for administrators");
-		return;
-	}
-	if (!query_integer(&exchange->query, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit,
-	                   &error) ||
-	    !query_integer(&exchange->query, "before", 1, INT64_MAX, audit->next, &before,
-	                   &error)) {
-		exchange_refuse(exchange, 400, "invalid", "%s", error.text);
-		return;
-	}
-	struct json_writer json = json_writer_to(&body);
-	json_open_object(&json, NULL);
-	json_open_array(&json, "entries");
 	int64_t number = before > audit->next ? audit->next : before;
+
 	while (--number >= audit->first && limit > 0) {
 		const char *entry = *place(audit, number);
 		if (!entry)
 			continue;
-		json_put_raw(&json, NULL, text_of(entry));
+		json_put_raw(json, NULL, text_of(entry));
 		limit--;
 	}
-	json_close(&json);
-	json_close(&json);
-	exchange_respond(exchange, &(struct response){ .content_type = "application/json",
-	                                               .body = { body.data, body.size } });
-	buffer_free(&body);
 }

@@ -5,6 +5,7 @@
 #include "api/engine/desk.h"
 #include "api/read/identity.h"
 #include "wire/exchange.h"
+#include "wire/text/json_writer.h"
 
 /* The last changes, in memory and kept (kind "audit", the key is the entry's number): each
  * is written in the transaction of the change itself. In the loop's thread alone. */
@@ -17,9 +18,9 @@ void audit_free(struct audit *audit);
 void audit_load(struct audit *audit, const char *key, const char *value);
 
 /* Has the ask keep an entry, beside what it keeps already, if what it asks for happens:
- * `action` is a verb and a noun ("cancel job"), `object` the id of what it is done to, or
- * empty, `detail` may be NULL. A node's reports and submissions of jobs are not changes in
- * this sense: jobs themselves say who submitted them. */
+ * `action` is one word for all interfaces: the name of the command, or a verb and a noun;
+ * `object` is what it is done to, or empty; `detail` may be NULL. A node's reports and
+ * submissions of jobs are not changes in this sense: jobs themselves say who submitted them. */
 struct audit_entry {
 	const char *action, *object, *detail;
 	const struct identity *identity;
@@ -30,7 +31,9 @@ void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *
 /* To be called when the ask is done: what was refused did not happen. */
 void audit_settle(struct audit *audit, const struct ask *ask);
 
-/* GET /api/v1/audit?limit&before: for administrators. Answers and ends it. */
-void audit_list(struct audit *audit, struct exchange *exchange, const struct identity *identity);
+/* Writes up to `limit` entries with numbers below `before`, the newest first, into an array
+ * that is open. */
+void audit_write(const struct audit *audit, struct json_writer *json, int64_t limit,
+                 int64_t before);
 
 #endif

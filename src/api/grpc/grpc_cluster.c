@@ -1,7 +1,10 @@
 /* grpc_cluster.c - GetClusterStatus, GetMetrics and UpdateTenantQuota */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/grpc/grpc_local.h"
+#include "api/tenant/tenant_calls.h"
+#include "api/text/resource_message.h"
 #include "base/map.h"
 #include "scheduler.pb-c.h"
 
@@ -23,11 +26,11 @@ static bool is_in_use(const struct gpu_record *gpu,
 }
 
 /* Counts one node; `status` may be NULL. */
-static void count_node(const struct grpc_call *call, const struct node_record *node,
+static void count_node(const struct call *call, const struct node_record *node,
                        struct census *census, Scheduler__NodeStatus *status)
 {
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const struct catalogue *catalogue = settings->desk->catalogue;
+	const struct service *service = call->service;
+	const struct catalogue *catalogue = service_catalogue(service);
 	const struct gpu_record *const *gpus;
 	const struct reservation_record *const *reservations;
 	size_t gpu_count = catalogue_node_gpus(catalogue, node->id, &gpus);
@@ -42,7 +45,7 @@ static void count_node(const struct grpc_call *call, const struct node_record *n
 		present++;
 		unused += online && !node->draining && gpus[i]->healthy &&
 		          !is_in_use(gpus[i], reservations, count);
-		if (settings->agents && agents_sample(settings->agents, gpus[i]->uuid, &sample)) {
+		if (service->agents && agents_sample(service->agents, gpus[i]->uuid, &sample)) {
 			census->measured++;
 			census->busy += sample.utilisation;
 		}
@@ -78,10 +81,9 @@ static size_t count_nodes(const struct catalogue *catalogue)
 }
 
 /* `nodes` may be NULL; else it gets one for each. */
-static void take_census(struct grpc_call *call, struct census *census,
-                        Scheduler__NodeStatus ***nodes)
+static void take_census(struct call *call, struct census *census, Scheduler__NodeStatus ***nodes)
 {
-	struct catalogue *catalogue = call->services->settings.desk->catalogue;
+	struct catalogue *catalogue = service_catalogue(call->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	struct arena *arena = &call->ask.arena;
 	const struct node_record *node;
@@ -129,7 +131,7 @@ static int64_t all_jobs(const struct census *census)
 	return sum;
 }
 
-void grpc_cluster_status(struct grpc_call *call)
+void grpc_cluster_status(struct call *call)
 {
 	Scheduler__GetClusterStatusResponse response = SCHEDULER__GET_CLUSTER_STATUS_RESPONSE__INIT;
 	struct census census;
@@ -144,12 +146,12 @@ void grpc_cluster_status(struct grpc_call *call)
 	response.running_jobs = number(census.jobs[JOB_RUNNING]);
 	response.avg_gpu_utilization = utilization(&census);
 	response.n_nodes = (size_t)census.nodes;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
-void grpc_metrics(struct grpc_call *call)
+void grpc_metrics(struct call *call)
 {
-	const Scheduler__GetMetricsRequest *request = call->request;
+	const Scheduler__GetMetricsRequest *request = call->message;
 	struct census census;
 
 	take_census(call, &census, NULL);
@@ -188,8 +190,8 @@ void grpc_metrics(struct grpc_call *call)
 		pointers[response.n_metrics++] = &entries[i];
 	}
 	if (response.n_metrics == 0) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "metric_type is one of jobs, gpu, node and all, not %.60s", type);
+		call_reject(call, ERROR_INVALID,
+		            "metric_type is one of jobs, gpu, node and all, not %.60s", type);
 		return;
 	}
 	int64_t now_ms = clock_unix_ms();
@@ -197,78 +199,50 @@ void grpc_metrics(struct grpc_call *call)
 	now.nanos = (int32_t)(now_ms % 1000 * 1000000);
 	response.metrics = pointers;
 	response.timestamp = &now;
-	grpc_call_reply(call, &response);
+	grpc_answer(call, &response);
 }
 
-static void on_updated(struct ask *ask)
+static void answer_updated(struct call *call)
 {
-	struct grpc_call *call = grpc_call_of(ask);
+	struct error error = { 0 };
+	struct text json = { call->body.data, call->body.size };
+	struct json_scan scan = json_scan_of(json, &call->ask.arena, &error);
 	Scheduler__UpdateTenantQuotaResponse response =
 	    SCHEDULER__UPDATE_TENANT_QUOTA_RESPONSE__INIT;
 	static char message[] = "Tenant quota updated successfully";
 
-	if (!ask->ok) {
-		grpc_call_fail(call, &ask->error);
-		return;
-	}
 	response.success = true;
 	response.message = message;
-	grpc_call_reply(call, &response);
+	response.tenant = (Scheduler__Tenant *)resource_message_write(
+	    &tenant_resource, &scheduler__tenant__descriptor, &scan, &call->ask.arena);
+	grpc_answer(call, &response);
 }
 
-/* 0 leaves it as it is, -1 takes the limit away. */
-static bool set_limit(int64_t *limit, int64_t value, int64_t unit, int64_t most)
+void grpc_update_quota(struct call *call)
 {
-	if (value < -1 || value > most / unit)
-		return false;
-	if (value == -1)
-		*limit = UNLIMITED;
-	else if (value > 0)
-		*limit = value * unit;
-	return true;
-}
+	static const char collection[] = "/api/v1/tenants/";
+	const Scheduler__UpdateTenantQuotaRequest *request = call->message;
+	struct buffer *scratch = &call->service->services->scratch;
+	struct json_writer json = json_writer_to(scratch);
+	struct error error = { 0 };
+	struct tenant_change change = { .name = text_of(request->tenant_id),
+		                        .shown = answer_updated };
+	size_t size = sizeof(collection) + change.name.size;
+	char *object = arena_alloc(&call->ask.arena, size);
 
-void grpc_update_quota(struct grpc_call *call)
-{
-	const struct grpc_services_settings *settings = &call->services->settings;
-	const Scheduler__UpdateTenantQuotaRequest *request = call->request;
-	struct catalogue *catalogue = settings->desk->catalogue;
-	int64_t id;
-
-	if (call->identity.role != ROLE_ADMIN) {
-		grpc_call_refuse(call, ERROR_FORBIDDEN,
-		                 "only administrators change what tenants may use");
+	if (!grpc_tenant(call, request->tenant_id, &change.id))
+		return;
+	if (change.id == 0) {
+		call_reject(call, ERROR_INVALID, "tenant_id is missing");
 		return;
 	}
-	if (!grpc_call_tenant(call, request->tenant_id, &id))
-		return;
-	catalogue_lock(catalogue);
-	const struct tenant_record *found = catalogue_get(catalogue, RECORD_TENANT, id, 0);
-	struct tenant_record *tenant =
-	    found ? record_copy(&call->ask.arena, RECORD_TENANT, found) : NULL;
-	catalogue_unlock(catalogue);
-	if (!tenant) {
-		grpc_call_refuse(call, ERROR_INVALID, "tenant_id is missing");
+	buffer_clear(scratch);
+	if (!resource_message_read(&tenant_resource, &request->base, &json, &error)) {
+		call_fail(call, &error);
 		return;
 	}
-	if (!set_limit(&tenant->limit_gpu, request->max_gpus, WHOLE_GPU, INT32_MAX) ||
-	    !set_limit(&tenant->limit_gpu_memory, request->max_gpu_memory_mb, 1, MIB_MAX) ||
-	    !set_limit(&tenant->limit_cpu, request->max_cpu_cores, 1000, CPU_MILLI_MAX) ||
-	    !set_limit(&tenant->limit_host, request->max_memory_mb, 1 << 20, HOST_BYTES_MAX) ||
-	    !set_limit(&tenant->limit_jobs, request->max_concurrent_jobs, 1, INT32_MAX)) {
-		grpc_call_refuse(call, ERROR_INVALID,
-		                 "limits are positive, 0 to leave one as it is, -1 for none");
-		return;
-	}
-	call->ask.command.kind = COMMAND_PUT_TENANT;
-	call->ask.command.tenant = *tenant;
-	call->ask.has_command = true;
-	if (settings->audit)
-		audit_note(settings->audit, &call->ask,
-		           &(struct audit_entry){ .action = "update tenant",
-		                                  .object = request->tenant_id,
-		                                  .identity = &call->identity,
-		                                  .exchange = call->exchange,
-		                                  .unix_ms = clock_unix_ms() });
-	grpc_call_ask(call, on_updated);
+	snprintf(object, size, "%s%s", collection, request->tenant_id);
+	change.object = object;
+	change.json = (struct text){ scratch->data, scratch->size };
+	tenant_calls_change(call, &change);
 }

@@ -7,8 +7,7 @@
 enum { WATCHES_MAX = 1000 };
 
 struct health_watch {
-	struct grpc_services *services;
-	struct exchange *exchange;
+	struct call *call;
 	Grpc__Health__V1__HealthCheckResponse__ServingStatus told;
 	bool unknown; /* no such service */
 	struct health_watch *next, **link;
@@ -17,9 +16,9 @@ struct health_watch {
 typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 #define SERVING(status) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##status
 
-static serving_status status_now(const struct grpc_services *services)
+static serving_status status_now(const struct service *service)
 {
-	struct desk *desk = services->settings.desk;
+	struct desk *desk = service->desk;
 	struct desk_health health = { 0 };
 
 	desk->health(desk, &health);
@@ -36,29 +35,41 @@ static struct text pack(serving_status status, uint8_t bytes[16])
 	return (struct text){ (const char *)bytes, size };
 }
 
-static void check(struct grpc_services *services, struct exchange *exchange, bool unknown)
+/* True if it asks about a service that is not here. */
+static bool is_unknown(const struct call *call)
+{
+	const Grpc__Health__V1__HealthCheckRequest *request = call->message;
+
+	return request->service[0] && !grpc_services_has(request->service);
+}
+
+void grpc_health_check(struct call *call)
 {
 	uint8_t bytes[16];
 
-	if (unknown)
-		grpc_finish(exchange, GRPC_NOT_FOUND, "there is no such service here");
+	if (is_unknown(call))
+		call_reject(call, ERROR_NOT_FOUND, "there is no such service here");
 	else
-		grpc_reply(exchange, pack(status_now(services), bytes));
+		call_reply(call, pack(status_now(call->service), bytes));
 }
 
-static void drop(struct health_watch *watch)
+static struct call *drop(struct health_watch *watch)
 {
+	struct call *call = watch->call;
+
 	*watch->link = watch->next;
 	if (watch->next)
 		watch->next->link = watch->link;
-	watch->exchange->events = NULL;
 	free(watch);
+	call->state = NULL;
+	return call;
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	drop(exchange->context);
-	grpc_finish(exchange, GRPC_CANCELLED, NULL);
+	const struct call *call = exchange->context;
+
+	call_finish(drop(call->state), GRPC_CANCELLED, NULL);
 }
 
 /* Only the last status counts: what was not taken is made up for when there is room. */
@@ -66,61 +77,43 @@ static void tell(struct health_watch *watch)
 {
 	uint8_t bytes[16];
 	serving_status status =
-	    watch->unknown ? SERVING(SERVICE_UNKNOWN) : status_now(watch->services);
+	    watch->unknown ? SERVING(SERVICE_UNKNOWN) : status_now(watch->call->service);
 
-	if (status != watch->told && grpc_send(watch->exchange, pack(status, bytes)))
+	if (status != watch->told && grpc_send(watch->call->exchange, pack(status, bytes)))
 		watch->told = status;
 }
 
 static void on_writable(struct exchange *exchange)
 {
-	tell(exchange->context);
+	tell(((const struct call *)exchange->context)->state);
 }
 
 static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
 
-static void add_watch(struct grpc_services *services, struct exchange *exchange, bool unknown)
+void grpc_health_watch(struct call *call)
 {
+	struct grpc_services *services = call->service->services;
 	size_t count = 0;
 
 	for (const struct health_watch *at = services->watches; at; at = at->next)
 		count++;
 	if (count >= WATCHES_MAX) {
-		grpc_finish(exchange, GRPC_RESOURCE_EXHAUSTED, "too many watch the health already");
+		call_finish(call, GRPC_RESOURCE_EXHAUSTED, "too many watch the health already");
 		return;
 	}
 	struct health_watch *watch = NEW(struct health_watch);
-	watch->services = services;
-	watch->exchange = exchange;
-	watch->unknown = unknown;
+	watch->call = call;
+	watch->unknown = is_unknown(call);
 	watch->told = SERVING(UNKNOWN);
 	watch->next = services->watches;
 	watch->link = &services->watches;
 	if (watch->next)
 		watch->next->link = &watch->next;
 	services->watches = watch;
-	exchange->context = watch;
-	exchange->events = &events;
+	call->state = watch;
+	call->exchange->events = &events;
+	call_stream(call);
 	tell(watch);
-}
-
-void grpc_health_call(struct grpc_services *services, struct exchange *exchange)
-{
-	struct arena arena = { 0 };
-	const Grpc__Health__V1__HealthCheckRequest *request = protobuf_read(
-	    &grpc__health__v1__health_check_request__descriptor, exchange->body, &arena);
-	bool unknown = request && request->service[0] && !grpc_services_has(request->service);
-	struct text method = exchange->segments.of[1];
-
-	if (!request)
-		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a HealthCheckRequest");
-	else if (text_is(method, "Check"))
-		check(services, exchange, unknown);
-	else if (text_is(method, "Watch"))
-		add_watch(services, exchange, unknown);
-	else
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "Health has no such method");
-	arena_free(&arena);
 }
 
 void grpc_services_health_changed(struct grpc_services *services)
@@ -131,14 +124,6 @@ void grpc_services_health_changed(struct grpc_services *services)
 
 void grpc_health_free(struct grpc_services *services)
 {
-	struct health_watch *watch = services->watches, *next;
-
-	services->watches = NULL;
-	for (; watch; watch = next) {
-		struct exchange *exchange = watch->exchange;
-		next = watch->next;
-		exchange->events = NULL;
-		free(watch);
-		grpc_finish(exchange, GRPC_UNAVAILABLE, "the scheduler is stopping");
-	}
+	while (services->watches)
+		call_finish(drop(services->watches), GRPC_UNAVAILABLE, "the scheduler is stopping");
 }

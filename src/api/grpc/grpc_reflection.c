@@ -290,7 +290,8 @@ static void answer(struct reflection *reflection, const reflection_request *requ
 
 static void on_body(struct exchange *exchange, struct text part)
 {
-	struct grpc_services *services = exchange->context;
+	struct call *call = exchange->context;
+	struct grpc_services *services = call->service->services;
 	struct arena arena = { 0 };
 	reflection_request *request = protobuf_read(
 	    &grpc__reflection__v1__server_reflection_request__descriptor, part, &arena);
@@ -304,40 +305,32 @@ static void on_body(struct exchange *exchange, struct text part)
 		answer(services->reflection, request, &response, &arena);
 	}
 	/* A client that asks faster than it reads is not waited for. */
-	if (!request || !grpc_send(exchange, protobuf_write(&response, &arena))) {
-		exchange->events = NULL;
-		grpc_finish(exchange, request ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT,
-		            request ? "answers are not read as fast as questions are asked"
-		                    : "this is not a ServerReflectionRequest");
-	}
+	if (!request)
+		call_reject(call, ERROR_INVALID, "this is not a ServerReflectionRequest");
+	else if (!grpc_send(exchange, protobuf_write(&response, &arena)))
+		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
+		            "answers are not read as fast as questions are asked");
 	arena_free(&arena);
 }
 
 static void on_end(struct exchange *exchange)
 {
-	exchange->events = NULL;
-	grpc_finish(exchange, GRPC_OK, NULL);
+	call_finish(exchange->context, GRPC_OK, NULL);
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	exchange->events = NULL;
-	grpc_finish(exchange, GRPC_CANCELLED, NULL);
+	call_finish(exchange->context, GRPC_CANCELLED, NULL);
 }
 
 static const struct exchange_events events = { .body = on_body,
 	                                       .body_end = on_end,
 	                                       .gone = on_gone };
 
-void grpc_reflection_call(struct grpc_services *services, struct exchange *exchange)
+void grpc_reflection_open(struct call *call)
 {
-	if (!text_is(exchange->segments.of[1], "ServerReflectionInfo")) {
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "ServerReflection has no such method");
-		return;
-	}
-	exchange->context = services;
-	exchange->events = &events;
-	grpc_stream(exchange);
+	call->exchange->events = &events;
+	grpc_stream(call->exchange);
 }
 
 void grpc_reflection_free(struct grpc_services *services)

@@ -1,45 +1,95 @@
 /* grpc_services.c - all that can be called by gRPC: which call goes where */
 #include "api/grpc/grpc_services.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent.pb-c.h"
 #include "api/grpc/grpc_local.h"
+#include "health.pb-c.h"
 #include "scheduler.pb-c.h"
 
-enum { HEALTH_V1, REFLECTION_V1, REFLECTION_V1ALPHA, SCHEDULER, AGENT };
 const char *const grpc_service_names[] = {
-	[HEALTH_V1] = "grpc.health.v1.Health",
-	[REFLECTION_V1] = "grpc.reflection.v1.ServerReflection",
-	[REFLECTION_V1ALPHA] = "grpc.reflection.v1alpha.ServerReflection",
-	[SCHEDULER] = "scheduler.SchedulerService",
-	[AGENT] = "agent.AgentService",
+	"grpc.health.v1.Health",
+	"grpc.reflection.v1.ServerReflection",
+	"grpc.reflection.v1alpha.ServerReflection",
+	"scheduler.SchedulerService",
+	"agent.AgentService",
 	NULL,
 };
 
-static const struct scheduler_method {
-	const char *name;
-	const ProtobufCMessageDescriptor *request;
-	void (*call)(struct grpc_call *call);
-} methods[] = {
-	{ "SubmitJob", &scheduler__submit_job_request__descriptor, grpc_submit_job },
-	{ "CancelJob", &scheduler__cancel_job_request__descriptor, grpc_cancel_job },
-	{ "GetJobStatus", &scheduler__get_job_status_request__descriptor, grpc_job_status },
-	{ "ListJobs", &scheduler__list_jobs_request__descriptor, grpc_list_jobs },
-	{ "UpdateTenantQuota", &scheduler__update_tenant_quota_request__descriptor,
-	  grpc_update_quota },
-	{ "GetMetrics", &scheduler__get_metrics_request__descriptor, grpc_metrics },
-	{ "GetClusterStatus", &scheduler__get_cluster_status_request__descriptor,
-	  grpc_cluster_status },
-	{ NULL, NULL, NULL },
-};
+static void agent_register(struct call *call)
+{
+	agents_register(call->service->agents, call);
+}
 
-struct grpc_services *grpc_services_new(const struct grpc_services_settings *settings)
+static void agent_report(struct call *call)
+{
+	agents_report(call->service->agents, call);
+}
+
+static void agent_connect(struct call *call)
+{
+	agents_connect(call->service->agents, call);
+}
+
+static void agent_heartbeat(struct call *call)
+{
+	agents_heartbeat(call->service->agents, call);
+}
+
+static void agent_assignments(struct call *call)
+{
+	agents_assignments(call->service->agents, call);
+}
+
+/* Path, who may call it, what handles it, and the one message that it takes; NULL: messages come
+ * one by one. The first is the one that is called most. */
+/* clang-format off */
+#define METHODS(M)                                                                                 \
+	M("/scheduler.SchedulerService/SubmitJob", ACCESS_CHANGE, grpc_submit_job,                 \
+	  &scheduler__submit_job_request__descriptor)                                              \
+	M("/scheduler.SchedulerService/CancelJob", ACCESS_CHANGE, grpc_cancel_job,                 \
+	  &scheduler__cancel_job_request__descriptor)                                              \
+	M("/scheduler.SchedulerService/GetJobStatus", ACCESS_READ, grpc_job_status,                \
+	  &scheduler__get_job_status_request__descriptor)                                          \
+	M("/scheduler.SchedulerService/ListJobs", ACCESS_READ, grpc_list_jobs,                     \
+	  &scheduler__list_jobs_request__descriptor)                                               \
+	M("/scheduler.SchedulerService/UpdateTenantQuota", ACCESS_ADMIN, grpc_update_quota,        \
+	  &scheduler__update_tenant_quota_request__descriptor)                                     \
+	M("/scheduler.SchedulerService/GetMetrics", ACCESS_READ, grpc_metrics,                     \
+	  &scheduler__get_metrics_request__descriptor)                                             \
+	M("/scheduler.SchedulerService/GetClusterStatus", ACCESS_READ, grpc_cluster_status,        \
+	  &scheduler__get_cluster_status_request__descriptor)                                      \
+	M("/agent.AgentService/RegisterAgent", ACCESS_AGENT, agent_register,                       \
+	  &agent__register_agent_request__descriptor)                                              \
+	M("/agent.AgentService/ReportMetrics", ACCESS_AGENT, agent_report,                         \
+	  &agent__report_metrics_request__descriptor)                                              \
+	M("/agent.AgentService/Connect", ACCESS_AGENT, agent_connect, NULL)                        \
+	M("/agent.AgentService/Heartbeat", ACCESS_AGENT, agent_heartbeat, NULL)                    \
+	M("/agent.AgentService/ReceiveJobAssignment", ACCESS_AGENT, agent_assignments, NULL)       \
+	M("/grpc.health.v1.Health/Check", ACCESS_ANYONE, grpc_health_check,                        \
+	  &grpc__health__v1__health_check_request__descriptor)                                     \
+	M("/grpc.health.v1.Health/Watch", ACCESS_ANYONE, grpc_health_watch,                        \
+	  &grpc__health__v1__health_check_request__descriptor)                                     \
+	M("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ACCESS_ANYONE,              \
+	  grpc_reflection_open, NULL)                                                              \
+	M("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", ACCESS_ANYONE,         \
+	  grpc_reflection_open, NULL)
+/* clang-format on */
+
+#define METHOD_ROUTE(path_, access_, handle_, message_)                                            \
+	{ .method = METHOD_POST, .path = (path_), .access = (access_), .handle = (handle_) },
+const struct route grpc_routes[] = { METHODS(METHOD_ROUTE){ .path = NULL } };
+
+#define METHOD_MESSAGE(path_, access_, handle_, message_) message_,
+static const ProtobufCMessageDescriptor *const messages[] = { METHODS(METHOD_MESSAGE) };
+
+struct grpc_services *grpc_services_new(struct service *service)
 {
 	struct grpc_services *services = NEW(struct grpc_services);
 
-	services->settings = *settings;
+	services->service = service;
 	return services;
 }
 
@@ -49,27 +99,8 @@ void grpc_services_free(struct grpc_services *services)
 		return;
 	grpc_health_free(services);
 	grpc_reflection_free(services);
-	while (services->all) {
-		struct grpc_call *call = services->all;
-		memory_unpoison(call, sizeof(*call));
-		services->all = call->next_of_all;
-		ask_free(&call->ask);
-		free(call);
-	}
 	buffer_free(&services->scratch);
-	buffer_free(&services->payload);
 	free(services);
-}
-
-/* Which service a call is for; -1: none that is here. */
-static int service_of(const struct exchange *exchange)
-{
-	if (exchange->segments.count != 2)
-		return -1;
-	for (int i = 0; grpc_service_names[i]; i++)
-		if (text_is(exchange->segments.of[0], grpc_service_names[i]))
-			return i;
-	return -1;
 }
 
 bool grpc_services_has(const char *name)
@@ -80,121 +111,63 @@ bool grpc_services_has(const char *name)
 	return false;
 }
 
-bool grpc_services_is_stream(const struct exchange *exchange)
+const struct route *grpc_route_of(const struct exchange *exchange)
 {
-	int service = service_of(exchange);
+	const struct route *route = grpc_routes;
 
-	return service == REFLECTION_V1 || service == REFLECTION_V1ALPHA ||
-	       (service == AGENT && agents_is_stream(exchange));
+	while (route->path && !text_is(exchange->path, route->path))
+		route++;
+	return route->path ? route : NULL;
 }
 
-bool grpc_services_is_public(const struct exchange *exchange)
+bool grpc_route_is_stream(const struct route *route)
 {
-	int service = service_of(exchange);
-
-	return service == HEALTH_V1 || service == REFLECTION_V1 || service == REFLECTION_V1ALPHA;
+	return messages[route - grpc_routes] == NULL;
 }
 
-enum grpc_status grpc_status_of_error(enum error_code code)
+void grpc_handle(struct call *call)
 {
-	switch (code) {
-	case ERROR_NONE:
-		return GRPC_OK;
-	case ERROR_INVALID:
-		return GRPC_INVALID_ARGUMENT;
-	case ERROR_FORBIDDEN:
-		return GRPC_PERMISSION_DENIED;
-	case ERROR_NOT_FOUND:
-		return GRPC_NOT_FOUND;
-	case ERROR_CONFLICT:
-	case ERROR_IMPOSSIBLE:
-		return GRPC_FAILED_PRECONDITION;
-	case ERROR_FULL:
-	case ERROR_NO_ROOM:
-		return GRPC_RESOURCE_EXHAUSTED;
-	case ERROR_UNAVAILABLE:
-		return GRPC_UNAVAILABLE;
-	case ERROR_CORRUPT:
-	default:
-		return GRPC_INTERNAL;
-	}
+	const ProtobufCMessageDescriptor *kind = messages[call->route - grpc_routes];
+
+	call->message = protobuf_read(kind, call->exchange->body, &call->ask.arena);
+	if (call->message)
+		call->route->handle(call);
+	else
+		call_reject(call, ERROR_INVALID, "this is not a %s, or its text is not UTF-8",
+		            kind->name);
 }
 
-static struct grpc_call *take_call(struct grpc_services *services, struct exchange *exchange,
-                                   const struct identity *identity)
+void grpc_refuse_unknown(struct call *call)
 {
-	struct grpc_call *call = services->spare;
+	const struct url_segments *segments = &call->exchange->segments;
+	const char *service = segments->count == 2 ? segments->of[0].data : "";
+	char text[128];
 
-	if (call) {
-		memory_unpoison(call, sizeof(*call));
-		services->spare = call->next;
-	} else {
-		call = NEW(struct grpc_call);
-		call->next_of_all = services->all;
-		services->all = call;
-	}
-	call->services = services;
-	call->exchange = exchange;
-	call->identity = *identity;
-	call->request = call->state = NULL;
-	return call;
+	if (grpc_services_has(service))
+		snprintf(text, sizeof(text), "%s has no such method", service);
+	else
+		snprintf(text, sizeof(text), "there is no such service here");
+	call_finish(call, GRPC_UNIMPLEMENTED, text);
 }
 
-static void give_back(struct grpc_call *call)
+void grpc_answer(struct call *call, const void *message)
 {
-	struct grpc_services *services = call->services;
-
-	if (services->settings.audit)
-		audit_settle(services->settings.audit, &call->ask);
-	ask_reset(&call->ask);
-	call->next = services->spare;
-	services->spare = call;
-	memory_poison(call, sizeof(*call));
+	call_reply(call, protobuf_write(message, &call->ask.arena));
 }
 
-void grpc_call_reply(struct grpc_call *call, const void *message)
+void grpc_command(struct call *call, const char *collection, const char *name,
+                  void (*done)(struct ask *ask))
 {
-	grpc_reply(call->exchange, protobuf_write(message, &call->ask.arena));
-	give_back(call);
+	size_t size = strlen(collection) + strlen(name) + 1;
+	char *object = arena_alloc(&call->ask.arena, size);
+
+	snprintf(object, size, "%s%s", collection, name);
+	call_command_on(call, object, done);
 }
 
-void grpc_call_fail(struct grpc_call *call, const struct error *error)
+bool grpc_tenant(struct call *call, const char *name, int64_t *tenant_id)
 {
-	grpc_finish(call->exchange, grpc_status_of_error(error->code), error->text);
-	give_back(call);
-}
-
-void grpc_call_refuse(struct grpc_call *call, enum error_code code, const char *format, ...)
-{
-	struct error error;
-	char text[ERROR_TEXT_MAX];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	error_set(&error, code, "%s", text);
-	grpc_call_fail(call, &error);
-}
-
-void grpc_call_ask(struct grpc_call *call, void (*done)(struct ask *ask))
-{
-	call->ask.done = done;
-	desk_ask(call->services->settings.desk, &call->ask);
-}
-
-bool grpc_call_may_change(struct grpc_call *call)
-{
-	if (identity_may_change(&call->identity))
-		return true;
-	grpc_call_refuse(call, ERROR_FORBIDDEN,
-	                 "a viewer or an agent may not change anything here");
-	return false;
-}
-
-bool grpc_call_tenant(struct grpc_call *call, const char *name, int64_t *tenant_id)
-{
-	const struct roster *roster = call->services->settings.roster;
+	const struct roster *roster = &call->service->roster;
 
 	*tenant_id = call->identity.tenant_id;
 	if (!name[0])
@@ -204,54 +177,6 @@ bool grpc_call_tenant(struct grpc_call *call, const char *name, int64_t *tenant_
 		*tenant_id = tenant->id;
 		return true;
 	}
-	grpc_call_refuse(call, ERROR_NOT_FOUND, "there is no tenant %.100s", name);
+	call_reject(call, ERROR_NOT_FOUND, "there is no tenant %.100s", name);
 	return false;
-}
-
-static void call_scheduler(struct grpc_services *services, struct exchange *exchange,
-                           const struct identity *identity)
-{
-	const struct scheduler_method *method = methods;
-
-	while (method->name && !text_is(exchange->segments.of[1], method->name))
-		method++;
-	if (!method->name) {
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED,
-		            "scheduler.SchedulerService has no such method");
-		return;
-	}
-	if (identity->role == ROLE_AGENT) {
-		grpc_finish(exchange, GRPC_PERMISSION_DENIED,
-		            "a token with the role 'agent' is for agent.AgentService alone");
-		return;
-	}
-	struct grpc_call *call = take_call(services, exchange, identity);
-	call->request = protobuf_read(method->request, exchange->body, &call->ask.arena);
-	if (call->request)
-		method->call(call);
-	else
-		grpc_call_refuse(call, ERROR_INVALID, "this is not a %s, or its text is not UTF-8",
-		                 method->request->name);
-}
-
-void grpc_services_call(struct grpc_services *services, struct exchange *exchange,
-                        const struct identity *identity)
-{
-	switch (service_of(exchange)) {
-	case HEALTH_V1:
-		grpc_health_call(services, exchange);
-		break;
-	case REFLECTION_V1:
-	case REFLECTION_V1ALPHA:
-		grpc_reflection_call(services, exchange);
-		break;
-	case SCHEDULER:
-		call_scheduler(services, exchange, identity);
-		break;
-	case AGENT:
-		agents_call(services->settings.agents, exchange, identity);
-		break;
-	default:
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "there is no such service here");
-	}
 }

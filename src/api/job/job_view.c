@@ -259,7 +259,7 @@ static int64_t scheduled_ms(const struct job_view *view)
 	                                                           : started_ms(view);
 	for (size_t i = 0; i < view->task_count && first == 0; i++) {
 		const struct reservation_record *reservation = reservation_of(view, view->tasks[i]);
-		if (reservation && reservation->phase == PHASE_HELD)
+		if (reservation && reservation->phase == PHASE_GRANTED)
 			first = reservation->since_ms;
 	}
 	return first;

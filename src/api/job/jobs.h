@@ -3,7 +3,7 @@
 #define API_JOB_JOBS_H
 
 #include "api/job/job_json.h"
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void jobs_submit(struct call *call);
 void jobs_list(struct call *call);

@@ -415,6 +415,7 @@ void hub_listen(struct call *call)
 		                       .pump = TIMER(on_pump),
 		                       .next = hub->listeners };
 	call->exchange->events = NULL;
+	call_count(call, 101);
 	listener->socket =
 	    websocket_accept(call->exchange, &socket_events, listener, choose_protocol(call));
 	if (!listener->socket) {

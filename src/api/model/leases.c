@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "api/model/leases_local.h"
-#include "api/text/ids.h"
+#include "api/service/service_state.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -12,14 +12,12 @@ enum {
 	LINGER_MS = 5000, /* a request that nobody waits for, so that its model is loaded */
 };
 
-struct leases *leases_new(struct desk *desk, const struct roster *roster, struct streams *streams)
+struct leases *leases_new(struct service *service)
 {
 	struct leases *leases = NEW(struct leases);
 
-	leases->desk = desk;
-	leases->loop = desk->loop;
-	leases->roster = roster;
-	leases->streams = streams;
+	leases->service = service;
+	leases->loop = service->desk->loop;
 	return leases;
 }
 
@@ -36,18 +34,16 @@ static void forget(struct lease *lease)
 	free(lease);
 }
 
-/* The client's exchange is its own again: nothing of the lease is in it. */
-static struct exchange *let_go(struct lease *lease)
+/* Nothing of the lease is in the call any more: it is the caller's to end. */
+static struct call *let_go(struct lease *lease)
 {
-	struct exchange *exchange = lease->exchange;
+	struct call *call = lease->call;
 
-	lease->exchange = NULL;
+	lease->call = NULL;
 	streams_remove(&lease->stream);
-	if (exchange) {
-		exchange->context = NULL;
-		exchange->events = NULL;
-	}
-	return exchange;
+	if (call)
+		call->state = NULL;
+	return call;
 }
 
 void leases_free(struct leases *leases)
@@ -56,90 +52,58 @@ void leases_free(struct leases *leases)
 		return;
 	struct lease *lease = leases->first, *next;
 	for (leases->first = NULL; lease; lease = next) {
-		struct exchange *exchange = let_go(lease);
+		struct call *call = let_go(lease);
 		next = lease->next;
-		if (exchange)
-			exchange_refuse(exchange, 503, "unavailable", "the scheduler is stopping");
+		if (call)
+			call_refuse(call, 503, "unavailable", "the scheduler is stopping");
 		loop_timer_clear(leases->loop, &lease->timer);
 		free(lease->address);
 		free(lease);
-	}
-	while (leases->all) {
-		struct lease_ask *ask = leases->all;
-		memory_unpoison(ask, sizeof(*ask));
-		leases->all = ask->next_of_all;
-		ask_free(&ask->ask);
-		free(ask);
 	}
 	map_free(&leases->by_id);
 	free(leases);
 }
 
-struct lease_ask *leases_take_ask(struct leases *leases, enum command_kind kind,
-                                  void (*done)(struct ask *ask))
-{
-	struct lease_ask *ask = leases->spare;
-
-	if (ask) {
-		memory_unpoison(ask, sizeof(*ask));
-		leases->spare = ask->next;
-	} else {
-		ask = NEW(struct lease_ask);
-		ask->next_of_all = leases->all;
-		leases->all = ask;
-	}
-	ask->leases = leases;
-	ask->exchange = NULL;
-	ask->lease_id = 0;
-	ask->ask.command.kind = kind;
-	ask->ask.has_command = true;
-	ask->ask.done = done;
-	return ask;
-}
-
-void leases_give_ask(struct lease_ask *ask)
-{
-	struct leases *leases = ask->leases;
-
-	ask_reset(&ask->ask);
-	ask->next = leases->spare;
-	leases->spare = ask;
-	memory_poison(ask, sizeof(*ask));
-}
-
 static void on_quiet(struct ask *ask)
 {
-	leases_give_ask((struct lease_ask *)ask);
+	call_drop(call_of(ask));
+}
+
+/* A command that nobody waits for, and that must not be lost. */
+static void command_quietly(struct leases *leases, struct command command)
+{
+	struct call *call = call_take_own(&leases->service->calls);
+
+	call->ask.command = command;
+	call->ask.has_command = true;
+	call->ask.patient = true;
+	call_ask(call, on_quiet);
 }
 
 void leases_begin(struct leases *leases)
 {
 	/* So that a lease of an earlier start is never taken for one of this. */
 	leases->last_id = clock_unix_ms() / 1000 << 20;
-	struct lease_ask *ask = leases_take_ask(leases, COMMAND_RESET_REQUESTS, on_quiet);
-	ask->ask.patient = true;
-	desk_ask(leases->desk, &ask->ask);
+	command_quietly(leases, (struct command){ .kind = COMMAND_RESET_REQUESTS });
 }
 
 /* Nobody wants it any more. */
 static void withdraw(struct lease *lease)
 {
-	struct lease_ask *ask = leases_take_ask(lease->leases, COMMAND_REQUEST_DONE, on_quiet);
+	struct leases *leases = lease->leases;
+	struct command command = { .kind = COMMAND_REQUEST_DONE };
 
-	ask->ask.command.done.request_id = lease->id;
-	ask->ask.command.done.end = REQUEST_GONE;
-	ask->ask.patient = true;
-	struct desk *desk = lease->leases->desk;
+	command.done.request_id = lease->id;
+	command.done.end = REQUEST_GONE;
 	forget(lease);
-	desk_ask(desk, &ask->ask);
+	command_quietly(leases, command);
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	struct lease *lease = exchange->context;
+	struct lease *lease = ((struct call *)exchange->context)->state;
 
-	let_go(lease);
-	exchange_abort(exchange);
+	call_abort(let_go(lease));
 	withdraw(lease);
 }
 
@@ -149,7 +113,7 @@ static void end_waiting(struct stream *stream, const char *reason)
 	struct lease *lease =
 	    (struct lease *)(void *)((char *)stream - offsetof(struct lease, stream));
 
-	exchange_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
+	call_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
 	withdraw(lease);
 }
 
@@ -157,12 +121,12 @@ static const struct exchange_events waiting_events = { .gone = on_gone };
 
 static void refuse_wait(struct lease *lease)
 {
-	struct exchange *exchange = let_go(lease);
+	struct call *call = let_go(lease);
 
-	if (exchange)
-		exchange_refuse(exchange, 503, "unavailable",
-		                "no slot of the model has a place now: try again, or wait longer "
-		                "with ?wait=30s");
+	if (call)
+		call_refuse(call, 503, "unavailable",
+		            "no slot of the model has a place now: try again, or wait longer "
+		            "with ?wait=30s");
 }
 
 static void on_timer(struct timer *timer)
@@ -174,15 +138,15 @@ static void on_timer(struct timer *timer)
 	withdraw(lease);
 }
 
-static void answer_refused(struct exchange *exchange, const struct route_effect *route)
+static void answer_refused(struct call *call, const struct route_effect *route)
 {
 	const char *reason =
 	    route->reason && route->reason[0] ? route->reason : "the request has ended";
 
 	if (route->outcome == ROUTE_REFUSED)
-		exchange_refuse(exchange, 422, "impossible", "%s", reason);
+		call_refuse(call, 422, "impossible", "%s", reason);
 	else
-		exchange_refuse(exchange, 503, "unavailable", "%s", reason);
+		call_refuse(call, 503, "unavailable", "%s", reason);
 }
 
 void leases_route(struct leases *leases, const struct route_effect *route)
@@ -200,40 +164,38 @@ void leases_route(struct leases *leases, const struct route_effect *route)
 		lease->node_id = route->node_id;
 		lease->until_ms = route->until_ms;
 		loop_timer_clear(leases->loop, &lease->timer);
-		if (lease->is_asked && !lease->exchange)
+		if (lease->is_asked && !lease->call)
 			withdraw(lease); /* who asked has been told to try again */
-		else if (lease->exchange)
+		else if (lease->call)
 			leases_answer(lease, let_go(lease), 201);
 	} else if (route->outcome != ROUTE_QUEUED) {
-		struct exchange *exchange = let_go(lease);
-		if (exchange)
-			answer_refused(exchange, route);
+		struct call *call = let_go(lease);
+		if (call)
+			answer_refused(call, route);
 		forget(lease);
 	}
 }
 
-/* The core has taken it in: if it waits, so do we, or who asked is told. */
-static void on_asked(struct ask *done)
+/* The core has taken it in: if it waits, so do we, or who asked is told. A call that was
+ * answered by leases_route does not come here. */
+static void on_asked(struct ask *ask)
 {
-	struct lease_ask *ask = (struct lease_ask *)done;
-	struct lease *lease = map_get(&ask->leases->by_id, ask->lease_id);
+	struct lease *lease = call_of(ask)->state;
 
-	if (lease && !done->ok) {
-		struct exchange *exchange = let_go(lease);
-		if (exchange)
-			leases_fail(exchange, &done->error);
+	INVARIANT(lease && lease->call == call_of(ask));
+	if (!ask->ok) {
+		call_fail(let_go(lease), &ask->error);
 		forget(lease);
-	} else if (lease && lease->slot_id == 0 && lease->exchange) {
-		if (lease->wait_ms == 0)
-			refuse_wait(lease);
+	} else if (lease->slot_id == 0) {
 		lease->is_asked = lease->wait_ms == 0;
-		loop_timer_set(ask->leases->loop, &lease->timer,
-		               lease->wait_ms == 0 ? LINGER_MS : lease->wait_ms);
+		if (lease->is_asked)
+			refuse_wait(lease);
+		loop_timer_set(lease->leases->loop, &lease->timer,
+		               lease->is_asked ? LINGER_MS : lease->wait_ms);
 	}
-	leases_give_ask(ask);
 }
 
-void leases_ask(struct leases *leases, struct exchange *exchange, const struct lease_wish *wish)
+static struct lease *lease_new(struct leases *leases, const struct lease_wish *wish)
 {
 	struct lease *lease = NEW(struct lease);
 
@@ -243,7 +205,6 @@ void leases_ask(struct leases *leases, struct exchange *exchange, const struct l
 	lease->tenant_id = wish->tenant_id;
 	lease->wait_ms = wish->wait_ms;
 	lease->lease_ms = wish->lease_ms;
-	lease->exchange = exchange;
 	lease->timer = TIMER(on_timer);
 	lease->next = leases->first;
 	lease->link = &leases->first;
@@ -251,39 +212,39 @@ void leases_ask(struct leases *leases, struct exchange *exchange, const struct l
 		lease->next->link = &lease->next;
 	leases->first = lease;
 	map_put(&leases->by_id, lease->id, lease);
-	streams_add(leases->streams, &lease->stream, wish->identity, end_waiting);
-	exchange->context = lease;
-	exchange->events = &waiting_events;
-	exchange->hangup_is_gone = true;
-	struct lease_ask *ask = leases_take_ask(leases, COMMAND_REQUEST, on_asked);
-	ask->lease_id = lease->id;
-	ask->ask.command.request =
+	return lease;
+}
+
+void leases_ask(struct leases *leases, struct call *call, const struct lease_wish *wish)
+{
+	struct lease *lease = lease_new(leases, wish);
+
+	lease->call = call;
+	call->state = lease;
+	streams_add(leases->service->streams, &lease->stream, &call->identity, end_waiting);
+	call->exchange->events = &waiting_events;
+	call->exchange->hangup_is_gone = true;
+	call->ask.command = (struct command){ .kind = COMMAND_REQUEST };
+	call->ask.command.request =
 	    (struct request_command){ lease->id, wish->model_id, wish->tenant_id, wish->lease_ms };
-	desk_ask(leases->desk, &ask->ask);
+	call->ask.has_command = true;
+	call_ask(call, on_asked);
 }
 
-static void on_given_back(struct ask *done)
+static void on_given_back(struct ask *ask)
 {
-	struct lease_ask *ask = (struct lease_ask *)done;
-
-	if (done->ok || done->error.code == ERROR_NOT_FOUND)
-		exchange_respond(
-		    ask->exchange,
-		    &(struct response){ .content_type = "application/json",
-		                        .body = TEXT("{\"message\":\"Lease given back\"}") });
+	if (ask->ok || ask->error.code == ERROR_NOT_FOUND)
+		call_answer_message(call_of(ask), 200, "Lease given back");
 	else
-		leases_fail(ask->exchange, &done->error);
-	leases_give_ask(ask);
+		call_fail(call_of(ask), &ask->error);
 }
 
-void leases_end(struct lease *lease, struct exchange *exchange, enum request_end end)
+void leases_end(struct lease *lease, struct call *call, enum request_end end)
 {
-	struct leases *leases = lease->leases;
-	struct lease_ask *ask = leases_take_ask(leases, COMMAND_REQUEST_DONE, on_given_back);
-
-	ask->exchange = exchange;
-	ask->ask.command.done.request_id = lease->id;
-	ask->ask.command.done.end = end;
+	call->ask.command = (struct command){ .kind = COMMAND_REQUEST_DONE };
+	call->ask.command.done.request_id = lease->id;
+	call->ask.command.done.end = end;
+	call->ask.has_command = true;
 	forget(lease);
-	desk_ask(leases->desk, &ask->ask);
+	call_ask(call, on_given_back);
 }

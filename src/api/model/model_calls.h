@@ -2,7 +2,7 @@
 #ifndef API_MODEL_MODEL_CALLS_H
 #define API_MODEL_MODEL_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void model_calls_create(struct call *call);
 void model_calls_list(struct call *call);

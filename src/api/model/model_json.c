@@ -90,7 +90,7 @@ static void read_duration(struct reader *reader, const char *name, int64_t *valu
 		*value_ms = json_get_decimal(&reader->json, name, 3, 0, TIME_MS_MAX, 0);
 	} else {
 		struct text text = json_get_text(&reader->json, name, TEXT_BYTES_MAX);
-		if (text.data && !duration_read(text, value_ms))
+		if (text.data && !duration_read(text, DURATION_MAX_MS, value_ms))
 			json_fail(&reader->json, name, "must be a duration such as \"10m\"");
 	}
 }
@@ -145,7 +145,10 @@ static void read_splits(struct reader *reader)
 		row[0] =
 		    json_integer_value(json_is_object(item) ? json_object_get(item, "gpus") : item);
 		row[1] = json_integer_value(json_object_get(item, "memory_mb"));
-		if (row[0] < 1)
+		json_t *memory = json_object_get(item, "memory_mb");
+		bool is_known = !json_is_object(item) || json_object_size(item) == (memory ? 2 : 1);
+		if (row[0] < 1 || row[0] > PARTS_MAX || row[1] < 0 || row[1] > MIB_MAX ||
+		    !is_known || (memory && !json_is_integer(memory)))
 			json_fail(&reader->json, "splits",
 			          "must be GPU counts that rise, such as [1,2,4], or objects such "
 			          "as {\"gpus\":2,\"memory_mb\":40000}");

@@ -4,7 +4,7 @@
 
 #include "api/read/catalogue.h"
 #include "api/read/roster.h"
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* Whether who asks may know of the model: its own tenant's, or one that it may use. */
 bool slot_view_may_see(const struct roster *roster, const struct identity *identity,

@@ -2,7 +2,7 @@
 #ifndef API_NODE_GPU_HISTORY_H
 #define API_NODE_GPU_HISTORY_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* GET /api/v1/gpus/history: current owners of GPUs, from the ledger; previous ones, from
  * the decisions that placed them and the events that ended them. */

@@ -2,7 +2,7 @@
 #ifndef API_NODE_NODE_CALLS_H
 #define API_NODE_NODE_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 void node_calls_list(struct call *call);
 void node_calls_get(struct call *call);

@@ -2,7 +2,7 @@
 #ifndef API_SERVICE_PAGE_H
 #define API_SERVICE_PAGE_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 struct page {
 	int64_t limit, offset;

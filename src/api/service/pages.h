@@ -2,7 +2,7 @@
 #ifndef API_SERVICE_PAGES_H
 #define API_SERVICE_PAGES_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* All of them, made when the service is. */
 struct pages;

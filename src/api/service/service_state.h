@@ -4,7 +4,7 @@
 
 #include "api/read/meters.h"
 #include "api/read/roster.h"
-#include "api/service/call.h"
+#include "api/request/call.h"
 #include "api/service/service.h"
 
 struct agents;
@@ -18,8 +18,6 @@ struct notify;
 struct pages;
 struct router;
 struct streams;
-struct tokens;
-struct traffic;
 
 struct service {
 	struct desk *desk;
@@ -30,7 +28,6 @@ struct service {
 	struct agents *agents;
 	struct audit *audit;
 	struct misreports *misreports;
-	struct tokens *tokens;
 	struct leases *leases;
 	struct grpc_services *services; /* of gRPC */
 	struct notify *notify;          /* NULL: nobody is notified */
@@ -38,13 +35,10 @@ struct service {
 	struct router *router;
 	struct pages *pages;
 	struct roster roster;
-	struct traffic *traffic; /* of requests, for metrics */
 	struct meters meters;
 	struct handler http, grpc, metrics;
-	struct call *free_calls;
-	int64_t calls;         /* taken and not given back */
-	struct buffer scratch; /* of one function at a time */
-	uint64_t id_seed, id_count;
+	struct calls calls;
+	struct buffer scratch;                 /* of one function at a time */
 	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
 	int64_t began_ms;                      /* unix */
 	bool leading;

@@ -336,7 +336,7 @@ void agents_message(struct agents_node *node, const struct message *message,
 		node->legacy = NULL;
 		from->node = node;
 		node->stream = from;
-		set_peer(node, from->exchange);
+		set_peer(node, from->call->exchange);
 	}
 	agents_do(node, from, &outputs);
 	if (welcome)
@@ -359,11 +359,6 @@ static bool is_name(const char *name)
 		if (*at <= ' ' || *at > '~' || strchr("/\\\"'?#%", *at))
 			return false;
 	return size > 0 && size <= NAME_BYTES_MAX;
-}
-
-enum grpc_status agents_status_of(const struct error *error)
-{
-	return error->code == ERROR_FORBIDDEN ? GRPC_PERMISSION_DENIED : GRPC_INVALID_ARGUMENT;
 }
 
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error)
@@ -502,29 +497,4 @@ bool agents_is_connected(const struct agents *agents, const char *name)
 	const struct agents_node *node = agents_find(agents, name);
 
 	return node && session_connection(node->session) != 0;
-}
-
-static bool is_method(const struct exchange *exchange, const char *name)
-{
-	return exchange->segments.count == 2 && text_is(exchange->segments.of[1], name);
-}
-
-bool agents_is_stream(const struct exchange *exchange)
-{
-	return is_method(exchange, "Connect") || is_method(exchange, "Heartbeat") ||
-	       is_method(exchange, "ReceiveJobAssignment");
-}
-
-void agents_call(struct agents *agents, struct exchange *exchange, const struct identity *identity)
-{
-	if (identity->role != ROLE_AGENT && identity->role != ROLE_ADMIN)
-		grpc_finish(exchange, GRPC_PERMISSION_DENIED,
-		            "only agents may report for nodes: use a token with the role 'agent'");
-	else if (!agents->begun)
-		grpc_finish(exchange, GRPC_UNAVAILABLE,
-		            "this scheduler is not the active one: it waits to take over");
-	else if (is_method(exchange, "Connect"))
-		agents_connect(agents, exchange, identity);
-	else
-		legacy_call(agents, exchange, identity);
 }

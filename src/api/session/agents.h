@@ -3,10 +3,8 @@
 #define API_SESSION_AGENTS_H
 
 #include "api/auth/streams.h"
-#include "api/engine/desk.h"
-#include "api/read/identity.h"
+#include "api/request/call.h"
 #include "node/session.h"
-#include "wire/grpc.h"
 
 /* In the loop's thread alone. A session for each node that is known; what nodes say becomes
  * asks, what the core orders becomes messages. */
@@ -54,10 +52,13 @@ void agents_misreported(struct agents *agents, const struct event *event);
 /* An administrator declared the node dead, or removed it; after that is durable. */
 void agents_given_up(struct agents *agents, const char *node, const char *reason);
 
-/* A call of agent.AgentService; the gate has let it in. Those that are streams are to be
- * handed over with their heads, the others when they are complete. */
-bool agents_is_stream(const struct exchange *exchange);
-void agents_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
+/* The calls of agent.AgentService, from those who may speak for a node. The first two have their
+ * message; the others are streams. */
+void agents_register(struct agents *agents, struct call *call);
+void agents_report(struct agents *agents, struct call *call);
+void agents_connect(struct agents *agents, struct call *call);
+void agents_heartbeat(struct agents *agents, struct call *call);
+void agents_assignments(struct agents *agents, struct call *call);
 
 #define AGENTS_REASON_MAX 160
 /* The last that was measured: volatile. False if nothing was. */

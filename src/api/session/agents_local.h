@@ -12,8 +12,7 @@ struct legacy;
 struct agents_stream {
 	struct stream stream;
 	struct agents *agents;
-	struct exchange *exchange;
-	struct identity identity;
+	struct call *call;
 	struct agents_node *node;
 	struct buffer waiting; /* messages that were not taken yet: a size and the bytes of each */
 };
@@ -83,11 +82,8 @@ void agents_disconnected(struct agents_node *node);
 /* Whether it can be a node's name, and who calls may speak for that node: ERROR_INVALID,
  * ERROR_FORBIDDEN. */
 bool agents_may_speak(const struct identity *identity, const char *name, struct error *error);
-enum grpc_status agents_status_of(const struct error *error);
 
 /* agents_stream.c */
-void agents_connect(struct agents *agents, struct exchange *exchange,
-                    const struct identity *identity);
 /* Sends an envelope; ends the stream if the node does not read. */
 void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *envelope);
 void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text);
@@ -103,8 +99,7 @@ void agents_output_free(struct agents *agents);
 void agents_take_beat(struct agents_node *node, const struct beat *beat);
 void agents_samples_free(struct agents *agents);
 
-/* legacy.c: calls of agents that are not ours. */
-void legacy_call(struct agents *agents, struct exchange *exchange, const struct identity *identity);
+/* legacy.c: for agents that are not ours. */
 /* A message to the node that `legacy` speaks for. */
 void legacy_take(struct agents_node *node, const void *data, size_t size);
 void legacy_free(struct legacy *legacy);

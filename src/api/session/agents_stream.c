@@ -11,16 +11,15 @@ enum { WAITING_BYTES_MAX = 4 << 20 };
 void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text)
 {
 	struct agents_node *node = stream->node;
-	struct exchange *exchange = stream->exchange;
+	struct call *call = stream->call;
 
-	exchange->context = NULL;
-	exchange->events = NULL;
+	call->state = NULL;
 	streams_remove(&stream->stream);
 	buffer_free(&stream->waiting);
 	free(stream);
 	if (node && node->stream == stream)
 		node->stream = NULL;
-	grpc_finish(exchange, status, text);
+	call_finish(call, status, text);
 	if (node && !node->stream)
 		agents_output_end_all(node, "the node has no connection now: try again later");
 }
@@ -42,14 +41,19 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	 */
 	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
 		bytes.size = 0;
-	else if (stream->waiting.size > 0 || !grpc_send(stream->exchange, bytes))
+	else if (stream->waiting.size > 0 || !grpc_send(stream->call->exchange, bytes))
 		keep(stream, bytes);
 	arena_reset(arena);
 }
 
+static struct agents_stream *stream_of(const struct exchange *exchange)
+{
+	return ((const struct call *)exchange->context)->state;
+}
+
 static void on_writable(struct exchange *exchange)
 {
-	struct agents_stream *stream = exchange->context;
+	struct agents_stream *stream = stream_of(exchange);
 	struct buffer *waiting = &stream->waiting;
 	size_t at = 0;
 
@@ -77,7 +81,7 @@ static void drop(struct agents_stream *stream, enum grpc_status status, const ch
 
 static void on_gone(struct exchange *exchange)
 {
-	drop(exchange->context, GRPC_CANCELLED, NULL);
+	drop(stream_of(exchange), GRPC_CANCELLED, NULL);
 }
 
 /* A node whose token no longer holds gets no further order. */
@@ -90,7 +94,7 @@ static void end_sign_in(struct stream *stream, const char *reason)
 
 static void on_end(struct exchange *exchange)
 {
-	drop(exchange->context, GRPC_OK, NULL);
+	drop(stream_of(exchange), GRPC_OK, NULL);
 }
 
 static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes)
@@ -103,8 +107,8 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 	if (!message) {
 		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
 	} else if (message->kind == MESSAGE_HELLO) {
-		if (!agents_may_speak(&stream->identity, message->hello.name, &error))
-			drop(stream, agents_status_of(&error), error.text);
+		if (!agents_may_speak(&stream->call->identity, message->hello.name, &error))
+			drop(stream, grpc_status_of_error(error.code), error.text);
 		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
 			drop(stream, GRPC_INVALID_ARGUMENT, "a connection is of one node");
 		else
@@ -119,7 +123,7 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 
 static void on_body(struct exchange *exchange, struct text part)
 {
-	struct agents_stream *stream = exchange->context;
+	struct agents_stream *stream = stream_of(exchange);
 	struct arena arena = { 0 };
 	Agent__Envelope *envelope = protobuf_read(&agent__envelope__descriptor, part, &arena);
 
@@ -136,16 +140,14 @@ static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
 
-void agents_connect(struct agents *agents, struct exchange *exchange,
-                    const struct identity *identity)
+void agents_connect(struct agents *agents, struct call *call)
 {
 	struct agents_stream *stream = NEW(struct agents_stream);
 
 	stream->agents = agents;
-	stream->exchange = exchange;
-	stream->identity = *identity;
-	exchange->context = stream;
-	exchange->events = &events;
-	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
-	grpc_stream(exchange);
+	stream->call = call;
+	call->state = stream;
+	call->exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, &call->identity, end_sign_in);
+	grpc_stream(call->exchange);
 }

@@ -5,15 +5,15 @@
 #include "api/session/legacy_local.h"
 #include "api/text/protobuf.h"
 #include "base/memory.h"
+#include "base/number_text.h"
 #include "node/texts.h"
 
 /* A call of one of the two streams. `legacy` is looked for with each message: it may have
  * gone meanwhile. */
 struct legacy_stream {
 	struct stream stream;
-	struct exchange *exchange;
+	struct call *call;
 	struct agents *agents;
-	struct identity identity;
 	bool is_heartbeat;
 	char node[96]; /* the one that it speaks for; empty: not said yet */
 };
@@ -21,11 +21,6 @@ struct legacy_stream {
 enum { REASON_BYTES_MAX = 4096 };
 
 static const char not_registered[] = "the node is not registered: call RegisterAgent first";
-
-static void refuse(struct exchange *exchange, const struct error *error)
-{
-	grpc_finish(exchange, agents_status_of(error), error->text);
-}
 
 static struct legacy *find(const struct agents *agents, const char *name)
 {
@@ -71,47 +66,43 @@ static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *reque
 	legacy->host_bytes = max64(0, min64(request->total_memory_mb, HOST_BYTES_MAX >> 20)) << 20;
 }
 
-struct exchange *legacy_end_registering(struct legacy *legacy)
+struct call *legacy_end_registering(struct legacy *legacy)
 {
-	struct exchange *exchange = legacy->registering;
+	struct call *call = legacy->registering;
 
 	legacy->registering = NULL;
-	if (exchange)
-		exchange->events = NULL;
-	return exchange;
+	if (call)
+		call->state = NULL;
+	return call;
 }
 
 /* The node is registered all the same: only nobody waits to hear it. */
 static void registering_gone(struct exchange *exchange)
 {
-	const struct agents_node *node = exchange->context;
+	struct call *call = exchange->context;
+	const struct agents_node *node = call->state;
 
-	INVARIANT(node->legacy && node->legacy->registering == exchange);
+	INVARIANT(node->legacy && node->legacy->registering == call);
 	legacy_end_registering(node->legacy);
-	grpc_finish(exchange, GRPC_CANCELLED, NULL);
+	call_finish(call, GRPC_CANCELLED, NULL);
 }
 
 static const struct exchange_events registering_events = { .gone = registering_gone };
 
-static void register_agent(struct agents *agents, struct exchange *exchange,
-                           const struct identity *identity, struct arena *arena)
+void agents_register(struct agents *agents, struct call *call)
 {
-	struct error error = { 0 };
-	const Agent__RegisterAgentRequest *request =
-	    protobuf_read(&agent__register_agent_request__descriptor, exchange->body, arena);
-
-	if (!request) {
-		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a RegisterAgentRequest");
-		return;
-	}
+	const Agent__RegisterAgentRequest *request = call->message;
 	const char *name = request->node_id[0] ? request->node_id : request->hostname;
-	if (!agents_may_speak(identity, name, &error) || !check_registration(request, &error)) {
-		refuse(exchange, &error);
+	struct error error = { 0 };
+
+	if (!agents_may_speak(&call->identity, name, &error) ||
+	    !check_registration(request, &error)) {
+		call_fail(call, &error);
 		return;
 	}
 	struct agents_node *node = agents_node(agents, name);
 	if (node->stream) {
-		grpc_finish(exchange, GRPC_ALREADY_EXISTS,
+		call_finish(call, GRPC_ALREADY_EXISTS,
 		            "a node of this name is connected by another agent");
 		return;
 	}
@@ -122,12 +113,12 @@ static void register_agent(struct agents *agents, struct exchange *exchange,
 		legacy_adopt(node->legacy);
 	}
 	fill(node->legacy, request);
-	struct exchange *before = legacy_end_registering(node->legacy);
+	struct call *before = legacy_end_registering(node->legacy);
 	if (before)
-		grpc_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
-	node->legacy->registering = exchange;
-	exchange->context = node;
-	exchange->events = &registering_events;
+		call_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
+	node->legacy->registering = call;
+	call->state = node;
+	call->exchange->events = &registering_events;
 	legacy_connect(node->legacy);
 }
 
@@ -153,7 +144,8 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 		legacy_change(legacy, (struct change){ .kind = CHANGE_STARTED,
 		                                       .reservation_id = work->reservation_id });
 	} else if (is_any(metrics->state, ends)) {
-		long code = strtol(metrics->exit_code, NULL, 10);
+		int64_t code = 0;
+		number_read(text_of(metrics->exit_code), INT32_MIN, INT32_MAX, &code);
 		text_clean(metrics->error_message, REASON_BYTES_MAX);
 		bool failed = strcmp(metrics->state, "failed") == 0;
 		if (work->state == WORK_SENT)
@@ -165,32 +157,26 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 	}
 }
 
-static void report_metrics(struct agents *agents, struct exchange *exchange,
-                           const struct identity *identity, struct arena *arena)
+void agents_report(struct agents *agents, struct call *call)
 {
-	struct error error = { 0 };
+	const Agent__ReportMetricsRequest *request = call->message;
 	Agent__ReportMetricsResponse response = AGENT__REPORT_METRICS_RESPONSE__INIT;
-	const Agent__ReportMetricsRequest *request =
-	    protobuf_read(&agent__report_metrics_request__descriptor, exchange->body, arena);
+	struct error error = { 0 };
 
-	if (!request) {
-		grpc_finish(exchange, GRPC_INVALID_ARGUMENT, "this is not a ReportMetricsRequest");
-		return;
-	}
-	if (!agents_may_speak(identity, request->node_id, &error)) {
-		refuse(exchange, &error);
+	if (!agents_may_speak(&call->identity, request->node_id, &error)) {
+		call_fail(call, &error);
 		return;
 	}
 	struct legacy *legacy = find(agents, request->node_id);
 	if (!legacy) {
-		grpc_finish(exchange, GRPC_FAILED_PRECONDITION, not_registered);
+		call_finish(call, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
 	}
 	legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
 	for (size_t i = 0; i < request->n_job_metrics; i++)
 		take_job(legacy, request->job_metrics[i]);
 	response.success = true;
-	grpc_reply(exchange, protobuf_write(&response, arena));
+	call_reply(call, protobuf_write(&response, &call->ask.arena));
 }
 
 /* "stop job-12" for each that is to stop, until it is reported as ended. */
@@ -215,53 +201,52 @@ static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy, s
 	grpc_send(exchange, protobuf_write(&response, arena));
 }
 
-void legacy_end_stream(struct exchange *exchange, enum grpc_status status, const char *text)
+void legacy_end_stream(struct call *call, enum grpc_status status, const char *text)
 {
-	struct legacy_stream *stream = exchange->context;
+	struct legacy_stream *stream = call->state;
 	struct legacy *legacy = find(stream->agents, stream->node);
 
-	if (legacy && legacy->assignments == exchange)
+	if (legacy && legacy->assignments == call)
 		legacy->assignments = NULL;
-	exchange->context = NULL;
-	exchange->events = NULL;
+	call->state = NULL;
 	streams_remove(&stream->stream);
 	free(stream);
-	grpc_finish(exchange, status, text);
+	call_finish(call, status, text);
 }
 
-static void take_heartbeat(struct exchange *exchange, const Agent__HeartbeatRequest *request,
+static void take_heartbeat(struct call *call, const Agent__HeartbeatRequest *request,
                            struct arena *arena)
 {
-	struct legacy_stream *stream = exchange->context;
+	const struct legacy_stream *stream = call->state;
 	struct legacy *legacy = find(stream->agents, request->node_id);
 
 	if (legacy)
 		legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
-	answer_heartbeat(exchange, legacy, arena);
+	answer_heartbeat(call->exchange, legacy, arena);
 }
 
-static void take_readiness(struct exchange *exchange, const Agent__JobAssignmentRequest *request)
+static void take_readiness(struct call *call, const Agent__JobAssignmentRequest *request)
 {
-	struct legacy_stream *stream = exchange->context;
+	const struct legacy_stream *stream = call->state;
 	struct legacy *legacy = find(stream->agents, request->node_id);
 
 	if (!legacy) {
-		legacy_end_stream(exchange, GRPC_FAILED_PRECONDITION, not_registered);
+		legacy_end_stream(call, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
 	}
-	struct exchange *before = legacy->assignments;
-	legacy->assignments = exchange;
-	if (before && before != exchange)
+	struct call *before = legacy->assignments;
+	legacy->assignments = call;
+	if (before && before != call)
 		legacy_end_stream(before, GRPC_ABORTED,
 		                  "the node takes its assignments by another call");
-	legacy->assignments = exchange;
+	legacy->assignments = call;
 	legacy_hand_out(legacy);
 }
 
 /* A stream names its node once: what is kept of it, and cleared with it, is kept there. */
 static bool take_name(struct legacy_stream *stream, const char *name, struct error *error)
 {
-	if (!agents_may_speak(&stream->identity, name, error))
+	if (!agents_may_speak(&stream->call->identity, name, error))
 		return false;
 	if (stream->node[0] && strcmp(stream->node, name) != 0)
 		return error_set(error, ERROR_INVALID,
@@ -274,7 +259,8 @@ static bool take_name(struct legacy_stream *stream, const char *name, struct err
 
 static void on_body(struct exchange *exchange, struct text part)
 {
-	struct legacy_stream *stream = exchange->context;
+	struct call *call = exchange->context;
+	struct legacy_stream *stream = call->state;
 	struct arena arena = { 0 };
 	struct error error = { 0 };
 	const void *request =
@@ -288,20 +274,20 @@ static void on_body(struct exchange *exchange, struct text part)
 		           ? ((const Agent__HeartbeatRequest *)request)->node_id
 		           : ((const Agent__JobAssignmentRequest *)request)->node_id;
 	if (!request)
-		legacy_end_stream(exchange, GRPC_INVALID_ARGUMENT,
+		legacy_end_stream(call, GRPC_INVALID_ARGUMENT,
 		                  "this is not a message of this call");
 	else if (!take_name(stream, name, &error))
-		legacy_end_stream(exchange, agents_status_of(&error), error.text);
+		legacy_end_stream(call, grpc_status_of_error(error.code), error.text);
 	else if (stream->is_heartbeat)
-		take_heartbeat(exchange, request, &arena);
+		take_heartbeat(call, request, &arena);
 	else
-		take_readiness(exchange, request);
+		take_readiness(call, request);
 	arena_free(&arena);
 }
 
 static void on_writable(struct exchange *exchange)
 {
-	const struct legacy_stream *stream = exchange->context;
+	const struct legacy_stream *stream = ((const struct call *)exchange->context)->state;
 	struct legacy *legacy = find(stream->agents, stream->node);
 
 	if (legacy)
@@ -310,16 +296,16 @@ static void on_writable(struct exchange *exchange)
 
 static void on_end(struct exchange *exchange)
 {
-	const struct legacy_stream *stream = exchange->context;
+	const struct legacy_stream *stream = ((const struct call *)exchange->context)->state;
 
 	/* Who said that it is ready and then closed its side still takes assignments. */
 	if (stream->is_heartbeat || !stream->node[0])
-		legacy_end_stream(exchange, GRPC_OK, NULL);
+		legacy_end_stream(exchange->context, GRPC_OK, NULL);
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	legacy_end_stream(exchange, GRPC_CANCELLED, NULL);
+	legacy_end_stream(exchange->context, GRPC_CANCELLED, NULL);
 }
 
 /* A node whose token no longer holds gets no further assignment. */
@@ -329,42 +315,32 @@ static void end_sign_in(struct stream *watched, const char *reason)
 	    (struct legacy_stream *)(void *)((char *)watched -
 	                                     offsetof(struct legacy_stream, stream));
 
-	legacy_end_stream(stream->exchange, GRPC_UNAUTHENTICATED, reason);
+	legacy_end_stream(stream->call, GRPC_UNAUTHENTICATED, reason);
 }
 
 static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
 
-static void open_stream(struct agents *agents, struct exchange *exchange,
-                        const struct identity *identity, bool is_heartbeat)
+static void open_stream(struct agents *agents, struct call *call, bool is_heartbeat)
 {
 	struct legacy_stream *stream = NEW(struct legacy_stream);
 
 	stream->agents = agents;
-	stream->exchange = exchange;
-	stream->identity = *identity;
-	streams_add(agents->settings.streams, &stream->stream, identity, end_sign_in);
+	stream->call = call;
 	stream->is_heartbeat = is_heartbeat;
-	exchange->context = stream;
-	exchange->events = &events;
-	grpc_stream(exchange);
+	call->state = stream;
+	call->exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, &call->identity, end_sign_in);
+	grpc_stream(call->exchange);
 }
 
-void legacy_call(struct agents *agents, struct exchange *exchange, const struct identity *identity)
+void agents_heartbeat(struct agents *agents, struct call *call)
 {
-	struct text method = exchange->segments.of[1];
-	struct arena arena = { 0 };
+	open_stream(agents, call, true);
+}
 
-	if (text_is(method, "RegisterAgent"))
-		register_agent(agents, exchange, identity, &arena);
-	else if (text_is(method, "ReportMetrics"))
-		report_metrics(agents, exchange, identity, &arena);
-	else if (text_is(method, "Heartbeat"))
-		open_stream(agents, exchange, identity, true);
-	else if (text_is(method, "ReceiveJobAssignment"))
-		open_stream(agents, exchange, identity, false);
-	else
-		grpc_finish(exchange, GRPC_UNIMPLEMENTED, "agent.AgentService has no such method");
-	arena_free(&arena);
+void agents_assignments(struct agents *agents, struct call *call)
+{
+	open_stream(agents, call, false);
 }

@@ -156,7 +156,7 @@ void legacy_hand_out(struct legacy *legacy)
 		struct legacy_work *work = legacy->works[i];
 		if (work->state != WORK_QUEUED)
 			continue;
-		if (!grpc_send(legacy->assignments,
+		if (!grpc_send(legacy->assignments->exchange,
 		               (struct text){ work->assignment.data, work->assignment.size }))
 			return;
 		work->state = WORK_SENT;

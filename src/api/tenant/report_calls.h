@@ -2,7 +2,7 @@
 #ifndef API_TENANT_REPORT_CALLS_H
 #define API_TENANT_REPORT_CALLS_H
 
-#include "api/service/call.h"
+#include "api/request/call.h"
 
 /* GET /api/v1/tenants/{id}/usage?from&to, GET /api/v1/reports/billing?from&to&format */
 void report_calls_usage(struct call *call);

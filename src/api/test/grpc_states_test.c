@@ -267,7 +267,7 @@ static int tear_down(void **state)
 	pair_hang_up(&world.pair);
 	standin_settle(world.standin);
 	h2_client_free(world.client);
-	assert_int_equal(world.service->calls, 0);
+	assert_int_equal(world.service->calls.count, 0);
 	service_free(world.service);
 	pair_free(&world.pair);
 	standin_free(world.standin);
@@ -373,7 +373,7 @@ static void run_order(const struct rpc *method, enum arrival arrival,
 			check_stranger(strangers[i]);
 	pair_hang_up(&world.pair);
 	standin_settle(world.standin);
-	assert_int_equal(world.service->calls, 0);
+	assert_int_equal(world.service->calls.count, 0);
 	assert_int_equal(loop_counters(world.pair.loop).exchanges, 0);
 	assert_int_equal(loop_counters(world.pair.loop).buffered_bytes, 0);
 }
@@ -404,7 +404,7 @@ static void malformed_calls_leave_nothing_behind(void **state)
 		int32_t id = ask(method->path, method->put, MALFORMED);
 		assert_true(h2_client_stream(world.client, id)->grpc_status > 0);
 	}
-	assert_int_equal(world.service->calls, 0);
+	assert_int_equal(world.service->calls.count, 0);
 	assert_int_equal(loop_counters(world.pair.loop).exchanges, 0);
 }
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "api/model/model_json.h"
-#include "api/service/route.h"
+#include "api/request/route.h"
 #include "api/tenant/tenant_json.h"
 #include "resource/resource.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "api/service/route.h"
+#include "api/request/route.h"
 
 static const struct route *find(struct router *router, enum method method, const char *path,
                                 char allowed[ROUTE_ALLOWED_MAX])

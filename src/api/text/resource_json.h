@@ -21,7 +21,7 @@ struct resource_reader {
 	bool (*const *special)(struct resource_reader *reader); /* by the field's place */
 	bool (*payload)(struct resource_reader *reader);
 	bool administrator; /* asks: fields that only administrators may set are accepted */
-	void *context;                            /* of these functions */
+	void *context;      /* of these functions */
 	const struct resource_field *field;       /* that is being read */
 	uint64_t given[RESOURCE_FIELDS_MAX / 64]; /* fields seen, by place */
 };

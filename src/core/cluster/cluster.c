@@ -23,9 +23,9 @@ struct gpu *cluster_gpu(const struct cluster *cluster, const char *uuid)
 	return text_map_get(&cluster->gpu_by_uuid, uuid);
 }
 
-int cluster_model(const struct cluster *cluster, const char *name)
+int cluster_gpu_type(const struct cluster *cluster, const char *name)
 {
-	const struct model *model = text_map_get(&cluster->model_by_name, name);
+	const struct model *model = text_map_get(&cluster->gpu_type_by_name, name);
 	return model ? model->number : -1;
 }
 
@@ -361,12 +361,12 @@ static void gpu_record_free(const struct gpu_record *record)
 /* The number of a model, which gets the next one when it is new. */
 static int number_model(struct cluster *cluster, const char *name)
 {
-	int number = cluster_model(cluster, name);
+	int number = cluster_gpu_type(cluster, name);
 	if (number >= 0)
 		return number;
 	struct model *model = NEW(struct model);
-	model->number = cluster->model_count++;
-	text_map_put(&cluster->model_by_name, name, model);
+	model->number = cluster->gpu_type_count++;
+	text_map_put(&cluster->gpu_type_by_name, name, model);
 	return model->number;
 }
 
@@ -429,7 +429,7 @@ struct gpu *cluster_add_gpu(struct cluster *cluster, struct node *node,
 	struct gpu *gpu = NEW(struct gpu);
 	gpu->r = gpu_record_copy(record);
 	gpu->node = node;
-	gpu->model = number_model(cluster, gpu->r.model);
+	gpu->gpu_type = number_model(cluster, gpu->r.model);
 	gpu->promised_ms = INT64_MAX;
 	map_put(&cluster->gpu_by_id, record->id, gpu);
 	text_map_put(&cluster->gpu_by_uuid, gpu->r.uuid, gpu);
@@ -446,7 +446,7 @@ void node_rename(struct node *node, const struct node_record *record)
 	node->r = node_record_copy(record);
 	if (strcmp(node->r.labels, old.labels) != 0 || strcmp(node->r.rack, old.rack) != 0 ||
 	    strcmp(node->r.zone, old.zone) != 0)
-		node->summary.redescribed = true;
+		node->offer.redescribed = true;
 	node_record_free(&old);
 }
 
@@ -462,11 +462,11 @@ void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_r
 	gpu->r.overhead_mib = old.overhead_mib;
 	gpu->r.foreign_mib = old.foreign_mib;
 	if (strcmp(gpu->r.model, old.model) != 0) {
-		gpu->model = number_model(cluster, gpu->r.model);
-		node->summary.redescribed = true;
+		gpu->gpu_type = number_model(cluster, gpu->r.model);
+		node->offer.redescribed = true;
 	}
 	if (gpu->r.nvlink_group != old.nvlink_group)
-		node->summary.redescribed = true;
+		node->offer.redescribed = true;
 	if (gpu->r.place != old.place) {
 		node_unlist_gpu(node, gpu);
 		node_list_gpu(node, gpu);
@@ -535,7 +535,7 @@ static int compare_racks(const void *a, const void *b)
 	const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
 	int order = strcmp(x->r.rack, y->r.rack);
 
-	return order != 0 ? order : x->slot - y->slot;
+	return order != 0 ? order : x->rank - y->rank;
 }
 
 static void number_racks(struct cluster *cluster)
@@ -563,14 +563,14 @@ void cluster_order(struct cluster *cluster)
 {
 	size_t size = cluster->node_count * sizeof(struct node *);
 
-	cluster->by_slot = memory_resize(cluster->by_slot, size);
+	cluster->by_rank = memory_resize(cluster->by_rank, size);
 	cluster->ordered = true;
 	if (size == 0)
 		return;
-	memcpy(cluster->by_slot, cluster->nodes, size);
-	qsort(cluster->by_slot, cluster->node_count, sizeof(struct node *), compare_names);
+	memcpy(cluster->by_rank, cluster->nodes, size);
+	qsort(cluster->by_rank, cluster->node_count, sizeof(struct node *), compare_names);
 	for (size_t i = 0; i < cluster->node_count; i++)
-		cluster->by_slot[i]->slot = (int)i;
+		cluster->by_rank[i]->rank = (int)i;
 	number_racks(cluster);
 }
 
@@ -610,16 +610,16 @@ void cluster_free(struct cluster *cluster)
 			gpu_free(node->gpus[j]);
 		node_free(node);
 	}
-	for (size_t i = 0; i < cluster->model_by_name.capacity; i++)
-		free(cluster->model_by_name.entries[i].value);
+	for (size_t i = 0; i < cluster->gpu_type_by_name.capacity; i++)
+		free(cluster->gpu_type_by_name.entries[i].value);
 	free(cluster->nodes);
-	free(cluster->by_slot);
+	free(cluster->by_rank);
 	free(cluster->by_rack);
 	free(cluster->rack_first);
 	map_free(&cluster->node_by_id);
 	map_free(&cluster->gpu_by_id);
 	text_map_free(&cluster->node_by_name);
 	text_map_free(&cluster->gpu_by_uuid);
-	text_map_free(&cluster->model_by_name);
+	text_map_free(&cluster->gpu_type_by_name);
 	*cluster = (struct cluster){ 0 };
 }

@@ -21,7 +21,7 @@ struct gpu_books {
 
 /* What a GPU had to offer when index.c last looked, so that it sees what came
  * free since. All but `free_milli` are 0 while the GPU takes nothing. */
-struct gpu_summary {
+struct gpu_offer {
 	int64_t free_now_mib, free_later_mib, usable_mib;
 	uint32_t offers;     /* enum offer of index.c */
 	int16_t takes_milli; /* the largest fraction that fits */
@@ -33,14 +33,14 @@ struct gpu_summary {
 struct gpu {
 	struct gpu_record r;
 	struct node *node;
-	struct gpu_books books;     /* changed by ledger.c alone */
-	struct gpu_summary summary; /* kept by index.c */
-	int model;                  /* number of its model in the cluster */
-	int64_t promised_ms;        /* from when a promise counts on it; INT64_MAX: none does */
-	int64_t promised_to;        /* the job of that promise */
-	int64_t mark_mib;           /* scratch of a search for victims; see clear.c */
+	struct gpu_books books; /* changed by ledger.c alone */
+	struct gpu_offer offer; /* kept by index.c */
+	int gpu_type;           /* number of its type in the cluster */
+	int64_t promised_ms;    /* from when a promise counts on it; INT64_MAX: none does */
+	int64_t promised_to;    /* the job of that promise */
+	int64_t mark_mib;       /* scratch of a search for victims; see clear.c */
 	int32_t mark_owners, mark_whole;
-	int counted_model; /* what premium.c counted of it as free, and where */
+	int counted_type; /* what scarcity.c counted of it as free, and where */
 	int32_t counted_milli;
 	int32_t loading;                    /* slots that are being loaded onto it */
 	int64_t cold_mib, cold_largest_mib; /* of slots that may be evicted: sum, largest part */
@@ -55,7 +55,7 @@ struct host_books {
 
 /* What a search wants to know about a node; kept by index.c. Availability is
  * for a newcomer without a claim: it fits now, and beside all claims later. */
-struct node_summary {
+struct node_offer {
 	int64_t best_mib;   /* the most that one shared GPU has */
 	int32_t best_milli; /* the largest fraction that a shared GPU can give, in thousandths */
 	int32_t whole;      /* GPUs that could be given whole */
@@ -70,11 +70,11 @@ struct node {
 	struct node_record r;
 	struct gpu **gpus; /* by place, then UUID */
 	int gpu_count, gpu_capacity;
-	int slot;                    /* rank of its name among all nodes; set by cluster_order */
+	int rank;                    /* rank of its name among all nodes; set by cluster_order */
 	struct host_books cpu, host; /* changed by ledger.c alone */
 	struct reservation **reservations; /* by id */
 	int reservation_count, reservation_capacity;
-	struct node_summary summary;
+	struct node_offer offer;
 	uint64_t version; /* another number when a task that starts now finds something else */
 	bool dirty;       /* to be written */
 	int rack;       /* number of its rack among all racks, by name; 0: none; of cluster_order */
@@ -95,14 +95,14 @@ struct node {
 struct cluster {
 	struct node **nodes; /* by id */
 	size_t node_count, node_capacity;
-	struct node **by_slot; /* by name, once cluster_order ran */
+	struct node **by_rank; /* by name, once cluster_order ran */
 	struct map node_by_id, gpu_by_id;
-	struct text_map node_by_name, gpu_by_uuid, model_by_name;
-	int model_count;
+	struct text_map node_by_name, gpu_by_uuid, gpu_type_by_name;
+	int gpu_type_count;
 	int rack_count;        /* racks have numbers 1 .. rack_count; of cluster_order */
-	struct node **by_rack; /* by rack, then slot; of cluster_order */
+	struct node **by_rack; /* by rack, then rank; of cluster_order */
 	int *rack_first;       /* the nodes of rack r begin there and end before that of r + 1 */
-	bool ordered;          /* slots are right */
+	bool ordered;          /* ranks are right */
 	struct amounts total;  /* of online nodes: GPUs, CPU, host memory */
 	int64_t gpu_total;     /* GPUs counted in `total` */
 	int64_t smallest_mib;  /* usable memory of the smallest GPU counted in `total`; 0: none */
@@ -111,7 +111,7 @@ struct cluster {
 struct node *cluster_node(const struct cluster *cluster, const char *name);
 struct gpu *cluster_gpu(const struct cluster *cluster, const char *uuid);
 /* The number that GPUs of this model have; -1 if there never was one. */
-int cluster_model(const struct cluster *cluster, const char *name);
+int cluster_gpu_type(const struct cluster *cluster, const char *name);
 
 /* Whether a report makes sense as it stands: names and UUIDs not empty, no
  * negative memory nor any that no machine has, overhead within capacity, labels
@@ -128,7 +128,7 @@ bool cluster_check_gpu_report(const struct gpu *gpu, const struct gpu_report_com
                               struct error *error);
 
 /* Nodes and GPUs by record, whose id and name, or UUID, are new; a node has at
- * most GPUS_PER_NODE_MAX. They exist from the call on; slots are wrong until
+ * most GPUS_PER_NODE_MAX. They exist from the call on; ranks are wrong until
  * cluster_order. Texts are copied. */
 struct node *cluster_add_node(struct cluster *cluster, const struct node_record *record);
 struct gpu *cluster_add_gpu(struct cluster *cluster, struct node *node,
@@ -141,7 +141,7 @@ void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_r
 void cluster_remove_node(struct cluster *cluster, struct node *node);
 void cluster_remove_gpu(struct cluster *cluster, struct gpu *gpu);
 
-/* Gives slots to nodes and numbers to racks, by name, after nodes came, went or
+/* Gives ranks to nodes and numbers to racks, by name, after nodes came, went or
  * moved. */
 void cluster_order(struct cluster *cluster);
 /* Counts `total`, `gpu_total` and `smallest_mib` anew. */

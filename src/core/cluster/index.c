@@ -49,7 +49,7 @@ int index_cpu_level(int64_t cpu_milli)
 
 /* A fraction takes floor(thousandths x usable / 1000) MiB, so the largest one
  * that fits is floor((1000 x free + 999) / usable). */
-static int16_t takes_milli(const struct gpu_summary *has)
+static int16_t takes_milli(const struct gpu_offer *has)
 {
 	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
 
@@ -60,10 +60,10 @@ static int16_t takes_milli(const struct gpu_summary *has)
 	return (int16_t)((free_mib * WHOLE_GPU + WHOLE_GPU - 1) / has->usable_mib);
 }
 
-static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
-                                               const struct config_record *config)
+static inline struct gpu_offer summarise_gpu(const struct gpu *gpu,
+                                             const struct config_record *config)
 {
-	struct gpu_summary has = { 0 };
+	struct gpu_offer has = { 0 };
 
 	if (gpu_is_open(gpu, config)) {
 		has.free_now_mib = gpu_free_now(gpu);
@@ -79,7 +79,7 @@ static inline struct gpu_summary summarise_gpu(const struct gpu *gpu,
 	return has;
 }
 
-static bool offers_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+static bool offers_the_same(const struct gpu_offer *a, const struct gpu_offer *b)
 {
 	return a->free_now_mib == b->free_now_mib && a->free_later_mib == b->free_later_mib &&
 	       a->usable_mib == b->usable_mib && a->offers == b->offers;
@@ -87,8 +87,7 @@ static bool offers_the_same(const struct gpu_summary *a, const struct gpu_summar
 
 /* What follows from the rest of the summary: taken from `known`, another of the
  * GPU, where that is the same. */
-static void conclude(struct gpu_summary *has, const struct gpu *gpu,
-                     const struct gpu_summary *known)
+static void conclude(struct gpu_offer *has, const struct gpu *gpu, const struct gpu_offer *known)
 {
 	if (has->offers != 0 && offers_the_same(has, known)) {
 		*has = *known;
@@ -100,7 +99,7 @@ static void conclude(struct gpu_summary *has, const struct gpu *gpu,
 }
 
 /* Usable memory that changes counts either way: less of it makes fractions smaller. */
-static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summary *after)
+static bool gpu_gained(const struct gpu_offer *before, const struct gpu_offer *after)
 {
 	return after->offers != 0 && ((after->offers & ~before->offers) != 0 ||
 	                              after->free_now_mib > before->free_now_mib ||
@@ -110,7 +109,7 @@ static bool gpu_gained(const struct gpu_summary *before, const struct gpu_summar
 
 /* What a newcomer finds on a GPU: what is coming back, and who has it, is not
  * among that. */
-static bool finds_the_same(const struct gpu_summary *a, const struct gpu_summary *b)
+static bool finds_the_same(const struct gpu_offer *a, const struct gpu_offer *b)
 {
 	const uint32_t later = OFFER_EMPTY_LATER | OFFER_SHARED_LATER;
 
@@ -120,14 +119,14 @@ static bool finds_the_same(const struct gpu_summary *a, const struct gpu_summary
 	       a->free_milli == b->free_milli;
 }
 
-static bool node_finds_the_same(const struct node_summary *a, const struct node_summary *b)
+static bool node_finds_the_same(const struct node_offer *a, const struct node_offer *b)
 {
 	return a->open == b->open && a->cpu_now == b->cpu_now &&
 	       min64(a->cpu_now, a->cpu_later) == min64(b->cpu_now, b->cpu_later) &&
 	       min64(a->host_now, a->host_later) == min64(b->host_now, b->host_later);
 }
 
-static bool node_gained(const struct node_summary *before, const struct node_summary *after)
+static bool node_gained(const struct node_offer *before, const struct node_offer *after)
 {
 	return after->open &&
 	       (!before->open || before->redescribed || after->cpu_now > before->cpu_now ||
@@ -135,13 +134,13 @@ static bool node_gained(const struct node_summary *before, const struct node_sum
 	        after->host_later > before->host_later);
 }
 
-static struct node_summary tally_begin(const struct node *node)
+static struct node_offer tally_begin(const struct node *node)
 {
 	const struct node_record *r = &node->r;
 
 	if (!node_is_open(node))
-		return (struct node_summary){ 0 };
-	return (struct node_summary){
+		return (struct node_offer){ 0 };
+	return (struct node_offer){
 		.open = true,
 		.releasing = node->cpu.releasing > 0 || node->host.releasing > 0,
 		.cpu_now = host_free_now(&node->cpu, r->cpu_milli),
@@ -151,8 +150,7 @@ static struct node_summary tally_begin(const struct node *node)
 	};
 }
 
-static void tally_gpu(struct node_summary *sum, const struct gpu *gpu,
-                      const struct gpu_summary *has)
+static void tally_gpu(struct node_offer *sum, const struct gpu *gpu, const struct gpu_offer *has)
 {
 	int64_t free_mib = min64(has->free_now_mib, has->free_later_mib);
 
@@ -166,7 +164,7 @@ static void tally_gpu(struct node_summary *sum, const struct gpu *gpu,
 		sum->best_milli = has->takes_milli;
 }
 
-static void tally_end(struct node_summary *sum)
+static void tally_end(struct node_offer *sum)
 {
 	sum->whole_level = (int32_t)min64(sum->whole, INDEX_WHOLE_LEVELS - 1);
 	sum->mib_level = sum->best_mib > 0 ? index_mib_level(sum->best_mib) : -1;
@@ -176,17 +174,17 @@ static void tally_end(struct node_summary *sum)
 
 /* Sets are nested, so a node that moves from one level to another joins or
  * leaves those in between. */
-static void move(struct bitset *sets, size_t slot, int from, int to)
+static void move(struct bitset *sets, size_t rank, int from, int to)
 {
 	for (int level = from + 1; level <= to; level++)
-		bitset_add(&sets[level], slot);
+		bitset_add(&sets[level], rank);
 	for (int level = to + 1; level <= from; level++)
-		bitset_drop(&sets[level], slot);
+		bitset_drop(&sets[level], rank);
 }
 
-static void move_whole(struct index *index, size_t slot, int from, int to)
+static void move_whole(struct index *index, size_t rank, int from, int to)
 {
-	move(index->whole, slot, from, to);
+	move(index->whole, rank, from, to);
 	for (int level = from + 1; level <= to; level++)
 		index->whole_count[level]++;
 	for (int level = to + 1; level <= from; level++)
@@ -194,20 +192,20 @@ static void move_whole(struct index *index, size_t slot, int from, int to)
 }
 
 /* Puts a node where `after` says, from where `before` says that it is. */
-static void place(struct index *index, size_t slot, const struct node_summary *before,
-                  const struct node_summary *after)
+static void place(struct index *index, size_t rank, const struct node_offer *before,
+                  const struct node_offer *after)
 {
-	INVARIANT(slot / 64 < index->open.words);
+	INVARIANT(rank / 64 < index->open.words);
 	if (before->open != after->open)
-		bitset_assign(&index->open, slot, after->open);
+		bitset_assign(&index->open, rank, after->open);
 	if (before->releasing != after->releasing) {
-		bitset_assign(&index->releasing, slot, after->releasing);
+		bitset_assign(&index->releasing, rank, after->releasing);
 		index->releasing_count += after->releasing ? 1 : -1;
 	}
-	move_whole(index, slot, before->whole_level, after->whole_level);
-	move(index->mib, slot, before->mib_level, after->mib_level);
-	move(index->milli, slot, before->milli_level, after->milli_level);
-	move(index->cpu, slot, before->cpu_level, after->cpu_level);
+	move_whole(index, rank, before->whole_level, after->whole_level);
+	move(index->mib, rank, before->mib_level, after->mib_level);
+	move(index->milli, rank, before->milli_level, after->milli_level);
+	move(index->cpu, rank, before->cpu_level, after->cpu_level);
 }
 
 enum change {
@@ -218,32 +216,33 @@ enum change {
 /* Looks at a GPU anew; what has changed. */
 static unsigned look_at_gpu(struct gpu *gpu, const struct config_record *config)
 {
-	struct gpu_summary after = summarise_gpu(gpu, config);
+	struct gpu_offer after = summarise_gpu(gpu, config);
 
-	conclude(&after, gpu, &gpu->summary);
-	unsigned change = (finds_the_same(&gpu->summary, &after) ? 0 : CHANGE_SEEN) |
-	                  (gpu_gained(&gpu->summary, &after) ? CHANGE_GAIN : 0);
-	gpu->summary = after;
+	conclude(&after, gpu, &gpu->offer);
+	unsigned change = (finds_the_same(&gpu->offer, &after) ? 0 : CHANGE_SEEN) |
+	                  (gpu_gained(&gpu->offer, &after) ? CHANGE_GAIN : 0);
+	gpu->offer = after;
 	return change;
 }
 
 /* Looks at a node anew, of whose GPUs `change` has been seen; what has changed. */
 static unsigned look_at_node(struct index *index, struct node *node, unsigned change)
 {
-	struct node_summary sum = tally_begin(node);
+	struct node_offer sum = tally_begin(node);
 
 	for (int i = 0; i < node->gpu_count; i++)
-		tally_gpu(&sum, node->gpus[i], &node->gpus[i]->summary);
+		tally_gpu(&sum, node->gpus[i], &node->gpus[i]->offer);
 	tally_end(&sum);
-	if (node_gained(&node->summary, &sum))
+	if (node_gained(&node->offer, &sum))
 		change |= CHANGE_GAIN;
-	if (node->summary.redescribed || !node_finds_the_same(&node->summary, &sum))
+	if (node->offer.redescribed || !node_finds_the_same(&node->offer, &sum))
 		change |= CHANGE_SEEN;
-	place(index, (size_t)node->slot, &node->summary, &sum);
-	node->summary = sum;
+	place(index, (size_t)node->rank, &node->offer, &sum);
+	node->offer = sum;
 	if ((change & CHANGE_SEEN) != 0) {
-		const struct node_view *view = view_make(&index->views[node->slot], node);
-		index->models[node->slot] = view->uniform ? view->model : -1;
+		const struct node_summary *summary =
+		    node_summary_make(&index->summaries[node->rank], node);
+		index->gpu_types[node->rank] = summary->uniform ? summary->gpu_type : -1;
 	}
 	return change;
 }
@@ -261,7 +260,7 @@ static unsigned look(struct index *index, struct node *node, const struct config
 static void set_version(struct index *index, struct node *node, uint64_t version)
 {
 	node->version = version;
-	changes_note(&index->changes, (size_t)node->slot);
+	change_log_note(&index->change_log, (size_t)node->rank);
 }
 
 static void each_set(struct index *index, void (*apply)(struct bitset *set, size_t size),
@@ -294,7 +293,7 @@ static void free_set(struct bitset *set, size_t size)
 }
 
 /* In no set, and with nothing to compare to. */
-static const struct node_summary nowhere = {
+static const struct node_offer nowhere = {
 	.mib_level = -1, .milli_level = -1, .cpu_level = -1, .redescribed = true
 };
 
@@ -304,16 +303,16 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	each_set(index, clear_set, cluster->node_count);
 	memset(index->whole_count, 0, sizeof(index->whole_count));
 	index->releasing_count = 0;
-	changes_begin(&index->changes, cluster->node_count);
+	change_log_begin(&index->change_log, cluster->node_count);
 	index->touches++;
-	size_t views_size = cluster->node_count * sizeof(*index->views);
-	free(index->views);
-	index->views = memory_pages(&views_size);
-	free(index->models);
-	index->models = memory_zero(cluster->node_count, sizeof(*index->models));
+	size_t views_size = cluster->node_count * sizeof(*index->summaries);
+	free(index->summaries);
+	index->summaries = memory_pages(&views_size);
+	free(index->gpu_types);
+	index->gpu_types = memory_zero(cluster->node_count, sizeof(*index->gpu_types));
 	for (size_t i = 0; i < cluster->node_count; i++) {
-		struct node *node = cluster->by_slot[i];
-		node->summary = nowhere;
+		struct node *node = cluster->by_rank[i];
+		node->offer = nowhere;
 		look(index, node, config);
 		set_version(index, node, ++index->last_version);
 		index_promised(index, node);
@@ -358,25 +357,25 @@ void index_restore(struct index *index, struct node *node, const struct config_r
 
 void index_promised(struct index *index, const struct node *node)
 {
-	bitset_assign(&index->promised, (size_t)node->slot, node->promised > 0);
+	bitset_assign(&index->promised, (size_t)node->rank, node->promised > 0);
 }
 
 void index_free(struct index *index)
 {
 	each_set(index, free_set, 0);
-	free(index->views);
-	free(index->models);
-	changes_free(&index->changes);
+	free(index->summaries);
+	free(index->gpu_types);
+	change_log_free(&index->change_log);
 	*index = (struct index){ 0 };
 }
 
-static bool gpu_summary_equal(const struct gpu_summary *a, const struct gpu_summary *b)
+static bool gpu_offer_equal(const struct gpu_offer *a, const struct gpu_offer *b)
 {
 	return offers_the_same(a, b) && a->whole == b->whole && a->takes_milli == b->takes_milli &&
 	       a->free_milli == b->free_milli;
 }
 
-static bool node_summary_equal(const struct node_summary *a, const struct node_summary *b)
+static bool node_offer_equal(const struct node_offer *a, const struct node_offer *b)
 {
 	return a->best_mib == b->best_mib && a->best_milli == b->best_milli &&
 	       a->whole == b->whole && a->whole_level == b->whole_level &&
@@ -387,32 +386,32 @@ static bool node_summary_equal(const struct node_summary *a, const struct node_s
 }
 
 /* The summary of a node as it is now; panics if what is kept differs. */
-static struct node_summary check_node(const struct index *index, const struct node *node,
-                                      const struct config_record *config)
+static struct node_offer check_node(const struct index *index, const struct node *node,
+                                    const struct config_record *config)
 {
-	static const struct gpu_summary unknown;
-	struct node_summary sum = tally_begin(node);
-	struct node_view view;
+	static const struct gpu_offer unknown;
+	struct node_offer sum = tally_begin(node);
+	struct node_summary summary;
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
-		struct gpu_summary has = summarise_gpu(gpu, config);
+		struct gpu_offer has = summarise_gpu(gpu, config);
 		conclude(&has, gpu, &unknown);
-		if (!gpu_summary_equal(&gpu->summary, &has))
+		if (!gpu_offer_equal(&gpu->offer, &has))
 			panic("index: GPU %s of node %s is not as it was when last looked at",
 			      gpu->r.uuid, node->r.name);
 		tally_gpu(&sum, gpu, &has);
 	}
 	tally_end(&sum);
-	view_make(&view, node);
-	if (!node_summary_equal(&node->summary, &sum) ||
-	    !view_equal(&index->views[node->slot], &view) ||
-	    index->models[node->slot] != (view.uniform ? view.model : -1))
+	node_summary_make(&summary, node);
+	if (!node_offer_equal(&node->offer, &sum) ||
+	    !node_summary_equal(&index->summaries[node->rank], &summary) ||
+	    index->gpu_types[node->rank] != (summary.uniform ? summary.gpu_type : -1))
 		panic("index: node %s is not as it was when last looked at", node->r.name);
 	return sum;
 }
 
-/* The slots of word `at`; words that a set does not have are empty. */
+/* The ranks of word `at`; words that a set does not have are empty. */
 static uint64_t word_of_set(const struct bitset *set, size_t at)
 {
 	return at < set->words ? set->word[at] : 0;
@@ -427,10 +426,10 @@ static void check_set(const char *name, int level, const struct bitset *set,
 		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
 		if (differ == 0)
 			continue;
-		size_t slot = at * 64 + (size_t)__builtin_ctzll(differ);
+		size_t rank = bitset_take(&differ, at);
 		panic("index: node %s is %s in the set %s[%d]",
-		      slot < cluster->node_count ? cluster->by_slot[slot]->r.name : "(none)",
-		      bitset_has(set, slot) ? "wrongly" : "not", name, level);
+		      rank < cluster->node_count ? cluster->by_rank[rank]->r.name : "(none)",
+		      bitset_has(set, rank) ? "wrongly" : "not", name, level);
 	}
 }
 
@@ -471,9 +470,9 @@ void index_check(const struct index *index, const struct cluster *cluster,
 	INVARIANT(cluster->ordered && index->free_version <= index->last_version);
 	each_set(&fresh, clear_set, cluster->node_count);
 	for (size_t i = 0; i < cluster->node_count; i++) {
-		const struct node *node = cluster->by_slot[i];
-		INVARIANT(node->slot == (int)i && node->version <= index->last_version);
-		struct node_summary sum = check_node(index, node, config);
+		const struct node *node = cluster->by_rank[i];
+		INVARIANT(node->rank == (int)i && node->version <= index->last_version);
+		struct node_offer sum = check_node(index, node, config);
 		place(&fresh, i, &nowhere, &sum);
 		index_promised(&fresh, node);
 	}

@@ -3,11 +3,11 @@
 #define CORE_CLUSTER_INDEX_H
 
 #include "base/bitset.h"
-#include "core/cluster/changes.h"
+#include "core/cluster/change_log.h"
 #include "core/cluster/cluster.h"
-#include "core/cluster/view.h"
+#include "core/cluster/node_summary.h"
 
-/* For each question that a search asks, the set of nodes (by slot) that may
+/* For each question that a search asks, the set of nodes (by rank) that may
  * answer it: nodes with at least k GPUs that could be given whole, and nodes
  * whose best shared GPU has at least so much memory, in MiB and in thousandths,
  * by levels. Sets are supersets within one level: a search still checks the
@@ -28,10 +28,10 @@ struct index {
 	struct bitset cpu[INDEX_CPU_LEVELS];     /* free CPU at that level or above; [0]: any */
 	int64_t whole_count[INDEX_WHOLE_LEVELS]; /* members of whole[] */
 	int64_t releasing_count;
-	struct bitset promised;  /* nodes with GPUs that a promise counts on */
-	struct node_view *views; /* by slot */
-	int32_t *models; /* by slot: the model of all GPUs of the node; -1: several, or none */
-	struct changes changes; /* for who keeps something about every node */
+	struct bitset promised;         /* nodes with GPUs that a promise counts on */
+	struct node_summary *summaries; /* by rank */
+	int32_t *gpu_types; /* by rank: the type of all GPUs of the node; -1: several, or none */
+	struct change_log change_log; /* for who keeps something about every node */
 	uint64_t free_version;
 	uint64_t last_version; /* the last one given out; never used again */
 	uint64_t touches;      /* how often anything at all was said to have changed */

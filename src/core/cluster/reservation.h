@@ -35,7 +35,7 @@ struct reservation {
 	bool measured;                          /* its node said what the run used: */
 	int64_t exit_code, peak_mib, energy_mj;
 	int64_t due_ms;    /* PHASE_RELEASING: when it is late; INT64_MAX */
-	int32_t due_place; /* in the heap of those */
+	int32_t due_index; /* in the heap of those */
 	int part_count;
 	struct part parts[];
 };

@@ -51,8 +51,8 @@ static int32_t *count_of(struct job *job, enum phase phase)
 	switch (phase) {
 	case PHASE_CLAIM:
 		return &job->counts.claims;
-	case PHASE_HELD:
-		return &job->counts.held;
+	case PHASE_GRANTED:
+		return &job->counts.granted;
 	case PHASE_LIVE:
 		return &job->counts.live;
 	default:
@@ -176,7 +176,7 @@ void ledger_leave(struct sched *sched, struct reservation *reservation)
 
 static bool is_running(enum phase phase)
 {
-	return phase == PHASE_HELD || phase == PHASE_LIVE;
+	return phase == PHASE_GRANTED || phase == PHASE_LIVE;
 }
 
 void ledger_phase(struct sched *sched, struct reservation *reservation, enum phase phase, bool late)

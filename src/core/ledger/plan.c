@@ -102,7 +102,7 @@ static struct reservation *make(struct sched *sched, struct node *node, enum pha
 	reservation->phase = phase;
 	reservation->since_ms = sched_now(sched);
 	reservation->due_ms = INT64_MAX;
-	reservation->due_place = -1;
+	reservation->due_index = -1;
 	reservation->part_count = part_count;
 	if (part_count)
 		memcpy(reservation->parts, parts, (size_t)part_count * sizeof(*parts));
@@ -121,7 +121,7 @@ static struct reservation **holder_of(struct reservation *reservation)
 static bool may_enter(const struct sched *sched, const struct reservation *reservation,
                       struct error *error)
 {
-	bool granted = reservation->phase == PHASE_HELD
+	bool granted = reservation->phase == PHASE_GRANTED
 	                   ? ledger_may_grant(sched, reservation, error)
 	                   : may_claim(sched, reservation, error);
 
@@ -140,7 +140,7 @@ struct reservation *plan_reserve(struct sched *sched, struct job *job, int task,
                                  enum phase phase, const struct part *parts, int part_count,
                                  struct error *error)
 {
-	INVARIANT(phase == PHASE_HELD || phase == PHASE_CLAIM);
+	INVARIANT(phase == PHASE_GRANTED || phase == PHASE_CLAIM);
 	struct reservation *reservation = make(sched, node, phase, parts, part_count);
 
 	reservation->job = job;
@@ -160,7 +160,7 @@ struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct 
                                enum phase phase, const struct part *parts, int part_count,
                                struct error *error)
 {
-	INVARIANT(phase == PHASE_HELD || phase == PHASE_CLAIM);
+	INVARIANT(phase == PHASE_GRANTED || phase == PHASE_CLAIM);
 	struct reservation *reservation = make(sched, node, phase, parts, part_count);
 
 	reservation->cpu_milli = model->r.cpu_milli;
@@ -203,7 +203,7 @@ bool plan_grant(struct sched *sched, struct reservation *claim, struct error *er
 	note(sched, STEP_PHASE, claim);
 	if (task)
 		task->claim = NULL;
-	ledger_phase(sched, claim, PHASE_HELD, false);
+	ledger_phase(sched, claim, PHASE_GRANTED, false);
 	claim->since_ms = sched_now(sched);
 	*holder_of(claim) = claim;
 	return true;
@@ -211,7 +211,7 @@ bool plan_grant(struct sched *sched, struct reservation *claim, struct error *er
 
 void plan_release(struct sched *sched, struct reservation *reservation)
 {
-	INVARIANT(reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE);
+	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
 	note(sched, STEP_PHASE, reservation);
 	ledger_phase(sched, reservation, PHASE_RELEASING, false);
 	reservation->since_ms = sched_now(sched);

@@ -35,7 +35,7 @@ void plan_begin(struct sched *sched);
 /* A point to roll back to. */
 size_t plan_mark(const struct sched *sched);
 
-/* Makes a reservation in PHASE_HELD, or in PHASE_CLAIM, for a task that has
+/* Makes a reservation in PHASE_GRANTED, or in PHASE_CLAIM, for a task that has
  * none of that kind. A held one is checked against the law, a claim against
  * what will be free later, both against the limits of the tenant and its
  * ancestors. NULL with a reason if refused. */

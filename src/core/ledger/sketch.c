@@ -31,7 +31,7 @@ static void change(const struct reservation *reservation, int sign)
 
 void sketch_go(const struct reservation *reservation)
 {
-	INVARIANT(reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE);
+	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
 	change(reservation, 1);
 }
 

@@ -265,7 +265,7 @@ static struct model *add(struct sched *sched, const struct model_record *record)
 	struct model *model = NEW(struct model);
 
 	own(sched, model, record);
-	model->open = HEAP(struct slot, open_place, route_before);
+	model->open = HEAP(struct slot, open_index, route_before);
 	array_reserve(models->all, models->capacity, models->count + 1);
 	size_t at = models->count++;
 	for (; at > 0 && models->all[at - 1]->r.id > record->id; at--)

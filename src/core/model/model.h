@@ -47,17 +47,17 @@ struct model {
 	struct model_counts counts;
 	struct heap open; /* routable slots that have a place, best first: see route.h */
 	struct request_list waiting;
-	int64_t active; /* requests in flight, over all slots */
-	int64_t places; /* what its routable slots have in all */
-	bool listed;    /* in models.wanting, under these: */
+	int64_t active;   /* requests in flight, over all slots */
+	int64_t capacity; /* what its routable slots have in all */
+	bool listed;      /* in models.wanting, under these: */
 	int64_t list_key, list_number;
 	uint64_t failed_version; /* of the index: nothing came free since it did not fit; 0: none */
 	struct {
 		uint64_t version, cold; /* of the index and of the cold slots, likewise */
 	} evict_failed;
 	struct {
-		uint64_t state;   /* of the pass: nothing changed since no victims were found */
-		int64_t retry_ms; /* when time alone may have changed that */
+		uint64_t change_seq; /* of the pass: nothing changed since no victims were found */
+		int64_t retry_ms;    /* when time alone may have changed that */
 	} preempt_failed;
 	int64_t offered; /* scratch of a search for what to evict; see evict_clear.c */
 	bool dirty, gone;

@@ -30,7 +30,7 @@ static bool lease_before(const void *a, const void *b)
 
 void routes_init(struct routes *routes)
 {
-	routes->leases = HEAP(struct request_entry, place, lease_before);
+	routes->leases = HEAP(struct request_entry, heap_index, lease_before);
 }
 
 void routes_free(struct routes *routes)
@@ -54,7 +54,7 @@ static struct request_entry *entry_new(struct routes *routes)
 		entry = memory_alloc(sizeof(*entry));
 	else
 		routes->spare = entry->next;
-	*entry = (struct request_entry){ .place = -1 };
+	*entry = (struct request_entry){ .heap_index = -1 };
 	return entry;
 }
 
@@ -129,7 +129,7 @@ static struct slot *best_slot(const struct model *model)
 static void unlist_rivals(const struct node *node)
 {
 	for (int i = 0; i < node->rival_count; i++)
-		if (node->rivals[i]->open_place >= 0)
+		if (node->rivals[i]->open_index >= 0)
 			heap_remove(&node->rivals[i]->model->open, node->rivals[i]);
 }
 
@@ -137,7 +137,7 @@ static void list(struct slot *slot)
 {
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
 
-	if ((slot->open_place >= 0) != has_place)
+	if ((slot->open_index >= 0) != has_place)
 		(has_place ? heap_push : heap_remove)(&slot->model->open, slot);
 }
 
@@ -171,7 +171,7 @@ static void grant(struct sched *sched, struct request_entry *entry, struct slot 
 	if (slot->leases)
 		slot->leases->back = entry;
 	slot->leases = entry;
-	entry->until_ms = sched_now(sched) + entry->lease_ms;
+	entry->until_ms = sched_now(sched) + entry->request_lease_ms;
 	heap_push(&sched->routes.leases, entry);
 	count_active(sched, slot, 1);
 	effects_route(sched->effects,
@@ -273,7 +273,7 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->id = request->request_id;
 	entry->tenant_id = request->tenant_id;
 	entry->model = model;
-	entry->lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
+	entry->request_lease_ms = request->lease_ms ? request->lease_ms : sched->config.lease_ms;
 	entry->number = ++routes->last_number;
 	map_put(&routes->by_id, entry->id, entry);
 	struct slot *slot = best_slot(model);
@@ -331,9 +331,9 @@ bool route_renew(struct sched *sched, int64_t request_id, int64_t lease_ms, stru
 		return error_set(error, ERROR_INVALID, "a lease of %" PRId64 " ms cannot be",
 		                 lease_ms);
 	if (lease_ms > 0)
-		entry->lease_ms = lease_ms;
+		entry->request_lease_ms = lease_ms;
 	if (entry->slot) {
-		entry->until_ms = sched_now(sched) + entry->lease_ms;
+		entry->until_ms = sched_now(sched) + entry->request_lease_ms;
 		heap_update(&sched->routes.leases, entry);
 	}
 	return true;
@@ -406,7 +406,8 @@ static void check_slot(const struct slot *slot, int64_t *leases)
 	int64_t count = 0;
 
 	for (const struct request_entry *entry = slot->leases; entry; entry = entry->next) {
-		INVARIANT(entry->slot == slot && entry->model == slot->model && entry->place >= 0);
+		INVARIANT(entry->slot == slot && entry->model == slot->model &&
+		          entry->heap_index >= 0);
 		count++;
 	}
 	INVARIANT(count == slot->active && count <= slot->r.concurrency);

@@ -20,7 +20,7 @@ struct slot *slot_new(struct model *model, struct reservation *reservation)
 	slot->r.address = slot->address;
 	slot->model = model;
 	slot->reservation = reservation;
-	slot->open_place = slot->timer_place = slot->rival_place = -1;
+	slot->open_index = slot->timer_index = slot->rival_index = -1;
 	slot->timer_ms = INT64_MAX;
 	return slot;
 }
@@ -206,7 +206,7 @@ static void leave(struct sched *sched, struct slot *slot)
 		heap_remove(&sched->releases, reservation);
 	ledger_leave(sched, reservation);
 	for (int i = 0; i < reservation->part_count; i++)
-		facts_over(sched, reservation->parts[i].gpu);
+		node_report_over(sched, reservation->parts[i].gpu);
 	sched_gone_reservation(sched, reservation);
 	slot->gone = true;
 	sched_dirty_slot(sched, slot);
@@ -270,7 +270,7 @@ bool slot_loading(struct sched *sched, struct slot *slot, struct error *error)
 	if (slot->r.state != SLOT_LOADING)
 		return error_set(error, ERROR_CONFLICT, "slot %lld is %s, not loading",
 		                 (long long)slot->r.id, word_of(&slot_state_words, slot->r.state));
-	if (slot->reservation->phase == PHASE_HELD)
+	if (slot->reservation->phase == PHASE_GRANTED)
 		set_phase(sched, slot, PHASE_LIVE);
 	return true;
 }
@@ -428,20 +428,20 @@ static void set_rival(struct slot *slot, bool rival)
 {
 	struct node *node = slot->reservation->node;
 
-	if (rival == (slot->rival_place >= 0))
+	if (rival == (slot->rival_index >= 0))
 		return;
 	if (rival) {
 		size_t capacity = (size_t)node->rival_capacity;
 		array_reserve(node->rivals, capacity, (size_t)node->rival_count + 1);
 		node->rival_capacity = (int)capacity;
-		slot->rival_place = node->rival_count;
+		slot->rival_index = node->rival_count;
 		node->rivals[node->rival_count++] = slot;
 		return;
 	}
 	struct slot *last = node->rivals[--node->rival_count];
-	node->rivals[slot->rival_place] = last;
-	last->rival_place = slot->rival_place;
-	slot->rival_place = -1;
+	node->rivals[slot->rival_index] = last;
+	last->rival_index = slot->rival_index;
+	slot->rival_index = -1;
 }
 
 /* Puts the slots of a model that has come to have many in order. */
@@ -479,7 +479,7 @@ static void set_routable(struct slot *slot)
 
 	if (slot->routable != routable) {
 		model->counts.routable += routable ? 1 : -1;
-		model->places += routable ? slot->r.concurrency : -slot->r.concurrency;
+		model->capacity += routable ? slot->r.concurrency : -slot->r.concurrency;
 		slot->routable = routable;
 	}
 	model->counts.leaving += (int)leaving - (int)slot->leaving;

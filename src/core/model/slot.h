@@ -23,14 +23,14 @@ struct slot {
 	char *address; /* what r.address points to */
 	int64_t active;
 	struct request_entry *leases; /* requests in flight here, in no order that decides */
-	int32_t open_place;           /* in its model's heap of slots with a place; -1 */
-	int32_t timer_place;          /* in sched.slot_timers; -1 */
+	int32_t open_index;           /* in its model's heap of slots with a place; -1 */
+	int32_t timer_index;          /* in sched.slot_timers; -1 */
 	int64_t timer_ms;             /* loading: when that takes too long; ready: when it may be
 	                                 cold; INT64_MAX */
 	bool routable;                /* ready, on a node that is online, has reported and is not
 	                                 drained */
 	bool leaving;                 /* counted in its model's `leaving` */
-	int32_t rival_place;          /* in its node's list of rivals; -1 */
+	int32_t rival_index;          /* in its node's list of rivals; -1 */
 	bool cold;                    /* ready and idle beyond its time to live */
 	bool listed;                  /* among the slots that may be evicted; see evict.h */
 	int64_t cold_key;             /* its key there */

@@ -17,7 +17,7 @@ bool slot_load(struct sched *sched, const struct slot_record *record, struct err
 	slot->r.address = slot->address;
 	slot->model = model;
 	slot->recorded = true;
-	slot->open_place = slot->timer_place = slot->rival_place = -1;
+	slot->open_index = slot->timer_index = slot->rival_index = -1;
 	slot->timer_ms = INT64_MAX;
 	map_put(&sched->models.slots, slot->r.id, slot);
 	return true;
@@ -62,7 +62,7 @@ static bool suits(const struct slot *slot)
 	switch (slot->reservation->phase) {
 	case PHASE_CLAIM:
 		return slot->r.state == SLOT_WAITING;
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		return slot->r.state == SLOT_PLACED || slot->r.state == SLOT_LOADING;
 	case PHASE_LIVE:
 		return slot->r.state == SLOT_LOADING || slot->r.state == SLOT_READY;
@@ -79,8 +79,8 @@ static void check_slot(const struct slot *slot, struct model_counts *counts, int
 	INVARIANT(slot->linked && slot->reservation->slot == slot && suits(slot));
 	INVARIANT(slot->r.id == slot->reservation->id);
 	INVARIANT(slot->routable == routable);
-	INVARIANT((slot->open_place >= 0) == (routable && slot->active < slot->r.concurrency));
-	INVARIANT(slot->timer_place >= 0 ||
+	INVARIANT((slot->open_index >= 0) == (routable && slot->active < slot->r.concurrency));
+	INVARIANT(slot->timer_index >= 0 ||
 	          !(slot->r.state == SLOT_LOADING || (slot->r.state == SLOT_READY && !slot->cold)));
 	counts->coming += slot->r.state < SLOT_READY;
 	counts->ready += slot->r.state == SLOT_READY;
@@ -104,10 +104,10 @@ static void check_model(const struct sched *sched, const struct model *model)
 	}
 	INVARIANT(counts.coming == model->counts.coming && counts.ready == model->counts.ready);
 	INVARIANT(counts.stopping == model->counts.stopping);
-	INVARIANT(counts.routable == model->counts.routable && places == model->places);
+	INVARIANT(counts.routable == model->counts.routable && places == model->capacity);
 	INVARIANT(counts.leaving == model->counts.leaving);
 	for (size_t i = 0; i < model->slot_count; i++)
-		INVARIANT((model->slots[i]->rival_place >= 0) ==
+		INVARIANT((model->slots[i]->rival_index >= 0) ==
 		          (model->slots[i]->routable && counts.routable > ROUTE_SCAN));
 	for (size_t i = 1; i < model->open.count && counts.routable > ROUTE_SCAN; i++)
 		INVARIANT(!route_before(model->open.items[i], model->open.items[(i - 1) / 2]));
@@ -132,7 +132,7 @@ static void check_node(const struct node *node)
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct slot *slot = node->reservations[i]->slot;
 		active += slot ? slot->active : 0;
-		rivals += slot && slot->rival_place >= 0;
+		rivals += slot && slot->rival_index >= 0;
 	}
 	INVARIANT(active == node->active && rivals == node->rival_count);
 }

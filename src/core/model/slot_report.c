@@ -90,7 +90,7 @@ static struct reservation *reserve(struct model *model, struct node *node, int64
 	reservation->host_bytes = model->r.host_bytes;
 	reservation->since_ms = now_ms;
 	reservation->due_ms = INT64_MAX;
-	reservation->due_place = -1;
+	reservation->due_index = -1;
 	reservation->part_count = found->count;
 	memcpy(reservation->parts, found->parts, size);
 	reservation->slot = slot_new(model, reservation);
@@ -125,7 +125,7 @@ static void adopt(struct sched *sched, struct model *model, struct node *node, i
 	slot_begins(sched, slot);
 	decide(sched, slot);
 	for (int i = 0; i < reservation->part_count; i++)
-		facts_over(sched, reservation->parts[i].gpu);
+		node_report_over(sched, reservation->parts[i].gpu);
 }
 
 /* Not on a GPU that someone was given whole; and while it loads, not on one that

@@ -129,7 +129,7 @@ bool applicant_find(struct sched *sched, struct search *search, struct choice *c
 
 bool applicant_reserve(struct sched *sched, struct search *search, const struct choice *choice)
 {
-	enum phase phase = search->view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM;
+	enum phase phase = search->view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM;
 
 	INVARIANT(sched->plan.open && search->model && choice->part_count > 0);
 	search->score = choice->score;
@@ -203,7 +203,7 @@ int lines_add(const struct reservation *reservation, int64_t *lines, int count)
 /* What became of a reservation that the plan made for the job. */
 static void settle_task(struct sched *sched, struct reservation *reservation)
 {
-	if (reservation->phase == PHASE_HELD)
+	if (reservation->phase == PHASE_GRANTED)
 		job_granted(sched, reservation);
 	else
 		job_claimed(sched, reservation);
@@ -219,13 +219,13 @@ static void describe_job(const struct search *search, struct decision_record *de
 		decision->kind = DECISION_GROW;
 	decision->job_id = job->r.id;
 	decision->tenant_id = job->r.tenant_id;
-	decision->premium_milli = search->premium * INT64_C(1000) / PREMIUM_UNIT;
+	decision->premium_milli = search->scarcity * INT64_C(1000) / SCARCITY_UNIT;
 	decision->candidates = search->candidates;
 }
 
 static void describe_slot(const struct slot *slot, struct decision_record *decision)
 {
-	if (slot->reservation->phase == PHASE_HELD)
+	if (slot->reservation->phase == PHASE_GRANTED)
 		decision->kind = DECISION_LOAD;
 	else if (decision->kind == DECISION_START)
 		decision->kind = DECISION_CLAIM;
@@ -274,6 +274,6 @@ void applicant_commit(struct sched *sched, struct search *search, struct decisio
 		job_settle(sched, job);
 	else
 		slot_begins(sched, slot);
-	sched->pass.units--;
-	sched->pass.state++;
+	sched->pass.budget--;
+	sched->pass.change_seq++;
 }

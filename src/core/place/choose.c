@@ -21,7 +21,7 @@ static int fitting_gpus(const struct sched *sched, const struct search *search,
 		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			*promise_blocked = true;
-		if (check == CHECKS)
+		if (check == CHECK_OK)
 			fits[count++] = node->gpus[i];
 	}
 	return count;
@@ -149,7 +149,7 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 		for (int j = 0; j < i && !seen; j++)
 			seen = fit_gpu_free(search, fits[j]) == fit_gpu_free(search, fits[i]) &&
 			       gpu_usable_mib(fits[j]) == gpu_usable_mib(fits[i]) &&
-			       fits[j]->model == fits[i]->model;
+			       fits[j]->gpu_type == fits[i]->gpu_type;
 		if (seen)
 			continue;
 		trial.parts[0] = fit_part(request, fits[i], fit_mib(request, fits[i]));
@@ -202,7 +202,7 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;
 	choice->score = 0;
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return false;
 	if (search->model || search->view == VIEW_CLEARED)
 		return choose_slot(sched, search, node, choice);
@@ -252,7 +252,7 @@ static bool is_plain_whole(const struct search *search, const struct node *node)
 	const struct request *request = &search->shape->request;
 
 	return request->gpu_kind == GPU_WHOLE && request->memory_mib == 0 &&
-	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->models &&
+	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->gpu_types &&
 	       (node->promised == 0 || search->ignore_promises);
 }
 
@@ -262,7 +262,7 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 	const struct request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return 0;
 	if (request->cpu_milli > 0)
 		tasks = min64(tasks, fit_cpu_free(search, node) / request->cpu_milli);
@@ -271,12 +271,12 @@ static int64_t count_tasks(struct sched *sched, struct search *search, const str
 	if (request->gpu_count == 0)
 		return tasks;
 	if (is_plain_whole(search, node))
-		return min64(tasks, node->summary.whole / request->gpu_count);
+		return min64(tasks, node->offer.whole / request->gpu_count);
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
 		bool linked = !search->link || gpu->r.nvlink_group == search->link;
 		enum check check = place_check_gpu(sched, search, gpu, &short_by);
-		bool fits = linked && check == CHECKS;
+		bool fits = linked && check == CHECK_OK;
 		if (linked && check == CHECK_PROMISE)
 			search->promise_blocked = true;
 		free_mib[i] = !fits ? 0 : fit_gpu_free(search, gpu);

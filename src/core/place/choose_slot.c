@@ -56,7 +56,7 @@ static bool find_fitting(const struct sched *sched, const struct search *search,
 		if (fitting->count + node->gpu_count - i < request->gpu_count)
 			return false;
 		if (free_mib >= fit_least_mib(request, gpu) &&
-		    place_check_gpu(sched, search, gpu, &short_by) == CHECKS)
+		    place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK)
 			add(fitting, gpu, free_mib, score_gpu(search, gpu, free_mib));
 	}
 	return fitting->count >= request->gpu_count;

@@ -101,7 +101,7 @@ static enum check check_whole(const struct sched *sched, const struct search *se
 		return CHECK_OCCUPIED;
 	if (gpu_usable_mib(gpu) - gpu->r.foreign_mib < max64(request->memory_mib, 1))
 		return CHECK_MEMORY;
-	return CHECKS;
+	return CHECK_OK;
 }
 
 static enum check check_shared(const struct search *search, const struct gpu *gpu,
@@ -124,7 +124,7 @@ static enum check check_shared(const struct search *search, const struct gpu *gp
 		*short_by = need - free_mib;
 		return search->view == VIEW_NOW ? CHECK_CLAIM : CHECK_MEMORY;
 	}
-	return CHECKS;
+	return CHECK_OK;
 }
 
 static bool is_promised(const struct sched *sched, const struct search *search,
@@ -156,7 +156,7 @@ enum check place_check_gpu(const struct sched *sched, const struct search *searc
 	enum check check = search->shape->request.gpu_kind == GPU_WHOLE
 	                       ? check_whole(sched, search, gpu, short_by)
 	                       : check_shared(search, gpu, short_by);
-	return check == CHECKS && is_promised(sched, search, gpu) ? CHECK_PROMISE : check;
+	return check == CHECK_OK && is_promised(sched, search, gpu) ? CHECK_PROMISE : check;
 }
 
 static int64_t free_in_view(const struct search *search, const struct host_books *books,
@@ -199,5 +199,5 @@ enum check place_check_node(const struct sched *sched, const struct search *sear
 		*short_by = request->host_bytes - host;
 		return CHECK_HOST;
 	}
-	return CHECKS;
+	return CHECK_OK;
 }

@@ -11,8 +11,8 @@ static int32_t highest_premium(const struct sched *sched, const struct choice *c
 	int32_t highest = 0;
 
 	for (int i = 0; i < choice->part_count; i++)
-		highest = (int32_t)max64(highest,
-		                         premium_of(&sched->premium, choice->parts[i].gpu->model));
+		highest = (int32_t)max64(
+		    highest, scarcity_of(&sched->scarcity, choice->parts[i].gpu->gpu_type));
 	return highest;
 }
 
@@ -20,7 +20,7 @@ static int32_t highest_premium(const struct sched *sched, const struct choice *c
 static struct reservation *place_task(struct sched *sched, struct search *search, int task)
 {
 	enum view view = search->view;
-	enum phase phase = view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM;
+	enum phase phase = view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM;
 	struct choice choice;
 	bool found;
 
@@ -32,7 +32,7 @@ static struct reservation *place_task(struct sched *sched, struct search *search
 	if (!found)
 		return NULL;
 	search->score = choice.score;
-	search->premium = highest_premium(sched, &choice);
+	search->scarcity = highest_premium(sched, &choice);
 	struct reservation *reservation = plan_reserve(sched, search->job, task, choice.node, phase,
 	                                               choice.parts, choice.part_count, NULL);
 	if (!reservation)
@@ -44,7 +44,7 @@ static struct reservation *place_task(struct sched *sched, struct search *search
  * the name of the node, then as it was placed. */
 struct place_key {
 	int64_t left_mib;
-	int slot, order;
+	int rank, order;
 	struct reservation *reservation;
 };
 
@@ -54,8 +54,8 @@ static int compare_keys(const void *a, const void *b)
 
 	if (one->left_mib != other->left_mib)
 		return one->left_mib < other->left_mib ? -1 : 1;
-	if (one->slot != other->slot)
-		return one->slot < other->slot ? -1 : 1;
+	if (one->rank != other->rank)
+		return one->rank < other->rank ? -1 : 1;
 	return one->order < other->order ? -1 : 1;
 }
 
@@ -79,7 +79,7 @@ static void sort_by_place(struct reservation **placed, int count)
 		if (node != last) /* neighbors are often on one node */
 			left_mib = memory_left(node);
 		last = node;
-		keys[i] = (struct place_key){ left_mib, node->slot, i, placed[i] };
+		keys[i] = (struct place_key){ left_mib, node->rank, i, placed[i] };
 	}
 	qsort(keys, (size_t)count, sizeof(*keys), compare_keys);
 	for (int i = 0; i < count; i++)
@@ -158,10 +158,10 @@ static int64_t upper_bound(const struct sched *sched, const struct search *searc
 }
 
 /* The node with the least room to spare for all tasks, after the one with `*room`
- * and `*slot` in that order; NULL: there is none. `link` not NULL: within one
+ * and `*rank` in that order; NULL: there is none. `link` not NULL: within one
  * NVLink group, which is put there. */
 static struct node *next_roomy_node(struct sched *sched, struct search *search, int64_t tasks,
-                                    int64_t *room, int *slot, int64_t *link)
+                                    int64_t *room, int *rank, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
 	const struct request *request = &search->shape->request;
@@ -176,9 +176,8 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];
-		for (; bits; bits &= bits - 1) {
-			struct node *node =
-			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+		while (bits) {
+			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
 			if ((search->only && search->only != node) ||
 			    (search->rack && search->rack != node->rack))
 				continue;
@@ -186,7 +185,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 			int64_t count = link
 			                    ? place_count_linked(sched, search, node, tasks, &group)
 			                    : place_count(sched, search, node);
-			bool after = count > *room || (count == *room && node->slot > *slot);
+			bool after = count > *room || (count == *room && node->rank > *rank);
 			if (count >= tasks && after && count < best_count) {
 				best = node;
 				best_count = count;
@@ -197,7 +196,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 	}
 	if (best) {
 		*room = best_count;
-		*slot = best->slot;
+		*rank = best->rank;
 	}
 	return best;
 }
@@ -232,12 +231,12 @@ static bool place_on_one_node(struct sched *sched, struct search *search, int64_
 	int64_t link = 0;
 	struct node *node;
 	int64_t room = -1;
-	int slot = -1;
+	int rank = -1;
 	bool placed = false;
 
 	while (
 	    !placed && !search->limit_blocked &&
-	    (node = next_roomy_node(sched, search, tasks, &room, &slot, linked ? &link : NULL))) {
+	    (node = next_roomy_node(sched, search, tasks, &room, &rank, linked ? &link : NULL))) {
 		search->only = node;
 		placed = place_in_link(sched, search, tasks, link);
 		search->only = only;
@@ -254,7 +253,7 @@ static bool place_in_one_rack(struct sched *sched, struct search *search, int64_
 	if (racks == 0)
 		return false;
 	int64_t *room = memory_alloc(((size_t)racks + 1) * sizeof(*room));
-	racks_count(sched, search, room);
+	rack_capacity_count(sched, search, room);
 	do {
 		best = 0;
 		for (int rack = 1; rack <= racks; rack++)
@@ -318,13 +317,13 @@ static int free_whole_gpus(const struct sched *sched, struct search *search,
 	int64_t short_by;
 	int count = 0;
 
-	if (place_check_node(sched, search, node, &short_by) != CHECKS)
+	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		enum check check = place_check_gpu(sched, search, node->gpus[i], &short_by);
 		if (check == CHECK_PROMISE)
 			search->promise_blocked = true;
-		if (check == CHECKS)
+		if (check == CHECK_OK)
 			gpus[count++] = node->gpus[i];
 	}
 	return min64(count, PARTS_MAX) == count ? count : PARTS_MAX;
@@ -342,9 +341,8 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
 	int64_t best_count = 0;
 
 	for (size_t w = 0; w < set->words && w < allowed->words; w++)
-		for (uint64_t bits = set->word[w] & allowed->word[w]; bits; bits &= bits - 1) {
-			struct node *node =
-			    sched->cluster.by_slot[w * 64 + (size_t)__builtin_ctzll(bits)];
+		for (uint64_t bits = set->word[w] & allowed->word[w]; bits;) {
+			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
 			int64_t count = free_whole_gpus(sched, search, node, gpus);
 			bool better = best_count >= left ? count >= left && count < best_count
 			                                 : count > best_count;
@@ -380,7 +378,7 @@ static bool place_split(struct sched *sched, struct search *search)
 			parts[i] =
 			    fit_part(&job->request, gpus[i], fit_mib(&job->request, gpus[i]));
 		placed[task] = plan_reserve(sched, job, task, node,
-		                            search->view == VIEW_NOW ? PHASE_HELD : PHASE_CLAIM,
+		                            search->view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM,
 		                            parts, count, NULL);
 		if (!placed[task]) {
 			search->limit_blocked = true;

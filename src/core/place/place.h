@@ -3,9 +3,9 @@
 #define CORE_PLACE_PLACE_H
 
 #include "base/tournament.h"
-#include "core/cluster/view.h"
+#include "core/cluster/node_summary.h"
 #include "core/ledger/plan.h"
-#include "core/place/mix.h"
+#include "core/place/workload_mix.h"
 #include "core/queue/group.h"
 
 /* NOW: fits at this moment and beside all claims. LATER: fits when what is
@@ -43,21 +43,22 @@ struct search {
 	bool moving;          /* for tasks that are releasing, rather than waiting */
 	int64_t candidates;   /* nodes that fitted, for the last task */
 	bool promise_blocked; /* something fitted, but for a promise */
-	bool too_long;        /* the same, in one of the views that pass_place tried */
+	bool too_long;        /* the same, in one of the views that pass_index tried */
 	bool limit_blocked;   /* something fitted, but for a limit of the tenant */
 	int64_t score;        /* of the last task */
-	int32_t premium;      /* of the last task's GPUs: the highest, see premium.h */
+	int32_t scarcity;     /* of the last task's GPUs: the highest, see scarcity.h */
 };
 
 /* How much of the node's free GPUs the kinds of one GPU in the row can use. The levels in
  * the view must be those of the row's weights. */
-static inline int64_t view_fit(const struct node_view *view, const struct mix_row *row)
+static inline int64_t node_summary_fit(const struct node_summary *summary,
+                                       const struct workload_row *row)
 {
 	int64_t fit = 0;
 
-	for (int i = 0; i < view->kind_count; i++)
-		fit += (int64_t)(view->kinds[i].free_milli * view->kinds[i].times) *
-		       row->single[view->kinds[i].level];
+	for (int i = 0; i < summary->kind_count; i++)
+		fit += (int64_t)(summary->kinds[i].free_milli * summary->kinds[i].times) *
+		       row->single[summary->kinds[i].level];
 	return fit;
 }
 
@@ -116,11 +117,12 @@ enum check {
 	CHECK_CPU,
 	CHECK_HOST,
 	CHECK_COUNT, /* its GPU fits, but not enough of its node's */
-	CHECKS,
+	CHECK_OK,    /* it fits */
+	CHECK_REASONS = CHECK_OK,
 };
 const char *check_name(enum check check);
 /* The check that this GPU fails for one part of the shape's request, and how
- * far short it is (0 where that has no meaning); CHECKS if it passes. The same
+ * far short it is (0 where that has no meaning); CHECK_OK if it passes. The same
  * function decides placement. */
 enum check place_check_gpu(const struct sched *sched, const struct search *search,
                            const struct gpu *gpu, int64_t *short_by);
@@ -128,7 +130,7 @@ enum check place_check_node(const struct sched *sched, const struct search *sear
                             const struct node *node, int64_t *short_by);
 
 /* Counts refusals over all GPUs into rows of enum refusal_column, most first;
- * returns how many rows. `rows` has room for CHECKS. */
+ * returns how many rows. `rows` has room for CHECK_REASONS. */
 int place_refusals(struct sched *sched, const struct search *search, int64_t rows[][REFUSAL_WIDTH]);
 /* Whether the hardware could ever take the job's tasks, if all were empty. */
 bool place_possible(struct sched *sched, const struct job *job, struct error *error);

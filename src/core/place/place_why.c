@@ -6,7 +6,7 @@
 
 const char *check_name(enum check check)
 {
-	static const char *const names[CHECKS] = {
+	static const char *const names[CHECK_REASONS] = {
 		[CHECK_NODE] = "the node is offline, draining or has not reported yet",
 		[CHECK_LABELS] = "the node lacks a label that is asked for",
 		[CHECK_MODEL] = "another model than asked for",
@@ -24,7 +24,7 @@ const char *check_name(enum check check)
 		[CHECK_COUNT] = "it fits, but too few such GPUs are on the node",
 	};
 
-	return check >= 0 && check < CHECKS ? names[check] : "fits";
+	return check >= 0 && check < CHECK_REASONS ? names[check] : "fits";
 }
 
 /* A row for each check, by its number, while counting. */
@@ -50,13 +50,13 @@ static void refuse_gpus(const struct sched *sched, const struct search *search,
 
 	for (int i = 0; i < node->gpu_count; i++) {
 		checks[i] = place_check_gpu(sched, search, node->gpus[i], &short_by);
-		if (checks[i] == CHECKS)
+		if (checks[i] == CHECK_OK)
 			fit++;
 		else
 			refuse(rows, checks[i], 1, short_by, node->gpus[i]->r.id);
 	}
 	for (int i = 0; i < node->gpu_count && fit < needed; i++)
-		if (checks[i] == CHECKS)
+		if (checks[i] == CHECK_OK)
 			refuse(rows, CHECK_COUNT, 1, needed - fit, node->gpus[i]->r.id);
 }
 
@@ -71,7 +71,7 @@ static int sort_rows(int64_t rows[][REFUSAL_WIDTH])
 {
 	int count = 0;
 
-	for (int i = 0; i < CHECKS; i++) {
+	for (int i = 0; i < CHECK_REASONS; i++) {
 		int64_t row[REFUSAL_WIDTH];
 		int at = count;
 		memcpy(row, rows[i], sizeof(row));
@@ -92,13 +92,13 @@ int place_refusals(struct sched *sched, const struct search *search, int64_t row
 
 	sched_prepare(sched);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	memset(rows, 0, CHECKS * sizeof(rows[0]));
-	for (int i = 0; i < CHECKS; i++)
+	memset(rows, 0, CHECK_REASONS * sizeof(rows[0]));
+	for (int i = 0; i < CHECK_REASONS; i++)
 		rows[i][REFUSAL_CHECK] = i;
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.by_slot[i];
+		const struct node *node = sched->cluster.by_rank[i];
 		enum check check = place_check_node(sched, search, node, &short_by);
-		if (check != CHECKS)
+		if (check != CHECK_OK)
 			refuse(rows, check, gpus && node->gpu_count > 0 ? node->gpu_count : 1,
 			       short_by, node->r.id);
 		else if (gpus)

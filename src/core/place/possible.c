@@ -90,7 +90,7 @@ static void add_gpus(struct sched *sched, const struct search *search, const str
 			continue;
 		all->allowed++;
 		all->memory_mib = max64(all->memory_mib, gpu_usable_mib(gpu));
-		large += place_check_gpu(sched, search, gpu, &short_by) == CHECKS;
+		large += place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK;
 	}
 	all->gpus = max64(all->gpus, large);
 }
@@ -109,13 +109,14 @@ static void add_node(struct sched *sched, struct search *search, const struct no
 	all->cpu_milli = max64(all->cpu_milli, node->r.cpu_milli);
 	all->host_bytes = max64(all->host_bytes, node->r.host_bytes);
 	add_gpus(sched, search, &copy, all);
-	if (!bitset_has(&shape->filter->nodes, (size_t)node->slot))
+	if (!bitset_has(&shape->filter->nodes, (size_t)node->rank))
 		return;
 	if (shape->split_gpus == 0)
 		tasks = count_tasks(sched, search, &copy, node);
-	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECKS)
+	else if (place_check_node(sched, search, &copy.node, &short_by) == CHECK_OK)
 		for (int i = 0; i < node->gpu_count && tasks < PARTS_MAX; i++)
-			tasks += place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECKS;
+			tasks +=
+			    place_check_gpu(sched, search, &copy.gpus[i], &short_by) == CHECK_OK;
 	all->node_tasks = max64(all->node_tasks, tasks);
 	all->rack_tasks[node->rack] += tasks;
 	all->tasks += tasks;
@@ -144,11 +145,11 @@ static bool check_task(const struct shape *shape, const struct hardware *all, st
 		return error_set(error, ERROR_IMPOSSIBLE, "there is no node%s",
 		                 *shape->filter->labels ? " with all the labels that are asked for"
 		                                        : "");
-	if ((gpus > 0 || *shape->filter->models) && all->allowed == 0)
-		return error_set(error, ERROR_IMPOSSIBLE, "no node%s has a GPU%s%s",
-		                 *shape->filter->labels ? " with the labels that are asked for"
-		                                        : "",
-		                 *shape->filter->models ? " of model " : "", shape->filter->models);
+	if ((gpus > 0 || *shape->filter->gpu_types) && all->allowed == 0)
+		return error_set(
+		    error, ERROR_IMPOSSIBLE, "no node%s has a GPU%s%s",
+		    *shape->filter->labels ? " with the labels that are asked for" : "",
+		    *shape->filter->gpu_types ? " of model " : "", shape->filter->gpu_types);
 	if (gpus > 0 && largest_part(request) > all->memory_mib)
 		return error_set(error, ERROR_IMPOSSIBLE,
 		                 "asks for %" PRId64 " MiB of one GPU, the largest has %" PRId64
@@ -208,7 +209,7 @@ static bool hardware_takes(struct sched *sched, struct search *search, struct er
 
 	all.rack_tasks = memory_zero((size_t)racks + 1, sizeof(*all.rack_tasks));
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		add_node(sched, search, sched->cluster.by_slot[i], &all);
+		add_node(sched, search, sched->cluster.by_rank[i], &all);
 	bool takes =
 	    check_task(search->shape, &all, error) && check_gang(search->shape, &all, racks, error);
 	free(all.rack_tasks);
@@ -319,7 +320,7 @@ bool model_possible(struct sched *sched, struct model *model, struct error *erro
 	filter_refresh(model->filter, &sched->cluster, sched->cluster_version);
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
 		if (bitset_has(&model->filter->nodes, i) &&
-		    node_takes(sched, model, sched->cluster.by_slot[i], &figures))
+		    node_takes(sched, model, sched->cluster.by_rank[i], &figures))
 			return true;
 	return refuse(model, &figures, error);
 }

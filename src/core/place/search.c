@@ -1,6 +1,6 @@
 /* search.c - the best node for one task or slot, from the index */
-#include "core/place/board.h"
 #include "core/place/fit.h"
+#include "core/place/score_cache.h"
 #include "core/queue/job.h"
 #include "core/state.h"
 
@@ -31,7 +31,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 }
 
 struct finding {
-	struct scorer scorer; /* without a board: there is none for the search */
+	struct scorer scorer; /* without a cache: there is none for the search */
 	struct node *best;
 	bool linked;
 	int64_t score;
@@ -46,7 +46,7 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 	choice.linked = choice.promise_blocked = false;
 	if (search->rack && node->rack != search->rack)
 		return;
-	if (finding->scorer.board && node->promised == 0)
+	if (finding->scorer.cache && node->promised == 0)
 		choice.score = scorer_score(&finding->scorer, node);
 	else if (!place_on_node(sched, search, node, &choice))
 		choice.score = TOURNAMENT_NONE;
@@ -71,9 +71,9 @@ static void look_through_rack(struct sched *sched, struct search *search, const 
 
 	for (int i = cluster->rack_first[search->rack]; i < cluster->rack_first[search->rack + 1];
 	     i++) {
-		size_t slot = (size_t)cluster->by_rack[i]->slot;
-		if (!bitset_has(set, slot) || !bitset_has(allowed, slot) ||
-		    (except && bitset_has(except, slot)))
+		size_t rank = (size_t)cluster->by_rack[i]->rank;
+		if (!bitset_has(set, rank) || !bitset_has(allowed, rank) ||
+		    (except && bitset_has(except, rank)))
 			continue;
 		look_at(sched, search, cluster->by_rack[i], finding);
 		if (finding->fitted >= finding->most)
@@ -95,9 +95,9 @@ static void look_through(struct sched *sched, struct search *search, const struc
 		uint64_t bits = set->word[w] & allowed->word[w];
 		if (except)
 			bits &= ~except->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			look_at(sched, search, sched->cluster.by_slot[slot], finding);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
+			look_at(sched, search, sched->cluster.by_rank[rank], finding);
 			if (finding->fitted >= finding->most)
 				return;
 		}
@@ -134,28 +134,28 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 
 	for (size_t w = 0; w < promised->words; w++) {
 		uint64_t bits = promised->word[w] & scope->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			if (bitset_has(&search->shape->filter->nodes, slot))
-				look_at(sched, search, sched->cluster.by_slot[slot], finding);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
+			if (bitset_has(&search->shape->filter->nodes, rank))
+				look_at(sched, search, sched->cluster.by_rank[rank], finding);
 		}
 	}
 }
 
-/* All nodes at once: the best of the board, and those that it leaves out. */
+/* All nodes at once: the best of the cache, and those that it leaves out. */
 static void look_at_board(struct sched *sched, struct search *search, struct finding *finding)
 {
-	struct board *board = finding->scorer.board;
-	size_t slot;
+	struct score_cache *cache = finding->scorer.cache;
+	size_t rank;
 
 	look_at_promised(sched, search, finding);
-	finding->fitted += board->fits;
-	int64_t score = tournament_best(&board->scores, &slot);
+	finding->fitted += cache->fits;
+	int64_t score = tournament_best(&cache->scores, &rank);
 	if (score == TOURNAMENT_NONE || (finding->best && score > finding->score))
 		return;
-	if (finding->best && score == finding->score && (int)slot > finding->best->slot)
+	if (finding->best && score == finding->score && (int)rank > finding->best->rank)
 		return;
-	finding->best = sched->cluster.by_slot[slot];
+	finding->best = sched->cluster.by_rank[rank];
 	finding->score = score;
 }
 
@@ -187,7 +187,7 @@ static void choose_best(struct sched *sched, struct search *search, const struct
 	bool fits = place_on_node(sched, search, finding->best, choice);
 
 	INVARIANT(fits && choice->score == finding->score);
-	if (choice->part_count > 1 && board_serves(search) && finding->best->promised == 0)
+	if (choice->part_count > 1 && score_cache_serves(search) && finding->best->promised == 0)
 		order_by_place(choice);
 }
 
@@ -196,7 +196,7 @@ static void choose_best(struct sched *sched, struct search *search, const struct
 static struct finding look(struct sched *sched, struct search *search)
 {
 	struct scope scope = place_scope(sched, search);
-	bool few = sched->cluster.node_count <= BOARD_FOLLOWS;
+	bool few = sched->cluster.node_count <= SCORE_CACHE_FOLLOWS;
 	bool by_level = !few && !search->any && scope.levels > 1;
 	struct finding finding = { .most = search->any ? 1
 		                           : by_level  ? sched->config.search_width
@@ -206,11 +206,11 @@ static struct finding look(struct sched *sched, struct search *search)
 		look_at(sched, search, search->only, &finding);
 		return finding;
 	}
-	if (board_serves(search))
+	if (score_cache_serves(search))
 		finding.scorer = scorer_begin(sched, search);
 	if (by_level)
 		look_by_level(sched, search, scope, &finding);
-	else if (few && finding.scorer.board && !search->rack)
+	else if (few && finding.scorer.cache && !search->rack)
 		look_at_board(sched, search, &finding);
 	else
 		look_through(sched, search, scope.sets, NULL, &finding);
@@ -232,7 +232,7 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 	const struct model *model = search->model;
 
 	INVARIANT(search->view != VIEW_CLEARED);
-	premium_refresh(sched);
+	scarcity_refresh(sched);
 	if (!model)
 		return find_shape(sched, search, choice);
 	for (int i = 0; i < model->shape_count; i++) {
@@ -246,7 +246,7 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 bool place_fits(struct sched *sched, struct search *search)
 {
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
-	premium_refresh(sched);
-	return (board_serves(search) && board_has_fit(sched, search)) ||
+	scarcity_refresh(sched);
+	return (score_cache_serves(search) && score_cache_has_fit(sched, search)) ||
 	       look(sched, search).best != NULL;
 }

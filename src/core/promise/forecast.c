@@ -45,7 +45,7 @@ static void copy_as_of(struct node_copy *copy, const struct node *node, int64_t 
 	node_copy_make(copy, node);
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
-		bool runs = reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE;
+		bool runs = reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE;
 		if (runs && reservation->job && expected_end(reservation->job, now_ms) <= end_ms)
 			take_out(copy, reservation);
 	}
@@ -94,12 +94,12 @@ static void add_leavings(struct forecast *forecast, const struct ending *ending)
 		if (!reservation || reservation->phase == PHASE_RELEASING)
 			continue;
 		const struct node *node = reservation->node;
-		int32_t ended = forecast->ended[node->slot] += reservation->part_count;
+		int32_t ended = forecast->ended[node->rank] += reservation->part_count;
 		forecast->leavings[forecast->leaving_count++] = (struct leaving){
 			.end_ms = ending->end_ms,
 			.late_ms = max64(late_ms, 0),
 			.node = node,
-			.whole = node->summary.releasing ? INT64_MAX : node->summary.whole + ended,
+			.whole = node->offer.releasing ? INT64_MAX : node->offer.whole + ended,
 		};
 	}
 }
@@ -130,7 +130,7 @@ struct outlook {
 	int64_t need; /* tasks; of a split job, GPUs */
 	enum { GROUP_ALL, GROUP_RACK, GROUP_NODE } group;
 	int64_t *sums; /* by group */
-	int32_t *room; /* by slot: how much of the need the node could take */
+	int32_t *room; /* by rank: how much of the need the node could take */
 };
 
 static void outlook_begin(struct outlook *outlook, struct sched *sched, struct job *job)
@@ -159,7 +159,7 @@ static int group_of(const struct outlook *outlook, const struct node *node)
 	case GROUP_RACK:
 		return node->rack > 0 ? node->rack : -1;
 	case GROUP_NODE:
-		return node->slot;
+		return node->rank;
 	default:
 		return 0;
 	}
@@ -169,11 +169,11 @@ static int64_t fitting_gpus(const struct outlook *outlook, const struct node *no
 {
 	int64_t count = 0, short_by;
 
-	if (place_check_node(outlook->sched, &outlook->search, node, &short_by) != CHECKS)
+	if (place_check_node(outlook->sched, &outlook->search, node, &short_by) != CHECK_OK)
 		return 0;
 	for (int i = 0; i < node->gpu_count; i++)
 		count += place_check_gpu(outlook->sched, &outlook->search, node->gpus[i],
-		                         &short_by) == CHECKS;
+		                         &short_by) == CHECK_OK;
 	return min64(count, PARTS_MAX);
 }
 
@@ -192,8 +192,8 @@ static bool note_room(struct outlook *outlook, const struct node *node)
 
 	if (group < 0)
 		return false;
-	outlook->sums[group] += takes - outlook->room[node->slot];
-	outlook->room[node->slot] = takes;
+	outlook->sums[group] += takes - outlook->room[node->rank];
+	outlook->room[node->rank] = takes;
 	return outlook->sums[group] >= outlook->need;
 }
 
@@ -230,9 +230,9 @@ static bool fits_already(struct outlook *outlook)
 	INVARIANT(set->words == index->releasing.words);
 	for (size_t w = 0; w < set->words && w < allowed->words; w++) {
 		uint64_t bits = (set->word[w] | index->releasing.word[w]) & allowed->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t slot = w * 64 + (size_t)__builtin_ctzll(bits);
-			if (note_room(outlook, outlook->sched->cluster.by_slot[slot]))
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
+			if (note_room(outlook, outlook->sched->cluster.by_rank[rank]))
 				return true;
 		}
 	}
@@ -291,7 +291,7 @@ static int64_t settle_gpus(struct outlook *outlook, struct node_copy *copy, int6
 	most = left;
 	for (int i = 0; i < copy->node.gpu_count && left > 0; i++) {
 		const struct gpu *gpu = &copy->gpus[i];
-		if (place_check_gpu(outlook->sched, &outlook->search, gpu, &short_by) != CHECKS)
+		if (place_check_gpu(outlook->sched, &outlook->search, gpu, &short_by) != CHECK_OK)
 			continue;
 		add_row(rows, *task, gpu, gpu_usable_mib(gpu) - gpu->r.foreign_mib, true);
 		left--;
@@ -301,14 +301,14 @@ static int64_t settle_gpus(struct outlook *outlook, struct node_copy *copy, int6
 
 struct spot {
 	int32_t room;
-	int slot;
+	int rank;
 };
 
 static int more_room(const void *a, const void *b)
 {
 	const struct spot *x = a, *y = b;
 
-	return x->room != y->room ? (x->room > y->room ? -1 : 1) : x->slot - y->slot;
+	return x->room != y->room ? (x->room > y->room ? -1 : 1) : x->rank - y->rank;
 }
 
 static struct spot *spots_of(const struct outlook *outlook, int group, size_t *count)
@@ -317,9 +317,9 @@ static struct spot *spots_of(const struct outlook *outlook, int group, size_t *c
 	struct spot *spots = memory_alloc((cluster->node_count + 1) * sizeof(*spots));
 
 	*count = 0;
-	for (size_t slot = 0; slot < cluster->node_count; slot++)
-		if (outlook->room[slot] > 0 && group_of(outlook, cluster->by_slot[slot]) == group)
-			spots[(*count)++] = (struct spot){ outlook->room[slot], (int)slot };
+	for (size_t rank = 0; rank < cluster->node_count; rank++)
+		if (outlook->room[rank] > 0 && group_of(outlook, cluster->by_rank[rank]) == group)
+			spots[(*count)++] = (struct spot){ outlook->room[rank], (int)rank };
 	qsort(spots, *count, sizeof(*spots), more_room);
 	return spots;
 }
@@ -337,7 +337,7 @@ static bool settle(struct outlook *outlook, int group, int64_t end_ms, struct fo
 
 	rows->count = 0;
 	for (size_t i = 0; i < count && left > 0; i++) {
-		const struct node *node = outlook->sched->cluster.by_slot[spots[i].slot];
+		const struct node *node = outlook->sched->cluster.by_rank[spots[i].rank];
 		copy_as_of(&copy, node, end_ms, sched_now(outlook->sched));
 		left -= split ? settle_gpus(outlook, &copy, left, &task, rows)
 		              : settle_tasks(outlook, &copy, left, &task, rows);
@@ -353,7 +353,7 @@ static bool may_take(const struct outlook *outlook, const struct leaving *leavin
 	bool whole = shape->request.gpu_kind == GPU_WHOLE && shape->split_gpus == 0;
 
 	return (!whole || leaving->whole >= shape->request.gpu_count) &&
-	       bitset_has(&shape->filter->nodes, (size_t)leaving->node->slot);
+	       bitset_has(&shape->filter->nodes, (size_t)leaving->node->rank);
 }
 
 /* The start that is promised after such an end: in whole minutes, so that it
@@ -417,12 +417,12 @@ static bool rows_hold(struct sched *sched, const struct search *search, const st
 		const int64_t *row = promise->parts.at + i * PROMISE_WIDTH;
 		struct gpu *gpu = copied_gpu(&copy, map_get(&sched->cluster.gpu_by_id, row[1]));
 		if (row[0] != task) {
-			if (place_check_node(sched, search, &copy.node, &short_by) != CHECKS)
+			if (place_check_node(sched, search, &copy.node, &short_by) != CHECK_OK)
 				return false;
 			claim_host(&copy, &search->shape->request);
 			task = row[0];
 		}
-		if (place_check_gpu(sched, search, gpu, &short_by) != CHECKS ||
+		if (place_check_gpu(sched, search, gpu, &short_by) != CHECK_OK ||
 		    gpu_free_later(gpu) < row[2])
 			return false;
 		claim_on(gpu, row[2], row[3] != 0);

@@ -64,7 +64,7 @@ static void lifted(struct sched *sched, const struct promise *promise)
 	}
 	if (any)
 		sched->index.free_version = ++sched->index.last_version;
-	sched->pass.state++;
+	sched->pass.change_seq++;
 }
 
 static struct promise *insert(struct sched *sched, struct job *job)
@@ -147,7 +147,7 @@ void promise_give(struct sched *sched, struct job *job, const struct promise_rec
 	promise->r.job_id = job->r.id;
 	promise->r.made_ms = sched_now(sched);
 	mark_all(sched);
-	sched->pass.state++;
+	sched->pass.change_seq++;
 	effects_put(sched->effects, RECORD_PROMISE, &promise->r);
 	decide(sched, promise);
 }

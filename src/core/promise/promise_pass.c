@@ -5,7 +5,7 @@
 #include "core/promise/forecast.h"
 #include "core/promise/promise.h"
 #include "core/state.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define INSTEAD_SLACK_MS INT64_C(30000) /* how late an awaited end may be, at the least */
@@ -235,7 +235,7 @@ static struct job *next_candidate(const struct candidates *candidates, size_t te
 	return candidates->of[tenant].jobs[candidates->of[tenant].next];
 }
 
-static void offer(struct sched *sched, struct order *order, const struct candidates *candidates,
+static void offer(struct sched *sched, struct turn *order, const struct candidates *candidates,
                   size_t tenant)
 {
 	const struct job *job = next_candidate(candidates, tenant);
@@ -243,18 +243,18 @@ static void offer(struct sched *sched, struct order *order, const struct candida
 
 	if (job)
 		amounts = job_amounts(sched, job, job->class->shape->tasks);
-	order_offer(order, sched->tenants.all[tenant], job ? &amounts : NULL);
+	turn_offer(order, sched->tenants.all[tenant], job ? &amounts : NULL);
 }
 
 /* The next of all candidates, in the order in which they would be served. Jobs
  * are looked for when it is their tenant's turn, the job not counted, and only of
  * the first tenants if there are many jobs. */
-static struct job *take_candidate(struct sched *sched, struct order *order,
+static struct job *take_candidate(struct sched *sched, struct turn *order,
                                   struct candidates *candidates)
 {
 	struct tenant *tenant;
 
-	while ((tenant = order_first(order))) {
+	while ((tenant = turn_first(order))) {
 		size_t place = place_of(&sched->tenants, tenant);
 		struct job *job = NULL;
 		if (candidates->of[place].jobs) {
@@ -280,7 +280,7 @@ static bool is_among(struct shape *const *shapes, int count, const struct shape 
 
 /* Tries candidates until there are `wanted` more promises, or too many of their
  * shapes have no start that can be told. True if it gave any. */
-static bool try_candidates(struct sched *sched, struct forecast *forecast, struct order *order,
+static bool try_candidates(struct sched *sched, struct forecast *forecast, struct turn *order,
                            struct candidates *candidates, int64_t wanted)
 {
 	struct shape *failed[FAILURES_MAX];
@@ -307,22 +307,22 @@ static bool give_some(struct sched *sched, struct forecast *forecast)
 {
 	static const struct amounts nothing;
 	int64_t most = sched->config.promise_jobs;
-	struct order order = { 0 };
+	struct turn order = { 0 };
 	struct candidates candidates = {
 		.most = (size_t)min64(most, CANDIDATES_MAX),
 		.of = memory_zero(sched->tenants.count, sizeof(*candidates.of)),
 	};
 
-	order_begin(&order, &sched->cluster.total, false);
+	turn_begin(&order, &sched->cluster.total, false);
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		if (sched->tenants.all[i]->group_count > 0)
-			order_offer(&order, sched->tenants.all[i], &nothing);
+			turn_offer(&order, sched->tenants.all[i], &nothing);
 	bool given =
 	    try_candidates(sched, forecast, &order, &candidates, most - count_promises(sched));
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		free(candidates.of[i].jobs);
 	free(candidates.of);
-	order_free(&order);
+	turn_free(&order);
 	return given;
 }
 

@@ -32,10 +32,10 @@ static bool urgent_before(const void *a, const void *b)
 
 void group_init(struct job_group *group)
 {
-	group->ageing = HEAP(struct job_class, ageing_place, ageing_before);
-	group->aged = HEAP(struct job_class, aged_place, aged_before);
-	group->urgent = HEAP(struct job_class, urgent_place, urgent_before);
-	group->shape_place = group->tenant_place = -1;
+	group->ageing = HEAP(struct job_class, ageing_index, ageing_before);
+	group->aged = HEAP(struct job_class, aged_index, aged_before);
+	group->urgent = HEAP(struct job_class, urgent_index, urgent_before);
+	group->shape_index = group->tenant_index = -1;
 }
 
 void group_free(struct job_group *group)
@@ -51,8 +51,8 @@ void class_init(struct job_class *class, struct queue_rule rule)
 {
 	queue_init(&class->queue, rule);
 	class->heads = queue_heads(&class->queue);
-	class->group_place = -1;
-	class->ageing_place = class->aged_place = class->urgent_place = class->pass_place = -1;
+	class->group_index = -1;
+	class->ageing_index = class->aged_index = class->urgent_index = class->pass_index = -1;
 }
 
 void class_free(struct job_class *class)
@@ -132,16 +132,16 @@ void class_rerule(struct job_class *class, struct queue_rule rule, int64_t now_m
 static void list_active(struct shapes *shapes, struct shape *shape)
 {
 	array_reserve(shapes->active, shapes->active_capacity, shapes->active_count + 1);
-	shape->active_place = (int64_t)shapes->active_count;
+	shape->active_index = (int64_t)shapes->active_count;
 	shapes->active[shapes->active_count++] = shape;
 }
 
 static void unlist_active(struct shapes *shapes, struct shape *shape)
 {
 	struct shape *last = shapes->active[--shapes->active_count];
-	shapes->active[shape->active_place] = last;
-	last->active_place = shape->active_place;
-	shape->active_place = -1;
+	shapes->active[shape->active_index] = last;
+	last->active_index = shape->active_index;
+	shape->active_index = -1;
 }
 
 static void list_group(struct shapes *shapes, struct job_group *group)
@@ -152,10 +152,10 @@ static void list_group(struct shapes *shapes, struct job_group *group)
 	if (shape->group_count == 0)
 		list_active(shapes, shape);
 	array_reserve(shape->groups, shape->group_capacity, shape->group_count + 1);
-	group->shape_place = (int64_t)shape->group_count;
+	group->shape_index = (int64_t)shape->group_count;
 	shape->groups[shape->group_count++] = group;
 	array_reserve(tenant->groups, tenant->group_capacity, tenant->group_count + 1);
-	group->tenant_place = (int64_t)tenant->group_count;
+	group->tenant_index = (int64_t)tenant->group_count;
 	tenant->groups[tenant->group_count++] = group;
 }
 
@@ -175,12 +175,12 @@ static void unlist_group(struct shapes *shapes, struct job_group *group)
 	struct tenant *tenant = group->tenant;
 	struct job_group *last = shape->groups[--shape->group_count];
 
-	shape->groups[group->shape_place] = last;
-	last->shape_place = group->shape_place;
+	shape->groups[group->shape_index] = last;
+	last->shape_index = group->shape_index;
 	last = tenant->groups[--tenant->group_count];
-	tenant->groups[group->tenant_place] = last;
-	last->tenant_place = group->tenant_place;
-	group->shape_place = group->tenant_place = -1;
+	tenant->groups[group->tenant_index] = last;
+	last->tenant_index = group->tenant_index;
+	group->shape_index = group->tenant_index = -1;
 	if (shape->group_count == 0)
 		unlist_active(shapes, shape);
 	note_spent(shapes, group);
@@ -193,7 +193,7 @@ static void list_class(struct shapes *shapes, struct job_class *class)
 	if (group->class_count == 0)
 		list_group(shapes, group);
 	array_reserve(group->classes, group->class_capacity, group->class_count + 1);
-	class->group_place = (int64_t)group->class_count;
+	class->group_index = (int64_t)group->class_count;
 	group->classes[group->class_count++] = class;
 	group->highest =
 	    group->class_count == 1 ? class->priority : max64(group->highest, class->priority);
@@ -211,9 +211,9 @@ static void unlist_class(struct shapes *shapes, struct job_class *class)
 	struct job_group *group = class->group;
 	struct job_class *last = group->classes[--group->class_count];
 
-	group->classes[class->group_place] = last;
-	last->group_place = class->group_place;
-	class->group_place = -1;
+	group->classes[class->group_index] = last;
+	last->group_index = class->group_index;
+	class->group_index = -1;
 	if (class->priority == group->highest)
 		find_highest(group);
 	if (group->class_count == 0)
@@ -238,7 +238,7 @@ void class_push(struct shapes *shapes, struct job_class *class, struct job *job,
 		.number = job_turn(job),
 		.urgent_ms = job_urgent_from(job),
 		.behind_ms = job_service_left(job, job->s.served_ms),
-		.place = -1,
+		.heap_index = -1,
 	};
 	if (queue_count(&class->queue) == 0)
 		list_class(shapes, class);

@@ -10,7 +10,7 @@ enum room_kind {
 	ROOM_RECLAIM,     /* from tenants that have more than their share */
 	ROOM_PREEMPT,     /* from the same tenant's jobs of strictly lower priority */
 	ROOM_EVICT,       /* idle slots go; see evict.h */
-	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see share.c */
+	ROOM_SHARE,       /* from the same tenant's jobs that take longer; see timeshare.c */
 	ROOM_KINDS,
 };
 
@@ -29,7 +29,7 @@ struct job_group {
 	size_t class_count, class_capacity;
 	int64_t highest;                   /* priority of those */
 	struct heap ageing, aged, urgent;  /* those classes by their heads, where they have them */
-	int64_t shape_place, tenant_place; /* in their lists of groups; -1 while empty */
+	int64_t shape_index, tenant_index; /* in their lists of groups; -1 while empty */
 	bool spent;                        /* in shapes.spent */
 	/* Of a pass: what stands for the group there, and what may still do so. */
 	struct job_class *open;
@@ -37,12 +37,12 @@ struct job_group {
 	int64_t above;
 	/* Of making room: see room.c. */
 	struct {
-		uint64_t state; /* in which there was no room for this job */
+		uint64_t change_seq; /* in which there was no room for this job */
 		int64_t job_id;
 		int64_t retry_ms; /* when time alone may have changed that */
 	} failed[ROOM_KINDS];
-	uint64_t hopeless_round; /* in which it was found hopeless up to a priority */
-	int64_t hopeless_priority;
+	uint64_t no_room_round; /* in which it was found hopeless up to a priority */
+	int64_t no_room_priority;
 };
 
 /* The waiting jobs of one group, of one priority and expected length. */
@@ -55,12 +55,12 @@ struct job_class {
 	struct queue queue;
 	struct queue_heads heads; /* of the queue, when a job last came, went or moved on */
 	struct job_class *next;   /* that was made for its group */
-	int64_t group_place;      /* in its list of classes; -1 while empty */
-	int32_t ageing_place, aged_place, urgent_place; /* in its group's heaps; -1 */
+	int64_t group_index;      /* in its list of classes; -1 while empty */
+	int32_t ageing_index, aged_index, urgent_index; /* in its group's heaps; -1 */
 	struct ranktree by_service, by_wait; /* where GPUs are shared in time: those that take
 	                                      * turns, by (behind_ms, id) and (queued_ms, id) */
-	uint64_t turn_round;                 /* of share.c, in which its first found no room */
-	int32_t pass_place;                  /* in a pass's heap; -1 */
+	uint64_t turn_round;                 /* of timeshare.c, in which its first found no room */
+	int32_t pass_index;                  /* in a pass's heap; -1 */
 	int64_t pass_key, pass_behind, pass_number; /* of its first job there: effective priority,
 	                                             * queue_behind, number */
 };

@@ -252,7 +252,7 @@ static void settle_array_active(struct job *job, int32_t before)
 
 static void settle_surplus(struct job *job)
 {
-	int64_t running = job->counts.held + job->counts.live;
+	int64_t running = job->counts.granted + job->counts.live;
 	bool has =
 	    job->is_victim && job->r.split_gpus == 0 && running > job->r.min_available - job->ended;
 
@@ -299,7 +299,7 @@ void job_unlist(struct sched *sched, struct job *job)
 
 static void settle_end(struct sched *sched, struct job *job)
 {
-	bool runs = job->counts.held + job->counts.live > 0;
+	bool runs = job->counts.granted + job->counts.live > 0;
 	int64_t end_ms = runs && job->s.expected_ms > 0 && job->s.started_ms > 0
 	                     ? job->s.started_ms + job->s.expected_ms
 	                     : 0;
@@ -325,13 +325,13 @@ static void settle_short(struct sched *sched, struct job *job)
 		sched_dirty_job(sched, job);
 	}
 	int64_t key = is_short ? job->s.short_since_ms + sched->config.gang_grace_ms : 0;
-	if (job->short_ms == key)
+	if (job->understaffed_ms == key)
 		return;
-	if (job->short_ms)
-		ranktree_remove(&sched->shorts, job->short_ms, job->r.id);
+	if (job->understaffed_ms)
+		ranktree_remove(&sched->understaffed, job->understaffed_ms, job->r.id);
 	if (key)
-		ranktree_insert(&sched->shorts, key, job->r.id, job);
-	job->short_ms = key;
+		ranktree_insert(&sched->understaffed, key, job->r.id, job);
+	job->understaffed_ms = key;
 }
 
 /* Jobs that are not over and hold nothing fill the queue, held ones too. */
@@ -420,7 +420,7 @@ static void settle_timer(struct sched *sched, struct job *job)
 /* Claims alone that are too few for a gang would start a part of it. */
 static void settle_claims(struct sched *sched, struct job *job)
 {
-	if (job->counts.claims > 0 && job->counts.held + job->counts.live == 0 &&
+	if (job->counts.claims > 0 && job->counts.granted + job->counts.live == 0 &&
 	    job->counts.claims + job->ended < job->r.min_available)
 		job_drop_claims(sched, job);
 }

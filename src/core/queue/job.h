@@ -26,7 +26,7 @@ struct task {
 
 /* Counts over its tasks, kept by ledger.c: claims, held, live, releasing. */
 struct job_counts {
-	int32_t claims, held, live, releasing;
+	int32_t claims, granted, live, releasing;
 };
 
 struct job {
@@ -59,17 +59,17 @@ struct job {
 	bool claiming;          /* in sched.claimants */
 	bool is_victim;         /* in its tenant's tree of victims, by (priority, -victim_start) */
 	int64_t victim_start;
-	bool victim_surplus; /* counted in its tenant's surplus_victims */
-	int64_t end_ms;      /* its key in sched.ends; 0: not in it */
-	int64_t short_ms;    /* its key in sched.shorts; 0: not in it */
-	int64_t timer_ms;    /* when time alone changes something about it; INT64_MAX */
-	int32_t timer_place;
+	bool victim_surplus;     /* counted in its tenant's surplus_victims */
+	int64_t end_ms;          /* its key in sched.ends; 0: not in it */
+	int64_t understaffed_ms; /* its key in sched.understaffed; 0: not in it */
+	int64_t timer_ms;        /* when time alone changes something about it; INT64_MAX */
+	int32_t timer_index;
 };
 
 /* Tasks that count as placed: claimed, held or live. */
 static inline int32_t job_active(const struct job *job)
 {
-	return job->counts.claims + job->counts.held + job->counts.live;
+	return job->counts.claims + job->counts.granted + job->counts.live;
 }
 /* Since when it has waited for what it waits for now: one that runs and could
  * grow, since it runs. */
@@ -126,7 +126,7 @@ bool job_check(const struct job_record *record, struct error *error);
 bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error);
 bool job_cancel(struct sched *sched, struct job *job, struct error *error);
 bool job_hold(struct sched *sched, struct job *job, struct error *error);
-bool job_release(struct sched *sched, struct job *job, struct error *error);
+bool job_unhold(struct sched *sched, struct job *job, struct error *error);
 bool job_requeue(struct sched *sched, struct job *job, struct error *error);
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error);
 bool task_started(struct sched *sched, struct reservation *reservation, struct error *error);

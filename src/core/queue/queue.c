@@ -88,7 +88,7 @@ void queue_init(struct queue *queue, struct queue_rule rule)
 	INVARIANT(rule.per_minute >= 0 && rule.per_minute <= PER_MINUTE_MAX);
 	INVARIANT(rule.cap >= INT32_MIN && rule.cap <= INT32_MAX);
 	*queue = (struct queue){ .rule = rule };
-	queue->urgent = HEAP(struct queue_entry, place, urgent_sooner);
+	queue->urgent = HEAP(struct queue_entry, heap_index, urgent_sooner);
 }
 
 void queue_free(struct queue *queue)
@@ -119,7 +119,7 @@ static void insert(struct queue *queue, struct queue_entry *entry, bool aged)
 
 static void forget_urgency(struct queue *queue, struct queue_entry *entry)
 {
-	if (entry->place >= 0)
+	if (entry->heap_index >= 0)
 		heap_remove(&queue->urgent, entry);
 }
 
@@ -151,7 +151,7 @@ void queue_push(struct queue *queue, struct queue_entry *entry, int64_t now_ms)
 	INVARIANT(!entry->queued);
 	queue_move_on(queue, now_ms);
 	entry->queued = true;
-	entry->place = -1;
+	entry->heap_index = -1;
 	insert(queue, entry,
 	       queue_effective(&queue->rule, entry, now_ms) == full(&queue->rule, entry));
 }

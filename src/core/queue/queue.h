@@ -42,7 +42,7 @@ struct queue_entry {
 	int64_t urgent_ms; /* at the cap from then on, whatever its wait; 0: not urgent by itself */
 	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
 	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
-	int32_t place;     /* in the heap of those that are due later; -1 */
+	int32_t heap_index; /* in the heap of those that are due later; -1 */
 	bool queued, aged;
 };
 

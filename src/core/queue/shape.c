@@ -37,7 +37,7 @@ static void *find(const struct map *map, uint64_t hash, same_kind *same, const v
 static bool same_filter(const void *item, const void *wanted)
 {
 	const struct filter *a = item, *b = wanted;
-	return strcmp(a->models, b->models) == 0 && strcmp(a->labels, b->labels) == 0;
+	return strcmp(a->gpu_types, b->gpu_types) == 0 && strcmp(a->labels, b->labels) == 0;
 }
 
 static struct filter *make_filter(int64_t number, const char *models, const char *labels)
@@ -46,7 +46,7 @@ static struct filter *make_filter(int64_t number, const char *models, const char
 	struct filter *filter = memory_zero(1, sizeof(*filter) + models_size + labels_size);
 	char *texts = (char *)(filter + 1);
 	filter->number = number;
-	filter->models = memcpy(texts, models, models_size);
+	filter->gpu_types = memcpy(texts, models, models_size);
 	filter->labels = memcpy(texts + models_size, labels, labels_size);
 	filter->refreshed = UINT64_MAX; /* no version of a cluster */
 	return filter;
@@ -54,7 +54,7 @@ static struct filter *make_filter(int64_t number, const char *models, const char
 
 struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels)
 {
-	const struct filter wanted = { .models = models, .labels = labels };
+	const struct filter wanted = { .gpu_types = models, .labels = labels };
 	uint64_t hash = hash_combine(hash_text(models), hash_text(labels));
 	int64_t key;
 	struct filter *filter = find(&shapes->filters, hash, same_filter, &wanted, &key);
@@ -67,7 +67,7 @@ struct filter *shapes_filter(struct shapes *shapes, const char *models, const ch
 
 bool filter_allows(const struct filter *filter, const struct gpu *gpu)
 {
-	return filter->models[0] == '\0' || bitset_has(&filter->model, (size_t)gpu->model);
+	return filter->gpu_types[0] == '\0' || bitset_has(&filter->gpu_type, (size_t)gpu->gpu_type);
 }
 
 /* Whether `name` is among the models, which are separated by '|'. */
@@ -91,15 +91,15 @@ static bool has_model(struct filter *filter, struct bitset *known, const struct 
 	bool allowed = false;
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu *gpu = node->gpus[i];
-		size_t model = (size_t)gpu->model;
+		size_t model = (size_t)gpu->gpu_type;
 		if (!bitset_has(known, model)) {
 			bitset_grow(known, model + 1);
-			bitset_grow(&filter->model, model + 1);
+			bitset_grow(&filter->gpu_type, model + 1);
 			bitset_add(known, model);
-			bitset_assign(&filter->model, model,
-			              lists_model(filter->models, gpu->r.model));
+			bitset_assign(&filter->gpu_type, model,
+			              lists_model(filter->gpu_types, gpu->r.model));
 		}
-		allowed |= bitset_has(&filter->model, model);
+		allowed |= bitset_has(&filter->gpu_type, model);
 	}
 	return allowed;
 }
@@ -110,14 +110,14 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 		return;
 	INVARIANT(cluster->ordered);
 	struct bitset known = { 0 };
-	bitset_free(&filter->model);
+	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
 	bitset_grow(&filter->nodes, cluster->node_count);
-	for (size_t slot = 0; slot < cluster->node_count; slot++) {
-		const struct node *node = cluster->by_slot[slot];
-		bool modelled = filter->models[0] == '\0' || has_model(filter, &known, node);
+	for (size_t rank = 0; rank < cluster->node_count; rank++) {
+		const struct node *node = cluster->by_rank[rank];
+		bool modelled = filter->gpu_types[0] == '\0' || has_model(filter, &known, node);
 		if (modelled && node_has_labels(node, filter->labels))
-			bitset_add(&filter->nodes, slot);
+			bitset_add(&filter->nodes, rank);
 	}
 	bitset_free(&known);
 	filter->refreshed = version;
@@ -142,7 +142,7 @@ bool shape_is_plain(const struct shape *shape)
 
 static void free_filter(struct filter *filter)
 {
-	bitset_free(&filter->model);
+	bitset_free(&filter->gpu_type);
 	bitset_free(&filter->nodes);
 	free(filter);
 }
@@ -195,7 +195,7 @@ static struct shape *intern_shape(struct shapes *shapes, const struct shape *wan
 	shape = NEW(struct shape);
 	*shape = *wanted;
 	shape->number = ++shapes->last_number;
-	shape->active_place = -1;
+	shape->active_index = -1;
 	map_put(&shapes->shapes, key, shape);
 	array_reserve(shapes->all, shapes->capacity, shapes->count + 1);
 	shapes->all[shapes->count++] = shape;
@@ -229,7 +229,7 @@ static uint64_t stable_key(const struct job_group *group)
 	uint64_t hash = hash_combine(hash_request(&shape->request), (uint64_t)shape->tasks);
 	hash = hash_combine(hash, (uint64_t)shape->split_gpus);
 	hash = hash_combine(hash, (uint64_t)shape->closeness * 2 + shape->closeness_required);
-	hash = hash_combine(hash, hash_text(shape->filter->models));
+	hash = hash_combine(hash, hash_text(shape->filter->gpu_types));
 	hash = hash_combine(hash, hash_text(shape->filter->labels));
 	hash = hash_combine(hash, (uint64_t)group->tenant->r.id);
 	return hash_combine(hash, (uint64_t)group->anchor * 2 + group->preemptible);

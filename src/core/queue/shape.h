@@ -17,9 +17,9 @@ struct job_class;
 /* Which nodes and GPUs are allowed at all, by model and by labels. */
 struct filter {
 	int64_t number;
-	const char *models, *labels; /* as in the job's record; behind the struct in its block */
-	struct bitset model;         /* numbers of allowed models; unused if `models` is empty */
-	struct bitset nodes;         /* allowed, by slot; of filter_refresh */
+	const char *gpu_types, *labels; /* as in the job's record; behind the struct in its block */
+	struct bitset gpu_type;         /* numbers of allowed models; unused if `models` is empty */
+	struct bitset nodes;            /* allowed, by rank; of filter_refresh */
 	uint64_t refreshed; /* the version of the cluster that `nodes` and `model` are of */
 };
 
@@ -39,7 +39,7 @@ struct shape {
 	uint64_t claim_failed_version; /* the same for claims on what is releasing */
 	struct job_group **groups;     /* with waiting jobs, in no order that decides anything */
 	size_t group_count, group_capacity;
-	int64_t active_place; /* in shapes.active; -1 */
+	int64_t active_index; /* in shapes.active; -1 */
 };
 
 struct shapes {
@@ -57,7 +57,7 @@ struct shapes {
 struct filter *shapes_filter(struct shapes *shapes, const char *models, const char *labels);
 /* Whether it allows the GPU's model, as of the last filter_refresh. */
 bool filter_allows(const struct filter *filter, const struct gpu *gpu);
-/* Brings the filter up to date with the cluster, whose slots must be right:
+/* Brings the filter up to date with the cluster, whose ranks must be right:
  * allowed are nodes with all the labels and, where models are given, at least
  * one GPU of these. Costs nothing if `version` is that of the last time. */
 void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64_t version);

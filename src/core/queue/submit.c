@@ -270,9 +270,9 @@ static void learn_mix(struct sched *sched, const struct job *job)
 	    job->r.split_gpus > 0 ? min64(job->r.split_gpus, 8) : job->request.gpu_count;
 	int64_t milli = count > 0 ? min64(one.of[AMOUNT_GPU] / count, WHOLE_GPU) : 0;
 
-	mix_learn(&sched->mix, job->r.id, job->r.split_gpus > 0 ? WHOLE_GPU : milli, count,
-	          job->request.cpu_milli, job->r.split_gpus > 0 ? 1 : job->r.tasks,
-	          job->r.gpu_models);
+	workload_mix_learn(&sched->workload_mix, job->r.id,
+	                   job->r.split_gpus > 0 ? WHOLE_GPU : milli, count, job->request.cpu_milli,
+	                   job->r.split_gpus > 0 ? 1 : job->r.tasks, job->r.gpu_models);
 }
 
 static struct job *take_in(struct sched *sched, struct job_record *record, bool hold)

@@ -91,7 +91,7 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 		heap_remove(&sched->releases, reservation);
 	ledger_leave(sched, reservation);
 	for (int i = 0; i < reservation->part_count; i++)
-		facts_over(sched, reservation->parts[i].gpu);
+		node_report_over(sched, reservation->parts[i].gpu);
 	if (task->claim == reservation)
 		task->claim = NULL;
 	else
@@ -119,7 +119,7 @@ static void stop(struct sched *sched, struct reservation *reservation, bool requ
 
 void job_begins(struct sched *sched, struct job *job)
 {
-	if (job->s.started_ms > 0 || job->counts.held == 0)
+	if (job->s.started_ms > 0 || job->counts.granted == 0)
 		return;
 	job->s.start = ++sched->meta.last_start;
 	sched_dirty_job(sched, job);
@@ -154,7 +154,7 @@ void job_drop_claims(struct sched *sched, struct job *job)
 /* The run that it was in is over; its next one starts afresh. */
 static void forget_run(struct sched *sched, struct job *job)
 {
-	if (job->counts.held + job->counts.live > 0 || job->s.started_ms == 0)
+	if (job->counts.granted + job->counts.live > 0 || job->s.started_ms == 0)
 		return;
 	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
 	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
@@ -329,7 +329,7 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 	if (job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
 		                 (long long)job->r.id);
-	if (job->counts.held + job->counts.live > 0)
+	if (job->counts.granted + job->counts.live > 0)
 		return error_set(error, ERROR_CONFLICT,
 		                 "job-%lld runs: requeue it first, then hold it",
 		                 (long long)job->r.id);
@@ -344,7 +344,7 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 	return true;
 }
 
-bool job_release(struct sched *sched, struct job *job, struct error *error)
+bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 {
 	if (!job->s.held || job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld is not held",
@@ -360,7 +360,7 @@ bool job_release(struct sched *sched, struct job *job, struct error *error)
 
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
-	if (job->counts.held + job->counts.live == 0)
+	if (job->counts.granted + job->counts.live == 0)
 		return error_set(error, ERROR_CONFLICT, "job-%lld does not run",
 		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
@@ -391,7 +391,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 
 	if (reservation->phase == PHASE_LIVE)
 		return true;
-	if (reservation->phase != PHASE_HELD)
+	if (reservation->phase != PHASE_GRANTED)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not to be started",
 		                 (long long)reservation->id);
 	ledger_phase(sched, reservation, PHASE_LIVE, false);
@@ -413,7 +413,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 /* A split that lost a part begins again: its parts are of use only together. */
 static void restart_split(struct sched *sched, struct job *job)
 {
-	if (job->r.split_gpus == 0 || job->counts.held + job->counts.live + job->ended == 0)
+	if (job->r.split_gpus == 0 || job->counts.granted + job->counts.live + job->ended == 0)
 		return;
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
@@ -433,7 +433,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 
 	if (reservation->phase == PHASE_RELEASING) /* it was told to stop meanwhile */
 		return task_released(sched, reservation, error);
-	if (reservation->phase != PHASE_HELD)
+	if (reservation->phase != PHASE_GRANTED)
 		return error_set(error, ERROR_CONFLICT,
 		                 "reservation %lld is not waiting for a start",
 		                 (long long)reservation->id);
@@ -451,7 +451,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 
 static void maybe_completed(struct sched *sched, struct job *job)
 {
-	bool all = job->counts.held + job->counts.live == 0 && job->counts.claims == 0;
+	bool all = job->counts.granted + job->counts.live == 0 && job->counts.claims == 0;
 
 	if (!job_state_is_final((enum job_state)job->s.state) && all &&
 	    job->ended >= min64(job->r.min_available, job->r.tasks))

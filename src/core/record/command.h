@@ -18,7 +18,7 @@ enum command_kind {
 	COMMAND_SUBMIT,
 	COMMAND_CANCEL,
 	COMMAND_HOLD,
-	COMMAND_RELEASE, /* of a hold */
+	COMMAND_UNHOLD,  /* of a hold */
 	COMMAND_REQUEUE, /* stop it and queue it again */
 	COMMAND_REPRIORITISE,
 	COMMAND_NODE_REPORT, /* all of a node, as it is */

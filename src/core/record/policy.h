@@ -11,7 +11,7 @@ struct sched;
 struct search;
 struct choice;
 struct shape;
-struct node_view;
+struct node_summary;
 
 /* A row is a policy: symbol, name, alias ("" without one), the function that scores a
  * choice, how scores are cached, what else it does, and one line of help that completes
@@ -27,7 +27,7 @@ struct node_view;
 	P(SPREAD, "spread", "", place_spread, CACHED_BY_NODE, POLICY_SPREADS,                      \
 	  "on the emptiest GPU or node")                                                           \
 	P(WORTH, "worth", "", place_worth, CACHED_BY_VIEW(worth_sees, worth_score),                \
-	  POLICY_PREMIUMS, "so that most of the cluster is used in the end")
+	  POLICY_SCARCITY, "so that most of the cluster is used in the end")
 /* clang-format on */
 
 #define POLICY_SYMBOL(symbol, ...) POLICY_##symbol,
@@ -43,18 +43,18 @@ typedef int64_t policy_score(struct sched *sched, const struct search *search,
 #define POLICY_DECLARE(symbol, name, alias, score, ...) policy_score score;
 PLACEMENT_POLICIES(POLICY_DECLARE)
 
-/* How scores are cached. By node: until anything on the node changes. By view: until
- * its view does, as the score depends on nothing else. Where `sees` says that the view
+/* How scores are cached. By node: until anything on the node changes. By summary: until
+ * its summary does, as the score depends on nothing else. Where `sees` says that the summary
  * alone decides for a shape, `score` gives the score of the best choice on a node whose
- * view is plain and uniform, without looking at its GPUs; TOURNAMENT_NONE if none fits.
+ * summary is plain and uniform, without looking at its GPUs; TOURNAMENT_NONE if none fits.
  * It leaves promises and labels aside. */
 typedef bool policy_sees(struct sched *sched, const struct shape *shape);
-typedef int64_t policy_view_score(struct sched *sched, const struct shape *shape,
-                                  struct node_view *view);
+typedef int64_t policy_summary_score(struct sched *sched, const struct shape *shape,
+                                     struct node_summary *summary);
 struct policy_cache {
 	bool by_view;
 	policy_sees *sees;
-	policy_view_score *score;
+	policy_summary_score *score;
 };
 #define CACHED_BY_NODE                                                                             \
 	{                                                                                          \
@@ -65,11 +65,11 @@ struct policy_cache {
 		true, sees, score                                                                  \
 	}
 policy_sees fragment_sees, worth_sees;
-policy_view_score fragment_score, worth_score;
+policy_summary_score fragment_score, worth_score;
 
 enum policy_trait {
 	POLICY_SPREADS = 1 << 0,  /* parts of a task go to the emptiest GPUs of its node */
-	POLICY_PREMIUMS = 1 << 1, /* free GPUs have a premium for scarce models */
+	POLICY_SCARCITY = 1 << 1, /* free GPUs have a premium for scarce models */
 };
 
 struct placement_policy {

@@ -339,7 +339,7 @@ struct mix_record {
 	struct rows seen;             /* gpu thousandths, gpu count, cpu_milli, times */
 	struct rows classes;          /* gpu thousandths, gpu count, cpu_milli, weight */
 	int64_t asked_milli;          /* thousandths of GPUs that tasks seen asked for */
-	const char *insisted;       /* sets of models that jobs insist on, by line; see insist.h */
+	const char *insisted; /* sets of models that jobs insist on, by line; see type_demand.h */
 	struct rows insisted_milli; /* of asked_milli, by set */
 };
 #define MIX_WIDTH 4
@@ -456,6 +456,14 @@ bool record_equal(enum record_kind kind, const void *a, const void *b);
 /* Appends it as one line of text for people, without a newline:
  * `tenant id=3 name="lab" ...`. What is 0, false or empty is left out. */
 void record_print(struct buffer *buffer, enum record_kind kind, const void *record);
+
+/* What settings may be at most. The bounds keep sums of times and of priorities far from the end
+ * of 64 bits. */
+#define AGEING_PER_MINUTE_MAX 100000
+#define AGEING_CAP_MAX 1000000000
+#define SEARCH_PAUSE_US_MAX 1000000
+#define SEARCH_WIDTH_MAX 1000000000
+#define SETTING_MS_MAX INT64_C(315360000000) /* ten years */
 
 /* The settings that a new scheduler starts with. */
 struct config_record config_default(void);

@@ -103,7 +103,7 @@ static inline bool job_state_is_final(enum job_state state) { return state >= JO
 /* The life of a reservation. A claim is not a right yet. */
 enum phase {
 	PHASE_CLAIM,     /* promised memory that is being freed */
-	PHASE_HELD,      /* decided, and ordered from the node */
+	PHASE_GRANTED,   /* decided, and ordered from the node */
 	PHASE_LIVE,      /* the node says that it runs */
 	PHASE_RELEASING, /* told to stop, or ended; memory not confirmed as back */
 };

@@ -84,7 +84,7 @@ static void commit(struct sched *sched, struct decision_record *decision, struct
 	}
 	decision->gpus = (struct rows){ lines, count };
 	sched_decide(sched, decision);
-	sched->pass.units--;
+	sched->pass.budget--;
 }
 
 static bool redeem_job(struct sched *sched, struct job *job)
@@ -154,14 +154,14 @@ static void serve_all(struct sched *sched, const struct ranktree *claimants,
 {
 	int64_t after = 0;
 
-	while (sched->pass.units > 0) {
+	while (sched->pass.budget > 0) {
 		struct rank_cursor cursor = ranktree_seek(claimants, after + 1, 0);
 		const struct rank_entry *entry = rank_cursor_next(&cursor);
 		if (!entry)
 			return;
 		after = entry->major;
 		if (serve(sched, entry->value))
-			sched->pass.state++;
+			sched->pass.change_seq++;
 	}
 }
 

@@ -74,10 +74,10 @@ bool room_would_fit(struct sched *sched, const struct search *search, struct nod
 	}
 	cleared.ignore_promises = true; /* the plan looks at those */
 	int needed = cleared.shape->request.gpu_count;
-	if (model || place_check_node(sched, &cleared, node, &short_by) != CHECKS)
+	if (model || place_check_node(sched, &cleared, node, &short_by) != CHECK_OK)
 		return false;
 	for (int i = 0; i < node->gpu_count && fits < needed; i++)
-		fits += place_check_gpu(sched, &cleared, node->gpus[i], &short_by) == CHECKS;
+		fits += place_check_gpu(sched, &cleared, node->gpus[i], &short_by) == CHECK_OK;
 	return fits >= needed;
 }
 
@@ -147,7 +147,7 @@ static const struct reservation *next_on_node(struct sched *sched, const struct 
 	for (int i = 0; i < node->reservation_count; i++) {
 		const struct reservation *reservation = node->reservations[i];
 		if (reservation->job &&
-		    (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE) &&
+		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE) &&
 		    victim_gives(sched, reservation->job, search, kind) &&
 		    !is_named(&sched->room, node, reservation->job) &&
 		    (!next || goes_before(reservation->job, next->job)))

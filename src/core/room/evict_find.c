@@ -31,7 +31,7 @@ bool eviction_better(const struct eviction *a, const struct eviction *b)
 		return x->linked;
 	if (x->score != y->score)
 		return x->score < y->score;
-	return x->node->slot < y->node->slot;
+	return x->node->rank < y->node->rank;
 }
 
 void eviction_copy(struct eviction *to, const struct eviction *from)
@@ -170,7 +170,7 @@ static int next_shape(const struct evict_search *find, const struct slot *slot, 
 static bool may_look_at(const struct evict_search *find, const struct node *node)
 {
 	return node->cold > 0 && (!find->search.only || find->search.only == node) &&
-	       bitset_has(&find->search.shape->filter->nodes, (size_t)node->slot);
+	       bitset_has(&find->search.shape->filter->nodes, (size_t)node->rank);
 }
 
 /* The best way in which this slot alone goes. */
@@ -268,7 +268,7 @@ static bool promises_more(const struct node *a, const struct node *b)
 		return a->cold_reload_ms < b->cold_reload_ms;
 	if (a->cold_used_ms != b->cold_used_ms)
 		return a->cold_used_ms < b->cold_used_ms;
-	return a->slot < b->slot;
+	return a->rank < b->rank;
 }
 
 /* The nodes that promise most, best first; all, where there are few. */
@@ -279,7 +279,7 @@ static int promising(const struct evict_search *find, struct node **nodes)
 	int found = 0;
 
 	for (size_t i = 0; i < cluster->node_count; i++) {
-		struct node *node = cluster->by_slot[i];
+		struct node *node = cluster->by_rank[i];
 		if (!may_look_at(find, node) || least_of_all(find, node) == INT32_MAX ||
 		    (found == most && !promises_more(node, nodes[most - 1])))
 			continue;
@@ -306,7 +306,7 @@ static bool find_several(struct evict_search *find)
 	for (size_t i = 0; i < cluster->node_count && found == PROMISING_NODES && left > 0 &&
 	                   !find->best->choice.node;
 	     i++) {
-		struct node *node = cluster->by_slot[i];
+		struct node *node = cluster->by_rank[i];
 		if (!may_look_at(find, node) || node->least == INT32_MAX)
 			continue;
 		evict_on_node(find, node);
@@ -321,7 +321,7 @@ static bool find_any(struct evict_search *find)
 	const struct cluster *cluster = &find->sched->cluster;
 
 	for (size_t i = 0; i < cluster->node_count; i++) {
-		struct node *node = cluster->by_slot[i];
+		struct node *node = cluster->by_rank[i];
 		if (!may_look_at(find, node) || least_of_all(find, node) > 1)
 			continue;
 		for (int r = 0; r < node->reservation_count; r++) {

@@ -239,7 +239,7 @@ static void stop_slots(struct sched *sched, const struct search *search,
 		};
 		slot_stop(sched, slot, true);
 		sched_decide(sched, &decision);
-		sched->pass.units--;
+		sched->pass.budget--;
 	}
 }
 

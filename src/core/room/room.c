@@ -91,7 +91,7 @@ int64_t room_lowest_priority(const struct tenant *tenant)
 
 bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind)
 {
-	if (room_is_hopeless(sched, group, group->highest, kind))
+	if (room_known_full(sched, group, group->highest, kind))
 		return false;
 	if (kind == ROOM_PREEMPT)
 		return group->highest > room_lowest_priority(group->tenant);
@@ -388,7 +388,7 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 			job_claimed(sched, task->claim);
 	}
 	sched_decide(sched, &decision);
-	sched->pass.units--;
+	sched->pass.budget--;
 	if (kind == ROOM_SHARE && !victim->moved)
 		job->s.queued_ms = sched_now(sched); /* its turn is over, and it waits for the next
 		                                      */
@@ -432,24 +432,24 @@ bool room_may_help_slot(const struct sched *sched, const struct model *model)
 {
 	return sched->config.enable_preemption && model->tenant->r.can_preempt_others &&
 	       room_lowest_priority(model->tenant) < model->r.priority &&
-	       !(model->preempt_failed.state == sched->pass.state &&
+	       !(model->preempt_failed.change_seq == sched->pass.change_seq &&
 	         sched_now(sched) < model->preempt_failed.retry_ms);
 }
 
 static bool make_for_slot(struct sched *sched, struct search *search)
 {
 	struct model *model = search->model;
-	uint64_t state = sched->pass.state;
+	uint64_t state = sched->pass.change_seq;
 
 	sched->room.looked_at = 0;
 	if (!room_may_help_slot(sched, model))
 		return false;
 	if (room_find(sched, search, ROOM_PREEMPT)) {
 		room_commit(sched, search, ROOM_PREEMPT);
-		sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
+		sched->pass.budget -= sched->room.looked_at / NODES_PER_UNIT;
 		return true;
 	}
-	model->preempt_failed.state = state;
+	model->preempt_failed.change_seq = state;
 	model->preempt_failed.retry_ms = sched->room.retry_ms;
 	return false;
 }
@@ -463,7 +463,7 @@ bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kin
 static bool make_for_job(struct sched *sched, struct search *search, enum room_kind kind)
 {
 	struct job *job = search->job;
-	uint64_t state = sched->pass.state;
+	uint64_t state = sched->pass.change_seq;
 
 	sched->room.looked_at = 0;
 	if (kind == ROOM_EVICT && evict_make(sched, search))
@@ -476,7 +476,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
 	commit(sched, search, kind, &compared);
-	sched->pass.units -= sched->room.looked_at / NODES_PER_UNIT;
+	sched->pass.budget -= sched->room.looked_at / NODES_PER_UNIT;
 	return true;
 }
 
@@ -490,7 +490,7 @@ bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
 
 void room_free(struct room *room)
 {
-	order_free(&room->order);
+	turn_free(&room->turn);
 	free(room->cursors);
 	free(room->victims);
 	free(room->links);

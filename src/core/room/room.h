@@ -4,7 +4,7 @@
 
 #include "core/place/place.h"
 #include "core/queue/job.h"
-#include "core/tenant/order.h"
+#include "core/tenant/turn.h"
 
 /* One thing that can be stopped by itself: a task that an elastic job can do
  * without, or all that is left of a job. */
@@ -33,7 +33,7 @@ struct victim_link {
 };
 
 /* A job that may stop so that another takes its turn, and what is lost by that. */
-struct turn {
+struct timeshare_turn {
 	struct job *job;
 	int64_t weight;
 	bool stays;
@@ -41,7 +41,7 @@ struct turn {
 
 /* What a search for victims keeps between calls. */
 struct room {
-	struct order order;
+	struct turn turn;
 	struct victim_cursor *cursors; /* by place in tenants.all */
 	size_t cursor_capacity;
 	struct victim *victims; /* those named so far, in the order in which they would go */
@@ -52,14 +52,14 @@ struct room {
 	size_t chosen_count, chosen_capacity;
 	struct node **nodes; /* those that victims so far are on */
 	size_t node_count, node_capacity;
-	struct turn *turns; /* on one node; see share.c */
+	struct timeshare_turn *turns; /* on one node; see timeshare.c */
 	size_t turn_count, turn_capacity;
 	uint64_t round;    /* numbers the calls of room_begin */
 	int64_t mark;      /* what the marks of nodes and GPUs are compared with */
 	int64_t retry_ms;  /* when time alone would name more */
 	int64_t looked_at; /* nodes with memory coming back, over the attempts for one job */
 	int64_t free_gpu;  /* thousandths free in all; for consolidating */
-	uint64_t sharing;  /* numbers the calls of share_run */
+	uint64_t sharing;  /* numbers the calls of timeshare_run */
 	bool entitled;     /* consolidate only for jobs within their tenant's fair share */
 };
 
@@ -80,8 +80,8 @@ bool room_may_help_slot(const struct sched *sched, const struct model *model);
 int64_t room_lowest_priority(const struct tenant *tenant);
 /* Whether the same, or something that is no harder, was found in this round to
  * have no room; searches that pause (see backoff.h) count when they are noted. */
-bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                      enum room_kind kind);
+bool room_known_full(const struct sched *sched, struct job_group *group, int64_t priority,
+                     enum room_kind kind);
 /* Notes those of the tenant that pause. What pauses leaves alone what is no easier,
  * so all are noted before others are looked at. */
 void room_note_pauses(const struct sched *sched, struct tenant *tenant, enum room_kind kind);
@@ -99,8 +99,8 @@ bool room_make(struct sched *sched, struct search *search, enum room_kind kind);
 
 /* Where GPUs are shared in time: lets jobs that wait take the places of others of
  * their tenant and priority, where the one who waits clearly takes less GPU time;
- * see share.c. */
-void share_run(struct sched *sched);
+ * see timeshare.c. */
+void timeshare_run(struct sched *sched);
 
 /* One attempt, in a plan that stays open if it succeeds: the chosen victims go,
  * the applicant comes, and who need not go after all stays. */

@@ -37,19 +37,19 @@ static bool is_no_easier(const struct job_group *group, int64_t priority,
 
 static void remember_hopeless(const struct sched *sched, struct job_group *group, int64_t priority)
 {
-	bool known = group->hopeless_round == sched->room.round;
+	bool known = group->no_room_round == sched->room.round;
 
-	group->hopeless_priority = known ? max64(group->hopeless_priority, priority) : priority;
-	group->hopeless_round = sched->room.round;
+	group->no_room_priority = known ? max64(group->no_room_priority, priority) : priority;
+	group->no_room_round = sched->room.round;
 }
 
-bool room_is_hopeless(const struct sched *sched, struct job_group *group, int64_t priority,
-                      enum room_kind kind)
+bool room_known_full(const struct sched *sched, struct job_group *group, int64_t priority,
+                     enum room_kind kind)
 {
 	const struct tenant *tenant = group->tenant;
 
-	if (group->hopeless_round == sched->room.round &&
-	    (kind != ROOM_PREEMPT || priority <= group->hopeless_priority))
+	if (group->no_room_round == sched->room.round &&
+	    (kind != ROOM_PREEMPT || priority <= group->no_room_priority))
 		return true;
 	for (size_t i = 0; i < tenant->hopeless_count; i++)
 		if (is_no_easier(group, priority, &tenant->hopeless[i], kind)) {
@@ -64,7 +64,7 @@ static void note_hopeless(const struct sched *sched, struct job_group *group, in
 {
 	struct tenant *tenant = group->tenant;
 
-	if (room_is_hopeless(sched, group, priority, kind))
+	if (room_known_full(sched, group, priority, kind))
 		return;
 	array_reserve(tenant->hopeless, tenant->hopeless_capacity, tenant->hopeless_count + 1);
 	tenant->hopeless[tenant->hopeless_count++] = (struct hopeless){ group, priority };
@@ -76,9 +76,9 @@ bool room_failed_before(const struct sched *sched, const struct job *job, enum r
 	struct job_group *group = job->class->group;
 
 	INVARIANT(kind < ROOM_KINDS);
-	if (room_is_hopeless(sched, group, job->r.priority, kind))
+	if (room_known_full(sched, group, job->r.priority, kind))
 		return true;
-	if (group->failed[kind].state != sched->pass.state ||
+	if (group->failed[kind].change_seq != sched->pass.change_seq ||
 	    (kind == ROOM_PREEMPT && group->failed[kind].job_id != job->r.id) ||
 	    sched_now(sched) >= group->failed[kind].retry_ms)
 		return false;
@@ -106,10 +106,10 @@ void room_note_failure(struct sched *sched, const struct job *job, enum room_kin
 	INVARIANT(kind < ROOM_KINDS && !sched->plan.open);
 	note_hopeless(sched, group, job->r.priority, kind);
 	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {
-		sched->pass.units -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
+		sched->pass.budget -= 1 + (int64_t)looked_at / VICTIMS_PER_UNIT;
 		return;
 	}
-	group->failed[kind].state = state;
+	group->failed[kind].change_seq = state;
 	group->failed[kind].job_id = job->r.id;
 	group->failed[kind].retry_ms = sched->room.retry_ms;
 }

@@ -130,8 +130,8 @@ static int last_task(const struct job *job, int32_t spared)
 {
 	for (int i = (int)job->r.tasks - 1; i >= 0; i--) {
 		const struct reservation *reservation = job->tasks[i].reservation;
-		bool runs = reservation &&
-		            (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE);
+		bool runs = reservation && (reservation->phase == PHASE_GRANTED ||
+		                            reservation->phase == PHASE_LIVE);
 		if (runs && spared-- == 0)
 			return i;
 	}
@@ -163,7 +163,7 @@ static int64_t surplus(const struct job *victim)
 {
 	if (victim->r.split_gpus > 0)
 		return 0;
-	return max64(victim->counts.held + victim->counts.live -
+	return max64(victim->counts.granted + victim->counts.live -
 	                 (victim->r.min_available - victim->ended),
 	             0);
 }
@@ -228,9 +228,9 @@ static void offer(struct sched *sched, struct tenant *tenant, size_t place,
 	struct victim_cursor *cursor = &room->cursors[place];
 
 	if (advance(sched, cursor, tenant, taker, kind))
-		order_offer(&room->order, tenant, &cursor->taken);
+		turn_offer(&room->turn, tenant, &cursor->taken);
 	else
-		order_offer(&room->order, tenant, NULL);
+		turn_offer(&room->turn, tenant, NULL);
 }
 
 void victims_begin(struct sched *sched, const struct search *taker, enum room_kind kind)
@@ -243,7 +243,7 @@ void victims_begin(struct sched *sched, const struct search *taker, enum room_ki
 	room->count = room->link_count = room->node_count = 0;
 	room->mark++;
 	room->retry_ms = INT64_MAX;
-	order_begin(&room->order, &sched->cluster.total, true);
+	turn_begin(&room->turn, &sched->cluster.total, true);
 	for (size_t i = 0; i < count; i++) {
 		struct tenant *tenant = sched->tenants.all[i];
 		if (!tenant_gives(sched, applicant_tenant(taker), tenant, kind))
@@ -283,7 +283,7 @@ static size_t place_of(const struct tenants *tenants, const struct tenant *tenan
 struct victim *victims_next(struct sched *sched, const struct search *taker, enum room_kind kind)
 {
 	struct room *room = &sched->room;
-	struct tenant *tenant = order_first(&room->order);
+	struct tenant *tenant = turn_first(&room->turn);
 
 	if (!tenant)
 		return NULL;

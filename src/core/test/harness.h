@@ -373,7 +373,7 @@ static inline int64_t right_of(const struct harness *h, int64_t id, int task)
 /* How many tasks of the job are held or live. */
 static inline int placed(const struct harness *h, int64_t id)
 {
-	return job(h, id)->counts.held + job(h, id)->counts.live;
+	return job(h, id)->counts.granted + job(h, id)->counts.live;
 }
 
 static inline bool has_claim(const struct harness *h, int64_t id)

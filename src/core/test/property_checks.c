@@ -29,10 +29,10 @@ static bool may_step(enum phase from, enum phase to, enum command_kind kind)
 	if (from == to)
 		return true;
 	switch (to) {
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		return from == PHASE_CLAIM && kind == COMMAND_PASS;
 	case PHASE_LIVE:
-		return from == PHASE_HELD &&
+		return from == PHASE_GRANTED &&
 		       (kind == COMMAND_TASK_STARTED || kind == COMMAND_NODE_REPORT ||
 		        kind == COMMAND_SLOT_LOADING || kind == COMMAND_SLOT_READY);
 	case PHASE_RELEASING:
@@ -63,7 +63,7 @@ static void check_reservation_step(const struct keeper *keeper, const struct com
 
 	if (!before) { /* one that was started and then made way in the same pass is releasing */
 		bool adopted = after->job_id == 0 && command->kind == COMMAND_NODE_REPORT &&
-		               after->phase != PHASE_CLAIM && after->phase != PHASE_HELD;
+		               after->phase != PHASE_CLAIM && after->phase != PHASE_GRANTED;
 		if (!adopted && (command->kind != COMMAND_PASS || after->phase == PHASE_LIVE))
 			panic("reservation %lld begins in phase %d", (long long)after->id,
 			      after->phase);
@@ -199,7 +199,7 @@ static void tally_reservation(const struct keeper *keeper, struct tally *tallies
 		      (long long)reservation->task, (long long)reservation->job_id,
 		      (long long)reservation->id);
 	tally->claims += claim;
-	tally->held += reservation->phase == PHASE_HELD;
+	tally->held += reservation->phase == PHASE_GRANTED;
 	tally->live += reservation->phase == PHASE_LIVE;
 	tally->releasing += reservation->phase == PHASE_RELEASING;
 	tally->gpus += reservation->phase == PHASE_RELEASING ? 0 : reservation->parts.count;
@@ -212,7 +212,7 @@ static bool task_fits(enum task_state state, int phase)
 	case TASK_PENDING:
 		return phase == -1;
 	case TASK_PLACED:
-		return phase == PHASE_HELD;
+		return phase == PHASE_GRANTED;
 	case TASK_RUNNING:
 		return phase == PHASE_LIVE;
 	case TASK_STOPPING:

@@ -71,7 +71,7 @@ static void release_holds(struct run *run, struct generator *generator)
 		const struct job_state_record *job = keeper_job_state(&run->keeper, i);
 		if (!job->held || job_state_is_final((enum job_state)job->state))
 			continue;
-		struct command command = at_once(generator, COMMAND_RELEASE);
+		struct command command = at_once(generator, COMMAND_UNHOLD);
 		command.id = job->id;
 		run_command(run, &command);
 	}
@@ -147,7 +147,7 @@ static void go_on(struct run *run, struct generator *generator)
 			go_on_with_slot(run, generator, all[i].id);
 			continue;
 		}
-		if (all[i].phase == PHASE_HELD)
+		if (all[i].phase == PHASE_GRANTED)
 			command.kind = COMMAND_TASK_STARTED;
 		if (all[i].phase == PHASE_LIVE)
 			command.kind = COMMAND_TASK_EXITED;

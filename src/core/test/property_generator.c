@@ -300,7 +300,7 @@ static void generate_cancel_or_hold(struct generator *generator, struct command 
 	uint64_t *random = &generator->random;
 
 	if (job->held && chance(random, 70))
-		command->kind = COMMAND_RELEASE;
+		command->kind = COMMAND_UNHOLD;
 	else if (job->state == JOB_PENDING && chance(random, 30))
 		command->kind = COMMAND_HOLD;
 	else
@@ -413,7 +413,7 @@ static bool generate_progress(struct generator *generator, struct command *comma
 	if (reservation->job_id == 0)
 		return generate_slot_progress(generator, command, reservation->id);
 	switch (reservation->phase) {
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		return tell_of_held(generator, command, reservation->id);
 	case PHASE_LIVE:
 		return tell_of_live(generator, command, reservation->id);

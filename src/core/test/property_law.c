@@ -238,7 +238,7 @@ void check_new_rights(const struct id_set *set, const struct keeper *keeper, int
 		const struct reservation_record *right =
 		    keeper_find(keeper, RECORD_RESERVATION, set->at[i], 0);
 		/* What a node already has is a fact, and counts whether it fits or not. */
-		if (right && right->phase == PHASE_HELD)
+		if (right && right->phase == PHASE_GRANTED)
 			check_slot_right(keeper, right, right->id > last_id);
 	}
 }
@@ -295,7 +295,7 @@ static struct gang gang_of(const struct keeper *keeper, const struct job_record 
 		const struct reservation_record *reservation =
 		    keeper_find(keeper, RECORD_RESERVATION, task->reservation_id, 0);
 		if (reservation &&
-		    (reservation->phase == PHASE_HELD || reservation->phase == PHASE_LIVE))
+		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE))
 			gang_add(keeper, reservation, &gang);
 		else if (reservation && task->claim_id)
 			gang.moving++;
@@ -337,7 +337,7 @@ static void check_order(const struct keeper *keeper, const struct command *comma
 
 	bool stopped = reservation && reservation->phase == PHASE_RELEASING;
 
-	if (!reservation || (reservation->phase != PHASE_HELD && !stopped) ||
+	if (!reservation || (reservation->phase != PHASE_GRANTED && !stopped) ||
 	    (stopped && command->kind != COMMAND_PASS) || order->term != meta->term ||
 	    order->job_id != reservation->job_id || order->task != reservation->task ||
 	    order->node_id != reservation->node_id ||

@@ -19,9 +19,9 @@ static bool state_fits(enum slot_state state, enum phase phase)
 	case SLOT_WAITING:
 		return phase == PHASE_CLAIM;
 	case SLOT_PLACED:
-		return phase == PHASE_HELD;
+		return phase == PHASE_GRANTED;
 	case SLOT_LOADING:
-		return phase == PHASE_HELD || phase == PHASE_LIVE;
+		return phase == PHASE_GRANTED || phase == PHASE_LIVE;
 	case SLOT_READY:
 		return phase == PHASE_LIVE;
 	case SLOT_STOPPING:

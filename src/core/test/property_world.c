@@ -232,7 +232,7 @@ static bool is_running(struct world *world, const struct reservation_record *res
 {
 	if (!honest && rarely(world->random, 30))
 		return false;
-	if (reservation->phase == PHASE_HELD)
+	if (reservation->phase == PHASE_GRANTED)
 		return chance(world->random, 50);
 	return reservation->phase == PHASE_LIVE || chance(world->random, 70);
 }

@@ -146,11 +146,11 @@ static inline void settle(struct harness *h)
 	uint64_t state;
 
 	do {
-		state = h->sched->pass.state;
+		state = h->sched->pass.change_seq;
 		pass_only(h, loads);
 		finish_loads(h);
 		confirm_stops(h);
-	} while (state != h->sched->pass.state);
+	} while (state != h->sched->pass.change_seq);
 }
 
 /* The model's slots that are ready. */

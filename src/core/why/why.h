@@ -27,7 +27,7 @@ struct why {
 	int64_t expected_ms, confidence;
 	struct bound bound; /* WAIT_BOUND */
 	int refusal_count;  /* WAIT_PROMISE, WAIT_ROOM */
-	int64_t refusals[CHECKS][REFUSAL_WIDTH];
+	int64_t refusals[CHECK_REASONS][REFUSAL_WIDTH];
 	int64_t fit;         /* the same: tasks, or GPUs of a split job, that would fit now */
 	int64_t nearest_gpu; /* id of the GPU that was least short of memory; 0 */
 };

@@ -47,7 +47,7 @@ static void trace_filter(const struct sched *sched, const struct search *search,
 	int64_t shown = 0, left = 0;
 
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.by_slot[i];
+		const struct node *node = sched->cluster.by_rank[i];
 		for (int g = 0; g < node->gpu_count; g++) {
 			if (shown == LINES_MAX) {
 				left++;
@@ -68,9 +68,9 @@ static void trace_fit(struct sched *sched, struct search *search, struct buffer 
 	int shown = 0;
 
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		const struct node *node = sched->cluster.by_slot[i];
+		const struct node *node = sched->cluster.by_rank[i];
 		enum check check = place_check_node(sched, search, node, &short_by);
-		int64_t takes = check == CHECKS ? place_count(sched, search, node) : 0;
+		int64_t takes = check == CHECK_OK ? place_count(sched, search, node) : 0;
 		tasks += takes;
 		if (shown++ >= LINES_MAX)
 			continue;
@@ -100,9 +100,9 @@ static void trace_select(struct sched *sched, const struct search *search, struc
 	struct choice choice;
 	int64_t candidates = 0;
 
-	premium_refresh(sched);
+	scarcity_refresh(sched);
 	for (size_t i = 0; i < sched->cluster.node_count; i++) {
-		if (!place_on_node(sched, search, sched->cluster.by_slot[i], &choice))
+		if (!place_on_node(sched, search, sched->cluster.by_rank[i], &choice))
 			continue;
 		if (candidates++ >= LINES_MAX)
 			continue;

@@ -38,7 +38,8 @@ static void check_words(const struct resource *resource, const struct resource_f
 	if (has_words != (field->words != NULL) || has_nested != (field->nested != NULL))
 		fail_msg("%s.%s: words or nested fields do not go with the kind", resource->name,
 		         field->name);
-	if ((field->kind == VALUE_ID) != (field->refers != NULL))
+	bool is_id = field->kind == VALUE_ID || field->kind == VALUE_IDS;
+	if (is_id != (field->refers != NULL))
 		fail_msg("%s.%s: an id must say of what", resource->name, field->name);
 	if (field->least > field->most)
 		fail_msg("%s.%s: the range is empty", resource->name, field->name);
@@ -50,6 +51,19 @@ static void every_field_has_a_label_a_help_and_what_its_kind_needs(void **state)
 	each_field(check_words);
 }
 
+static void every_resource_is_in_every_interface_or_says_why_not(void **state)
+{
+	(void)state;
+	for (int i = RESOURCE_NESTED + 1; i < RESOURCE_COUNT; i++) {
+		const struct resource *resource = resources[i];
+		assert_int_equal(resource->id, i);
+		assert_non_null(resource->schema);
+		if (!resource->reply_message && !resource->no_proto)
+			fail_msg("%s is not in gRPC, and the table does not say why",
+			         resource->name);
+	}
+}
+
 static void check_interfaces(const struct resource *resource, const struct resource_field *field)
 {
 	const char *what = NULL;
@@ -58,9 +72,10 @@ static void check_interfaces(const struct resource *resource, const struct resou
 	if ((resource->request_message && settable && field->proto.request == 0) ||
 	    (resource->reply_message && shown && field->proto.reply == 0))
 		what = field->proto.absent ? NULL : "gRPC";
-	if (settable && !field->option.name && !field->option.absent)
+	if (settable && !field->option.name && !field->option.absent && !resource->no_option)
 		what = "gpu-cli";
-	if (settable && field->form.section == SECTION_NONE && !field->form.absent)
+	if (settable && field->form.section == SECTION_NONE && !field->form.absent &&
+	    !resource->no_form)
 		what = "the dashboard";
 	if (what)
 		fail_msg("%s.%s is not in %s, and the table does not say why", resource->name,
@@ -188,6 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_field_has_a_label_a_help_and_what_its_kind_needs),
+		cmocka_unit_test(every_resource_is_in_every_interface_or_says_why_not),
 		cmocka_unit_test(every_field_is_in_every_interface_or_says_why_not),
 		cmocka_unit_test(every_stored_field_is_a_member_of_its_record),
 		cmocka_unit_test(names_and_numbers_are_not_used_twice),

@@ -1,5 +1,5 @@
-/* calls_driver.c - an engine with sign-in, gRPC, tokens, leases and audit on one port, for
- * tests of those by real clients: calls_driver DATABASE [--jwt SECRET] [--key ALGORITHM FILE]
+/* calls_driver.c - the service and its engine on one port, and a little more, for tests by real
+ * clients: calls_driver DATABASE [--jwt SECRET] [--key ALGORITHM FILE]
  * [--rate N] [--notify PAYLOAD-OF-LAB] [--webhook URL SECRET] [--smtp PORT]
  * [--smtp-security tls|starttls] [--ca FILE] [--public-only]. Makes the tenants lab
  * and other, and the model tiny. */
@@ -9,11 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/grpc/grpc_services.h"
-#include "api/model/leases.h"
 #include "api/notify/notify.h"
-#include "api/service/tokens.h"
-#include "api/text/ids.h"
+#include "api/service/service_state.h"
 #include "base/clock.h"
 #include "server/engine.h"
 #include "wire/wire.h"
@@ -27,38 +24,32 @@ static struct {
 	struct loop *loop;
 	struct engine *engine;
 	struct desk *desk;
-	struct gate *gate;
-	struct agents *agents;
-	struct audit *audit;
-	struct tokens *tokens;
-	struct leases *leases;
-	struct roster roster;
-	struct streams *streams;
-	struct grpc_services *services;
+	struct service *service;
+	struct handler handler;
+	struct gate_settings gate;
+	struct gate_key keys[4];
 	struct listener *listener;
-	struct notify *notify;
 	struct notify_settings notify_settings;
 	const char *lab_payload;
 } driver;
 
-/* Between the head and the request. */
-static void on_head(struct exchange *exchange)
+static bool is_path(const struct exchange *exchange, size_t count, const char *first)
 {
-	struct gate_refusal refusal;
-	struct identity who = { 0 };
-	bool open = exchange->is_grpc && grpc_services_is_public(exchange);
-
-	if (!open && !gate_check(driver.gate, exchange, clock_unix_ms(), &who, &refusal))
-		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
-	else if (exchange->is_grpc && grpc_services_is_stream(exchange))
-		grpc_services_call(driver.services, exchange, &who);
+	return exchange->segments.count == count && text_is(exchange->segments.of[0], first);
 }
 
-static bool is_path(const struct exchange *exchange, size_t count, const char *first,
-                    const char *third)
+/* Two things that the service does not have: who signed in, and the output of any
+ * reservation. */
+static bool is_own(const struct exchange *exchange)
 {
-	return exchange->segments.count == count && text_is(exchange->segments.of[0], first) &&
-	       (!third || text_is(exchange->segments.of[2], third));
+	return !exchange->is_grpc &&
+	       (is_path(exchange, 1, "who") || is_path(exchange, 3, "output"));
+}
+
+static void on_head(struct exchange *exchange)
+{
+	if (!is_own(exchange))
+		service_http(driver.service)->head(exchange);
 }
 
 /* The output of what runs on a node, all of it at once. */
@@ -94,7 +85,7 @@ static void read_output(struct exchange *exchange, const char *node, int64_t res
 {
 	struct reading *reading = NEW(struct reading);
 	reading->exchange = exchange;
-	agents_read_output(driver.agents,
+	agents_read_output(driver.service->agents,
 	                   &(struct agents_output_options){ .node = node,
 	                                                    .reservation_id = reservation_id,
 	                                                    .part = on_part,
@@ -107,96 +98,24 @@ static void on_request(struct exchange *exchange)
 	struct gate_refusal refusal;
 	struct identity who = { 0 };
 	const struct url_segments *path = &exchange->segments;
-	int64_t id = 0;
 
-	/* A real service keeps who it is from the head on. */
-	bool public = exchange->is_grpc && grpc_services_is_public(exchange);
-	if (!public && !gate_check(driver.gate, exchange, clock_unix_ms(), &who, &refusal))
+	if (!is_own(exchange))
+		service_http(driver.service)->request(exchange);
+	else if (!gate_check(driver.service->gate, exchange, clock_unix_ms(), &who, &refusal))
 		exchange_refuse(exchange, refusal.status, refusal.code, "%s", refusal.text);
-	else if (exchange->is_grpc)
-		grpc_services_call(driver.services, exchange, &who);
-	else if (is_path(exchange, 1, "who", NULL))
+	else if (is_path(exchange, 1, "who"))
 		exchange_respond(exchange, &(struct response){ .content_type = "text/plain",
 		                                               .body = text_of(who.name) });
-	else if (is_path(exchange, 1, "tokens", NULL) && exchange->method == METHOD_POST)
-		tokens_create(driver.tokens, exchange, &who);
-	else if (is_path(exchange, 1, "tokens", NULL))
-		tokens_list(driver.tokens, exchange, &who);
-	else if (is_path(exchange, 2, "tokens", NULL))
-		tokens_revoke(driver.tokens, exchange, &who, path->of[1].data);
-	else if (is_path(exchange, 1, "audit", NULL))
-		audit_list(driver.audit, exchange, &who);
-	else if (is_path(exchange, 3, "output", NULL))
-		read_output(exchange, path->of[1].data, strtoll(path->of[2].data, NULL, 10));
-	else if (is_path(exchange, 3, "models", "leases") && id_read(path->of[1], ID_MODEL, &id))
-		leases_create(driver.leases, exchange, &who, id);
-	else if (is_path(exchange, 3, "leases", "renew") && id_read(path->of[1], ID_LEASE, &id))
-		leases_renew(driver.leases, exchange, &who, id);
-	else if (is_path(exchange, 2, "leases", NULL) && id_read(path->of[1], ID_LEASE, &id) &&
-	         exchange->method == METHOD_DELETE)
-		leases_delete(driver.leases, exchange, &who, id);
-	else if (is_path(exchange, 2, "leases", NULL) && id > 0)
-		leases_show(driver.leases, exchange, &who, id);
 	else
-		exchange_refuse(exchange, 404, "not_found", "nothing is here");
-}
-
-static const struct handler handler = { .head = on_head, .request = on_request };
-
-static void on_order(void *context, const struct effect *effect)
-{
-	(void)context;
-	agents_order(driver.agents, effect);
-}
-
-static void on_route(void *context, const struct route_effect *route)
-{
-	(void)context;
-	leases_route(driver.leases, route);
-}
-
-static void on_event(void *context, const struct event *event)
-{
-	(void)context;
-	notify_event(driver.notify, event);
-	if (event->kind == EVENT_TENANT_CHANGED)
-		roster_changed(&driver.roster, driver.desk->catalogue, event->tenant_id);
-}
-
-static void on_changed(void *context)
-{
-	(void)context;
-	grpc_services_health_changed(driver.services);
-}
-
-static bool task_payload(void *context, int64_t job_id, int64_t task, struct buffer *payload,
-                         struct error *error)
-{
-	struct catalogue_job job;
-	(void)context;
-	(void)task;
-	catalogue_lock(driver.desk->catalogue);
-	bool found = catalogue_job(driver.desk->catalogue, job_id, &job);
-	buffer_text(payload, found ? job.job->payload : "{}");
-	catalogue_unlock(driver.desk->catalogue);
-	return found || error_set(error, ERROR_NOT_FOUND, "the job is gone");
-}
-
-static bool model_payload(void *context, int64_t model_id, struct buffer *payload,
-                          struct error *error)
-{
-	(void)context;
-	(void)model_id;
-	(void)error;
-	buffer_text(payload, "{}");
-	return true;
+		read_output(exchange, path->of[1].data, strtoll(path->of[2].data, NULL, 10));
 }
 
 static void listen_to_clients(void)
 {
 	struct error error = { 0 };
 	driver.listener = listener_open(
-	    driver.loop, &(struct listener_options){ .address = "127.0.0.1", .handler = &handler },
+	    driver.loop,
+	    &(struct listener_options){ .address = "127.0.0.1", .handler = &driver.handler },
 	    &error);
 	if (!driver.listener)
 		panic("%s", error.text);
@@ -262,34 +181,17 @@ static void make_model(void)
 	make(command);
 }
 
-static void load_kept(void)
-{
-	struct error error = { 0 };
-	for (size_t i = 0; i < driver.kept_count; i++) {
-		const struct kept *keep = &driver.kept[i];
-		if (strcmp(keep->kind, "token") == 0 &&
-		    !tokens_load(driver.tokens, keep->value, &error))
-			panic("%s", error.text);
-		if (strcmp(keep->kind, "audit") == 0)
-			audit_load(driver.audit, keep->key, keep->value);
-		if (strcmp(keep->kind, "notify") == 0)
-			notify_load(driver.notify, keep->key, keep->value);
-	}
-}
-
 static void on_leading(void *context)
 {
 	(void)context;
-	load_kept();
-	roster_fill(&driver.roster, driver.desk->catalogue);
-	if (!roster_named(&driver.roster, TEXT("lab"))) {
+	for (size_t i = 0; i < driver.kept_count; i++)
+		service_load_kept(driver.service, &driver.kept[i]);
+	service_begin(driver.service);
+	if (!roster_named(&driver.service->roster, TEXT("lab"))) {
 		make_tenant("lab", driver.lab_payload);
 		make_tenant("other", "{}");
 		make_model();
 	}
-	agents_begin(driver.agents);
-	leases_begin(driver.leases);
-	notify_begin(driver.notify);
 	if (driver.making == 0)
 		listen_to_clients();
 }
@@ -337,21 +239,21 @@ static char *read_all(const char *path)
 	return text;
 }
 
-static void make_gate(int argc, char **argv)
+static void read_arguments(int argc, char **argv)
 {
-	struct gate_key keys[4];
-	struct gate_settings settings = { .open = true, .keys = keys, .audience = "gpu-scheduler" };
-	struct error error = { 0 };
+	struct gate_settings *gate = &driver.gate;
 
+	*gate = (struct gate_settings){ .keys = driver.keys, .audience = "gpu-scheduler" };
 	for (int i = 2; i < argc; i++) {
 		if (strcmp(argv[i], "--jwt") == 0)
-			keys[settings.key_count++] = (struct gate_key){ "", "HS256", argv[++i] };
+			driver.keys[gate->key_count++] =
+			    (struct gate_key){ "", "HS256", argv[++i] };
 		else if (strcmp(argv[i], "--key") == 0) {
-			keys[settings.key_count++] =
+			driver.keys[gate->key_count++] =
 			    (struct gate_key){ "", argv[i + 1], read_all(argv[i + 2]) };
 			i += 2;
 		} else if (strcmp(argv[i], "--rate") == 0)
-			settings.rate_per_s = strtoll(argv[++i], NULL, 10);
+			gate->rate_per_s = strtoll(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--notify") == 0)
 			driver.lab_payload = argv[++i];
 		else if (strcmp(argv[i], "--webhook") == 0) {
@@ -370,10 +272,7 @@ static void make_gate(int argc, char **argv)
 		else if (strcmp(argv[i], "--public-only") == 0)
 			driver.notify_settings.allow_private = false;
 	}
-	settings.open = settings.key_count == 0;
-	driver.gate = gate_new(&settings, &error);
-	if (!driver.gate)
-		panic("%s", error.text);
+	gate->open = gate->key_count == 0;
 }
 
 int main(int argc, char **argv)
@@ -393,9 +292,8 @@ int main(int argc, char **argv)
 		                                           .queue_threshold = 20,
 		                                           .retry_ms = 50,
 		                                           .allow_private = true };
-	make_gate(argc, argv);
+	read_arguments(argc, argv);
 	driver.loop = loop_new(&limits);
-	driver.audit = audit_new(1000);
 	driver.engine = engine_start(&(struct engine_options){
 	    .loop = driver.loop,
 	    .store = { .database = argv[1], .name = "driver" },
@@ -404,39 +302,22 @@ int main(int argc, char **argv)
 	    .failed = on_failed,
 	});
 	driver.desk = engine_desk(driver.engine);
-	driver.streams = streams_new(driver.loop, driver.gate);
-	driver.tokens = tokens_new(driver.desk, driver.gate, driver.audit, driver.streams);
-	gate_use_roster(driver.gate, &driver.roster);
-	driver.agents =
-	    agents_new(driver.desk, &(struct agents_settings){ .streams = driver.streams,
-	                                                       .policy = session_policy_default(),
-	                                                       .task_payload = task_payload,
-	                                                       .model_payload = model_payload });
-	driver.leases = leases_new(driver.desk, &driver.roster, driver.streams);
-	driver.notify = notify_new(driver.desk, &driver.notify_settings, &error);
-	if (!driver.notify)
+	driver.service = service_new(driver.desk,
+	                             &(struct service_settings){
+					 .gate = driver.gate,
+					 .sessions = session_policy_default(),
+					 .notify = &driver.notify_settings,
+				     },
+	                             &error);
+	if (!driver.service)
 		panic("%s", error.text);
-	driver.services =
-	    grpc_services_new(&(struct grpc_services_settings){ .desk = driver.desk,
-	                                                        .agents = driver.agents,
-	                                                        .roster = &driver.roster,
-	                                                        .audit = driver.audit });
-	driver.desk->listener = (struct desk_listener){
-		.order = on_order, .route = on_route, .event = on_event, .changed = on_changed
-	};
+	driver.handler =
+	    (struct handler){ .context = driver.service, .head = on_head, .request = on_request };
 	pthread_create(&thread, NULL, watch_signals, &set);
 	loop_run(driver.loop);
 	pthread_join(thread, NULL);
 	engine_stop(driver.engine);
-	notify_free(driver.notify);
-	grpc_services_free(driver.services);
-	leases_free(driver.leases);
-	agents_free(driver.agents);
-	streams_free(driver.streams);
-	tokens_free(driver.tokens);
-	audit_free(driver.audit);
-	gate_free(driver.gate);
-	roster_free(&driver.roster);
+	service_free(driver.service);
 	loop_free(driver.loop);
 	for (size_t i = 0; i < driver.kept_count; i++) {
 		free((char *)driver.kept[i].kind);

@@ -308,7 +308,7 @@ static void change_mind(struct chaos *chaos)
 {
 	static const enum command_kind kinds[] = { COMMAND_CANCEL,  COMMAND_CANCEL,
 		                                   COMMAND_REQUEUE, COMMAND_HOLD,
-		                                   COMMAND_RELEASE, COMMAND_REPRIORITISE };
+		                                   COMMAND_UNHOLD,  COMMAND_REPRIORITISE };
 	uint64_t *dice = &chaos->dice[CHAOS_IMPATIENCE];
 	struct command command = { .kind = ONE_OF(dice, kinds) };
 
@@ -347,7 +347,7 @@ static void release_all(struct chaos *chaos)
 	for (int64_t id = 1; id <= chaos->last_job_id; id++) {
 		const struct job_state_record *state =
 		    world_find(&chaos->store, RECORD_JOB_STATE, id, 0);
-		struct command command = { .kind = COMMAND_RELEASE, .id = id };
+		struct command command = { .kind = COMMAND_UNHOLD, .id = id };
 		if (state && state->held && state->state < JOB_COMPLETED)
 			server_decide(chaos, 0, &command);
 	}

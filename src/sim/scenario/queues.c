@@ -126,7 +126,7 @@ static bool acknowledge_starts(struct run *run)
 	for (size_t i = 0; i < run->started.count; i++) {
 		int64_t id = run->started.at[i];
 		const struct reservation_record *reservation = find_reservation(run, id);
-		if (!reservation || reservation->phase != PHASE_HELD)
+		if (!reservation || reservation->phase != PHASE_GRANTED)
 			continue;
 		if (!send_about(run, COMMAND_TASK_STARTED, id))
 			return false;

@@ -17,14 +17,14 @@ struct gradient_score {
 
 static int by_times(const void *a, const void *b)
 {
-	const struct mix_kind *one = a, *other = b;
+	const struct workload_kind *one = a, *other = b;
 
 	return (one->times < other->times) - (one->times > other->times);
 }
 
 /* Counts the pods by what fragmentation depends on, most frequent first. `kinds` has
  * room for all kinds of the list; returns how many are used. */
-static int64_t count_kinds(const struct openb *openb, struct mix_kind *kinds)
+static int64_t count_kinds(const struct openb *openb, struct workload_kind *kinds)
 {
 	size_t used = 0;
 
@@ -36,8 +36,8 @@ static int64_t count_kinds(const struct openb *openb, struct mix_kind *kinds)
 		                     kinds[at].cpu_milli != pod->cpu_milli))
 			at++;
 		if (at == used)
-			kinds[used++] =
-			    (struct mix_kind){ pod->gpu_milli, pod->gpu_count, pod->cpu_milli, 0 };
+			kinds[used++] = (struct workload_kind){ pod->gpu_milli, pod->gpu_count,
+				                                pod->cpu_milli, 0 };
 		kinds[at].times++;
 	}
 	qsort(kinds, used, sizeof(*kinds), by_times);
@@ -48,14 +48,14 @@ static int64_t count_kinds(const struct openb *openb, struct mix_kind *kinds)
 static bool learn(struct gradient *gradient, struct error *error)
 {
 	const struct openb *openb = gradient->openb;
-	struct mix_kind *kinds = memory_zero(openb->kind_count, sizeof(*kinds));
+	struct workload_kind *kinds = memory_zero(openb->kind_count, sizeof(*kinds));
 	int64_t used = count_kinds(openb, kinds), told = 0, covered = 0;
 	int64_t all = (int64_t)openb->pod_count;
 
 	while (told < min64(used, MIX_ROWS) && covered * 20 < all * 19)
 		covered += kinds[told++].times;
 	struct rows rows = { .at = (const int64_t *)kinds, .count = told };
-	bool fine = mix_fix(&gradient->mix, rows, error);
+	bool fine = workload_mix_fix(&gradient->mix, rows, error);
 	free(kinds);
 	return fine;
 }
@@ -63,7 +63,7 @@ static bool learn(struct gradient *gradient, struct error *error)
 bool gradient_begin(struct gradient *gradient, const struct openb *openb, struct error *error)
 {
 	*gradient = (struct gradient){ .openb = openb };
-	mix_init(&gradient->mix);
+	workload_mix_init(&gradient->mix);
 	gradient->scores =
 	    memory_zero(openb->kind_count * openb->node_count, sizeof(*gradient->scores));
 	return learn(gradient, error);
@@ -71,7 +71,7 @@ bool gradient_begin(struct gradient *gradient, const struct openb *openb, struct
 
 void gradient_free(struct gradient *gradient)
 {
-	mix_free(&gradient->mix);
+	workload_mix_free(&gradient->mix);
 	free(gradient->scores);
 }
 
@@ -90,8 +90,8 @@ static int64_t after(const struct gradient *gradient, const struct pack_node *no
 		milli[g] -= (int32_t)kind->gpu_milli;
 		left--;
 	}
-	return mix_fragmentation(&gradient->mix, node->cpu_milli - kind->cpu_milli, milli,
-	                         (int)node->is->gpu_count);
+	return workload_mix_fragmentation(&gradient->mix, node->cpu_milli - kind->cpu_milli, milli,
+	                                  (int)node->is->gpu_count);
 }
 
 static int32_t score_of(const struct gradient *gradient, const struct openb_kind *kind,
@@ -101,8 +101,8 @@ static int32_t score_of(const struct gradient *gradient, const struct openb_kind
 
 	if (!pack_node_fits(node, kind))
 		return -1;
-	before = mix_fragmentation(&gradient->mix, node->cpu_milli, node->free_milli,
-	                           (int)node->is->gpu_count);
+	before = workload_mix_fragmentation(&gradient->mix, node->cpu_milli, node->free_milli,
+	                                    (int)node->is->gpu_count);
 	if (kind->gpu_count != 1)
 		best = after(gradient, node, kind, 0);
 	for (int64_t g = 0; g < node->is->gpu_count && kind->gpu_count == 1; g++)

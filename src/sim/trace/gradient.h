@@ -2,7 +2,7 @@
 #ifndef SIM_TRACE_GRADIENT_H
 #define SIM_TRACE_GRADIENT_H
 
-#include "core/place/mix.h"
+#include "core/place/workload_mix.h"
 #include "sim/trace/pack_node.h"
 
 /* The scheduler of 'Beware of Fragmentation': it is told what will arrive, and takes
@@ -11,7 +11,7 @@
  * of a GPU are equal, and then the first node of the list is taken. */
 struct gradient {
 	const struct openb *openb;
-	struct mix mix;
+	struct workload_mix mix;
 	struct gradient_score *scores; /* by kind, then by node */
 };
 /* Learns the mix of the list. To be freed in any case. */

@@ -166,7 +166,7 @@ static void go_on(struct whatif *whatif, const struct reservation *reservation)
 	struct happening_at what = { MEMORY_BACK, reservation->id, job_id };
 
 	switch (reservation->phase) {
-	case PHASE_HELD:
+	case PHASE_GRANTED:
 		what.kind = reservation->slot ? SLOT_BEGINS : TASK_BEGINS;
 		later(whatif, whatif->now_ms, what);
 		break;

@@ -30,7 +30,7 @@ export function ask(one: Question): void {
   question.value = one;
 }
 
-/** Does it at once; tells what the service said. */
+/** Runs it at once, and shows the service's answer. */
 export async function act(run: () => Promise<unknown>): Promise<void> {
   try {
     const answer = (await run()) as { message?: string } | undefined;
@@ -59,7 +59,7 @@ export function Dialogs() {
             <p>{one.text}</p>
             <div class="row end">
               <button type="button" onClick={close}>
-                Leave it
+                Keep it
               </button>
               <button
                 type="button"

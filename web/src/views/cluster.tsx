@@ -66,15 +66,15 @@ function Stats() {
         part={all.total_gpus ? taken / all.total_gpus : 0}
       />
       <Stat
-        name="Memory booked"
+        name="GPU memory reserved"
         value={memory(reserved)}
         more={`of ${memory(all.total_gpu_memory_mb)}`}
         part={reserved / Math.max(1, all.total_gpu_memory_mb)}
       />
       <Stat
-        name="Busy"
+        name="GPU utilization"
         value={all.avg_gpu_utilization === null ? "–" : percent(all.avg_gpu_utilization)}
-        more="on average"
+        more="average"
         part={all.avg_gpu_utilization}
       />
       <Stat name="Running" value={String(all.running_jobs + all.scheduled_jobs)} more="jobs" />
@@ -225,7 +225,7 @@ function Waiting() {
       <h2 id="waiting">
         Waiting <a href="#/jobs">all jobs</a>
       </h2>
-      {list.length === 0 && <p class="empty small">Nothing waits.</p>}
+      {list.length === 0 && <p class="empty small">No jobs waiting.</p>}
       <ol class="lines">
         {list.map((job) => (
           <li key={job.id}>
@@ -277,8 +277,8 @@ function Lately() {
   const list = events.value.filter((event) => !event.type.startsWith("task_")).slice(0, 14);
   return (
     <section class="card" aria-labelledby="lately">
-      <h2 id="lately">Lately</h2>
-      {list.length === 0 && <p class="empty small">Nothing yet since this page was opened.</p>}
+      <h2 id="lately">Recent activity</h2>
+      {list.length === 0 && <p class="empty small">Nothing since this page was opened.</p>}
       <ol class="lines">
         {list.map((event) => (
           <li key={event.seq}>
@@ -300,8 +300,8 @@ function Trend() {
       <Chart
         label={`Since this page was opened, ${duration((now.value - opened.value) / 1000)} ago`}
         curves={[
-          { label: "busy", colour: "--accent", fill: true },
-          { label: "memory booked", colour: "--tenant-1" },
+          { label: "utilization", colour: "--accent", fill: true },
+          { label: "memory reserved", colour: "--tenant-1" },
         ]}
         unit={(value) => `${value} %`}
         top={100}
@@ -325,8 +325,8 @@ export function ClusterView() {
             value={show.value}
             options={[
               ["memory", "Memory"],
-              ["load", "Load"],
-              ["heat", "Heat"],
+              ["load", "Utilization"],
+              ["heat", "Temperature"],
             ]}
             change={(value) => {
               show.value = value;
@@ -361,7 +361,7 @@ export function ClusterView() {
         {nodes.value.length > 0 && nodes.value.length <= FEW && (
           <section class="card recent" aria-labelledby="recent">
             <h2 id="recent">
-              The last hour <a href="#/timeline">time line</a>
+              The last hour <a href="#/timeline">timeline</a>
             </h2>
             <LastHour most={300} />
           </section>

@@ -65,7 +65,7 @@ function Actions({ job }: { job: Job }) {
   );
 }
 
-/** Submitted, scheduled, started, over: as stretches of one line. */
+/** Submitted, scheduled, started, finished: as stretches of one line. */
 function Life({ job }: { job: Job }) {
   const end = millis(job.completed_at);
   const submitted = millis(job.submitted_at) ?? now.value;
@@ -86,7 +86,7 @@ function Life({ job }: { job: Job }) {
   const waited = (scheduled ?? started ?? until) - submitted;
   return (
     <section class="card" aria-labelledby="life">
-      <h2 id="life">Time line</h2>
+      <h2 id="life">Timeline</h2>
       <div class="life" aria-hidden="true">
         {piece(
           "waiting",
@@ -126,12 +126,12 @@ function Life({ job }: { job: Job }) {
               ? `expected ${clock(job.estimated_start, now.value)}`
               : "–"}
         </dd>
-        <dt>Over</dt>
+        <dt>{end ? "Finished" : "Expected end"}</dt>
         <dd>
           {end
             ? clock(job.completed_at, now.value)
             : expectedEnd
-              ? `expected ${clock(expectedEnd, now.value)} (${percent(job.prediction_confidence)} sure)`
+              ? `~${clock(expectedEnd, now.value)} (${percent(job.prediction_confidence)} confidence)`
               : "–"}
         </dd>
         {job.preempted_count > 0 && (
@@ -155,10 +155,10 @@ function Why({ job }: { job: Job }) {
     <section class="card" aria-labelledby="why">
       <h2 id="why">
         {OVER.includes(job.state)
-          ? "What became of it"
+          ? "Outcome"
           : job.state === "pending"
             ? "Why it waits"
-            : "Why it is where it is"}
+            : "Why it was placed here"}
         {job.state === "pending" && (
           <button type="button" class="quiet" aria-pressed={trace} onClick={() => setTrace(!trace)}>
             {trace ? "In short" : "Step by step"}
@@ -187,8 +187,8 @@ function Placement({ job }: { job: Job }) {
           {job.node_name
             ? `It ran on ${job.node_name}, on ${plural(job.allocated_gpus.length, "GPU")}.`
             : OVER.includes(job.state)
-              ? "It had no place."
-              : "It has no place yet."}
+              ? "Never started."
+              : "Not placed yet."}
         </p>
       )}
       <ul class="places">
@@ -262,7 +262,7 @@ function Use({ job }: { job: Job }) {
   };
   return (
     <section class="card" aria-labelledby="use">
-      <h2 id="use">Use against reservation</h2>
+      <h2 id="use">Actual vs. reserved</h2>
       <Chart
         label="GPU memory"
         curves={[
@@ -274,8 +274,8 @@ function Use({ job }: { job: Job }) {
         data={() => data().slice(0, 3) as [number[], number[], number[]]}
       />
       <Chart
-        label="Load"
-        curves={[{ label: "busy, on average", colour: "--tenant-2", fill: true }]}
+        label="Utilization"
+        curves={[{ label: "average", colour: "--tenant-2", fill: true }]}
         unit={(value) => `${value} %`}
         top={100}
         tick={now.value}
@@ -292,7 +292,7 @@ function Asked({ job }: { job: Job }) {
     .join(" ");
   return (
     <section class="card" aria-labelledby="asked">
-      <h2 id="asked">What was asked for</h2>
+      <h2 id="asked">Requested</h2>
       <dl class="facts">
         <dt>GPUs</dt>
         <dd>

@@ -16,7 +16,7 @@ const name = choice<string>("jobs", "name", "", { steps: false });
 const MOST = 200;
 
 function queueReason(job: Job): string {
-  if (job.held) return "held by a person: release it";
+  if (job.held) return "On hold";
   if (job.reason) return job.reason;
   if (job.message) return job.message;
   if (job.depends_on.length > 0) return `after ${job.depends_on.map((one) => one.job).join(", ")}`;
@@ -81,17 +81,19 @@ function Table({ jobs, which }: { jobs: Job[]; which: Tab }) {
           <tr>
             {waiting && (
               <th scope="col" class="number">
-                Place
+                Position
               </th>
             )}
             <th scope="col">Job</th>
             <th scope="col">Tenant</th>
             <th scope="col">State</th>
-            <th scope="col">Asks for</th>
+            <th scope="col">Requested</th>
             <th scope="col" class="number">
               Priority
             </th>
-            <th scope="col">{waiting ? "Expected start" : which === "over" ? "Ended" : "Node"}</th>
+            <th scope="col">
+              {waiting ? "Expected start" : which === "over" ? "Finished" : "Node"}
+            </th>
             <th scope="col" class={waiting ? "" : "number"}>
               {waiting ? "Reason" : "Ran for"}
             </th>
@@ -127,7 +129,7 @@ function Waiting() {
     <>
       <Wrong text={queue.error.value} />
       {queue.data.value && jobs.length === 0 ? (
-        <p class="empty">{wanted ? "Nothing that waits has this name." : "Nothing waits."}</p>
+        <p class="empty">{wanted ? "No waiting job has this name." : "No jobs waiting."}</p>
       ) : (
         <Table jobs={jobs} which="waiting" />
       )}
@@ -176,7 +178,7 @@ function Listed({ which }: { which: Exclude<Tab, "waiting"> }) {
     <>
       <Wrong text={error} />
       {asked && jobs.length === 0 ? (
-        <p class="empty">There are none.</p>
+        <p class="empty">No jobs.</p>
       ) : (
         <Table jobs={jobs} which={which} />
       )}
@@ -201,7 +203,7 @@ export function JobsView() {
           options={[
             ["waiting", "Waiting"],
             ["running", "Running"],
-            ["over", "Over"],
+            ["over", "Finished"],
             ["all", "All"],
           ]}
           change={(value) => {

@@ -43,7 +43,9 @@ export function ModelsView() {
       <Head title="Models" />
       <Wrong text={list.error.value ?? loaded.error.value} />
       {list.data.value && models.length === 0 && (
-        <p class="empty">No model is known. Put one with POST /api/v1/models.</p>
+        <p class="empty">
+          No models yet. Create one with <code>gpu-cli models create</code>.
+        </p>
       )}
       <div class="cards">
         {models.map((model) => (
@@ -52,11 +54,11 @@ export function ModelsView() {
               {model.name} <span class="muted">{model.runtime}</span>
             </h2>
             <p class="under">
-              <TenantTag id={model.tenant_id} /> {memory(model.gpu_memory_mb)} a slot ·{" "}
+              <TenantTag id={model.tenant_id} /> {memory(model.gpu_memory_mb)} per replica ·{" "}
               {model.ready_slots} ready
               {model.coming_slots ? `, ${model.coming_slots} coming` : ""}
               {model.stopping_slots ? `, ${model.stopping_slots} stopping` : ""} ·{" "}
-              {model.active_requests} requests, {model.waiting_requests} waiting
+              {model.active_requests} active, {model.waiting_requests} queued
             </p>
             {model.message && <p class="wrong">{model.message}</p>}
             <ul class="slots">

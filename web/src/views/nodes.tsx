@@ -14,7 +14,7 @@ import type { Node } from "../types";
 function drain(node: Node): void {
   ask({
     title: `Drain ${node.id}?`,
-    text: "It takes no new work; what runs there goes on to its end.",
+    text: "No new jobs will start here; running jobs will finish.",
     action: "Drain",
     dangerous: false,
     run: () => request("POST", `/nodes/${encodeURIComponent(node.id)}/drain`),
@@ -46,7 +46,7 @@ function hottest(cell: NodeCell): string {
   return all.length ? `${Math.max(...all)} °C` : "–";
 }
 
-/** Who has how much of the node's GPU memory, 0 to 1; what is foreign at the end. */
+/** The share of each tenant in the node's GPU memory, 0 to 1; foreign memory last. */
 export function shares(cell: NodeCell): [string, number][] {
   const all = new Map<string, number>();
   let total = 0;
@@ -174,7 +174,7 @@ export function NodesView() {
               </th>
               <th scope="col">Memory</th>
               <th scope="col" class="number">
-                Busy
+                Utilization
               </th>
               <th scope="col" class="number">
                 Hottest

@@ -20,8 +20,8 @@ export function SignIn() {
     <form class="card signin" onSubmit={submit}>
       <h1>Sign in</h1>
       <p>
-        With an API token. An administrator makes one by <code>gpu-scheduler token create</code>. It
-        is kept in this tab alone, and forgotten when that is closed.
+        Use an API token. An administrator creates one with <code>gpu-cli token create</code>. It is
+        kept in this tab only, until the tab is closed.
       </p>
       <label>
         Token

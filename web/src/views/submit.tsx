@@ -1,77 +1,81 @@
 // submit.tsx - a form for a job
 import { useState } from "preact/hooks";
 import { request } from "../api";
-import { parseMemory, splitCommand } from "../format";
 import { Head, Wrong } from "../parts/common";
 import { tell } from "../parts/dialog";
+import { FormField, type Values, collect } from "../parts/field";
+import { type Field, jobFields } from "../resources";
 import { go } from "../route";
-import { mayChange, session, tenants } from "../state";
+import { isAdmin, mayChange, session, tenants } from "../state";
 
-interface Form {
-  tenant: string;
-  name: string;
+type Share = "whole" | "memory" | "fraction" | "none";
+
+export interface Form {
   kind: "command" | "script";
-  command: string;
-  script: string;
-  image: string;
-  share: "whole" | "memory" | "fraction" | "none";
-  gpus: string;
-  memory: string;
-  fraction: string;
-  tasks: string;
-  priority: string;
-  runtime: string;
+  share: Share;
+  values: Values;
 }
 
 const EMPTY: Form = {
-  tenant: "",
-  name: "",
   kind: "command",
-  command: "",
-  script: "",
-  image: "",
   share: "whole",
-  gpus: "1",
-  memory: "",
-  fraction: "0.5",
-  tasks: "1",
-  priority: "",
-  runtime: "",
+  values: { gpu_count: "1", gpu_fraction: "0.5", tasks: "1" },
 };
 
-/** A number without a unit is MiB; one that no program could start in was meant otherwise. */
-const BARE_LEAST_MIB = 256;
+const SHARES: [Share, string][] = [
+  ["whole", "Whole GPUs"],
+  ["memory", "Share of a GPU, by memory"],
+  ["fraction", "Share of a GPU, by fraction"],
+  ["none", "None"],
+];
 
-/** The job that the form means, or why it means none. */
+/** The sections that are closed until someone opens them. */
+const FURTHER: [string, string][] = [
+  ["time", "Time"],
+  ["placement", "Placement and order"],
+  ["notify", "Notifications"],
+  ["more", "More"],
+];
+
+/** Fields that have a place of their own in the form. */
+const OWN = ["tenant_id", "command", "script", "gpu_count", "gpu_memory_mb", "gpu_fraction"];
+
+const named = (name: string) => jobFields.find((field) => field.name === name) as Field;
+const inSection = (section: string) =>
+  jobFields.filter((field) => field.section === section && !OWN.includes(field.name));
+
+/** The fields that count: of command and script one, and those of the chosen share. */
+function counts(field: Field, form: Form): boolean {
+  switch (field.name) {
+    case "command":
+    case "script":
+      return form.kind === field.name;
+    case "gpu_count":
+      return form.share === "whole";
+    case "gpu_memory_mb":
+      return form.share === "whole" || form.share === "memory";
+    case "gpu_fraction":
+      return form.share === "fraction";
+    default:
+      return true;
+  }
+}
+
+/** The job of the form, or what is wrong with the form. */
 export function jobOf(form: Form): { job: Record<string, unknown> } | { wrong: string } {
-  const job: Record<string, unknown> = { name: form.name || undefined };
-  if (form.tenant) job.tenant_id = form.tenant;
-  if (form.kind === "script") job.script = form.script;
-  else {
-    const words = splitCommand(form.command);
-    if (!words) return { wrong: "A quote in the command is not closed." };
-    if (words.length === 0 && !form.image) return { wrong: "Say what to run." };
-    if (words.length > 0) job.command = words;
-  }
-  if (form.kind === "script" && !form.script.trim()) return { wrong: "Say what to run." };
-  if (form.image) job.image = form.image;
-  if (form.share === "whole") job.gpu_count = Number(form.gpus);
-  if (form.share === "fraction") job.gpu_fraction = Number(form.fraction);
-  if (form.share === "memory" || (form.share === "whole" && form.memory)) {
-    const mib = parseMemory(form.memory);
-    if (mib === null || mib === 0) return { wrong: "GPU memory is a size such as 20G or 512M." };
-    const bare = /^\s*(\d+)\s*$/.exec(form.memory)?.[1];
-    if (bare && mib < BARE_LEAST_MIB)
-      return { wrong: `GPU memory of ${bare} would be ${bare} MiB: write ${bare}G or ${bare}M.` };
-    job.gpu_memory_mb = mib;
-  }
-  if (Number(form.tasks) > 1) {
-    job.tasks = Number(form.tasks);
-    job.gang_scheduling = true;
-  }
-  if (form.priority) job.priority = Number(form.priority);
-  if (form.runtime) job.max_runtime = form.runtime;
-  return { job };
+  const job: Record<string, unknown> = {};
+  const wrong = collect(
+    jobFields.filter((field) => counts(field, form)),
+    form.values,
+    job,
+  );
+  if (wrong) return { wrong };
+  if (!job.command && !job.script && !job.image) return { wrong: "Enter a command to run." };
+  if (form.share === "memory" && !job.gpu_memory_mb)
+    return { wrong: "Enter the GPU memory, such as 20G." };
+  const { tasks, ...rest } = job;
+  if (!tasks || tasks === 1) return { job: rest };
+  return { job: { gang_scheduling: true, ...job } };
 }
 
 export function SubmitView() {
@@ -80,13 +84,12 @@ export function SubmitView() {
   const [form, setForm] = useState<Form>(EMPTY);
   const [wrong, setWrong] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  const change =
-    (field: keyof Form) =>
-    (event: { currentTarget: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement }) =>
-      setForm({ ...form, [field]: event.currentTarget.value });
+  const values: Values = { tenant_id: own, ...form.values };
+  const set = (name: string, value: string) =>
+    setForm({ ...form, values: { ...form.values, [name]: value } });
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
-    const meant = jobOf({ ...form, tenant: form.tenant || own });
+    const meant = jobOf({ ...form, values });
     if ("wrong" in meant) {
       setWrong(meant.wrong);
       return;
@@ -102,26 +105,34 @@ export function SubmitView() {
     }
     setBusy(false);
   };
+  const fields = (section: string) =>
+    inSection(section)
+      .filter((field) => field.setter !== "administrator" || isAdmin.value)
+      .map((field) => <FormField key={field.name} field={field} values={values} set={set} />);
   if (!mayChange.value)
-    return <p class="empty">Who only looks cannot submit: sign in with another token.</p>;
+    return <p class="empty">Viewers cannot submit jobs: sign in with another token.</p>;
   return (
     <>
       <Head title="Submit a job" />
       <form class="card form" onSubmit={submit}>
-        <label>
-          Tenant
-          <select value={form.tenant || own} onChange={change("tenant")} required>
-            {tenants.value.map((one) => (
-              <option value={one.id} key={one.id}>
-                {one.name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Name
-          <input value={form.name} onInput={change("name")} maxLength={256} placeholder="train-1" />
-        </label>
+        <div class="fields">
+          <label>
+            Tenant
+            <select
+              name="tenant_id"
+              value={values.tenant_id}
+              onChange={(event) => set("tenant_id", event.currentTarget.value)}
+              required
+            >
+              {tenants.value.map((one) => (
+                <option value={one.id} key={one.id}>
+                  {one.name}
+                </option>
+              ))}
+            </select>
+          </label>
+          {fields("general")}
+        </div>
         <fieldset>
           <legend>What to run</legend>
           <div class="row">
@@ -132,7 +143,7 @@ export function SubmitView() {
                   name="kind"
                   value={kind}
                   checked={form.kind === kind}
-                  onChange={change("kind")}
+                  onChange={() => setForm({ ...form, kind })}
                 />
                 {kind === "command" ? "A command" : "A shell script"}
               </label>
@@ -143,8 +154,9 @@ export function SubmitView() {
               Command
               <input
                 class="code"
-                value={form.command}
-                onInput={change("command")}
+                name="command"
+                value={values.command ?? ""}
+                onInput={(event) => set("command", event.currentTarget.value)}
                 placeholder="python train.py --epochs 3"
                 spellcheck={false}
               />
@@ -154,108 +166,61 @@ export function SubmitView() {
               Script
               <textarea
                 class="code"
+                name="script"
                 rows={6}
-                value={form.script}
-                onInput={change("script")}
+                value={values.script ?? ""}
+                onInput={(event) => set("script", event.currentTarget.value)}
                 spellcheck={false}
               />
             </label>
           )}
-          <label>
-            Image <span class="muted">(if it runs in a container)</span>
-            <input class="code" value={form.image} onInput={change("image")} spellcheck={false} />
-          </label>
+          <div class="fields">{fields("work")}</div>
         </fieldset>
         <fieldset>
-          <legend>GPUs of each task</legend>
+          <legend>GPUs per task</legend>
           <div class="row">
-            {(
-              [
-                ["whole", "Whole GPUs"],
-                ["memory", "A part, by memory"],
-                ["fraction", "A part, by fraction"],
-                ["none", "None"],
-              ] as const
-            ).map(([share, text]) => (
+            {SHARES.map(([share, text]) => (
               <label class="pick" key={share}>
                 <input
                   type="radio"
                   name="share"
                   value={share}
                   checked={form.share === share}
-                  onChange={change("share")}
+                  onChange={() => setForm({ ...form, share })}
                 />
                 {text}
               </label>
             ))}
           </div>
-          <div class="row">
+          <div class="fields">
             {form.share === "whole" && (
-              <label>
-                How many
-                <input
-                  type="number"
-                  min="1"
-                  max="4096"
-                  required
-                  value={form.gpus}
-                  onInput={change("gpus")}
-                />
-              </label>
+              <FormField field={named("gpu_count")} values={values} set={set} required />
             )}
             {(form.share === "whole" || form.share === "memory") && (
-              <label>
-                {form.share === "whole" ? "Each with at least" : "Memory"}
-                <input
-                  value={form.memory}
-                  onInput={change("memory")}
-                  placeholder="20G"
-                  required={form.share === "memory"}
-                />
-              </label>
+              <FormField
+                field={named("gpu_memory_mb")}
+                label={form.share === "whole" ? "Minimum memory per GPU" : "Memory"}
+                values={values}
+                set={set}
+                required={form.share === "memory"}
+              />
             )}
             {form.share === "fraction" && (
-              <label>
-                Fraction
-                <input
-                  type="number"
-                  min="0.001"
-                  max="1"
-                  step="0.001"
-                  required
-                  value={form.fraction}
-                  onInput={change("fraction")}
-                />
-              </label>
+              <FormField field={named("gpu_fraction")} values={values} set={set} required />
             )}
-            <label>
-              Tasks <span class="muted">(start together)</span>
-              <input
-                type="number"
-                min="1"
-                max="4096"
-                required
-                value={form.tasks}
-                onInput={change("tasks")}
-              />
-            </label>
+            {fields("gpus")}
           </div>
         </fieldset>
-        <div class="row">
-          <label>
-            Priority <span class="muted">(500 to 1000 is normal)</span>
-            <input
-              type="number"
-              value={form.priority}
-              onInput={change("priority")}
-              placeholder="default"
-            />
-          </label>
-          <label>
-            Ends after <span class="muted">(at the latest)</span>
-            <input value={form.runtime} onInput={change("runtime")} placeholder="1h30m" />
-          </label>
-        </div>
+        <fieldset>
+          <legend>Tasks</legend>
+          <div class="fields">{fields("tasks")}</div>
+        </fieldset>
+        {FURTHER.filter(([section]) => inSection(section).length > 0).map(([section, title]) => (
+          <details key={section}>
+            <summary>{title}</summary>
+            <div class="fields">{fields(section)}</div>
+          </details>
+        ))}
         <Wrong text={wrong} />
         <div class="row end">
           <button type="submit" class="primary" disabled={busy}>

@@ -79,14 +79,14 @@ export function TenantsView() {
     <>
       <Head title="Tenants" />
       <Wrong text={list.error.value} />
-      {list.data.value && all.length === 0 && <p class="empty">There are none yet.</p>}
+      {list.data.value && all.length === 0 && <p class="empty">No tenants yet.</p>}
       <div class="table" role="region" aria-label="Tenants" tabIndex={0}>
         <table>
           <thead>
             <tr>
               <th scope="col">Tenant</th>
               <th scope="col" class="number">
-                GPUs now
+                GPUs in use
               </th>
               <th scope="col">
                 <span class="unseen">As a bar</span>
@@ -105,7 +105,7 @@ export function TenantsView() {
               </th>
               <th scope="col">Tier</th>
               <th scope="col" class="number">
-                Runs / waits
+                Running / waiting
               </th>
               <th scope="col" class="number">
                 GPU hours
@@ -114,7 +114,7 @@ export function TenantsView() {
                 Cost this month
               </th>
               <th scope="col" class="number">
-                Cost in all
+                Total cost
               </th>
             </tr>
           </thead>
@@ -127,13 +127,13 @@ export function TenantsView() {
       </div>
       <p class="legend">
         <span class="key-box">
-          <i class="swatch accent" /> GPUs now
+          <i class="swatch accent" /> GPUs in use
         </span>
         <span class="key-box">
           <i class="tick quota" /> quota
         </span>
         <span class="key-box">
-          <i class="tick fair" /> fair share
+          <i class="tick fair" /> current fair share
         </span>
       </p>
     </>

@@ -218,7 +218,7 @@ function Lanes(props: { spans: Span[]; from: number; to: number; most?: number }
       ref={scroller}
       tabIndex={0}
       role="region"
-      aria-label="Time line; the same as a table is behind 'Table'"
+      aria-label="Timeline; 'Table' shows it as a table"
       style={`height:${shown + 2}px`}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
     >
@@ -315,7 +315,7 @@ export function TimelineView() {
   const { spans, error, from, to } = useSpans(hours.value);
   return (
     <>
-      <Head title="Time line">
+      <Head title="Timeline">
         <button
           type="button"
           aria-pressed={form.value === "table"}

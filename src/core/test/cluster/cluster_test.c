@@ -393,16 +393,16 @@ static void slots_are_ranks_of_names(void **state)
 	const struct node *n2 = add_node(&cluster, 1, "n2"), *n10 = add_node(&cluster, 2, "n10");
 	assert_false(cluster.ordered);
 	cluster_order(&cluster);
-	assert_int_equal(n10->slot, 0);
-	assert_int_equal(n2->slot, 1);
+	assert_int_equal(n10->rank, 0);
+	assert_int_equal(n2->rank, 1);
 	struct node *n1 = add_node(&cluster, 3, "n1");
 	cluster_order(&cluster);
-	assert_int_equal(n2->slot, 2);
-	assert_ptr_equal(cluster.by_slot[0], n1);
+	assert_int_equal(n2->rank, 2);
+	assert_ptr_equal(cluster.by_rank[0], n1);
 	cluster_remove_node(&cluster, n1);
 	assert_false(cluster.ordered);
 	cluster_order(&cluster);
-	assert_int_equal(n10->slot, 0);
+	assert_int_equal(n10->rank, 0);
 	cluster_free(&cluster);
 }
 
@@ -447,13 +447,13 @@ static void a_model_keeps_its_number(void **state)
 	struct gpu_record record = second->r;
 	record.model = "H100";
 	gpu_redescribe(&cluster, second, &record);
-	assert_int_equal(first->model, 0);
-	assert_int_equal(second->model, 1);
+	assert_int_equal(first->gpu_type, 0);
+	assert_int_equal(second->gpu_type, 1);
 	cluster_remove_gpu(&cluster, first);
-	assert_int_equal(cluster_model(&cluster, "A100"), 0);
-	assert_int_equal(cluster_model(&cluster, "H100"), 1);
-	assert_int_equal(cluster_model(&cluster, "B200"), -1);
-	assert_int_equal(cluster.model_count, 2);
+	assert_int_equal(cluster_gpu_type(&cluster, "A100"), 0);
+	assert_int_equal(cluster_gpu_type(&cluster, "H100"), 1);
+	assert_int_equal(cluster_gpu_type(&cluster, "B200"), -1);
+	assert_int_equal(cluster.gpu_type_count, 2);
 	cluster_free(&cluster);
 }
 
@@ -476,7 +476,7 @@ static void a_new_description_leaves_what_the_books_count_on(void **state)
 	assert_int_equal(gpu->r.temperature_c, 80);
 	assert_true(gpu->r.hot);
 	assert_string_equal(gpu->r.mig_parent, "GPU-1");
-	assert_false(node->summary.redescribed);
+	assert_false(node->offer.redescribed);
 	cluster_free(&cluster);
 }
 
@@ -491,12 +491,12 @@ static void a_node_says_when_its_labels_changed(void **state)
 	node_rename(node, &record);
 	assert_string_equal(node->r.boot, "b2");
 	assert_int_equal(node->r.cpu_milli, 1);
-	assert_false(node->summary.redescribed);
+	assert_false(node->offer.redescribed);
 	record = node->r;
 	record.labels = "a=1";
 	node_rename(node, &record);
 	assert_string_equal(node->r.labels, "a=1");
-	assert_true(node->summary.redescribed);
+	assert_true(node->offer.redescribed);
 	cluster_free(&cluster);
 }
 

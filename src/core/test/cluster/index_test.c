@@ -135,18 +135,18 @@ static void an_empty_node_is_in_every_set_that_it_can_answer(void **state)
 	struct world world;
 	world_begin(&world, 3, 2);
 	const struct node *node = world.cluster.nodes[1];
-	size_t slot = (size_t)node->slot;
-	assert_int_equal(node->summary.best_mib, CAPACITY);
-	assert_int_equal(node->summary.best_milli, 1000);
-	assert_int_equal(node->summary.whole, 2);
-	assert_true(bitset_has(&world.index.open, slot));
-	assert_false(bitset_has(&world.index.releasing, slot));
-	assert_true(bitset_has(&world.index.whole[2], slot));
-	assert_false(bitset_has(&world.index.whole[3], slot));
+	size_t rank = (size_t)node->rank;
+	assert_int_equal(node->offer.best_mib, CAPACITY);
+	assert_int_equal(node->offer.best_milli, 1000);
+	assert_int_equal(node->offer.whole, 2);
+	assert_true(bitset_has(&world.index.open, rank));
+	assert_false(bitset_has(&world.index.releasing, rank));
+	assert_true(bitset_has(&world.index.whole[2], rank));
+	assert_false(bitset_has(&world.index.whole[3], rank));
 	assert_int_equal(world.index.whole_count[2], 3);
 	assert_int_equal(world.index.whole_count[3], 0);
-	assert_true(bitset_has(&world.index.mib[index_mib_level(CAPACITY)], slot));
-	assert_true(bitset_has(&world.index.milli[INDEX_MILLI_LEVELS - 1], slot));
+	assert_true(bitset_has(&world.index.mib[index_mib_level(CAPACITY)], rank));
+	assert_true(bitset_has(&world.index.milli[INDEX_MILLI_LEVELS - 1], rank));
 	world_end(&world);
 }
 
@@ -163,13 +163,13 @@ static void a_node_that_takes_nothing_is_in_no_set(void **state)
 	assert_int_equal(world.index.releasing_count, 1);
 	node->r.draining = true;
 	touch(&world, node);
-	size_t slot = (size_t)node->slot;
-	assert_false(bitset_has(&world.index.open, slot));
-	assert_false(bitset_has(&world.index.releasing, slot));
+	size_t rank = (size_t)node->rank;
+	assert_false(bitset_has(&world.index.open, rank));
+	assert_false(bitset_has(&world.index.releasing, rank));
 	assert_int_equal(world.index.releasing_count, 0);
-	assert_false(bitset_has(&world.index.whole[1], slot));
-	assert_false(bitset_has(&world.index.mib[0], slot));
-	assert_false(bitset_has(&world.index.milli[0], slot));
+	assert_false(bitset_has(&world.index.whole[1], rank));
+	assert_false(bitset_has(&world.index.mib[0], rank));
+	assert_false(bitset_has(&world.index.milli[0], rank));
 	world_end(&world);
 }
 
@@ -178,7 +178,7 @@ static void sixteen_gpus_and_more_are_one_level(void **state)
 	(void)state;
 	struct world world;
 	world_begin(&world, 1, 20);
-	assert_int_equal(world.cluster.nodes[0]->summary.whole, 20);
+	assert_int_equal(world.cluster.nodes[0]->offer.whole, 20);
 	assert_int_equal(world.index.whole_count[16], 1);
 	index_check(&world.index, &world.cluster, &config);
 	world_end(&world);
@@ -193,15 +193,15 @@ static void a_gpu_with_anything_on_it_is_not_whole(void **state)
 	struct gpu *gpu = node->gpus[0];
 	gpu->r.foreign_mib = 100;
 	touch(&world, node);
-	assert_int_equal(node->summary.whole, 1);
+	assert_int_equal(node->offer.whole, 1);
 	gpu->r.foreign_mib = 101;
 	touch(&world, node);
-	assert_int_equal(node->summary.whole, 0);
+	assert_int_equal(node->offer.whole, 0);
 	gpu->r.foreign_mib = 0;
 	gpu->books = (struct gpu_books){ .claims = 1, .claimed_mib = 10 };
 	touch(&world, node);
-	assert_int_equal(node->summary.whole, 0);
-	assert_int_equal(node->summary.best_mib, CAPACITY - 10);
+	assert_int_equal(node->offer.whole, 0);
+	assert_int_equal(node->offer.best_mib, CAPACITY - 10);
 	world_end(&world);
 }
 
@@ -213,9 +213,9 @@ static void a_gpu_given_whole_shares_nothing(void **state)
 	struct node *node = world.cluster.nodes[0];
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .whole_owners = 1, .used_mib = 9 };
 	touch(&world, node);
-	assert_int_equal(node->summary.best_mib, 0);
-	assert_int_equal(node->summary.best_milli, 0);
-	assert_int_equal(node->summary.mib_level, -1);
+	assert_int_equal(node->offer.best_mib, 0);
+	assert_int_equal(node->offer.best_milli, 0);
+	assert_int_equal(node->offer.mib_level, -1);
 	world_end(&world);
 }
 
@@ -229,10 +229,10 @@ static void two_halves_of_an_odd_gpu_are_found(void **state)
 	node->gpus[0]->r.capacity_mib = 32607;
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 32607 - 16303 };
 	touch(&world, node);
-	assert_int_equal(node->summary.best_milli, 500);
+	assert_int_equal(node->offer.best_milli, 500);
 	node->gpus[0]->books.used_mib++;
 	touch(&world, node);
-	assert_int_equal(node->summary.best_milli, 499);
+	assert_int_equal(node->offer.best_milli, 499);
 	world_end(&world);
 }
 
@@ -249,8 +249,8 @@ static void the_largest_fraction_may_be_on_a_smaller_gpu(void **state)
 	node->gpus[1]->books.used_mib = 2000;
 	node->gpus[2]->books.used_mib = CAPACITY - 9000;
 	touch(&world, node);
-	assert_int_equal(node->summary.best_mib, 10000);
-	assert_int_equal(node->summary.best_milli, 750);
+	assert_int_equal(node->offer.best_mib, 10000);
+	assert_int_equal(node->offer.best_milli, 750);
 	world_end(&world);
 }
 
@@ -261,14 +261,14 @@ static void a_node_has_a_new_version_when_a_newcomer_finds_something_else(void *
 	world_begin(&world, 2, 1);
 	struct node *node = world.cluster.nodes[0];
 	uint64_t other = world.cluster.nodes[1]->version, version = node->version;
-	uint64_t changes = world.index.changes.count;
+	uint64_t changes = world.index.change_log.count;
 	assert_true(version != other && version > 0 && other > 0);
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
 	touch(&world, node);
 	assert_true(node->version > version && node->version > other);
 	assert_true(world.cluster.nodes[1]->version == other);
-	assert_true(world.index.changes.count == changes + 1);
-	assert_int_equal(world.index.changes.slots[changes % CHANGES_KEPT], node->slot);
+	assert_true(world.index.change_log.count == changes + 1);
+	assert_int_equal(world.index.change_log.ranks[changes % CHANGE_LOG_KEPT], node->rank);
 	world_end(&world);
 }
 
@@ -280,12 +280,12 @@ static void what_is_coming_back_is_nothing_that_a_newcomer_finds(void **state)
 	struct node *node = world.cluster.nodes[0];
 	node->gpus[0]->books = (struct gpu_books){ .owners = 1, .used_mib = 10 };
 	touch(&world, node);
-	uint64_t version = node->version, changes = world.index.changes.count;
+	uint64_t version = node->version, changes = world.index.change_log.count;
 	touch(&world, node);
 	node->gpus[0]->books.releasing_owners = 1;
 	node->gpus[0]->books.releasing_mib = 10;
 	assert_true(touch_frees(&world, node)); /* for a claim */
-	assert_true(node->version == version && world.index.changes.count == changes);
+	assert_true(node->version == version && world.index.change_log.count == changes);
 	world_end(&world);
 }
 
@@ -672,7 +672,7 @@ static void every_node_that_fits_is_in_the_set_that_is_searched(void **state)
 		index_touch(&world.index, node, &config);
 		struct request request = random_request(&random);
 		for (size_t j = 0; j < world.cluster.node_count; j++) {
-			if (!node_fits(world.cluster.by_slot[j], &request, false))
+			if (!node_fits(world.cluster.by_rank[j], &request, false))
 				continue;
 			found++;
 			assert_true(bitset_has(&world.index.open, j));

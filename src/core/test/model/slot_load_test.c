@@ -238,7 +238,7 @@ static void change_jobs(struct walk *walk)
 				continue;
 			if (reservation->phase == PHASE_RELEASING)
 				to_task(h, COMMAND_MEMORY_RELEASED, reservation->id, 0, false);
-			else if (reservation->phase == PHASE_HELD)
+			else if (reservation->phase == PHASE_GRANTED)
 				to_task(h, COMMAND_TASK_STARTED, reservation->id, 0, false);
 			else if (reservation->phase == PHASE_LIVE)
 				to_task(h, COMMAND_TASK_EXITED, reservation->id, 0, true);

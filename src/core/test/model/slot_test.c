@@ -155,7 +155,7 @@ static void the_size_of_a_slot_counts_from_the_moment_it_is_decided(void **unuse
 	(void)unused;
 	request(lab.h, id);
 	assert_int_equal(pass_only(lab.h, loads), 1);
-	assert_int_equal(slot_of(lab.h, id)->reservation->phase, PHASE_HELD);
+	assert_int_equal(slot_of(lab.h, id)->reservation->phase, PHASE_GRANTED);
 	assert_int_equal(used(lab, "n1-gpu0"), 30000);
 	must(lab.h, to_slot(lab.h, COMMAND_SLOT_LOADING, loads[0], "", false));
 	assert_int_equal(slot_of(lab.h, id)->reservation->phase, PHASE_LIVE);

@@ -550,7 +550,7 @@ static bool comes_before(const struct reservation *a, const struct reservation *
 {
 	int64_t left_a = left_on(a->node), left_b = left_on(b->node);
 
-	return left_a != left_b ? left_a < left_b : a->node->slot < b->node->slot;
+	return left_a != left_b ? left_a < left_b : a->node->rank < b->node->rank;
 }
 
 /* Sorts by insertion: those of one node stay in the order in which they were placed. */

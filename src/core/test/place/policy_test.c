@@ -1,7 +1,7 @@
 /* policy_test.c - the table of placement policies, and scores from views */
 #include <stdio.h>
 
-#include "core/place/board.h"
+#include "core/place/score_cache.h"
 #include "core/record/policy.h"
 #include "core/test/harness.h"
 
@@ -66,7 +66,7 @@ static struct job_record draw_job(int64_t tenant, uint64_t *random)
 	return one;
 }
 
-/* Compares all nodes for the shape of a waiting job. Returns how many a view decided. */
+/* Compares all nodes for the shape of a waiting job. Returns how many a summary decided. */
 static int compare_scores(struct harness *h, int64_t id)
 {
 	struct sched *sched = h->sched;
@@ -74,21 +74,21 @@ static int compare_scores(struct harness *h, int64_t id)
 	int seen = 0;
 
 	sched_prepare(sched);
-	premium_refresh(sched);
+	scarcity_refresh(sched);
 	const struct shape *shape = job(h, id)->class->shape;
 	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
 	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
 	if (!cache->sees || !cache->sees(sched, shape))
 		return 0;
-	for (size_t slot = 0; slot < sched->cluster.node_count; slot++) {
-		struct node_view *view = &sched->index.views[slot];
-		struct node *node = sched->cluster.by_slot[slot];
+	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
+		struct node_summary *summary = &sched->index.summaries[rank];
+		struct node *node = sched->cluster.by_rank[rank];
 		struct choice choice;
-		if (!view->plain || !view->uniform || node->promised > 0 ||
-		    !bitset_has(&shape->filter->nodes, slot))
+		if (!summary->plain || !summary->uniform || node->promised > 0 ||
+		    !bitset_has(&shape->filter->nodes, rank))
 			continue;
 		bool fits = place_on_node(sched, &search, node, &choice);
-		assert_true(cache->score(sched, shape, view) ==
+		assert_true(cache->score(sched, shape, summary) ==
 		            (fits ? choice.score : TOURNAMENT_NONE));
 		seen += fits;
 	}

@@ -67,7 +67,7 @@ static void filters_of_the_same_text_are_one(void **state)
 	assert_ptr_equal(shapes_filter(&world->shapes, "A100|H100", "zone=a"), filter);
 	assert_ptr_not_equal(shapes_filter(&world->shapes, "A100", "zone=a"), filter);
 	assert_ptr_not_equal(shapes_filter(&world->shapes, "A100|H100", ""), filter);
-	assert_string_equal(filter->models, "A100|H100");
+	assert_string_equal(filter->gpu_types, "A100|H100");
 	assert_string_equal(filter->labels, "zone=a");
 }
 
@@ -109,7 +109,7 @@ static void an_empty_filter_allows_everything(void **state)
 	const struct gpu *gpu = add_gpu(&cluster, node, "g-1", "A100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 1);
-	assert_true(bitset_has(&filter->nodes, (size_t)node->slot));
+	assert_true(bitset_has(&filter->nodes, (size_t)node->rank));
 	assert_true(filter_allows(filter, gpu));
 	cluster_free(&cluster);
 }
@@ -135,10 +135,10 @@ static void a_filter_allows_nodes_with_a_listed_model_and_all_labels(void **stat
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 1);
 
-	assert_true(bitset_has(&filter->nodes, (size_t)mixed->slot));
-	assert_false(bitset_has(&filter->nodes, (size_t)wrong_zone->slot));
-	assert_false(bitset_has(&filter->nodes, (size_t)wrong_model->slot));
-	assert_false(bitset_has(&filter->nodes, (size_t)longer_name->slot));
+	assert_true(bitset_has(&filter->nodes, (size_t)mixed->rank));
+	assert_false(bitset_has(&filter->nodes, (size_t)wrong_zone->rank));
+	assert_false(bitset_has(&filter->nodes, (size_t)wrong_model->rank));
+	assert_false(bitset_has(&filter->nodes, (size_t)longer_name->rank));
 	assert_false(filter_allows(filter, v100));
 	assert_true(filter_allows(filter, h100));
 	assert_true(filter_allows(filter, a100));
@@ -154,14 +154,14 @@ static void a_filter_follows_the_versions_of_the_cluster(void **state)
 	add_gpu(&cluster, node, "g-1", "V100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 0);
-	assert_false(bitset_has(&filter->nodes, (size_t)node->slot));
+	assert_false(bitset_has(&filter->nodes, (size_t)node->rank));
 
 	add_gpu(&cluster, node, "g-2", "A100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 0);
-	assert_false(bitset_has(&filter->nodes, (size_t)node->slot));
+	assert_false(bitset_has(&filter->nodes, (size_t)node->rank));
 	filter_refresh(filter, &cluster, 1);
-	assert_true(bitset_has(&filter->nodes, (size_t)node->slot));
+	assert_true(bitset_has(&filter->nodes, (size_t)node->rank));
 	cluster_free(&cluster);
 }
 
@@ -289,7 +289,7 @@ static bool group_is_right(struct job_group *group, int64_t now_ms)
 	for (size_t i = 0; i < group->class_count; i++) {
 		const struct job_class *class = group->classes[i];
 		highest = max64(highest, class->priority);
-		if (class->group != group || class->group_place != (int64_t)i ||
+		if (class->group != group || class->group_index != (int64_t)i ||
 		    queue_count(&class->queue) == 0)
 			return false;
 	}
@@ -303,9 +303,9 @@ static bool lists_are_right(const struct world *world, int64_t now_ms)
 	for (size_t i = 0; i < world->tenant.group_count; i++) {
 		struct job_group *group = world->tenant.groups[i];
 		const struct shape *shape = group->shape;
-		if (group->tenant_place != (int64_t)i || group->class_count == 0 ||
-		    shape->groups[group->shape_place] != group ||
-		    shapes->active[shape->active_place] != shape || !group_is_right(group, now_ms))
+		if (group->tenant_index != (int64_t)i || group->class_count == 0 ||
+		    shape->groups[group->shape_index] != group ||
+		    shapes->active[shape->active_index] != shape || !group_is_right(group, now_ms))
 			return false;
 	}
 	for (size_t i = 0; i < shapes->active_count; i++)

@@ -149,7 +149,7 @@ static void a_released_element_goes_before_those_with_a_higher_index(void **unus
 	(void)unused;
 	must(lab.h, apply_to(lab.h, COMMAND_HOLD, first));
 	assert_int_equal(pass(lab.h), 1);
-	must(lab.h, apply_to(lab.h, COMMAND_RELEASE, first));
+	must(lab.h, apply_to(lab.h, COMMAND_UNHOLD, first));
 	assert_int_equal(pass(lab.h), 0);
 	end_job(lab.h, first + 1, 0);
 	assert_int_equal(pass(lab.h), 1);
@@ -200,7 +200,7 @@ static void an_element_that_was_growing_gives_its_turn_up_with_its_last_task(voi
 	must(lab.h, apply_to(lab.h, COMMAND_HOLD, first));
 	pass(lab.h);
 	assert_int_equal(placed(lab.h, first + 1), 4);
-	must(lab.h, apply_to(lab.h, COMMAND_RELEASE, first));
+	must(lab.h, apply_to(lab.h, COMMAND_UNHOLD, first));
 	must(lab.h, apply_to(lab.h, COMMAND_REQUEUE, first + 1));
 	confirm_stops(lab.h);
 	assert_non_null(job(lab.h, first)->class);
@@ -362,7 +362,7 @@ static void a_held_job_does_not_start_until_it_is_released(void **unused)
 
 	(void)unused;
 	assert_int_equal(pass(lab.h), 0);
-	must(lab.h, apply_to(lab.h, COMMAND_RELEASE, id));
+	must(lab.h, apply_to(lab.h, COMMAND_UNHOLD, id));
 	assert_int_equal(pass(lab.h), 1);
 	assert_int_equal(state(lab.h, id), JOB_RUNNING);
 	harness_free(lab.h);
@@ -374,8 +374,8 @@ static void only_what_is_held_can_be_released(void **unused)
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
-	must_not(lab.h, apply_to(lab.h, COMMAND_RELEASE, id), ERROR_CONFLICT, "job-1 is not held");
-	must_not(lab.h, apply_to(lab.h, COMMAND_RELEASE, 99), ERROR_NOT_FOUND,
+	must_not(lab.h, apply_to(lab.h, COMMAND_UNHOLD, id), ERROR_CONFLICT, "job-1 is not held");
+	must_not(lab.h, apply_to(lab.h, COMMAND_UNHOLD, 99), ERROR_NOT_FOUND,
 	         "job-99 is not known");
 	harness_free(lab.h);
 }
@@ -420,7 +420,7 @@ static void a_job_that_is_held_while_it_stops_stays_when_its_memory_is_back(void
 	confirm_stops(lab.h);
 	assert_int_equal(pass(lab.h), 0);
 	assert_int_equal(state(lab.h, id), JOB_PENDING);
-	must(lab.h, apply_to(lab.h, COMMAND_RELEASE, id));
+	must(lab.h, apply_to(lab.h, COMMAND_UNHOLD, id));
 	assert_int_equal(pass(lab.h), 1);
 	harness_free(lab.h);
 }
@@ -434,7 +434,7 @@ static void a_job_that_is_over_takes_no_more_wishes(void **unused)
 	must(lab.h, cancel(lab.h, id));
 	must_not(lab.h, cancel(lab.h, id), ERROR_CONFLICT, "over already");
 	must_not(lab.h, apply_to(lab.h, COMMAND_HOLD, id), ERROR_CONFLICT, "over already");
-	must_not(lab.h, apply_to(lab.h, COMMAND_RELEASE, id), ERROR_CONFLICT, "not held");
+	must_not(lab.h, apply_to(lab.h, COMMAND_UNHOLD, id), ERROR_CONFLICT, "not held");
 	must_not(lab.h, apply_to(lab.h, COMMAND_REQUEUE, id), ERROR_CONFLICT, "does not run");
 	must_not(lab.h, reprioritise(lab.h, id, 900), ERROR_CONFLICT, "over already");
 	harness_free(lab.h);

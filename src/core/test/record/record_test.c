@@ -464,7 +464,7 @@ static void print_shows_names_and_leaves_out_what_is_empty(void **state)
 	assert_prints(RECORD_NODE, &node, "node id=0 state=9 draining=true");
 
 	int64_t parts[] = { 1, 8000, 100, 0, 0, 2, 4000, 50, 0, 1 };
-	struct reservation_record held = { .id = 8, .phase = PHASE_HELD, .parts = { parts, 2 } };
+	struct reservation_record held = { .id = 8, .phase = PHASE_GRANTED, .parts = { parts, 2 } };
 	assert_prints(RECORD_RESERVATION, &held,
 	              "reservation id=8 phase=held parts=[1,8000,100,0,0; 2,4000,50,0,1] "
 	              "ending=goes_on");

@@ -1,0 +1,314 @@
+/* score_cache.c - what every node scores for a shape, kept as nodes change */
+#include "core/place/score_cache.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+#define BOARDS_MIN 32
+#define BOARDS_MAX 1024
+#define BOARDS_BYTES (64 << 20) /* that all of them take, but for the first few */
+
+static void score_cache_free(struct score_cache *cache)
+{
+	tournament_free(&cache->scores);
+	bitset_free(&cache->fitting);
+	bitset_free(&cache->promised);
+	free(cache->versions);
+	free(cache->scarcities);
+	*cache = (struct score_cache){ 0 };
+}
+
+void score_caches_free(struct score_caches *caches)
+{
+	for (size_t i = 0; i < caches->count; i++)
+		score_cache_free(&caches->of[i]);
+	free(caches->of);
+	*caches = (struct score_caches){ 0 };
+}
+
+static void score_caches_begin(struct score_caches *caches, size_t nodes)
+{
+	size_t bytes = (nodes + 1) * (3 * sizeof(int64_t) + 1);
+	size_t count = BOARDS_MIN;
+
+	while (count < BOARDS_MAX && 2 * count * bytes <= BOARDS_BYTES)
+		count *= 2;
+	score_caches_free(caches);
+	*caches = (struct score_caches){ memory_zero(count, sizeof(*caches->of)), count, nodes };
+}
+
+/* Whether its scores are by what is known now. */
+static bool is_current(const struct sched *sched, const struct score_cache *cache)
+{
+	return cache->mix == sched->workload_mix.version;
+}
+
+static void score_cache_begin(const struct sched *sched, struct score_cache *cache, int64_t shape,
+                              size_t nodes)
+{
+	score_cache_free(cache);
+	cache->shape = shape;
+	cache->mix = sched->workload_mix.version;
+	cache->scarcity = sched->scarcity.version;
+	tournament_reset(&cache->scores, nodes);
+	bitset_grow(&cache->fitting, nodes);
+	bitset_grow(&cache->promised, nodes);
+	cache->scarcities = memory_zero(nodes, sizeof(*cache->scarcities));
+	if (nodes > SCORE_CACHE_FOLLOWS)
+		cache->versions = memory_zero(nodes, sizeof(*cache->versions));
+}
+
+bool score_cache_serves(const struct search *search)
+{
+	return search->shape->number > 0 && search->view == VIEW_NOW && !search->link &&
+	       !search->even && search->shape->request.gpu_kind != GPU_UNEVEN;
+}
+
+/* The scarcity that a score of the node would be by. */
+static inline uint8_t scarcity_at(const struct sched *sched, size_t rank)
+{
+	int model = sched->index.gpu_types[rank];
+
+	if (sched->scarcity.counted == 0)
+		return 0;
+	return model >= 0 ? (uint8_t)scarcity_of(&sched->scarcity, model) : SCARCITY_MIXED;
+}
+
+/* True if the score of the node is by the scarcities as they are. */
+static inline bool scarcity_is_right(const struct sched *sched, const struct score_cache *cache,
+                                     size_t rank)
+{
+	uint8_t now = scarcity_at(sched, rank);
+
+	return now == cache->scarcities[rank] && now != SCARCITY_MIXED;
+}
+
+/* The nodes of word `w` that may fit: the index and the filter leave out most of
+ * those that do not. */
+static inline uint64_t candidates(const struct scorer *scorer, size_t w)
+{
+	const struct bitset *allowed = &scorer->search->shape->filter->nodes;
+
+	return scorer->scope->word[w] & allowed->word[w] & ~scorer->sched->index.promised.word[w];
+}
+
+/* What the node, which may fit, scores. */
+static int64_t score_anew(const struct scorer *scorer, size_t rank)
+{
+	struct sched *sched = scorer->sched;
+	struct node_summary *summary = &sched->index.summaries[rank];
+	struct choice choice;
+
+	if (scorer->by_summary && summary->plain && summary->uniform)
+		return scorer->by_summary(sched, scorer->search->shape, summary);
+	return place_on_node(sched, scorer->search, sched->cluster.by_rank[rank], &choice)
+	           ? choice.score
+	           : TOURNAMENT_NONE;
+}
+
+/* What any node scores. */
+static int64_t score_of(const struct scorer *scorer, size_t rank)
+{
+	bool may_fit = candidates(scorer, rank / 64) >> rank % 64 & 1;
+
+	return may_fit ? score_anew(scorer, rank) : TOURNAMENT_NONE;
+}
+
+static void put(const struct scorer *scorer, size_t rank, int64_t score)
+{
+	struct score_cache *cache = scorer->cache;
+	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&cache->fitting, rank);
+
+	tournament_put(&cache->scores, rank, score);
+	bitset_assign(&cache->fitting, rank, fits);
+	cache->scarcities[rank] = scarcity_at(scorer->sched, rank);
+	cache->fits += fits - fitted;
+}
+
+/* Looks again at some nodes of word `w`. Most that do not fit did not fit before. */
+static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
+{
+	struct score_cache *cache = scorer->cache;
+	uint64_t may_fit = candidates(scorer, w);
+	uint64_t gone = nodes & cache->fitting.word[w] & ~may_fit;
+
+	while (gone)
+		put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
+	nodes &= may_fit;
+	while (nodes) {
+		size_t rank = bitset_take(&nodes, w);
+		put(scorer, rank, score_anew(scorer, rank));
+	}
+}
+
+/* The nodes of word `w` that fit and whose scarcities changed. */
+static uint64_t repriced(const struct scorer *scorer, size_t w)
+{
+	const struct score_cache *cache = scorer->cache;
+	uint64_t nodes = 0;
+
+	if (cache->scarcity == scorer->sched->scarcity.version)
+		return 0;
+	for (uint64_t left = cache->fitting.word[w]; left;) {
+		size_t rank = bitset_take(&left, w);
+		if (!scarcity_is_right(scorer->sched, cache, rank))
+			nodes |= UINT64_C(1) << rank % 64;
+	}
+	return nodes;
+}
+
+/* Looks again at the nodes that changed, and at those that a promise counts on now
+ * and did not before, or the other way round. */
+static void follow(struct scorer *scorer)
+{
+	const struct index *index = &scorer->sched->index;
+	struct score_cache *cache = scorer->cache;
+	uint64_t changed[SCORE_CACHE_FOLLOWS / 64] = { 0 };
+	bool known = cache->seen > 0 && change_log_known(&index->change_log, cache->seen);
+
+	INVARIANT(cache->promised.words <= SCORE_CACHE_FOLLOWS / 64);
+	if (known)
+		change_log_since(&index->change_log, cache->seen, changed);
+	for (size_t w = 0; w < cache->promised.words; w++) {
+		uint64_t differ = index->promised.word[w] ^ cache->promised.word[w];
+		cache->promised.word[w] = index->promised.word[w];
+		renew(scorer, w, known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
+	}
+	cache->scarcity = scorer->sched->scarcity.version;
+	cache->seen = index->change_log.count;
+}
+
+static struct scorer find_board(struct sched *sched, const struct search *search)
+{
+	struct score_caches *caches = &sched->score_caches;
+	const struct shape *shape = search->shape;
+	const struct policy_cache *policy = &policy_row(sched->config.policy)->cache;
+
+	INVARIANT(sched->indexed && score_cache_serves(search));
+	if (caches->nodes != sched->cluster.node_count || caches->count == 0)
+		score_caches_begin(caches, sched->cluster.node_count);
+	struct score_cache *cache = &caches->of[(size_t)shape->number % caches->count];
+	if (cache->shape != shape->number || !is_current(sched, cache))
+		score_cache_begin(sched, cache, shape->number, caches->nodes);
+	struct scorer scorer = {
+		.sched = sched,
+		.search = search,
+		.cache = cache,
+		.scope = place_scope(sched, search).sets,
+		.follows = !cache->versions,
+		.by_summary = policy->sees && policy->sees(sched, shape) ? policy->score : NULL,
+	};
+	return scorer;
+}
+
+struct scorer scorer_begin(struct sched *sched, const struct search *search)
+{
+	struct scorer scorer = find_board(sched, search);
+
+	if (scorer.follows)
+		follow(&scorer);
+	return scorer;
+}
+
+static bool is_out_of_date(const struct scorer *scorer, size_t rank)
+{
+	const struct index *index = &scorer->sched->index;
+	const struct score_cache *cache = scorer->cache;
+
+	return index->change_log.last[rank] >= cache->seen ||
+	       bitset_has(&index->promised, rank) != bitset_has(&cache->promised, rank);
+}
+
+/* Whether a node that is noted to fit still does. */
+static bool still_fits(struct scorer *scorer, size_t rank)
+{
+	const struct bitset *promised = &scorer->sched->index.promised;
+	struct score_cache *cache = scorer->cache;
+
+	if (!is_out_of_date(scorer, rank))
+		return true;
+	bitset_assign(&cache->promised, rank, bitset_has(promised, rank));
+	renew(scorer, rank / 64, UINT64_C(1) << rank % 64);
+	return bitset_has(&cache->fitting, rank);
+}
+
+bool score_cache_has_fit(struct sched *sched, const struct search *search)
+{
+	struct scorer scorer = find_board(sched, search);
+	const struct bitset *fitting = &scorer.cache->fitting;
+
+	if (!scorer.follows || scorer.cache->seen == 0)
+		return false;
+	for (size_t w = 0; w < fitting->words; w++)
+		for (uint64_t left = fitting->word[w]; left;)
+			if (still_fits(&scorer, bitset_take(&left, w)))
+				return true;
+	return false;
+}
+
+int64_t scorer_score(struct scorer *scorer, const struct node *node)
+{
+	struct score_cache *cache = scorer->cache;
+	size_t rank = (size_t)node->rank;
+
+	INVARIANT(node->promised == 0 && rank < cache->scores.count);
+	if (!scorer->follows && (cache->versions[rank] != node->version ||
+	                         !scarcity_is_right(scorer->sched, cache, rank))) {
+		cache->scores.score[rank] = score_of(scorer, rank);
+		cache->versions[rank] = node->version;
+		cache->scarcities[rank] = scarcity_at(scorer->sched, rank);
+	}
+	return cache->scores.score[rank];
+}
+
+/* Whether what is noted for the node should be what it scores. */
+static bool is_right(const struct sched *sched, const struct score_cache *cache,
+                     const struct node *node)
+{
+	size_t rank = (size_t)node->rank;
+
+	if (node->promised > 0 || !scarcity_is_right(sched, cache, rank))
+		return false;
+	return cache->versions ? cache->versions[rank] == node->version
+	                       : sched->index.change_log.last[rank] < cache->seen &&
+	                             !bitset_has(&cache->promised, rank);
+}
+
+static void check_board(struct sched *sched, const struct score_cache *cache)
+{
+	const struct shape *shape = sched->shapes.all[cache->shape - 1];
+	struct search search = { .shape = shape, .view = VIEW_NOW, .until_ms = INT64_MAX };
+	struct scorer scorer = { .sched = sched,
+		                 .search = &search,
+		                 .scope = place_scope(sched, &search).sets };
+	int64_t fits = 0;
+
+	filter_refresh(shape->filter, &sched->cluster, sched->cluster_version);
+	for (size_t rank = 0; rank < sched->cluster.node_count; rank++) {
+		const struct node *node = sched->cluster.by_rank[rank];
+		int64_t score = cache->scores.score[rank];
+		if (is_right(sched, cache, node) && score != score_of(&scorer, rank))
+			panic("board: node %s does not score what is noted for shape %" PRId64,
+			      node->r.name, shape->number);
+		INVARIANT(cache->versions ||
+		          bitset_has(&cache->fitting, rank) == (score != TOURNAMENT_NONE));
+		fits += score != TOURNAMENT_NONE;
+	}
+	if (cache->versions)
+		return;
+	INVARIANT(cache->fits == fits);
+	tournament_check(&cache->scores);
+}
+
+void score_caches_check(struct sched *sched)
+{
+	const struct score_caches *caches = &sched->score_caches;
+
+	if (!sched->indexed || caches->nodes != sched->cluster.node_count)
+		return;
+	for (size_t i = 0; i < caches->count; i++)
+		if (caches->of[i].shape > 0 && is_current(sched, &caches->of[i]))
+			check_board(sched, &caches->of[i]);
+}
