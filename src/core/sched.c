@@ -691,7 +691,8 @@ bool sched_load_end(struct sched *sched, struct error *error)
 {
 	struct effects scratch = { 0 };
 
-	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
+	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error) ||
+	    !predict_loaded(sched, error))
 		return false;
 	sched->effects = &scratch;
 	cluster_order(&sched->cluster);
