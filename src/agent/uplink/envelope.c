@@ -5,14 +5,15 @@
 
 static ProtobufCBinaryData bytes_of(struct text text)
 {
-	return (ProtobufCBinaryData){ .len = text.size, .data = (uint8_t *)(uintptr_t)text.data };
+	/* protobuf-c only reads it, and has no const of its own. */
+	return (ProtobufCBinaryData){ .len = text.size, .data = (uint8_t *)text.data };
 }
 
 /* protobuf-c leaves out this empty string, and no other. */
 static char *string_of(struct text text, struct arena *arena)
 {
 	if (text.size == 0)
-		return (char *)(uintptr_t)protobuf_c_empty_string;
+		return (char *)protobuf_c_empty_string;
 	char *copy = arena_alloc(arena, text.size + 1);
 	memcpy(copy, text.data, text.size);
 	copy[text.size] = '\0';
