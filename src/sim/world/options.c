@@ -10,7 +10,7 @@ bool options_read(const struct option *table, int argc, char **argv, void *targe
 
 	if (options_store(table, argc - 1, argv + 1, target, &error))
 		return true;
-	fprintf(stderr, "gpu-sim: %s. %s has:\n", error.text, argv[0]);
+	fprintf(stderr, "gpu-sim: %s\nusage: gpu-sim %s [OPTION...]\n\n", error.text, argv[0]);
 	options_print(stderr, table);
 	return false;
 }
