@@ -64,12 +64,14 @@ class Grpc:
 
     def submit(self, values):
         request = scheduler_pb2.SubmitJobRequest()
-        for name, value in values.items():
-            to_message(request, self.world.rows[name], value)
         try:
+            for name, value in values.items():
+                to_message(request, self.world.rows[name], value)
             return self.world.stub.SubmitJob(request, timeout=60).job_id
         except grpc.RpcError as error:
             raise Refused(error.details()) from None
+        except KeyError as number:
+            raise Refused(f"there is no field {number}") from None
 
 
 class CommandLine:
@@ -86,7 +88,10 @@ class CommandLine:
             if name == "tenant_id":
                 words += ["--tenant-id", value]
             elif name not in ("command", "args"):
-                words += to_options(self.world.rows[name], value, self.world.directory)
+                options = to_options(self.world.rows[name], value, self.world.directory)
+                if options is None:
+                    raise Refused(f"{name} has no option")
+                words += options
         done = self.cli.run("submit", "-o", "name", *words, "--", *operands)
         if done.returncode != 0:
             raise Refused(done.stderr.strip())

@@ -112,9 +112,8 @@ def from_message(fields, message):
     descriptors = {one.number: one for one in message.DESCRIPTOR.fields}
     for field in fields:
         number = field["proto"].get("reply")
-        if number is None:
-            continue
-        shown[field["name"]] = shown_value(field, message, descriptors[number])
+        if number in descriptors:
+            shown[field["name"]] = shown_value(field, message, descriptors[number])
     return shown
 
 
