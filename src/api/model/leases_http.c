@@ -5,8 +5,8 @@
 #include "api/text/ids.h"
 #include "api/text/times.h"
 #include "base/clock.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 enum { WAIT_MS_MAX = 10 * 60 * 1000 };
 #define LEASE_MS_MAX INT64_C(86400000)

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number_text.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 enum {
 	TRIES_MAX = 12,

@@ -12,8 +12,8 @@
 #include "api/text/times.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 /* A change that waits to be durable; in the call's arena. */
 struct token_change {

@@ -6,7 +6,7 @@
 #include "api/text/ids.h"
 #include "api/text/protobuf.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 static char **texts_of(const json_t *array, size_t *count, struct arena *arena)
 {
