@@ -140,12 +140,14 @@ struct prediction predict_job(const struct sched *sched, const struct job *job)
 	return prediction_from(&foresight, &job->r);
 }
 
-struct lifetime predict_lifetime(const struct sched *sched, const struct job *job)
+int64_t predict_lifetime(const struct sched *sched, const struct job *job,
+                         struct lifetime *lifetime)
 {
 	struct foresight foresight;
 
 	foresee_job(sched, job, &foresight);
-	return foresight.lifetime;
+	*lifetime = foresight.lifetime;
+	return foresight.samples;
 }
 
 static void expect_of(struct job *job, const struct prediction *prediction)
