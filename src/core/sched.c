@@ -324,7 +324,7 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 		const struct job *job = sched->jobs.entries[i].value;
 		if (job && job->tenant == tenant)
 			return error_set(error, ERROR_CONFLICT,
-			                 "tenant %s has jobs: wait until they are over "
+			                 "tenant %s has jobs: wait until they finish "
 			                 "and forgotten",
 			                 tenant->r.name);
 	}

@@ -68,7 +68,7 @@ def test_a_state_that_does_not_permit_it_ends_with_one(cli, cluster):
     cluster.await_state(job, "completed")
     result = cli.run("cancel", job)
     assert result.returncode == 1
-    assert "is over already" in result.stderr
+    assert "has already finished" in result.stderr
 
 
 def test_what_is_not_understood_ends_with_two(cli):

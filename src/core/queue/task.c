@@ -151,7 +151,7 @@ void job_drop_claims(struct sched *sched, struct job *job)
 			reservation_gone(sched, job->tasks[i].claim);
 }
 
-/* The run that it was in is over; its next one starts afresh. */
+/* Ends its run; the next one starts from scratch. */
 static void forget_run(struct sched *sched, struct job *job)
 {
 	if (job->counts.granted + job->counts.live > 0 || job->s.started_ms == 0)
@@ -238,7 +238,7 @@ static void count_end(struct sched *sched, struct job *job)
 		              lesson_changed, sched);
 }
 
-/* Of what runs when its job is over. */
+/* Stops tasks that still run when their job ends. */
 static enum run_ending ending_of(enum job_state state)
 {
 	if (state == JOB_COMPLETED)
@@ -290,7 +290,7 @@ static void finish_with(struct sched *sched, struct job *waiting, const struct j
 	endings->jobs[endings->count++] = waiting;
 }
 
-/* Those that waited for it go on, or end with it. */
+/* Jobs that depend on it may start now, or end with it. */
 static void tell_dependents(struct sched *sched, struct job *job, struct endings *endings)
 {
 	struct job **dependents = job->dependents;
@@ -327,7 +327,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	job_end(sched, job, JOB_CANCELLED, "cancelled");
 	return true;
@@ -336,7 +336,7 @@ bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 bool job_hold(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (job->counts.granted + job->counts.live > 0)
 		return error_set(error, ERROR_CONFLICT,
@@ -381,7 +381,7 @@ bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (priority < INT32_MIN || priority > INT32_MAX)
 		return error_set(error, ERROR_INVALID, "priority %lld is out of range",
@@ -496,7 +496,7 @@ static void add_use(struct sched *sched, struct job *job, int place, const struc
 	sched_dirty_task(sched, job, place);
 }
 
-/* The same of this run alone. */
+/* Records the usage of this run. */
 static void note_use(struct sched *sched, struct reservation *reservation,
                      const struct task_end *end)
 {
@@ -519,7 +519,7 @@ static void fail(struct sched *sched, struct job *job, int place, const struct t
 	buffer_free(&message);
 }
 
-/* It ended by itself: its job goes on, is done, or has failed. */
+/* The task exited: its job continues, is done, or has failed. */
 static void ended(struct sched *sched, struct reservation *reservation, const struct task_end *end)
 {
 	struct job *job = reservation->job;
