@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/spelling.h"
-#include "core/record/policy.h"
+#include "core/record/record.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 #define POLICY_ALIAS(symbol, name, alias, ...) alias,
@@ -80,13 +80,13 @@ const struct setting settings[] = {
 	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Priority of jobs that set none")
 	ALIASED(scheduler, policy, policies, policy_aliases, POLICY_DEFAULT_NAME, true, "Where tasks are placed" PLACEMENT_POLICIES(POLICY_HELP))
 	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether interruptible jobs (`checkpoint_enabled`) of one tenant and priority take turns: a job that has had clearly less GPU time displaces others")
-	INTEGER(scheduler, sharing_wait_ms, 1, 3650 * DAY_MS, "345600000", true, "With time sharing: a job that has waited this long goes before all others of its priority")
-	INTEGER(scheduler, sharing_turn_ms, 0, 3650 * DAY_MS, "21600000", true, "With time sharing: such a job then runs this long before others may displace it")
+	INTEGER(scheduler, sharing_wait_ms, 1, SETTING_MS_MAX, "345600000", true, "With time sharing: a job that has waited this long goes before all others of its priority")
+	INTEGER(scheduler, sharing_turn_ms, 0, SETTING_MS_MAX, "21600000", true, "With time sharing: such a job then runs this long before others may displace it")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room on one node")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one if they do not delay it")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
-	INTEGER(scheduler, ageing_per_minute, 0, 1000000, "10", true, "Priority points added for each minute of waiting")
-	INTEGER(scheduler, ageing_cap, 0, 1000000, "5000", true, "Most priority points that waiting adds")
+	INTEGER(scheduler, ageing_per_minute, 0, AGEING_PER_MINUTE_MAX, "10", true, "Priority points added for each minute of waiting")
+	INTEGER(scheduler, ageing_cap, 0, AGEING_CAP_MAX, "5000", true, "Most priority points that waiting adds")
 	INTEGER(scheduler, usage_half_life_hours, 1, 1000000, "168", true, "Half-life of past use, in hours")
 	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a tenant's share of the GPUs that are not guaranteed to anyone")
 	INTEGER(scheduler, min_runtime_ms, 0, 30 * DAY_MS, "0", true, "No task is stopped for another before it has run this long")
@@ -98,8 +98,8 @@ const struct setting settings[] = {
 	INTEGER(scheduler, promise_jobs, 0, 1000, "4", true, "How many of the first waiting jobs get an expected start that others may not delay")
 	DECIMAL(scheduler, promise_gpus, 0, 1000000, "2", true, "Jobs that request fewer GPUs get no promise")
 	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of external use that a GPU may have and still be given whole")
-	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for victims without a result, for each job examined")
-	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes to compare for one task before the best is chosen")
+	INTEGER(scheduler, search_pause_us, 0, SEARCH_PAUSE_US_MAX, "1000", true, "Pause after a search for victims without a result, for each job examined")
+	INTEGER(scheduler, search_width, 1, SEARCH_WIDTH_MAX, "256", true, "Nodes to compare for one task before the best is chosen")
 	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A larger jump of the system clock is not followed at once: it is logged, and shown in `/health` and the metrics")
 	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts this long is followed: all times move with it, and no duration, age or bill changes")
 	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model ends if it is not renewed for this long")

@@ -28,6 +28,7 @@ def test_a_job_is_read_back_as_it_was_sent(service):
             "environment": {"A": "1"}, "labels": {"team": "x"}, "preemptible": False,
             "max_runtime_minutes": 90, "estimated_runtime_minutes": 45.5, "deadline": "2030-01-01T00:00:00.000Z", "checkpoint_enabled": True,
             "checkpoint_path": "/c", "on_lease_loss": "stop", "gpu_model": "H100",
+            "annotations": {"example.org/run": "\u00e4\n7"}, "user": "bob",
             "idempotency_key": "k"}
     job = service.get("/api/v1/jobs/" + submit(service, tenant, **sent)).json()
     for name, value in sent.items():

@@ -244,8 +244,6 @@ static bool range_check(const struct range *range, struct error *error)
 	                 (long long)range->most);
 }
 
-/* The upper bounds keep sums of times and of priorities far from the end of 64 bits. */
-#define TEN_YEARS_MS (3650 * DAY_MS)
 #define RANGE(member, low, high)                                                                   \
 	{                                                                                          \
 		.name = #member, .value = config->member, .least = (low), .most = (high)           \
@@ -257,26 +255,26 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGE(queue_max, 0, UNLIMITED),
 		RANGE(tenant_queue_max, 0, UNLIMITED),
 		RANGE(default_priority, 0, UNLIMITED),
-		RANGE(ageing_per_minute, 0, 100000),
-		RANGE(ageing_cap, 0, 1000000000),
+		RANGE(ageing_per_minute, 0, AGEING_PER_MINUTE_MAX),
+		RANGE(ageing_cap, 0, AGEING_CAP_MAX),
 		RANGE(thermal_threshold_c, 1, 1000),
 		RANGE(thermal_resume_c, 0, 1000),
-		RANGE(usage_half_life_ms, 1, TEN_YEARS_MS),
+		RANGE(usage_half_life_ms, 1, SETTING_MS_MAX),
 		RANGE(usage_influence, 0, 1000000),
-		RANGE(min_runtime_ms, 0, TEN_YEARS_MS),
-		RANGE(release_timeout_ms, 0, TEN_YEARS_MS),
-		RANGE(gang_grace_ms, 0, TEN_YEARS_MS),
-		RANGE(refuse_backoff_ms, 0, TEN_YEARS_MS),
-		RANGE(grace_ms, 0, TEN_YEARS_MS),
-		RANGE(retention_ms, 0, TEN_YEARS_MS),
+		RANGE(min_runtime_ms, 0, SETTING_MS_MAX),
+		RANGE(release_timeout_ms, 0, SETTING_MS_MAX),
+		RANGE(gang_grace_ms, 0, SETTING_MS_MAX),
+		RANGE(refuse_backoff_ms, 0, SETTING_MS_MAX),
+		RANGE(grace_ms, 0, SETTING_MS_MAX),
+		RANGE(retention_ms, 0, SETTING_MS_MAX),
 		RANGE(promise_jobs, 0, UNLIMITED),
 		RANGE(promise_gpus, 0, UNLIMITED),
 		RANGE(foreign_tolerance_mib, 0, UNLIMITED),
-		RANGE(search_pause_us, 0, 1000000),
-		RANGE(search_width, 1, 1000000000),
-		RANGE(sharing_wait_ms, 1, TEN_YEARS_MS),
-		RANGE(sharing_turn_ms, 0, TEN_YEARS_MS),
-		RANGE(lease_ms, 1, TEN_YEARS_MS),
+		RANGE(search_pause_us, 0, SEARCH_PAUSE_US_MAX),
+		RANGE(search_width, 1, SEARCH_WIDTH_MAX),
+		RANGE(sharing_wait_ms, 1, SETTING_MS_MAX),
+		RANGE(sharing_turn_ms, 0, SETTING_MS_MAX),
+		RANGE(lease_ms, 1, SETTING_MS_MAX),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))
