@@ -233,8 +233,8 @@ static bool read_arguments(struct place *place, int argc, char **argv, struct er
 		    strncmp(name, "--", 2) == 0 ? find(name + 2, size - 2) : NULL;
 		const char *value = name[size] == '=' ? name + size + 1 : NULL;
 		if (!option)
-			return error_set(error, ERROR_INVALID,
-			                 "there is no option '%s': see --help", name);
+			return error_set(error, ERROR_INVALID, "unknown option '%s': see --help",
+			                 name);
 		if (!value && option->kind == OPTION_FLAG)
 			value = "1";
 		else if (!value && i + 1 < argc)

@@ -101,7 +101,7 @@ static bool read_option(struct options *options, const char *name, const char *v
 	else if (strcmp(name, "--show") == 0)
 		options->show = value;
 	else
-		return error_set(error, ERROR_INVALID, "there is no option %s", name);
+		return error_set(error, ERROR_INVALID, "unknown option %s", name);
 	return true;
 }
 

@@ -88,7 +88,7 @@ enum change_kind {
 enum end_reason {
 	END_ITSELF,
 	END_ORDERED,   /* the scheduler said so */
-	END_RUNTIME,   /* it ran for as long as it may */
+	END_RUNTIME,   /* time limit reached */
 	END_OVER,      /* it used more GPU memory than it reserved */
 	END_IDLE,      /* it held GPUs and did not use them */
 	END_LEASE,     /* nobody renewed the lease, and its order said to stop then */

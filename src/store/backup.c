@@ -282,7 +282,7 @@ static bool restore_into(struct store *from, struct store *to, bool replace, str
 		return false;
 	if (used && !replace)
 		return error_set(error, ERROR_CONFLICT,
-		                 "the database is not empty: say that it is to be replaced");
+		                 "the database is not empty; use --yes to replace it");
 	return restore_rows(from, to, error);
 }
 

@@ -25,7 +25,7 @@ def test_nodes_and_gpus_are_listed(cli):
 
 def test_a_node_is_drained_and_resumed(cli):
     alpha = f"alpha-{os.getpid()}"
-    assert cli("drain", alpha) == f"{alpha} takes no new work\n"
+    assert cli("drain", alpha) == f"{alpha} is draining\n"
     assert re.search(rf"^{alpha} +draining", cli("nodes"), re.M)
     assert "1 draining" in cli("status")
     cli("resume", alpha)

@@ -259,9 +259,10 @@ static int run_models(const struct arguments *arguments)
 	bool lists = strcmp(verb, "list") == 0;
 	if (chosen ? count != 2 : count > 1)
 		return cli_misused(arguments->command,
-		                   chosen ? "%s needs one name"
-		                          : "'%.40s' is none of create, delete, get, lease, list "
-		                            "and release",
+		                   chosen
+		                       ? "%s needs one name"
+		                       : "unknown subcommand '%.40s' (create, delete, get, lease, "
+		                         "list, release)",
 		                   verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
@@ -365,7 +366,7 @@ static int run_slots(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 0)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;

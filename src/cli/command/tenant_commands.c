@@ -80,7 +80,7 @@ static json_t *read_setting(size_t which, const char *text, struct error *error)
 	case SETTING_FLAG:
 		if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
 			return json_boolean(text[0] == 'y');
-		error_set(error, ERROR_INVALID, "%s is '%.20s', and should be yes or no", option,
+		error_set(error, ERROR_INVALID, "invalid %s '%.20s': expected yes or no", option,
 		          text);
 		return NULL;
 	case SETTING_MEMORY:
@@ -233,7 +233,7 @@ static int run_tenants(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;

@@ -128,7 +128,7 @@ bool field_request_pairs(struct session *session, const struct resource_field *f
 			    error, ERROR_INVALID,
 			    !equals && from_here
 				? "%s is '%.80s', which is not set here: write NAME=VALUE"
-				: "%s is '%.80s', and should be NAME=VALUE",
+				: "invalid %s '%.80s': expected NAME=VALUE",
 			    option, pair);
 		}
 		if (!pairs)

@@ -370,7 +370,7 @@ bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job->counts.granted + job->counts.live == 0)
-		return error_set(error, ERROR_CONFLICT, "job-%lld does not run",
+		return error_set(error, ERROR_CONFLICT, "job-%lld is not running",
 		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
 	job_stop(sched, job);
@@ -574,7 +574,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	if (notice < 0 || notice >= NOTICES)
 		return error_set(error, ERROR_INVALID, "notice %d is not known", (int)notice);
 	if (reservation->phase != PHASE_LIVE || job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	set_message(sched, job, text.data);
@@ -588,7 +588,7 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 	struct job *job = reservation->job;
 
 	if (reservation->phase != PHASE_LIVE)
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);
 	job->s.start = ++sched->meta.last_start;

@@ -147,8 +147,8 @@ static enum task_status read_status(struct reading *reading, const json_t *json,
 			return (enum task_status)i;
 	}
 	reading_refuse(reading,
-	               "%s is '%s' and should be pending, running, releasing or stuckinreleasing",
-	               name, text);
+	               "%s is '%s', expected pending, running, releasing or stuckinreleasing", name,
+	               text);
 	return STATUS_PENDING;
 }
 

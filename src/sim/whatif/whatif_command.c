@@ -66,7 +66,7 @@ static bool read_value(struct whatif_command *command, const char *name, const c
 		return read_hours(name, value, &command->options.unknown_ms, error);
 	if (strcmp(name, "--horizon") == 0)
 		return read_hours(name, value, &command->options.horizon_ms, error);
-	return error_set(error, ERROR_INVALID, "there is no option '%s'", name);
+	return error_set(error, ERROR_INVALID, "unknown option '%s'", name);
 }
 
 static bool read_arguments(struct whatif_command *command, int argc, char **argv,
