@@ -8,8 +8,8 @@
 
 static const char exit_codes[] =
     "Exit codes: 0 success, 1 failure (stderr has the reason), 2 usage error, 3 not\n"
-    "found, 4 the service does not answer, 5 not allowed, 6 try again later. A command\n"
-    "that waits for a job (run, submit --wait) exits with the job's exit code, or with\n"
+    "found, 4 the service does not answer, 5 not allowed, 6 try again later. Commands\n"
+    "that wait for a job (run, submit --wait) exit with the job's exit code, or with\n"
     "125 if the job has none.\n";
 
 void help_print_overview(FILE *to)

@@ -178,7 +178,7 @@ def test_a_gpu_of_some_size_and_a_part_of_that_size_are_told_apart_before_they_a
     assert "Requested     1 GPU with at least 20G" in cli("get", whole)
     assert "Requested     20G of a GPU" in cli("get", part)
     assert "Requested     0.5 of a GPU" in cli("get", half)
-    assert "of at least 20480 MiB is empty" in cli("why", whole)
+    assert "no free GPU of at least 20480 MiB" in cli("why", whole)
     assert "20480 MiB free" in cli("why", part)
     gpus = {line.split()[0]: line.split() for line in cli("list", "--state", "pending").splitlines()}
     assert "20G" in gpus[part] and "20G" not in gpus[whole]
