@@ -180,7 +180,7 @@ static bool store_flag(const struct option *option, const char *value, bool *fla
 	return true;
 }
 
-/* Whether a value is one of the words; any is if there are none. */
+/* True if a value is one of the words; any is if there are none. */
 static bool is_word(const char *words, const char *value)
 {
 	struct text list = text_of(words), word;

@@ -217,7 +217,7 @@ const char *change_kind_name(int32_t kind);
 const char *end_reason_name(int32_t reason);
 
 extern const struct record_type node_order_type;
-/* Whether an order is in range; false with a reason. */
+/* True if an order is in range; false with a reason. */
 bool node_order_check(const struct node_order *order, struct error *error);
 /* All of it, in the arena. */
 struct node_order *node_order_copy(struct arena *arena, const struct node_order *order);

@@ -240,7 +240,7 @@ static bool is_loadable(struct store *store, struct error *error)
 	return loaded;
 }
 
-/* Whether a scheduler ever wrote here. */
+/* True if a scheduler ever wrote here. */
 static bool is_used(struct store *to, bool *used, struct error *error)
 {
 	int64_t count = 0;

@@ -303,7 +303,7 @@ static void read_jobs(struct reading *reading, struct queue_case *to, const json
 	}
 }
 
-/* Whether `key` is what expectations call the task, or (task NULL) the job. */
+/* True if `key` is what expectations call the task, or (task NULL) the job. */
 static bool is_called(const char *key, const struct case_job *job, const struct case_task *task)
 {
 	size_t length = strlen(job->record.name);
