@@ -432,14 +432,6 @@ bool record_equal(enum record_kind kind, const void *a, const void *b);
  * `tenant id=3 name="lab" ...`. What is 0, false or empty is left out. */
 void record_print(struct buffer *buffer, enum record_kind kind, const void *record);
 
-/* What settings may be at most. The bounds keep sums of times and of priorities far from the end
- * of 64 bits. */
-#define AGEING_PER_MINUTE_MAX 100000
-#define AGEING_CAP_MAX 1000000000
-#define SEARCH_PAUSE_US_MAX 1000000
-#define SEARCH_WIDTH_MAX 1000000000
-#define SETTING_MS_MAX INT64_C(315360000000) /* ten years */
-
 /* The settings that a new scheduler starts with. */
 struct config_record config_default(void);
 /* Whether a scheduler can work with these settings; a sentence that names the
