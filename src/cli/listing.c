@@ -75,6 +75,7 @@ static void write_cell(struct session *session, struct table *table, const struc
 	}
 	const struct resource_field *field = column->field;
 	if (!field) {
+		assert(resource);
 		int place = resource_find(resource, column->key, strlen(column->key));
 		assert(place >= 0);
 		field = &resource->fields[place];

@@ -4,7 +4,7 @@
 
 #include "core/predict/crowd.h"
 #include "core/predict/experts.h"
-#include "core/predict/outlook.h"
+#include "core/predict/lifetime.h"
 
 /* Each voice speaks in a context: how many jobs it has seen, and how sure it is. */
 #define CONTEXTS 24
@@ -41,7 +41,7 @@ struct mixture {
 
 /* What is expected of a job. */
 struct foresight {
-	struct outlook outlook;
+	struct lifetime lifetime;
 	int64_t samples;   /* jobs that the weightiest expert has seen */
 	const char *basis; /* which expert that is: for people */
 	int count;         /* of what follows: what each voice says */

@@ -17,19 +17,19 @@ struct traits {
 
 /* The keys that experts are kept by, from narrow to wide. */
 enum expert_kind {
-	USER_NAME_SIZE,
-	USER_NAME,
-	USER_PATTERN,
-	NAME,
-	PATTERN,
-	USER_LIMIT_SIZE,
-	USER_LIMIT,
-	LIMIT_SIZE,
-	USER_SIZE,
-	USER,
-	TENANT,
-	SIZE,
-	EVERYTHING,
+	BY_USER_NAME_SIZE,
+	BY_USER_NAME,
+	BY_USER_PATTERN,
+	BY_NAME,
+	BY_PATTERN,
+	BY_USER_LIMIT_SIZE,
+	BY_USER_LIMIT,
+	BY_LIMIT_SIZE,
+	BY_USER_SIZE,
+	BY_USER,
+	BY_TENANT,
+	BY_SIZE,
+	BY_NOTHING,
 	EXPERT_KINDS
 };
 
