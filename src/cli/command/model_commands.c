@@ -338,8 +338,7 @@ static int run_slots(const struct arguments *arguments)
 
 const struct cli_command models_command = {
 	.name = "models",
-	.arguments =
-	    "[list|get|create|update|delete|lease|release] [NAME] [OPTION...] [-- ARGUMENT...]",
+	.arguments = "[SUBCOMMAND] [NAME] [OPTION...] [-- ARGUMENT...]",
 	.summary = "models that are served from slots",
 	.details = "create NAME     put one; --from a file estimates the memory it takes\n"
 		   "update NAME     change it; what is not given stays\n"
