@@ -14,20 +14,10 @@
 #include "agent/host/labels.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/number_text.h"
+#include "base/options.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PIDS_MOST 32768 /* of a task, unless it is said */
-
-enum option_kind { OPTION_TEXT, OPTION_FLAG, OPTION_NUMBER };
-
-/* `most` is of a number, which is multiplied by `unit`. */
-struct option {
-	const char *name, *value, *help;
-	enum option_kind kind;
-	size_t offset;
-	int64_t least, most, unit;
-};
 
 /* What is not in the settings as it is told. */
 struct told {
@@ -41,211 +31,133 @@ struct place {
 	struct told told;
 };
 
-#define AT(member) offsetof(struct place, member)
+/* What is on the command line goes before the environment, and the last before the others, so
+ * that a unit file's options can be overridden by appending to them. */
 #define TEXT_OPTION(name, value, member, help)                                                     \
-	{                                                                                          \
-		name, value, help, OPTION_TEXT, AT(member), 0, 0, 1                                \
-	}
+	OPTION("--" name, NULL, value, help, .repeats = true, STORES_TEXT(struct place, member))
+#define WORD_OPTION(name, value, member, words_, help)                                             \
+	OPTION("--" name, NULL, value, help, .repeats = true, STORES_TEXT(struct place, member),   \
+	       .words = (words_))
 #define FLAG_OPTION(name, member, help)                                                            \
-	{                                                                                          \
-		name, NULL, help, OPTION_FLAG, AT(member), 0, 0, 1                                 \
-	}
-#define NUMBER_OPTION(name, value, member, least, most, unit, help)                                \
-	{                                                                                          \
-		name, value, help, OPTION_NUMBER, AT(member), least, most, unit                    \
-	}
+	OPTION("--" name, NULL, NULL, help, .repeats = true, STORES_FLAG(struct place, member))
+#define NUMBER_OPTION(name, value, member, its_least, its_most, its_unit, help)                    \
+	OPTION("--" name, NULL, value, help, .repeats = true, .unit = (its_unit),                  \
+	       STORES_NUMBER(struct place, member, its_least, its_most))
 
 static const struct option table[] = {
 	TEXT_OPTION("scheduler", "HOST:PORT[,...]", told.schedulers,
-	            "where schedulers listen for gRPC; 127.0.0.1:9090"),
-	TEXT_OPTION("name", "NODE", options.agent.identity.name, "of this node; the host's name"),
+	            "gRPC addresses of the schedulers (default: 127.0.0.1:9090)"),
+	TEXT_OPTION("name", "NODE", options.agent.identity.name,
+	            "name of this node (default: the host's name)"),
 	TEXT_OPTION("state", "DIR", options.agent.state_directory,
-	            "what must survive; /var/lib/gpu-agent"),
+	            "state directory (default: /var/lib/gpu-agent)"),
 	TEXT_OPTION("token-file", "FILE", options.agent.link.token_file, "the node's token"),
-	FLAG_OPTION("tls", options.agent.link.tls, "connect by TLS"),
-	TEXT_OPTION("ca-file", "FILE", options.agent.link.ca_file, "whom to trust"),
+	FLAG_OPTION("tls", options.agent.link.tls, "connect with TLS"),
+	TEXT_OPTION("ca-file", "FILE", options.agent.link.ca_file,
+	            "certificate authorities to trust"),
 	TEXT_OPTION("cert-file", "FILE", options.agent.link.cert_file, "the agent's certificate"),
-	TEXT_OPTION("key-file", "FILE", options.agent.link.key_file, "and its key"),
+	TEXT_OPTION("key-file", "FILE", options.agent.link.key_file,
+	            "key of the agent's certificate"),
 	TEXT_OPTION("server-name", "NAME", options.agent.link.server_name,
-	            "in the scheduler's certificate"),
+	            "name in the scheduler's certificate"),
 	TEXT_OPTION("address", "ADDRESS", options.agent.run.address,
-	            "that others reach this node by"),
-	TEXT_OPTION("zone", "NAME", options.agent.identity.zone, "where the node is"),
-	TEXT_OPTION("rack", "NAME", options.agent.identity.rack, "and in which rack"),
-	TEXT_OPTION("labels", "K=V[,...]", options.agent.identity.labels, "of the node"),
-	TEXT_OPTION("boot", "ID", options.agent.identity.boot, "instead of the machine's boot id"),
+	            "address of this node for other nodes and clients"),
+	TEXT_OPTION("zone", "NAME", options.agent.identity.zone, "zone of the node"),
+	TEXT_OPTION("rack", "NAME", options.agent.identity.rack, "rack of the node"),
+	TEXT_OPTION("labels", "K=V[,...]", options.agent.identity.labels, "labels of the node"),
+	TEXT_OPTION("boot", "ID", options.agent.identity.boot,
+	            "boot id to use instead of the machine's"),
 	NUMBER_OPTION("cpus", "N", options.agent.identity.cpu_milli, 1, 65536, 1000,
-	              "to offer; all there are"),
+	              "CPUs to offer (default: all)"),
 	NUMBER_OPTION("memory-mib", "N", options.agent.identity.host_bytes, 1, INT64_C(1) << 28,
-	              MIB, "of host memory to offer; all there is"),
+	              MIB, "host memory to offer, in MiB (default: all)"),
 	TEXT_OPTION("fake-gpus", "SPEC", options.fake_gpus, "simulated GPUs: 8x80G[,4x24G:A10]"),
 	FLAG_OPTION("no-gpus", options.no_gpus, "do not look for GPUs"),
 	TEXT_OPTION("nvml", "FILE", options.nvml_library,
-	            "NVIDIA's library, where it is elsewhere"),
+	            "NVIDIA's library, if it is not in the usual place"),
 	TEXT_OPTION("dcgm-exporter", "URL", options.dcgm.exporter,
-	            "its metrics, for health and profiling: http://localhost:9400/metrics"),
+	            "DCGM exporter, for health and profiling: http://localhost:9400/metrics"),
 	TEXT_OPTION("dcgm", "HOST[:PORT]", options.dcgm.engine,
-	            "or its host engine, by NVIDIA's library: localhost"),
+	            "DCGM's host engine, instead of the exporter: localhost"),
 	TEXT_OPTION("dcgm-library", "FILE", options.dcgm.library,
-	            "that library; libdcgm.so.4 or libdcgm.so.3"),
+	            "DCGM's library (default: libdcgm.so.4 or libdcgm.so.3)"),
 	TEXT_OPTION("device-plugin-config", "FILE", options.device_plugin_config,
-	            "of Kubernetes' device plugin, for time slices"),
+	            "configuration of Kubernetes' device plugin, for time slices"),
 	TEXT_OPTION("user", "NAME", options.agent.run.default_user,
-	            "runs tasks that name none, where the agent is root; nobody"),
+	            "runs tasks without a user, if the agent is root (default: nobody)"),
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
 	FLAG_OPTION("trust-open-scheduler", options.agent.trust_open_scheduler,
-	            "tasks may name their user although the scheduler asks for no sign-in"),
-	TEXT_OPTION("task-privileges", "bounded|keep", told.privileges,
+	            "tasks may name their user although the scheduler has no sign-in"),
+	WORD_OPTION("task-privileges", "bounded|keep", told.privileges, "bounded keep",
 	            "of tasks without an image: keep lets setuid programs work; bounded"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
-	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
+	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "run after each task"),
 	TEXT_OPTION("guard", "shared|always|never|FILE", told.guard,
-	            "a hard limit of GPU memory for tasks: that share a GPU, or all; shared"),
+	            "which tasks have a hard limit on GPU memory (default: shared)"),
 	TEXT_OPTION("guard-library", "FILE", options.agent.run.guard,
-	            "libgpuguard.so; the one in ../lib or beside gpu-agent"),
-	TEXT_OPTION("unguarded", "report|stop", told.unguarded,
-	            "what is done about tasks that use a GPU without the guard; report"),
+	            "libgpuguard.so (default: in ../lib or beside gpu-agent)"),
+	WORD_OPTION("unguarded", "report|stop", told.unguarded, "report stop",
+	            "action on tasks that use a GPU without their guard (default: report)"),
 	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
-	            "the program gpu-keeper; the one beside gpu-agent"),
+	            "the program gpu-keeper (default: beside gpu-agent)"),
 	TEXT_OPTION("container-runtime", "NAME", options.agent.run.container_runtime,
-	            "podman, docker, none or auto; as the scheduler says"),
+	            "podman, docker, none or auto (default: the scheduler's)"),
 	TEXT_OPTION("cgroup-parent", "PATH", options.agent.cgroup_parent,
-	            "where in the trees; 'none': no cgroups"),
+	            "parent of the tasks' cgroups; 'none': no cgroups"),
 	NUMBER_OPTION("pids", "N", options.agent.run.pids, 0, 1 << 22, 1,
 	              "processes and threads of a task at most; an eighth of what the kernel can "
 	              "have, up to 32768; 0: not limited"),
 	NUMBER_OPTION("pids-total", "N", options.agent.pids_total, 0, 1 << 22, 1,
 	              "of all tasks together; three quarters of that; 0: not limited"),
 	NUMBER_OPTION("model-port-first", "N", options.agent.run.port_first, 1024, 65535, 1,
-	              "servers of models listen on a port from here on, chosen at random; 19000"),
+	              "first port for servers of models, chosen at random (default: 19000)"),
 	NUMBER_OPTION("model-port-last", "N", options.agent.run.port_last, 1024, 65535, 1,
-	              "up to here; 28999"),
+	              "last port for servers of models (default: 28999)"),
 	NUMBER_OPTION("open-files", "N", options.agent.run.open_files, 0, 1 << 30, 1,
-	              "of a process of a task; 0: as the agent"),
+	              "limit on open files of a task's process; 0: the agent's"),
 	FLAG_OPTION("errors-apart", options.agent.run.errors_apart,
-	            "keep standard error apart from the output"),
+	            "keep standard error separate from the output"),
 	NUMBER_OPTION("output-file-mib", "N", options.agent.run.output.file_bytes, 1, 1 << 20, MIB,
-	              "of a task's output go into one file"),
+	              "size of one file of a task's output, in MiB"),
 	NUMBER_OPTION("output-files", "N", options.agent.run.output.files, 1, 1000, 1,
-	              "are kept of each task"),
+	              "files of output to keep for each task"),
 	NUMBER_OPTION("output-total-mib", "N", options.agent.output_total_bytes, 1, 1 << 30, MIB,
-	              "of finished tasks' output to keep, in total"),
+	              "MiB of finished tasks' output to keep"),
 	NUMBER_OPTION("output-days", "N", options.agent.output_age_s, 1, 36500, 86400,
 	              "days to keep the output of finished tasks"),
 	NUMBER_OPTION("beat-ms", "N", options.agent.policy.beat_ms, 50, 60000, 1,
-	              "between measurements, and reports; as the scheduler says"),
+	              "interval of measurements and reports (default: the scheduler's)"),
 	NUMBER_OPTION("metrics-ms", "N", options.agent.policy.figures_ms, 1, 600000, 1,
-	              "between reports of mere figures; as the scheduler says"),
-	TEXT_OPTION("overuse", "warn|stop", told.overuse,
-	            "what is done about tasks that use more than they reserved"),
+	              "interval of reports of figures (default: the scheduler's)"),
+	WORD_OPTION("overuse", "warn|stop", told.overuse, "warn stop",
+	            "action on tasks that use more than they reserved"),
 	NUMBER_OPTION("overuse-tolerance-mib", "N", options.agent.policy.overuse_tolerance_mib, 0,
-	              1 << 20, 1, "more than reserved that is not overuse yet"),
+	              1 << 20, 1, "MiB above the reservation that are tolerated"),
 	NUMBER_OPTION("overuse-stop-ms", "N", options.agent.policy.overuse_stop_ms, 0, 3600000, 1,
-	              "that it may last, with --overuse stop"),
+	              "how long overuse may last, with --overuse stop"),
 	NUMBER_OPTION("idle-minutes", "N", options.agent.policy.idle_ms, 0, 100000, 60000,
-	              "that GPUs are unused before that is reported; 0: never"),
+	              "report GPUs that are unused for this long; 0: never"),
 	NUMBER_OPTION("idle-stop-minutes", "N", options.agent.policy.idle_stop_ms, 0, 100000, 60000,
-	              "after that it is stopped; 0: never"),
+	              "stop the task this long after the report; 0: never"),
 	NUMBER_OPTION("idle-seconds", "N", options.agent.policy.idle_ms, 0, 6000000, 1000,
-	              "instead of --idle-minutes, for less than one"),
+	              "like --idle-minutes, in seconds"),
 	NUMBER_OPTION("idle-stop-seconds", "N", options.agent.policy.idle_stop_ms, 0, 6000000, 1000,
-	              "instead of --idle-stop-minutes"),
+	              "like --idle-stop-minutes, in seconds"),
 	NUMBER_OPTION("verbosity", "N", told.verbosity, 0, LOG_VERBOSITY_MAX, 1,
-	              "of the log on standard error; 2"),
+	              "detail of the log on standard error (default: 2)"),
 	FLAG_OPTION("help", told.help, "this"),
-	FLAG_OPTION("version", told.version, "which it is"),
+	FLAG_OPTION("version", told.version, "print the version"),
+	{ 0 },
 };
-#define OPTIONS (sizeof(table) / sizeof(*table))
 
 static void show_help(void)
 {
 	printf("gpu-agent [--scheduler HOST:PORT] [OPTION...]\n"
 	       "gpu-agent enroll --help\n"
 	       "Runs what a scheduler orders on this node, and measures its GPUs.\n\n");
-	for (size_t i = 0; i < OPTIONS; i++) {
-		char left[64];
-		snprintf(left, sizeof(left), "--%s %s", table[i].name,
-		         table[i].value ? table[i].value : "");
-		printf("  %-34s %s\n", left, table[i].help);
-	}
+	options_print(stdout, table);
 	printf(
 	    "\nEach can be set by the environment too: GPU_AGENT_TOKEN_FILE for --token-file.\n");
-}
-
-static bool set_number(const struct option *option, int64_t *number, const char *text,
-                       struct error *error)
-{
-	int64_t value;
-
-	if (!number_read(text_of(text), option->least, option->most, &value))
-		return error_set(error, ERROR_INVALID,
-		                 "--%s is '%s'; it is a number from %lld to %lld", option->name,
-		                 text, (long long)option->least, (long long)option->most);
-	*number = value * option->unit;
-	return true;
-}
-
-static bool set(struct place *place, const struct option *option, const char *text,
-                struct error *error)
-{
-	void *at = (char *)place + option->offset;
-
-	switch (option->kind) {
-	case OPTION_FLAG:
-		*(bool *)at = strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && *text;
-		return true;
-	case OPTION_TEXT:
-		*(const char **)at = arena_string(&place->options.arena, text);
-		return true;
-	default:
-		return set_number(option, at, text, error);
-	}
-}
-
-static bool read_environment(struct place *place, struct error *error)
-{
-	for (size_t i = 0; i < OPTIONS; i++) {
-		char *name = file_path("GPU_AGENT_%s", table[i].name);
-		for (char *at = name; *at; at++)
-			*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-		const char *value = getenv(name);
-		free(name);
-		if (value && *value && !set(place, &table[i], value, error))
-			return false;
-	}
-	return true;
-}
-
-static const struct option *find(const char *name, size_t size)
-{
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (strlen(table[i].name) == size && strncmp(table[i].name, name, size) == 0)
-			return &table[i];
-	return NULL;
-}
-
-static bool read_arguments(struct place *place, int argc, char **argv, struct error *error)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *name = argv[i];
-		size_t size = strcspn(name, "=");
-		const struct option *option =
-		    strncmp(name, "--", 2) == 0 ? find(name + 2, size - 2) : NULL;
-		const char *value = name[size] == '=' ? name + size + 1 : NULL;
-		if (!option)
-			return error_set(error, ERROR_INVALID,
-			                 "there is no option '%s': see --help", name);
-		if (!value && option->kind == OPTION_FLAG)
-			value = "1";
-		else if (!value && i + 1 < argc)
-			value = argv[++i];
-		if (!value)
-			return error_set(error, ERROR_INVALID, "--%s wants a value: %s",
-			                 option->name, option->value);
-		if (!set(place, option, value, error))
-			return false;
-	}
-	return true;
 }
 
 static void set_defaults(struct place *place)
@@ -391,15 +303,6 @@ static void set_pids(struct agent_settings *agent)
 		agent->pids_total = max64(capacity / 4 * 3, 1);
 }
 
-static bool set_privileges(struct run_settings *run, const char *told, struct error *error)
-{
-	if (told && strcmp(told, "keep") != 0 && strcmp(told, "bounded") != 0)
-		return error_set(error, ERROR_INVALID,
-		                 "--task-privileges is '%s'; it is bounded or keep", told);
-	run->keep_privileges = told && strcmp(told, "keep") == 0;
-	return true;
-}
-
 static bool finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
@@ -416,17 +319,9 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (!check_name(agent->identity.name, error) ||
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
-	if (told->overuse && strcmp(told->overuse, "warn") != 0 &&
-	    strcmp(told->overuse, "stop") != 0)
-		return error_set(error, ERROR_INVALID, "--overuse is '%s'; it is warn or stop",
-		                 told->overuse);
 	if (told->overuse)
 		agent->policy.overuse =
 		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
-	if (told->unguarded && strcmp(told->unguarded, "report") != 0 &&
-	    strcmp(told->unguarded, "stop") != 0)
-		return error_set(error, ERROR_INVALID, "--unguarded is '%s'; it is report or stop",
-		                 told->unguarded);
 	if (told->unguarded)
 		agent->policy.unguarded =
 		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
@@ -434,8 +329,8 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		return error_set(
 		    error, ERROR_INVALID,
 		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
-	if (!set_guard(options, told->guard, error) ||
-	    !set_privileges(&agent->run, told->privileges, error))
+	agent->run.keep_privileges = told->privileges && strcmp(told->privileges, "keep") == 0;
+	if (!set_guard(options, told->guard, error))
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
@@ -455,7 +350,9 @@ enum options_result options_read(struct options *options, int argc, char **argv,
 	struct place place = { 0 };
 
 	set_defaults(&place);
-	bool good = read_environment(&place, error) && read_arguments(&place, argc, argv, error);
+	bool good =
+	    options_store_environment(table, "GPU_AGENT", &place, &place.options.arena, error) &&
+	    options_store(table, argc - 1, argv + 1, &place, error);
 	if (place.told.help)
 		show_help();
 	else if (place.told.version)

@@ -98,9 +98,9 @@ static bool refuse_unknown(const struct arguments *arguments, const struct optio
 	snprintf(name, sizeof(name), "%.*s", (int)length, argument);
 	const char *meant = option_suggest(sets, set_count, arguments->habits, name);
 	if (meant)
-		return error_set(error, ERROR_INVALID, "there is no option '%s'; did you mean %s?",
+		return error_set(error, ERROR_INVALID, "unknown option '%s'; did you mean %s?",
 		                 name, meant);
-	return error_set(error, ERROR_INVALID, "there is no option '%s'", name);
+	return error_set(error, ERROR_INVALID, "unknown option '%s'", name);
 }
 
 /* Takes the option at `*at`, and its value, which may be the next argument, or, after a letter,
@@ -165,25 +165,28 @@ void arguments_free(struct arguments *arguments)
 static bool store_flag(const struct option *option, const char *value, bool *flag,
                        struct error *error)
 {
-	static const char *const yes[] = { "true", "1", "yes" }, *const no[] = { "false", "0",
-		                                                                 "no" };
+	static const char *const words[][2] = {
+		{ "false", "true" }, { "0", "1" }, { "no", "yes" }, { "off", "on" }
+	};
 
-	for (size_t i = 0; value && i < 3; i++)
-		if (strcmp(value, yes[i]) == 0 || strcmp(value, no[i]) == 0) {
-			*flag = strcmp(value, yes[i]) == 0;
-			return true;
-		}
-	if (value)
-		return error_set(error, ERROR_INVALID, "%s is '%.40s': it is true or false",
-		                 option->name, value);
-	*flag = true;
-	return true;
+	if (!value) {
+		*flag = true;
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		for (size_t k = 0; k < 2; k++)
+			if (strcmp(value, words[i][k]) == 0) {
+				*flag = k == 1;
+				return true;
+			}
+	return error_set(error, ERROR_INVALID, "%s is '%.40s': it is true or false", option->name,
+	                 value);
 }
 
-/* Whether a value is one of the words; any is if there are none. */
+/* True if a value is one of the words; any is if there are none. */
 static bool is_word(const char *words, const char *value)
 {
-	struct text list = text_of(words), word;
+	struct text list = text_of(words), word = { 0 };
 
 	while (text_next(&list, ' ', &word))
 		if (text_is(word, value))
@@ -248,7 +251,7 @@ bool options_store(const struct option *table, int argc, char **argv, void *targ
 	bool done = arguments_read(&arguments, sets, 1, false, argc, argv, error);
 
 	if (done && arguments.operand_count > 0)
-		done = error_set(error, ERROR_INVALID, "'%.80s' is one argument too many",
+		done = error_set(error, ERROR_INVALID, "unexpected argument '%.80s'",
 		                 arguments.operands[0]);
 	done = done && arguments_store(&arguments, target, error);
 	arguments_free(&arguments);

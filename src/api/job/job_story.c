@@ -103,11 +103,15 @@ void jobs_why(struct call *call)
 	}
 	catalogue_lock(catalogue);
 	story->in_memory = catalogue_job(catalogue, story->id, &job);
+	bool allowed = story->in_memory &&
+	               roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	if (!story->in_memory)
 		call_read(call, read_end, answer_end);
-	else if (jobs_find(call, &story->id))
+	else if (allowed)
 		call_look(call, look_why, answer_why);
+	else
+		call_unknown(call, "job", segment);
 }
 
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */

@@ -220,7 +220,7 @@ static int print_node(const struct arguments *arguments, const char *name)
 static int run_nodes(const struct arguments *arguments)
 {
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	if (arguments->operand_count == 1)
 		return print_node(arguments, arguments->operands[0]);
@@ -343,7 +343,7 @@ static int run_gpus(const struct arguments *arguments)
 {
 	struct buffer query = { 0 };
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	buffer_text(&query, "");
 	if (arguments->operand_count == 1) {
@@ -373,6 +373,7 @@ const struct cli_command nodes_command = {
 	.summary = "the nodes, and what they have",
 	.examples = "nodes\n"
 		    "nodes alpha -o yaml\n",
+	.shows = &node_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_NODES,
@@ -385,6 +386,7 @@ const struct cli_command gpus_command = {
 	.summary = "every GPU: memory reserved, being freed, foreign and free",
 	.examples = "gpus\n"
 		    "gpus alpha -o wide\n",
+	.shows = &gpu_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_NODES,

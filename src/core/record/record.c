@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/record/config_range.h"
+
 /* The members of each struct in their order, keys first. */
 /* clang-format off */
 #define META_FIELDS(F, T)                                                                          \
@@ -17,7 +19,7 @@
 	F(T, ageing_cap) F(T, thermal_threshold_c) F(T, thermal_resume_c)                          \
 	F(T, usage_half_life_ms) F(T, usage_influence) F(T, min_runtime_ms)                        \
 	F(T, release_timeout_ms) F(T, gang_grace_ms) F(T, refuse_backoff_ms) F(T, grace_ms)        \
-	F(T, retention_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
+	F(T, retention_ms) F(T, predict_experts) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, lease_ms)
@@ -53,7 +55,7 @@
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
-	F(T, not_before_ms) F(T, refusals) F(T, expected_ms) F(T, confidence) F(T, start)          \
+	F(T, not_before_ms) F(T, refusals) F(T, expected_ms) F(T, expected_p90_ms) F(T, confidence) F(T, start)          \
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)
 
@@ -94,8 +96,14 @@
 	F(T, job_id) F(T, start_ms) F(T, made_ms) F(T, instead) F(T, wait_gpu_ms)                  \
 	F(T, lost_gpu_ms) F(T, parts, .width = PROMISE_WIDTH)
 
-#define LESSON_FIELDS(F, T)                                                                        \
-	F(T, id) F(T, tenant_id) F(T, pattern) F(T, samples) F(T, mean) F(T, spread) F(T, last_ms)
+#define EXPERT_FIELDS(F, T)                                                                        \
+	F(T, id) F(T, kind) F(T, samples) F(T, used) F(T, bins, .width = EXPERT_BIN_WIDTH)         \
+	F(T, offsets, .width = EXPERT_OFFSET_WIDTH)
+
+#define MIXTURE_FIELDS(F, T) F(T, id) F(T, learned) F(T, logits, .width = MIXTURE_WIDTH)
+
+#define GUESS_FIELDS(F, T)                                                                         \
+	F(T, id) F(T, p50_ms) F(T, levels) F(T, p90_ms) F(T, voices, .width = GUESS_WIDTH)
 
 #define BACKOFF_FIELDS(F, T) F(T, id) F(T, until_ms) F(T, victims) F(T, priority)
 
@@ -126,7 +134,9 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_RESERVATION] =
 	    RECORD_TYPE("reservation", 1, struct reservation_record, RESERVATION_FIELDS),
 	[RECORD_PROMISE] = RECORD_TYPE("promise", 1, struct promise_record, PROMISE_FIELDS),
-	[RECORD_LESSON] = RECORD_TYPE("lesson", 1, struct lesson_record, LESSON_FIELDS),
+	[RECORD_EXPERT] = RECORD_TYPE("expert", 1, struct expert_record, EXPERT_FIELDS),
+	[RECORD_MIXTURE] = RECORD_TYPE("mixture", 1, struct mixture_record, MIXTURE_FIELDS),
+	[RECORD_GUESS] = RECORD_TYPE("guess", 1, struct guess_record, GUESS_FIELDS),
 	[RECORD_MIX] = RECORD_TYPE("mix", 1, struct mix_record, MIX_FIELDS),
 	[RECORD_BACKOFF] = RECORD_TYPE("backoff", 1, struct backoff_record, BACKOFF_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
@@ -186,7 +196,6 @@ void record_print(struct buffer *buffer, enum record_kind kind, const void *reco
 
 #define SECOND_MS INT64_C(1000)
 #define HOUR_MS (3600 * SECOND_MS)
-#define DAY_MS (24 * HOUR_MS)
 
 struct config_record config_default(void)
 {
@@ -201,28 +210,29 @@ struct config_record config_default(void)
 		.move_any_job = false,
 		.queue_max = 2000000,
 		.tenant_queue_max = UNLIMITED,
-		.default_priority = 500,
-		.ageing_per_minute = 10,
-		.ageing_cap = 5000,
+		.default_priority = RANGE_DEFAULT(RANGE_DEFAULT_PRIORITY),
+		.ageing_per_minute = RANGE_DEFAULT(RANGE_AGEING_PER_MINUTE),
+		.ageing_cap = RANGE_DEFAULT(RANGE_AGEING_CAP),
 		.thermal_threshold_c = 75,
 		.thermal_resume_c = 70,
-		.usage_half_life_ms = 7 * DAY_MS,
+		.usage_half_life_ms = RANGE_DEFAULT(RANGE_USAGE_HALF_LIFE_HOURS) * HOUR_MS,
 		.usage_influence = 500,
-		.min_runtime_ms = 0,
-		.release_timeout_ms = 60 * SECOND_MS,
-		.gang_grace_ms = 60 * SECOND_MS,
-		.refuse_backoff_ms = 5 * SECOND_MS,
-		.grace_ms = 30 * SECOND_MS,
-		.retention_ms = HOUR_MS,
-		.promise_jobs = 4,
-		.promise_gpus = 2 * WHOLE_GPU,
-		.foreign_tolerance_mib = 0,
-		.search_pause_us = 1000,
-		.search_width = 256,
+		.min_runtime_ms = RANGE_DEFAULT(RANGE_MIN_RUNTIME_MS),
+		.release_timeout_ms = RANGE_DEFAULT(RANGE_RELEASE_TIMEOUT_MS),
+		.gang_grace_ms = RANGE_DEFAULT(RANGE_GANG_GRACE_MS),
+		.refuse_backoff_ms = RANGE_DEFAULT(RANGE_REFUSE_BACKOFF_MS),
+		.grace_ms = RANGE_DEFAULT(RANGE_GRACE_MS),
+		.retention_ms = RANGE_DEFAULT(RANGE_RETENTION_MS),
+		.predict_experts = RANGE_DEFAULT(RANGE_PREDICT_EXPERTS),
+		.promise_jobs = RANGE_DEFAULT(RANGE_PROMISE_JOBS),
+		.promise_gpus = RANGE_DEFAULT(RANGE_PROMISE_GPUS) * WHOLE_GPU,
+		.foreign_tolerance_mib = RANGE_DEFAULT(RANGE_FOREIGN_TOLERANCE_MIB),
+		.search_pause_us = RANGE_DEFAULT(RANGE_SEARCH_PAUSE_US),
+		.search_width = RANGE_DEFAULT(RANGE_SEARCH_WIDTH),
 		.time_sharing = SHARING_OFF,
-		.sharing_wait_ms = 4 * DAY_MS,
-		.sharing_turn_ms = 6 * HOUR_MS,
-		.lease_ms = 600 * SECOND_MS,
+		.sharing_wait_ms = RANGE_DEFAULT(RANGE_SHARING_WAIT_MS),
+		.sharing_turn_ms = RANGE_DEFAULT(RANGE_SHARING_TURN_MS),
+		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 	};
 }
 
@@ -249,32 +259,36 @@ static bool range_check(const struct range *range, struct error *error)
 		.name = #member, .value = config->member, .least = (low), .most = (high)           \
 	}
 
+#define RANGED_OF(member, low, high, otherwise) RANGE(member, low, high)
+#define RANGED(member, range) RANGED_OF(member, range)
+
 static bool ranges_check(const struct config_record *config, struct error *error)
 {
 	const struct range ranges[] = {
 		RANGE(queue_max, 0, UNLIMITED),
 		RANGE(tenant_queue_max, 0, UNLIMITED),
-		RANGE(default_priority, 0, UNLIMITED),
-		RANGE(ageing_per_minute, 0, AGEING_PER_MINUTE_MAX),
-		RANGE(ageing_cap, 0, AGEING_CAP_MAX),
+		RANGED(default_priority, RANGE_DEFAULT_PRIORITY),
+		RANGED(ageing_per_minute, RANGE_AGEING_PER_MINUTE),
+		RANGED(ageing_cap, RANGE_AGEING_CAP),
 		RANGE(thermal_threshold_c, 1, 1000),
 		RANGE(thermal_resume_c, 0, 1000),
-		RANGE(usage_half_life_ms, 1, SETTING_MS_MAX),
-		RANGE(usage_influence, 0, 1000000),
-		RANGE(min_runtime_ms, 0, SETTING_MS_MAX),
-		RANGE(release_timeout_ms, 0, SETTING_MS_MAX),
-		RANGE(gang_grace_ms, 0, SETTING_MS_MAX),
-		RANGE(refuse_backoff_ms, 0, SETTING_MS_MAX),
-		RANGE(grace_ms, 0, SETTING_MS_MAX),
-		RANGE(retention_ms, 0, SETTING_MS_MAX),
-		RANGE(promise_jobs, 0, UNLIMITED),
-		RANGE(promise_gpus, 0, UNLIMITED),
-		RANGE(foreign_tolerance_mib, 0, UNLIMITED),
-		RANGE(search_pause_us, 0, SEARCH_PAUSE_US_MAX),
-		RANGE(search_width, 1, SEARCH_WIDTH_MAX),
-		RANGE(sharing_wait_ms, 1, SETTING_MS_MAX),
-		RANGE(sharing_turn_ms, 0, SETTING_MS_MAX),
-		RANGE(lease_ms, 1, SETTING_MS_MAX),
+		RANGE(usage_half_life_ms, 1, RANGE_MOST(RANGE_USAGE_HALF_LIFE_HOURS) * HOUR_MS),
+		RANGE(usage_influence, 0, 1000),
+		RANGED(min_runtime_ms, RANGE_MIN_RUNTIME_MS),
+		RANGED(release_timeout_ms, RANGE_RELEASE_TIMEOUT_MS),
+		RANGED(gang_grace_ms, RANGE_GANG_GRACE_MS),
+		RANGED(refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS),
+		RANGED(grace_ms, RANGE_GRACE_MS),
+		RANGED(retention_ms, RANGE_RETENTION_MS),
+		RANGED(predict_experts, RANGE_PREDICT_EXPERTS),
+		RANGED(promise_jobs, RANGE_PROMISE_JOBS),
+		RANGE(promise_gpus, 0, RANGE_MOST(RANGE_PROMISE_GPUS) * WHOLE_GPU),
+		RANGED(foreign_tolerance_mib, RANGE_FOREIGN_TOLERANCE_MIB),
+		RANGED(search_pause_us, RANGE_SEARCH_PAUSE_US),
+		RANGED(search_width, RANGE_SEARCH_WIDTH),
+		RANGED(sharing_wait_ms, RANGE_SHARING_WAIT_MS),
+		RANGED(sharing_turn_ms, RANGE_SHARING_TURN_MS),
+		RANGED(lease_ms, RANGE_LEASE_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

@@ -124,7 +124,7 @@ void tenants_free(struct tenants *tenants);
  * hold; `preemptible` says whether `fixed` is concerned. */
 void tenant_charge(struct tenants *tenants, struct tenant *tenant, const struct amounts *amounts,
                    bool preemptible, int sign);
-/* The same for what is waiting. */
+/* Adds to (sign 1) or takes from (sign -1) what waits for the tenant and its ancestors. */
 void tenant_ask(struct tenant *tenant, const struct amounts *amounts, int sign);
 
 /* Which bound refuses an amount, and by how much. */
@@ -150,6 +150,9 @@ bool tenant_could_ever_hold(const struct tenant *tenant, const struct amounts *a
                             bool preemptible, struct bound *bound);
 /* Appends the sentence: 'quota exceeded for tenant lab: GPUs requested=8, quota=4, current=2'. */
 void bound_print(struct buffer *buffer, const struct bound *bound);
+/* Like bound_print(), for what waits until less is in use: 'tenant nlp is at its limit of 8
+ * GPUs (6 in use, 6 requested)'. */
+void bound_print_waiting(struct buffer *buffer, const struct bound *bound);
 
 /* Brings the meters of all unsettled tenants forward to now, with what they
  * held until now, and calls `changed` for each in the order of their ids. One
@@ -157,8 +160,8 @@ void bound_print(struct buffer *buffer, const struct bound *bound);
 void tenants_settle(struct tenants *tenants, int64_t now_ms, const struct config_record *config,
                     void (*changed)(void *context, struct tenant *tenant), void *context);
 
-/* The same for one tenant, whether it is unsettled or not: before its price or
- * the half-life changes. The caller keeps the record. */
+/* Settles one tenant, whether it is unsettled or not: before its price or the half-life
+ * changes. The caller stores the record. */
 void tenant_settle_now(struct tenants *tenants, struct tenant *tenant, int64_t now_ms,
                        const struct config_record *config);
 

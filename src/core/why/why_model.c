@@ -1,4 +1,4 @@
-/* why_model.c - what is going on with a model, in sentences */
+/* why_model.c - explains the state of a model, in sentences */
 #include <inttypes.h>
 
 #include "base/calendar.h"
@@ -104,7 +104,7 @@ static void print_bound(const struct sched *sched, const struct model *model, st
 
 	if (tenant_may_hold(model->tenant, &amounts, !model->r.pinned, sched_now(sched), &bound))
 		return;
-	bound_print(buffer, &bound);
+	bound_print_waiting(buffer, &bound);
 	buffer_text(buffer, "\n");
 }
 
