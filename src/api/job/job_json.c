@@ -119,19 +119,26 @@ static bool conclude_tasks(struct job_reader *reader)
 	return true;
 }
 
+static bool conclude_work(const struct job_reader *reader)
+{
+	return reader->payload.has_work || error_set(reader->fields.error, ERROR_INVALID,
+	                                             "a job needs a command, a script or an image");
+}
+
 static bool conclude(struct job_reader *reader)
 {
 	struct job_record *job = reader->job;
 
-	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader))
+	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader) ||
+	    !conclude_work(reader))
 		return false;
 	if (reader->with->key.data && !*job->idempotency_key) {
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
 		job->request_hash = reader->with->key_hash;
 	}
-	if (!*job->user)
-		job->user =
-		    resource_own(&reader->fields, text_of(identity_user(reader->with->identity)));
+	const char *user = identity_user(reader->with->identity);
+	if (!*job->user && *user)
+		job->user = resource_own(&reader->fields, text_of(user));
 	if (!*job->name)
 		job->name = "job";
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,

@@ -10,7 +10,7 @@
 #define GPU_MIB 65536 /* what a GPU is taken to have, to compare memory with whole GPUs */
 #define MAXIMUM_CONFIDENCE 100
 #define CONFIDENCE_LEAST 100 /* below, nothing is said */
-#define SAMPLES_DOUBT 1      /* so many samples are worth half of what many are */
+#define SAMPLES_DOUBT 1      /* samples that are worth half of many */
 #define P90 (CHANCE_ONE * 9 / 10)
 
 /* A guess and how many jobs that are not over share it. */

@@ -32,6 +32,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	INVARIANT(!sched->plan.open && sched->indexed);
 	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
@@ -409,7 +410,8 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 	sched_decide(sched, &decision);
 	sched->pass.budget--;
 	if (kind == ROOM_SHARE && !victim->moved)
-		job->s.queued_ms = sched_now(sched); /* its turn is over, and it waits for the next
+		job->s.queued_ms = sched_now(sched); /* its turn has ended, and it waits for the
+		                                      * next
 		                                      */
 	if (victim->task < 0)
 		job_interrupted(sched, job);
@@ -444,6 +446,7 @@ void room_commit(struct sched *sched, struct search *search, enum room_kind kind
 {
 	struct comparison compared = compare(sched, search);
 
+	INVARIANT(sched->plan.open);
 	commit(sched, search, kind, &compared);
 }
 
@@ -501,6 +504,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 
 bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
 {
+	INVARIANT(!sched->plan.open && sched->indexed);
 	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
 	if (search->job)
 		return make_for_job(sched, search, kind);
