@@ -171,7 +171,7 @@ static bool check_task(const struct sched *sched, const struct task_record *task
 	    !is_time(task->host_peak_bytes) || !is_time(task->cpu_ms) ||
 	    !is_time(task->limit_mib) || !is_time(task->guard_peak_mib) ||
 	    !is_time(task->refusals) || !is_time(task->refused_mib))
-		return corrupt(error, "a task of job", task->job_id, "that used what cannot be");
+		return corrupt(error, "a task of job", task->job_id, "with impossible usage");
 	return true;
 }
 

@@ -161,6 +161,7 @@ static void ask_anew(struct sched *sched)
 
 void sched_prepare(struct sched *sched)
 {
+	INVARIANT(!sched->plan.open || sched->indexed);
 	if (!sched->cluster.ordered)
 		cluster_order(&sched->cluster);
 	if (sched_totals(sched)->smallest_mib != sched->asked_mib) {
@@ -325,7 +326,7 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 		const struct job *job = sched->jobs.entries[i].value;
 		if (job && job->tenant == tenant)
 			return error_set(error, ERROR_CONFLICT,
-			                 "tenant %s has jobs: wait until they are over "
+			                 "tenant %s has jobs: wait until they finish "
 			                 "and forgotten",
 			                 tenant->r.name);
 	}

@@ -102,7 +102,7 @@ void call_header(struct call *call, const char *name, struct text value);
 /* What was written to `body`; a read may have it not modified. */
 void call_answer(struct call *call, int status, const char *content_type);
 void call_answer_json(struct call *call, int status);
-/* The same, never compressed: for secrets. */
+/* Like call_answer_json(), never compressed: for secrets. */
 void call_answer_secret(struct call *call, int status);
 /* 200 with bytes that many share, or 304. */
 struct call_page {

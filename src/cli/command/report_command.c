@@ -33,7 +33,7 @@ static bool read_day(const char *option, const char *text, int64_t *ms, struct e
 	return calendar_read_day(text_of(text), ms) ||
 	       error_set(
 		   error, ERROR_INVALID,
-		   "%s is '%.40s', and should be a day such as 2030-01-31, or a moment such as "
+		   "invalid %s '%.40s': expected a day such as 2030-01-31, or a moment such as "
 		   "2030-01-31T12:00:00Z",
 		   option, text);
 }
@@ -365,14 +365,14 @@ static int run(const struct arguments *arguments)
 	bool jobs = by && strcmp(by, "job") == 0;
 	if (by && !jobs && strcmp(by, "tenant") != 0)
 		return cli_misused(arguments->command,
-		                   "--by is '%.20s', and should be tenant or job", by);
+		                   "invalid --by '%.20s': expected tenant or job", by);
 	if (!read_period(arguments, &period, &error) ||
 	    (limit_text &&
 	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
 		return cli_misused(arguments->command, "%s", error.text);
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,
-		                   "'%.80s' is one argument too many (--tenant-id chooses)",
+		                   "unexpected argument '%.80s' (use --tenant-id)",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;
@@ -388,8 +388,8 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it reserved, where that was measured. JOBS are those that had GPUs or CPUs in\n"
-	    "this time; those that ended without are only in the columns behind it.\n",
+	    "what it reserved, if it was measured. JOBS are those that had GPUs or CPUs in\n"
+	    "this time; those that ended without are only in the columns after it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",

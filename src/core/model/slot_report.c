@@ -107,7 +107,7 @@ static void decide(struct sched *sched, const struct slot *slot)
 	sched_decide(sched, &decision);
 }
 
-/* It is there, so it is in the books, whether it fits or not. */
+/* It exists, so it is entered in the ledger, whether it fits or not. */
 static void adopt(struct sched *sched, struct model *model, struct node *node, int64_t id,
                   struct found *found)
 {
@@ -146,6 +146,7 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 {
 	struct slot *slot = map_get(&sched->models.slots, report->reservation_id);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!slot) {
 		struct model *model =
 		    report->model ? models_only_named(&sched->models, report->model) : NULL;

@@ -198,6 +198,7 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 {
 	int64_t short_by;
 
+	INVARIANT(search->shape != NULL);
 	choice->node = node;
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;
@@ -231,9 +232,8 @@ static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
 	return tasks;
 }
 
-/* The largest part, the two largest, and so on, need so many distinct GPUs for each
- * task that have as much as the smallest of them. That is exact for one task, and
- * may be too much for several. */
+/* The k largest parts need k distinct GPUs for each task, each with as much memory as the
+ * smallest of them. That is exact for one task, and may be too strict for several. */
 static int64_t tasks_of_uneven(const struct request *request, const int64_t *free_mib, int count)
 {
 	int64_t room[GPUS_PER_NODE_MAX], tasks = TASKS_MAX;

@@ -27,7 +27,7 @@ struct guess {
 	int count;
 	struct guess_voice voices[];
 };
-/* Bytes that a guess of so many voices takes. */
+/* The size of a guess with this many voices. */
 size_t guess_size(int count);
 
 /* An online mixture of experts. `learned` counts the jobs learned from. All is

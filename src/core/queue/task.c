@@ -53,11 +53,13 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 
 void order_start(struct sched *sched, const struct reservation *reservation)
 {
+	INVARIANT(reservation->job != NULL && sched->effects != NULL);
 	send(sched, EFFECT_START, reservation);
 }
 
 void order_stop(struct sched *sched, const struct reservation *reservation)
 {
+	INVARIANT(reservation->job != NULL && sched->effects != NULL);
 	send(sched, EFFECT_STOP, reservation);
 }
 
@@ -87,6 +89,7 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 {
 	struct task *task = &reservation->job->tasks[reservation->task];
 
+	INVARIANT(reservation->entered && !sched->plan.open);
 	if (heap_has(&sched->releases, reservation))
 		heap_remove(&sched->releases, reservation);
 	ledger_leave(sched, reservation);
@@ -119,6 +122,7 @@ static void stop(struct sched *sched, struct reservation *reservation, bool requ
 
 void job_begins(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	if (job->s.started_ms > 0 || job->counts.granted == 0)
 		return;
 	job->s.start = ++sched->meta.last_start;
@@ -129,6 +133,7 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->phase == PHASE_GRANTED && !sched->plan.open);
 	set_state(sched, job, reservation->task, TASK_PLACED);
 	sched_dirty_task(sched, job, reservation->task);
 	send(sched, EFFECT_START, reservation);
@@ -136,11 +141,13 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 
 void job_claimed(struct sched *sched, struct reservation *claim)
 {
+	INVARIANT(claim->phase == PHASE_CLAIM && !sched->plan.open);
 	sched_dirty_task(sched, claim->job, claim->task);
 }
 
 void job_evicted(struct sched *sched, struct reservation *reservation)
 {
+	INVARIANT(reservation->phase == PHASE_RELEASING && !sched->plan.open);
 	stop(sched, reservation, true, RUN_PREEMPTED);
 }
 
@@ -151,7 +158,7 @@ void job_drop_claims(struct sched *sched, struct job *job)
 			reservation_gone(sched, job->tasks[i].claim);
 }
 
-/* The run that it was in is over; its next one starts afresh. */
+/* Ends its run; the next one starts from scratch. */
 static void forget_run(struct sched *sched, struct job *job)
 {
 	if (job->counts.granted + job->counts.live > 0 || job->s.started_ms == 0)
@@ -167,6 +174,7 @@ static void forget_run(struct sched *sched, struct job *job)
 
 void job_interrupted(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	job->s.preempted_count++;
 	forget_run(sched, job);
 	sched_dirty_job(sched, job);
@@ -175,6 +183,7 @@ void job_interrupted(struct sched *sched, struct job *job)
 
 void job_stop(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING)
@@ -229,7 +238,7 @@ static void count_end(struct sched *sched, struct job *job)
 	predict_ended(sched, job);
 }
 
-/* Of what runs when its job is over. */
+/* Stops tasks that still run when their job ends. */
 static enum run_ending ending_of(enum job_state state)
 {
 	if (state == JOB_COMPLETED)
@@ -281,7 +290,7 @@ static void finish_with(struct sched *sched, struct job *waiting, const struct j
 	endings->jobs[endings->count++] = waiting;
 }
 
-/* Those that waited for it go on, or end with it. */
+/* Jobs that depend on it may start now, or end with it. */
 static void tell_dependents(struct sched *sched, struct job *job, struct endings *endings)
 {
 	struct job **dependents = job->dependents;
@@ -308,6 +317,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 {
 	struct endings endings = { 0 };
 
+	INVARIANT(job_state_is_final(state) && !sched->plan.open);
 	finish(sched, job, state, message);
 	tell_dependents(sched, job, &endings);
 	for (size_t i = 0; i < endings.count; i++)
@@ -317,8 +327,9 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 
 bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	job_end(sched, job, JOB_CANCELLED, "cancelled");
 	return true;
@@ -326,8 +337,9 @@ bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 
 bool job_hold(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (job->counts.granted + job->counts.live > 0)
 		return error_set(error, ERROR_CONFLICT,
@@ -346,6 +358,7 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 
 bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!job->s.held || job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld is not held",
 		                 (long long)job->r.id);
@@ -360,8 +373,9 @@ bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job->counts.granted + job->counts.live == 0)
-		return error_set(error, ERROR_CONFLICT, "job-%lld does not run",
+		return error_set(error, ERROR_CONFLICT, "job-%lld is not running",
 		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
 	job_stop(sched, job);
@@ -371,8 +385,9 @@ bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (priority < INT32_MIN || priority > INT32_MAX)
 		return error_set(error, ERROR_INVALID, "priority %lld is out of range",
@@ -389,6 +404,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_LIVE)
 		return true;
 	if (reservation->phase != PHASE_GRANTED)
@@ -431,6 +447,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_RELEASING) /* it was told to stop meanwhile */
 		return task_released(sched, reservation, error);
 	if (reservation->phase != PHASE_GRANTED)
@@ -484,7 +501,7 @@ static void add_use(struct sched *sched, struct job *job, int place, const struc
 	sched_dirty_task(sched, job, place);
 }
 
-/* The same of this run alone. */
+/* Records the usage of this run. */
 static void note_use(struct sched *sched, struct reservation *reservation,
                      const struct task_end *end)
 {
@@ -507,7 +524,7 @@ static void fail(struct sched *sched, struct job *job, int place, const struct t
 	buffer_free(&message);
 }
 
-/* It ended by itself: its job goes on, is done, or has failed. */
+/* The task exited: its job continues, is done, or has failed. */
 static void ended(struct sched *sched, struct reservation *reservation, const struct task_end *end)
 {
 	struct job *job = reservation->job;
@@ -539,6 +556,7 @@ bool task_exited(struct sched *sched, struct reservation *reservation, const str
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_CLAIM)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld was never started",
 		                 (long long)reservation->id);
@@ -559,10 +577,11 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	struct job *job = reservation->job;
 	struct buffer text = { 0 };
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (notice < 0 || notice >= NOTICES)
 		return error_set(error, ERROR_INVALID, "notice %d is not known", (int)notice);
 	if (reservation->phase != PHASE_LIVE || job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	set_message(sched, job, text.data);
@@ -575,8 +594,9 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase != PHASE_LIVE)
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);
 	job->s.start = ++sched->meta.last_start;
@@ -604,6 +624,7 @@ bool task_released(struct sched *sched, struct reservation *reservation, struct 
 	int place = reservation->task;
 	bool requeue = reservation->requeue;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase != PHASE_RELEASING)
 		return error_set(error, ERROR_CONFLICT,
 		                 "reservation %lld has not been told to stop",
@@ -620,6 +641,7 @@ void task_vanished(struct sched *sched, struct reservation *reservation)
 	bool requeue = reservation->phase != PHASE_RELEASING || reservation->requeue;
 	bool claim = reservation->phase == PHASE_CLAIM;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (claim) {
 		job_drop_claims(sched, job);
 		job_settle(sched, job);

@@ -67,7 +67,7 @@ void generator_init(struct generator *generator, uint64_t seed, const struct kee
                     const struct router *router)
 {
 	*generator = (struct generator){
-		/* Not a multiple of the step: neighbours would draw the same, one later. */
+		/* Not a multiple of the step: neighbors would draw the same numbers, one later. */
 		.random = hash_number(seed),
 		.now_ms = START_MS,
 		.keeper = keeper,
