@@ -14,6 +14,7 @@
 #include "agent/host/labels.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/number_text.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PIDS_MOST 32768 /* of a task, unless it is said */
@@ -174,10 +175,9 @@ static void show_help(void)
 static bool set_number(const struct option *option, int64_t *number, const char *text,
                        struct error *error)
 {
-	char *end = NULL;
-	long long value = strtoll(text, &end, 10);
+	int64_t value;
 
-	if (end == text || *end != '\0' || value < option->least || value > option->most)
+	if (!number_read(text_of(text), option->least, option->most, &value))
 		return error_set(error, ERROR_INVALID,
 		                 "--%s is '%s'; it is a number from %lld to %lld", option->name,
 		                 text, (long long)option->least, (long long)option->most);

@@ -2,7 +2,7 @@
 #include "api/scheduler_calls.h"
 
 #include "api/job/decision_view.h"
-#include "api/job/job_view.h"
+#include "api/job/job_look_up.h"
 #include "api/model/slot_view.h"
 #include "api/service/page.h"
 #include "api/service/service_state.h"
@@ -218,20 +218,6 @@ struct queue {
 /* How many jobs a page tells the reasons of: each is a look at the whole cluster. */
 enum { REASONS_MAX = 25 };
 
-/* The first sentence of why it waits. */
-static const char *reason_of(struct ask *ask, struct sched *sched, int64_t job_id)
-{
-	struct error error;
-	buffer_clear(&ask->text);
-	if (!sched_why(sched, job_id, call_viewer(call_of(ask)), &ask->text, &error))
-		return NULL;
-	buffer_text(&ask->text, "");
-	char *text = arena_string(&ask->arena, ask->text.data);
-	text[strcspn(text, "\n")] = '\0';
-	char *rest = strstr(text, " waits: ");
-	return rest ? rest + strlen(" waits: ") : text;
-}
-
 static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
 {
 	struct queue *queue = call_of(ask)->state;
@@ -240,7 +226,7 @@ static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *er
 		if (!sched_wait(sched, queue->ids[i], &queue->waits[i], NULL))
 			queue->waits[i].position = -1;
 		if (queue->reasons && i < REASONS_MAX)
-			queue->reasons[i] = reason_of(ask, sched, queue->ids[i]);
+			queue->reasons[i] = job_why_reason(job_why_line(ask, sched, queue->ids[i]));
 	}
 	return true;
 }

@@ -35,4 +35,19 @@ static inline void bitset_assign(struct bitset *set, size_t member, bool in)
 	*word = (*word & ~bit) | (in ? bit : 0);
 }
 
+/* Takes the lowest bit out of `*word`, which is not 0, and returns its number. A walk over bits:
+ * while (left) { int bit = bits_take(&left); ... } */
+static inline int bits_take(uint64_t *word)
+{
+	int lowest = __builtin_ctzll(*word);
+
+	*word &= *word - 1;
+	return lowest;
+}
+/* The lowest member of word `at` of a set whose bits there are `*left`, taken out of them. */
+static inline size_t bitset_take(uint64_t *left, size_t at)
+{
+	return at * 64 + (size_t)bits_take(left);
+}
+
 #endif

@@ -3,8 +3,9 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number_text.h"
 
 enum { MAPPED_BITS = 96, IPV4_BITS = 32, IPV6_BITS = 128 };
 
@@ -39,15 +40,15 @@ bool ip_network_read(const char *text, struct ip_network *network)
 {
 	char address[INET6_ADDRSTRLEN];
 	const char *slash = strchr(text, '/');
-	char *end = NULL;
+	int64_t bits;
 
-	if (!slash || (size_t)(slash - text) >= sizeof(address) || slash[1] < '0' || slash[1] > '9')
+	if (!slash || (size_t)(slash - text) >= sizeof(address))
 		return false;
 	memcpy(address, text, (size_t)(slash - text));
 	address[slash - text] = '\0';
-	long bits = strtol(slash + 1, &end, 10);
 	bool is_ipv6 = strchr(address, ':') != NULL;
-	if (*end || bits > (is_ipv6 ? IPV6_BITS : IPV4_BITS) || !ip_read(address, &network->start))
+	if (!number_read(text_of(slash + 1), 0, is_ipv6 ? IPV6_BITS : IPV4_BITS, &bits) ||
+	    !ip_read(address, &network->start))
 		return false;
 	network->bits = (int)bits + (is_ipv6 ? 0 : MAPPED_BITS);
 	return true;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/calendar.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 /* A text is cut there: a line is for people to read. */
@@ -96,13 +98,10 @@ static void put_text(struct buffer *line, const char *text, size_t size)
 
 static void put_time(struct buffer *line)
 {
-	struct timespec now;
-	struct tm date;
-	char text[32];
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &date);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &date);
-	buffer_print(line, "{\"time\":\"%s.%03dZ\"", text, (int)(now.tv_nsec / 1000000));
+	char text[CALENDAR_TEXT_MAX];
+
+	calendar_write(clock_unix_us(), 3, text);
+	buffer_print(line, "{\"time\":\"%s\"", text);
 }
 
 static bool is_secret(const char *name)

@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <string.h>
 
-enum { LETTERS_MAX = 63 };
+#include "base/number.h"
+
+enum { LETTERS_MAX = 63, PREFIX_LEAST = 3, WRONG_MAX = 3 };
 
 int spelling_distance(const char *word, const char *other)
 {
@@ -28,4 +30,18 @@ int spelling_distance(const char *word, const char *other)
 			cost[i][j] = least;
 		}
 	return cost[rows][columns];
+}
+
+void spelling_consider(struct spelling *spelling, const char *name)
+{
+	size_t dashes = strspn(spelling->word, "-"), length = strlen(spelling->word + dashes);
+	int distance = spelling_distance(spelling->word, name);
+	int most = length < 3 ? 0 : length < 6 ? 1 : (int)min64((int64_t)length / 3, WRONG_MAX);
+
+	if (length >= PREFIX_LEAST && strncmp(spelling->word, name, strlen(spelling->word)) == 0)
+		distance = distance < 1 ? distance : 1;
+	if (distance > most || (spelling->nearest && distance >= spelling->distance))
+		return;
+	spelling->nearest = name;
+	spelling->distance = distance;
 }

@@ -67,8 +67,8 @@ static void play_again(struct tournament *tournament)
 	for (size_t w = 0; w < tournament->stale.words; w++) {
 		uint64_t left = tournament->stale.word[w];
 		tournament->stale.word[w] = 0;
-		for (; left; left &= left - 1) {
-			size_t group = w * 64 + (size_t)__builtin_ctzll(left);
+		while (left) {
+			size_t group = bitset_take(&left, w);
 			tournament->low[group] = lowest_of_group(tournament, group);
 		}
 	}

@@ -148,7 +148,7 @@ static bool wants_help(const struct cli_command *command, int argc, char **argv)
 static int run_command_of(const struct cli_command *command, int argc, char **argv)
 {
 	const struct option *sets[CLI_SETS];
-	struct arguments arguments = { .command = command };
+	struct arguments arguments = { .command = command, .habits = suggest_options };
 	struct error error = { 0 };
 	int status;
 

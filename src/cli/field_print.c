@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/duration.h"
+#include "base/size.h"
 #include "cli/text/quantity.h"
 
 static void print_number(struct buffer *to, const struct resource_field *field, double number)
@@ -12,16 +14,16 @@ static void print_number(struct buffer *to, const struct resource_field *field, 
 		if (number < 0)
 			buffer_text(to, "unlimited");
 		else
-			quantity_print_memory(to, (int64_t)number);
+			size_print(to, (int64_t)number);
 		return;
 	case UNIT_MINUTES:
-		quantity_print_duration(to, (int64_t)(number * 60000));
+		duration_print(to, (int64_t)(number * 60000));
 		return;
 	case UNIT_SECONDS:
-		quantity_print_duration(to, (int64_t)(number * 1000));
+		duration_print(to, (int64_t)(number * 1000));
 		return;
 	case UNIT_MILLISECONDS:
-		quantity_print_duration(to, (int64_t)number);
+		duration_print(to, (int64_t)number);
 		return;
 	default:
 		if ((field->also & ALSO_UNLIMITED) && number < 0)

@@ -6,8 +6,6 @@
 #include "base/buffer.h"
 #include "cli/session.h"
 
-enum { HELP_COLUMNS = 80, OPTION_COLUMN = 29 };
-
 static const char exit_codes[] =
     "It ends with 0 if all went well, 1 if something could not be done (stderr says\n"
     "why), 2 if it was not asked properly, 3 if there is no such thing, 4 if the\n"
@@ -30,48 +28,13 @@ void help_print_overview(FILE *to)
 	fputs(exit_codes, to);
 }
 
-/* Prints text from `column` on, broken at spaces so that it fits. */
-static void print_wrapped(const char *text, int column)
-{
-	int at = column;
-	while (*text) {
-		size_t word = strcspn(text, " ");
-		if (at > column && at + 1 + (int)word > HELP_COLUMNS) {
-			printf("\n%*s", column, "");
-			at = column;
-		} else if (at > column) {
-			putchar(' ');
-			at++;
-		}
-		printf("%.*s", (int)word, text);
-		at += (int)word;
-		text += word + strspn(text + word, " ");
-	}
-	putchar('\n');
-}
-
-static void print_option(const struct option *option)
-{
-	int width = option->letter ? printf("  %s, %s", option->letter, option->name)
-	                           : printf("      %s", option->name);
-	if (option->value)
-		width += printf(" %s", option->value);
-	if (width + 2 > OPTION_COLUMN) {
-		putchar('\n');
-		width = 0;
-	}
-	printf("%*s", OPTION_COLUMN - width, "");
-	print_wrapped(option->help, OPTION_COLUMN);
-}
-
 static void print_options(const struct cli_command *command)
 {
 	const struct option *sets[CLI_SETS];
 	int count = cli_options(command, sets);
 	for (int i = 0; i < count; i++) {
 		putchar('\n');
-		for (const struct option *option = sets[i]; option->name; option++)
-			print_option(option);
+		options_print(stdout, sets[i]);
 	}
 }
 

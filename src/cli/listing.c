@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
+#include "base/size.h"
 #include "cli/cli.h"
 #include "cli/field_print.h"
 #include "cli/text/field.h"
@@ -175,7 +177,7 @@ void listing_print(struct session *session, const json_t *items, const struct co
 void listing_memory(struct table *table, int64_t mib)
 {
 	struct buffer text = { 0 };
-	quantity_print_memory(&text, mib);
+	size_print(&text, mib);
 	table_cell(table, "%s", mib > 0 ? text.data : "-");
 	buffer_free(&text);
 }
@@ -183,7 +185,7 @@ void listing_memory(struct table *table, int64_t mib)
 void listing_duration(struct table *table, int64_t ms)
 {
 	struct buffer text = { 0 };
-	quantity_print_duration(&text, ms);
+	duration_print(&text, ms);
 	table_cell(table, "%s", ms >= 0 ? text.data : "");
 	buffer_free(&text);
 }

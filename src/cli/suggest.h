@@ -8,7 +8,7 @@
  * scheduler does; NULL: none comes to mind. */
 const char *suggest_command(const char *word);
 
-/* Suggests an option of these tables for what was given up to its value. */
-const char *suggest_option(const struct option *const *sets, int set_count, const char *word);
+/* Options of other schedulers, for struct arguments. */
+extern const struct option_habit suggest_options[];
 
 #endif

@@ -1,13 +1,14 @@
 /* address.c - the addresses of slots: which host a node may send requests to */
 #include "node/address.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/endpoint.h"
 #include "base/ip.h"
 
-enum { HOST_MAX = 253, PORT_LAST = 65535 };
+enum { HOST_MAX = 253 };
 
 static bool is_loopback(const char *host)
 {
@@ -31,17 +32,6 @@ static bool same_name(const char *a, const char *b)
 	return !*a && !*b;
 }
 
-static bool is_host_name(const char *host)
-{
-	size_t size = strlen(host);
-
-	for (const char *at = host; *at; at++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._",
-		            *at))
-			return false;
-	return size > 0 && size <= HOST_MAX && host[0] != '-' && host[0] != '.';
-}
-
 static bool same_host(const char *a, const char *b)
 {
 	struct ip x, y;
@@ -55,9 +45,10 @@ bool address_check_rule(const char *rule, struct error *error)
 {
 	struct ip_network network;
 
-	if (strchr(rule, '/') ? ip_network_read(rule, &network)
-	                      : is_host_name(strncmp(rule, "*.", 2) == 0 ? rule + 2 : rule) ||
-	                            ip_read(rule, &network.start))
+	if (strchr(rule, '/')
+	        ? ip_network_read(rule, &network)
+	        : endpoint_host_is_name(text_of(strncmp(rule, "*.", 2) == 0 ? rule + 2 : rule)) ||
+	              ip_read(rule, &network.start))
 		return true;
 	return error_set(error, ERROR_INVALID,
 	                 "'%.100s' is not a host name, *.DOMAIN, an IP address or a network such "
@@ -99,43 +90,24 @@ bool address_is_own(const struct address_source *source, const char *host)
 struct parsed {
 	const char *scheme;
 	char host[HOST_MAX + 1];
-	long port;
+	int64_t port;
 };
 
-static bool read_port(const char *text, long *port)
-{
-	char *end = NULL;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	*port = strtol(text, &end, 10);
-	return *port >= 1 && *port <= PORT_LAST && end - text <= 5 &&
-	       (*end == '\0' || strcmp(end, "/") == 0);
-}
-
-/* Whatever has a user, a path, a query or a fragment in it has a character here that no host
- * has, or no port after its host. */
+/* With a port, and without a path or a query. */
 static bool parse(const char *address, struct parsed *parsed)
 {
+	struct endpoint endpoint;
 	struct ip ip;
-	bool secure = strncmp(address, "https://", 8) == 0;
 
-	if (!secure && strncmp(address, "http://", 7) != 0)
+	if (!endpoint_read(text_of(address), &endpoint) || !endpoint.has_port ||
+	    !(endpoint.target.size == 0 || text_is(endpoint.target, "/")))
 		return false;
-	parsed->scheme = secure ? "https" : "http";
-	const char *host = address + (secure ? 8 : 7);
-	bool bracketed = *host == '[';
-	host += bracketed;
-	size_t size = strcspn(host, bracketed ? "]" : ":");
-	if (size == 0 || size > HOST_MAX || !host[size])
-		return false;
-	memcpy(parsed->host, host, size);
-	parsed->host[size] = '\0';
-	const char *rest = host + size + bracketed;
-	if (*rest != ':' || !read_port(rest + 1, &parsed->port))
-		return false;
-	return bracketed ? strchr(parsed->host, ':') && ip_read(parsed->host, &ip)
-	                 : is_host_name(parsed->host);
+	parsed->scheme = endpoint.is_secure ? "https" : "http";
+	parsed->port = endpoint.port;
+	memcpy(parsed->host, endpoint.host.data, endpoint.host.size);
+	parsed->host[endpoint.host.size] = '\0';
+	return endpoint.is_bracketed ? strchr(parsed->host, ':') && ip_read(parsed->host, &ip)
+	                             : endpoint_host_is_name(endpoint.host);
 }
 
 const char *address_settle(const struct address_source *source, const char *announced,
@@ -166,7 +138,7 @@ const char *address_settle(const struct address_source *source, const char *anno
 		*replaced = true;
 	}
 	bool brackets = strchr(host, ':') != NULL;
-	buffer_print(&text, "%s://%s%s%s:%ld", parsed.scheme, brackets ? "[" : "", host,
+	buffer_print(&text, "%s://%s%s%s:%" PRId64, parsed.scheme, brackets ? "[" : "", host,
 	             brackets ? "]" : "", parsed.port);
 	const char *settled = arena_string(arena, text.data);
 	buffer_free(&text);

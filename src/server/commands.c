@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "api/auth/gate.h"
+#include "base/number_text.h"
 #include "server/directory.h"
 #include "store/backup.h"
 #include "store/check.h"
@@ -178,11 +179,10 @@ static bool read_role(const char *text, enum role *role)
 /* A number behind an optional prefix; 0 for what is none. */
 static int64_t read_id(const char *text, const char *prefix)
 {
-	char *end;
+	int64_t number = 0;
 	if (strncmp(text, prefix, strlen(prefix)) == 0)
 		text += strlen(prefix);
-	long long number = strtoll(text, &end, 10);
-	return *text && !*end && number > 0 ? number : 0;
+	return number_read(text_of(text), 1, INT64_MAX, &number) ? number : 0;
 }
 
 static bool describe_token(const struct options *options, struct gate_token *token,

@@ -1,6 +1,7 @@
 /* setting_value.c - values of settings: from text into the config, and compared */
 #include <string.h>
 
+#include "base/number_text.h"
 #include "server/file.h"
 #include "server/settings.h"
 
@@ -23,37 +24,12 @@ static bool take_flag(const struct setting *setting, struct config *config, cons
 	return true;
 }
 
-/* A number in decimal with at most `digits` behind the point, times 10^digits. */
-static bool read_decimal(const char *text, int digits, int64_t *number)
-{
-	const int64_t most = INT64_MAX / 100000;
-	bool negative = *text == '-', point = false;
-	int64_t value = 0;
-	int left = digits, figures = 0;
-
-	for (text += negative; *text; text++) {
-		if (*text == '.' && !point && digits > 0 && figures > 0) {
-			point = true;
-			continue;
-		}
-		if (*text < '0' || *text > '9' || value > most || (point && left == 0))
-			return false;
-		value = value * 10 + (*text - '0');
-		left -= point;
-		figures++;
-	}
-	for (; left > 0; left--)
-		value *= 10;
-	*number = negative ? -value : value;
-	return figures > 0;
-}
-
 static bool take_number(const struct setting *setting, struct config *config, const char *text,
                         struct error *error)
 {
 	bool decimal = setting->kind == SETTING_DECIMAL;
 	int64_t number = 0, unit = decimal ? 1000 : 1;
-	if (!read_decimal(text, decimal ? 3 : 0, &number))
+	if (!number_read_decimal(text_of(text), decimal ? 3 : 0, -INT64_MAX, INT64_MAX, &number))
 		return error_set(error, ERROR_INVALID, "%s.%s is '%.40s': write a %s",
 		                 setting->section, setting->key, text,
 		                 decimal ? "number with at most three digits behind the point"

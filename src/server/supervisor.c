@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/number_text.h"
+
 void supervisor_tell(const char *lines)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -30,9 +32,8 @@ void supervisor_tell(const char *lines)
 int64_t supervisor_watchdog_ms(void)
 {
 	const char *text = getenv("WATCHDOG_USEC"), *process = getenv("WATCHDOG_PID");
-	char *end;
-	if (!text || (process && strtol(process, &end, 10) != (long)getpid()))
+	int64_t pid = getpid(), given_pid = pid, us = 0;
+	if (!text || (process && !number_read(text_of(process), 1, INT32_MAX, &given_pid)))
 		return 0;
-	long long microseconds = strtoll(text, &end, 10);
-	return *end || microseconds <= 0 ? 0 : microseconds / 2000;
+	return given_pid == pid && number_read(text_of(text), 1, INT64_MAX, &us) ? us / 2000 : 0;
 }

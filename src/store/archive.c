@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number_text.h"
 #include "store/archive_local.h"
 #include "store/backend.h"
 #include "store/cell.h"
@@ -224,7 +225,7 @@ static bool read_state(const char *text, int *state, struct error *error)
 
 bool archive_number(const char *text, int64_t *number, struct error *error)
 {
-	return (text && number_read(text, strlen(text), number)) ||
+	return (text && number_read(text_of(text), INT64_MIN, INT64_MAX, number)) ||
 	       error_set(error, ERROR_CORRUPT, "a number is stored as '%s'", text ? text : "NULL");
 }
 

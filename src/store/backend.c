@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number_text.h"
 #include "store/cell.h"
 
 static bool take_number(void *context, const char *const *values, struct error *error)
 {
-	return !values[0] || number_read(values[0], strlen(values[0]), context) ||
+	return !values[0] || number_read(text_of(values[0]), INT64_MIN, INT64_MAX, context) ||
 	       error_set(error, ERROR_CORRUPT, "a number is stored as '%s'", values[0]);
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/number_text.h"
+
 /* U+E000: a character for private use, which no text of ours begins with. */
 static const char escape[] = "\xee\x80\x80";
 #define ESCAPE_SIZE (sizeof(escape) - 1)
@@ -142,23 +144,6 @@ struct cell cell_of(const struct record_field *field, const void *record, struct
 	return cell_text(scratch->data, scratch->size);
 }
 
-bool number_read(const char *text, size_t length, int64_t *number)
-{
-	size_t i = length > 0 && text[0] == '-';
-	uint64_t value = 0, most = (uint64_t)INT64_MAX + (uint64_t)i;
-	if (i == length || length - i > 19)
-		return false;
-	for (; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = value * 10 + (uint64_t)(text[i] - '0');
-	}
-	if (value > most)
-		return false;
-	*number = text[0] == '-' ? (int64_t)-value : (int64_t)value;
-	return true;
-}
-
 static bool refuse(const struct record_field *field, struct cell cell, struct error *error)
 {
 	if (cell.is_text)
@@ -228,7 +213,8 @@ static bool scan_number(struct scanner *scanner, int64_t *number)
 	while (scanner->at < scanner->end &&
 	       (*scanner->at == '-' || (*scanner->at >= '0' && *scanner->at <= '9')))
 		scanner->at++;
-	return number_read(begin, (size_t)(scanner->at - begin), number);
+	return number_read((struct text){ begin, (size_t)(scanner->at - begin) }, INT64_MIN,
+	                   INT64_MAX, number);
 }
 
 static bool scan_row(struct scanner *scanner, int width, int64_t *row)
@@ -275,7 +261,7 @@ static bool read_word(const struct record_field *field, struct cell cell, int64_
 			return true;
 		}
 	}
-	return number_read(cell.text, cell.length, number);
+	return number_read((struct text){ cell.text, cell.length }, INT64_MIN, INT64_MAX, number);
 }
 
 bool cell_read(const struct record_field *field, void *record, struct cell cell,

@@ -27,7 +27,5 @@ bool cell_read(const struct record_field *field, void *record, struct cell cell,
 
 /* Appends a number in decimal, without a NUL. */
 void number_put(struct buffer *buffer, int64_t number);
-/* Reads a decimal number that is all of the text. */
-bool number_read(const char *text, size_t length, int64_t *number);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/number_text.h"
+
 static void put_plain(struct buffer *buffer, const struct record_field *field, struct cell cell)
 {
 	if (field->kind == FIELD_FLAG)
@@ -87,7 +89,7 @@ static bool read_cell(const struct record_field *field, char *text, size_t lengt
 		cell->number = length == 1 && text[0] == 't';
 		return length == 1 && (text[0] == 't' || text[0] == 'f');
 	}
-	return number_read(text, length, &cell->number);
+	return number_read((struct text){ text, length }, INT64_MIN, INT64_MAX, &cell->number);
 }
 
 bool copy_split(char *row, size_t size, const struct record_field *const *fields, int count,

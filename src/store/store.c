@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/number_text.h"
 #include "store/backend.h"
 #include "store/cell.h"
 #include "store/migrate.h"
@@ -115,7 +116,7 @@ static bool take_leader(void *context, const char *const *values, struct error *
 	snprintf(leader->holder, sizeof(leader->holder), "%s", values[0] ? values[0] : "");
 	for (int i = 0; i < 4; i++)
 		if (!values[i + 1] ||
-		    !number_read(values[i + 1], strlen(values[i + 1]), numbers[i]))
+		    !number_read(text_of(values[i + 1]), INT64_MIN, INT64_MAX, numbers[i]))
 			return error_set(error, ERROR_CORRUPT, "the row in leader is unreadable");
 	return true;
 }

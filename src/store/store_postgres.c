@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number_text.h"
 #include "store/backend.h"
 #include "store/link.h"
 #include "store/rowtext.h"
@@ -442,7 +443,7 @@ static bool check_result(void *context, int number, const PGresult *result, stru
 	const char *changed = PQcmdTuples((PGresult *)result);
 	int64_t rows = -1;
 	if (expected->rows >= 0 &&
-	    (!number_read(changed, strlen(changed), &rows) || rows != expected->rows))
+	    (!number_read(text_of(changed), INT64_MIN, INT64_MAX, &rows) || rows != expected->rows))
 		return error_set(error, ERROR_CORRUPT,
 		                 "PostgreSQL: %s rows were changed where there should be %lld",
 		                 changed, (long long)expected->rows);

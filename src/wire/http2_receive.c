@@ -1,6 +1,7 @@
 /* http2_receive.c - requests out of the frames of HTTP/2 */
 #include <stdlib.h>
 
+#include "base/number_text.h"
 #include "wire/http2_state.h"
 
 enum { SECOND_MS = 1000 };
@@ -90,7 +91,7 @@ static void head_complete(struct exchange_state *state)
 	}
 	struct text length = headers_get(&exchange->headers, "content-length");
 	if (length.data)
-		state->content_length = strtoll(length.data, NULL, 10);
+		number_read(length, 0, INT64_MAX, &state->content_length);
 	const char *too_much = exchange_is_too_much(state);
 	if (too_much) {
 		exchange_reject(state, 503, "unavailable", "%s", too_much);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/calendar.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "wire/connection.h"
@@ -234,14 +236,14 @@ struct loop_counters loop_counters(const struct loop *loop)
 
 struct text loop_date(struct loop *loop)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	if (now.tv_sec != loop->date_s) {
-		struct tm tm;
-		gmtime_r(&now.tv_sec, &tm);
-		strftime(loop->date, sizeof(loop->date), "date: %a, %d %b %Y %H:%M:%S GMT\r\n",
-		         &tm);
-		loop->date_s = now.tv_sec;
+	int64_t now_ms = clock_ns(CLOCK_REALTIME_COARSE) / 1000000;
+
+	if (now_ms / 1000 != loop->date_s) {
+		struct buffer date = { 0 };
+		calendar_print_mail(&date, now_ms);
+		snprintf(loop->date, sizeof(loop->date), "date: %s GMT\r\n", date.data);
+		buffer_free(&date);
+		loop->date_s = now_ms / 1000;
 	}
 	return text_of(loop->date);
 }

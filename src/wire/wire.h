@@ -23,6 +23,7 @@
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
+#include "base/text.h"
 #include "wire/exchange.h"
 #include "wire/grpc.h"
 #include "wire/listener.h"
@@ -33,7 +34,6 @@
 #include "wire/text/json_writer.h"
 #include "wire/text/query.h"
 #include "wire/text/shared.h"
-#include "wire/text/text.h"
 #include "wire/text/url.h"
 #include "wire/tls.h"
 #include "wire/websocket.h"

@@ -3,7 +3,7 @@
 #define AGENT_GPU_DCGM_H
 
 #include "agent/gpu/gpu_source.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* Whom to ask: an exporter, at a URL (http://HOST[:PORT][/PATH]), or a host engine, at
  * HOST[:PORT], by NVIDIA's library (NULL: where the system finds it). One of them is NULL. */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* One sample. Texts are those of the page; `labels` is what is between the braces. */
 struct exposed {

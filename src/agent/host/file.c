@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number_text.h"
 
 bool file_read(const char *path, size_t most, struct buffer *buffer)
 {
@@ -33,14 +34,14 @@ bool file_read(const char *path, size_t most, struct buffer *buffer)
 int64_t file_number(const char *path, int64_t otherwise)
 {
 	struct buffer buffer = { 0 };
-	char *end = NULL;
 	int64_t number = otherwise;
 
+	/* Whatever follows the number, such as the end of the line, does not count. */
 	if (file_read(path, 4096, &buffer)) {
-		errno = 0;
-		long long value = strtoll(buffer.data, &end, 10);
-		if (end != buffer.data && errno == 0)
-			number = value;
+		bool is_negative = *buffer.data == '-';
+		struct text text = text_of(buffer.data + is_negative);
+		if (number_take(&text, INT64_MAX, &number) && is_negative)
+			number = -number;
 	}
 	buffer_free(&buffer);
 	return number;

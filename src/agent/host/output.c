@@ -13,6 +13,7 @@
 
 #include "agent/host/file.h"
 #include "base/memory.h"
+#include "base/number_text.h"
 
 static const char *const stream_names[] = { "output", "errors" };
 
@@ -42,12 +43,11 @@ static struct starts list_files(const char *directory, enum output_stream stream
 	size_t size = strlen(stream_names[stream]);
 
 	while (open_directory && (entry = readdir(open_directory))) {
-		char *end = NULL;
+		int64_t start;
 		if (strncmp(entry->d_name, stream_names[stream], size) != 0 ||
 		    entry->d_name[size] != '-')
 			continue;
-		long long start = strtoll(entry->d_name + size + 1, &end, 10);
-		if (*end != '\0' || start < 0)
+		if (!number_read(text_of(entry->d_name + size + 1), 0, INT64_MAX, &start))
 			continue;
 		array_reserve(starts.at, starts.capacity, starts.count + 1);
 		starts.at[starts.count++] = start;

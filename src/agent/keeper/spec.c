@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number_text.h"
+
 enum spec_kind { SPEC_NUMBER, SPEC_TEXT, SPEC_LIST, SPEC_FLAG };
 
 struct spec_field {
@@ -129,10 +131,7 @@ static char **read_list(struct arena *arena, const char *name, const char *data,
 
 static bool read_number(const char *text, int64_t *number)
 {
-	char *end = NULL;
-
-	*number = strtoll(text, &end, 10);
-	return end != text && *end == '\0';
+	return number_read(text_of(text), -INT64_MAX, INT64_MAX, number);
 }
 
 static bool read_field(struct arena *arena, struct spec *spec, const char *name, const char *value)

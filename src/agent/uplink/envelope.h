@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* Somebody wants to see what a task wrote: at most `window` bytes ahead of what was taken. */
 struct output_request {

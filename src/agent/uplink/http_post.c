@@ -3,21 +3,18 @@
 
 #include <string.h>
 
+#include "base/endpoint.h"
 #include "fetch/fetch.h"
 
 enum { CONNECT_MS = 10000, ANSWER_MS = 60000, ANSWER_BYTES = 1 << 20 };
 
 static bool check_url(const char *url, struct error *error)
 {
-	const char *host = strstr(url, "://");
+	struct endpoint endpoint;
 
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-		return error_set(error, ERROR_INVALID,
-		                 "'%.200s' is not the URL of a scheduler: write https://HOST:PORT",
-		                 url);
-	host += 3;
-	return strcspn(host, "/:") > 0 ||
-	       error_set(error, ERROR_INVALID, "'%.200s' names no host", url);
+	return endpoint_read(text_of(url), &endpoint) ||
+	       error_set(error, ERROR_INVALID,
+	                 "'%.200s' is not the URL of a scheduler: write https://HOST:PORT", url);
 }
 
 bool http_post(const struct http_post *post, int *status, struct buffer *answer,

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 struct http_post {
 	const char *url; /* http://HOST:PORT or https://HOST[:PORT] */

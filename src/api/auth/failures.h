@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum sign_in_method { SIGN_IN_NONE, SIGN_IN_TOKEN, SIGN_IN_JWT, SIGN_IN_METHODS };
 enum sign_in_fault {

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/number_text.h"
 
 /* Whoever fails is answered 401, and 429 after this many failures from an address. That
  * alone must not keep others at the same address out, who may share a proxy with it: a good
@@ -84,17 +85,12 @@ static bool tenant_exists(const struct gate *gate, int64_t id)
 
 static bool find_tenant(const struct gate *gate, const char *text, int64_t *id)
 {
-	char *end = NULL;
-
 	*id = 0;
 	if (text[0] == '\0')
 		return true;
-	if (strncmp(text, "tenant-", 7) == 0 && text[7] >= '1' && text[7] <= '9' &&
-	    strlen(text) < 7 + 18) {
-		*id = strtoll(text + 7, &end, 10);
-		if (*end == '\0')
-			return tenant_exists(gate, *id);
-	}
+	if (strncmp(text, "tenant-", 7) == 0 && text[7] != '0' &&
+	    number_read(text_of(text + 7), 1, INT64_MAX, id))
+		return tenant_exists(gate, *id);
 	*id = gate->tenants.find ? gate->tenants.find(gate->tenants.context, text) : 0;
 	return *id > 0;
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* A key and the one algorithm that it is for. What a token says about its algorithm is
  * only compared with that, never followed: so a public key cannot be taken for the secret

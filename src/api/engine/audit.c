@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/number_text.h"
 
 enum { ENTRIES_MAX = 100000 };
 
@@ -52,11 +53,10 @@ static void put(struct audit *audit, int64_t number, char *entry)
 
 void audit_load(struct audit *audit, const char *key, const char *value)
 {
-	char *end = NULL;
-	int64_t number = strtoll(key, &end, 10);
+	int64_t number;
 
 	/* The ring may have been larger then; what does not fit any more is left out. */
-	if (*end == '\0' && number > 0 && number > audit->next - audit->most)
+	if (number_read(text_of(key), 1, INT64_MAX, &number) && number > audit->next - audit->most)
 		put(audit, number, memory_text(value));
 }
 
@@ -118,7 +118,9 @@ void audit_settle(struct audit *audit, const struct ask *ask)
 	for (size_t i = 0; !ask->ok && i < ask->keep_count; i++) {
 		if (strcmp(ask->keeps[i].kind, "audit") != 0 || !ask->keeps[i].value)
 			continue;
-		char **entry = place(audit, strtoll(ask->keeps[i].key, NULL, 10));
+		int64_t number = 0;
+		number_read(text_of(ask->keeps[i].key), 1, INT64_MAX, &number);
+		char **entry = place(audit, number);
 		if (*entry && strcmp(*entry, ask->keeps[i].value) == 0) {
 			free(*entry);
 			*entry = NULL;

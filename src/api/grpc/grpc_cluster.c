@@ -1,7 +1,10 @@
 /* grpc_cluster.c - GetClusterStatus, GetMetrics and UpdateTenantQuota */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/grpc/grpc_local.h"
+#include "api/tenant/tenant_calls.h"
+#include "api/text/resource_message.h"
 #include "base/map.h"
 #include "scheduler.pb-c.h"
 
@@ -199,62 +202,47 @@ void grpc_metrics(struct call *call)
 	grpc_answer(call, &response);
 }
 
-static void on_updated(struct ask *ask)
+static void answer_updated(struct call *call)
 {
-	struct call *call = call_of(ask);
+	struct error error = { 0 };
+	struct text json = { call->body.data, call->body.size };
+	struct json_scan scan = json_scan_of(json, &call->ask.arena, &error);
 	Scheduler__UpdateTenantQuotaResponse response =
 	    SCHEDULER__UPDATE_TENANT_QUOTA_RESPONSE__INIT;
 	static char message[] = "Tenant quota updated successfully";
 
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
-		return;
-	}
 	response.success = true;
 	response.message = message;
+	response.tenant = (Scheduler__Tenant *)resource_message_write(
+	    &tenant_resource, &scheduler__tenant__descriptor, &scan, &call->ask.arena);
 	grpc_answer(call, &response);
-}
-
-/* 0 leaves it as it is, -1 takes the limit away. */
-static bool set_limit(int64_t *limit, int64_t value, int64_t unit, int64_t most)
-{
-	if (value < -1 || value > most / unit)
-		return false;
-	if (value == -1)
-		*limit = UNLIMITED;
-	else if (value > 0)
-		*limit = value * unit;
-	return true;
 }
 
 void grpc_update_quota(struct call *call)
 {
-	const struct service *service = call->service;
+	static const char collection[] = "/api/v1/tenants/";
 	const Scheduler__UpdateTenantQuotaRequest *request = call->message;
-	struct catalogue *catalogue = service_catalogue(service);
-	int64_t id;
+	struct buffer *scratch = &call->service->services->scratch;
+	struct json_writer json = json_writer_to(scratch);
+	struct error error = { 0 };
+	struct tenant_change change = { .name = text_of(request->tenant_id),
+		                        .shown = answer_updated };
+	size_t size = sizeof(collection) + change.name.size;
+	char *object = arena_alloc(&call->ask.arena, size);
 
-	if (!grpc_tenant(call, request->tenant_id, &id))
+	if (!grpc_tenant(call, request->tenant_id, &change.id))
 		return;
-	catalogue_lock(catalogue);
-	const struct tenant_record *found = catalogue_get(catalogue, RECORD_TENANT, id, 0);
-	struct tenant_record *tenant =
-	    found ? record_copy(&call->ask.arena, RECORD_TENANT, found) : NULL;
-	catalogue_unlock(catalogue);
-	if (!tenant) {
+	if (change.id == 0) {
 		call_reject(call, ERROR_INVALID, "tenant_id is missing");
 		return;
 	}
-	if (!set_limit(&tenant->limit_gpu, request->max_gpus, WHOLE_GPU, INT32_MAX) ||
-	    !set_limit(&tenant->limit_gpu_memory, request->max_gpu_memory_mb, 1, MIB_MAX) ||
-	    !set_limit(&tenant->limit_cpu, request->max_cpu_cores, 1000, CPU_MILLI_MAX) ||
-	    !set_limit(&tenant->limit_host, request->max_memory_mb, 1 << 20, HOST_BYTES_MAX) ||
-	    !set_limit(&tenant->limit_jobs, request->max_concurrent_jobs, 1, INT32_MAX)) {
-		call_reject(call, ERROR_INVALID,
-		            "limits are positive, 0 to leave one as it is, -1 for none");
+	buffer_clear(scratch);
+	if (!resource_message_read(&tenant_resource, &request->base, &json, &error)) {
+		call_fail(call, &error);
 		return;
 	}
-	call->ask.command.kind = COMMAND_PUT_TENANT;
-	call->ask.command.tenant = *tenant;
-	grpc_command(call, "/api/v1/tenants/", request->tenant_id, on_updated);
+	snprintf(object, size, "%s%s", collection, request->tenant_id);
+	change.object = object;
+	change.json = (struct text){ scratch->data, scratch->size };
+	tenant_calls_change(call, &change);
 }

@@ -1,15 +1,18 @@
-/* grpc_status.c - GetJobStatus and ListJobs */
-#include <stdio.h>
-
+/* grpc_status.c - GetJobStatus and ListJobs: jobs as REST shows them */
 #include "api/grpc/grpc_local.h"
-#include "api/job/use_view.h"
+#include "api/job/job_look_up.h"
 #include "api/text/ids.h"
+#include "api/text/resource_message.h"
 #include "scheduler.pb-c.h"
 #include "store/archive.h"
 
 enum { METRICS_MAX = 16, LIMIT_DEFAULT = 50, LIMIT_MAX = 1000, ARCHIVED_MAX = 10000 };
 
-static Google__Protobuf__Timestamp *time_of(int64_t unix_ms, struct arena *arena)
+/* A page of whole jobs ends when it has grown to this, as JSON: clients accept messages of 4 MiB
+ * unless they are told otherwise, and a job may have a script of half a megabyte. */
+enum { PAGE_BYTES = 2 << 20 };
+
+static Google__Protobuf__Timestamp *time_message(int64_t unix_ms, struct arena *arena)
 {
 	if (unix_ms <= 0)
 		return NULL;
@@ -20,19 +23,15 @@ static Google__Protobuf__Timestamp *time_of(int64_t unix_ms, struct arena *arena
 	return time;
 }
 
-static Google__Protobuf__Duration *duration_of(int64_t duration_ms, struct arena *arena)
+/* The job that the call's body shows as JSON; NULL: it does not. */
+static Scheduler__Job *job_message(struct call *call, struct error *error)
 {
-	Google__Protobuf__Duration *duration = arena_alloc(arena, sizeof(*duration));
+	struct arena *arena = &call->ask.arena;
+	struct text json = { call->body.data, call->body.size };
+	struct json_scan scan = json_scan_of(json, arena, error);
 
-	google__protobuf__duration__init(duration);
-	duration->seconds = duration_ms / 1000;
-	duration->nanos = (int32_t)(duration_ms % 1000 * 1000000);
-	return duration;
-}
-
-static char *state_name(int32_t state)
-{
-	return (char *)job_state_words.at[state];
+	return (Scheduler__Job *)resource_message_write(&job_resource, &scheduler__job__descriptor,
+	                                                &scan, arena);
 }
 
 static void add_metric(Scheduler__GetJobStatusResponse *response, const char *name, double value,
@@ -40,202 +39,103 @@ static void add_metric(Scheduler__GetJobStatusResponse *response, const char *na
 {
 	Scheduler__GetJobStatusResponse__MetricsEntry *entry = arena_alloc(arena, sizeof(*entry));
 
+	INVARIANT(response->n_metrics < METRICS_MAX);
 	scheduler__get_job_status_response__metrics_entry__init(entry);
 	entry->key = arena_string(arena, name);
 	entry->value = value;
 	response->metrics[response->n_metrics++] = entry;
 }
 
-static void fill_job(Scheduler__GetJobStatusResponse *response, const struct job_record *job,
-                     const struct job_state_record *state, struct arena *arena)
+/* What its GPUs do now, on average, in percent; -1: unknown. */
+static double utilization_of(const struct call *call, const Scheduler__Job *job)
 {
-	response->job_id = arena_alloc(arena, ID_TEXT_MAX);
-	id_write(response->job_id, ID_JOB, job->id);
-	response->state = state_name(state->state);
-	response->message = arena_string(arena, state->message);
-	response->submitted_at = time_of(job->submitted_ms, arena);
-	response->started_at = time_of(state->started_ms, arena);
-	response->completed_at = time_of(state->completed_ms, arena);
-	response->metrics = arena_alloc(arena, METRICS_MAX * sizeof(*response->metrics));
-	add_metric(response, "preempted_count", (double)state->preempted_count, arena);
-	add_metric(response, "exit_code", (double)state->exit_code, arena);
-}
-
-/* The use of its finished tasks. */
-static void fill_use(Scheduler__GetJobStatusResponse *response, const struct task_use *use,
-                     struct arena *arena)
-{
-	add_metric(response, "peak_gpu_memory_mb", (double)use->peak_mib, arena);
-	add_metric(response, "gpu_seconds", (double)use->gpu_ms / 1000, arena);
-	add_metric(response, "energy_joules", (double)use->energy_mj / 1000, arena);
-	add_metric(response, "cpu_seconds", (double)use->cpu_ms / 1000, arena);
-	if (use->limit_mib > 0) {
-		add_metric(response, "guard_limit_mb", (double)use->limit_mib, arena);
-		add_metric(response, "guard_refusals", (double)use->refusals, arena);
-	}
-}
-
-/* Where its tasks are: all their GPUs, and the node of the first. */
-static void fill_places(Scheduler__GetJobStatusResponse *response, const struct catalogue_job *job,
-                        const struct call *call, struct arena *arena)
-{
-	const struct service *service = call->service;
-	const struct catalogue *catalogue = service_catalogue(service);
 	int64_t measured = 0, busy = 0;
-	struct task_use sum = { 0 };
+	struct agents_sample sample;
 
-	response->allocated_gpus =
-	    arena_alloc(arena, (job->task_count * PARTS_MAX + 1) * sizeof(char *));
-	for (size_t i = 0; i < job->task_count; i++) {
-		const struct reservation_record *place =
-		    catalogue_get(catalogue, RECORD_RESERVATION, job->tasks[i]->reservation_id, 0);
-		struct task_use use = task_use_of(job->tasks[i]);
-		task_use_add(&sum, &use);
-		if (!place)
+	for (size_t i = 0; call->service->agents && i < job->n_allocated_gpus; i++) {
+		if (!agents_sample(call->service->agents, job->allocated_gpus[i], &sample))
 			continue;
-		const struct node_record *node =
-		    catalogue_get(catalogue, RECORD_NODE, place->node_id, 0);
-		if (node && !response->node_name[0])
-			response->node_name = arena_string(arena, node->name);
-		for (int64_t k = 0; k < place->parts.count; k++) {
-			const struct gpu_record *gpu = catalogue_get(
-			    catalogue, RECORD_GPU, place->parts.at[k * PART_WIDTH + PART_GPU], 0);
-			struct agents_sample sample;
-			if (!gpu)
-				continue;
-			response->allocated_gpus[response->n_allocated_gpus++] =
-			    arena_string(arena, gpu->uuid);
-			if (!service->agents || !agents_sample(service->agents, gpu->uuid, &sample))
-				continue;
-			measured++;
-			busy += sample.utilisation;
-		}
+		measured++;
+		busy += sample.utilisation;
 	}
-	fill_use(response, &sum, arena);
-	if (measured > 0)
-		add_metric(response, "gpu_utilization", (double)busy / (double)measured / 10,
-		           arena);
+	return measured > 0 ? (double)busy / (double)measured / 10 : -1;
 }
 
-/* What only the core knows of a job that waits. */
-static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
+/* The numbers of a job under the names that were published before it was shown whole. */
+static void fill_metrics(struct call *call, Scheduler__GetJobStatusResponse *response)
 {
-	struct call *call = call_of(ask);
-	Scheduler__GetJobStatusResponse *response = call->state;
-	int64_t id = 0, place = 0, among_own = 0;
-	struct error unknown;
+	struct arena *arena = &call->ask.arena;
+	const Scheduler__Job *job = response->job;
+	bool is_final = job->completed_at != NULL;
 
-	(void)error;
-	if (!id_read(text_of(response->job_id), ID_JOB, &id))
-		return true;
-	if (sched_position(sched, id, &place, &among_own, &unknown))
-		response->queue_position = (int32_t)min64(place + 1, INT32_MAX);
-	if (!response->message[0] &&
-	    sched_why(sched, id, identity_viewer(&call->identity), &ask->text, &unknown)) {
-		const char *end = memchr(ask->text.data, '\n', ask->text.size);
-		size_t size = end ? (size_t)(end - ask->text.data) : ask->text.size;
-		char *message = arena_alloc(&ask->arena, size + 1);
-		memcpy(message, ask->text.data, size);
-		message[size] = '\0';
-		response->message = message;
+	response->metrics = arena_alloc(
+	    arena, METRICS_MAX * sizeof(Scheduler__GetJobStatusResponse__MetricsEntry *));
+	add_metric(response, "preempted_count", (double)job->preempted_count, arena);
+	add_metric(response, "exit_code", (double)job->exit_code, arena);
+	add_metric(response, "peak_gpu_memory_mb", (double)job->peak_gpu_memory_mb, arena);
+	add_metric(response, "gpu_seconds", job->gpu_seconds, arena);
+	add_metric(response, "energy_joules", job->energy_joules, arena);
+	add_metric(response, "cpu_seconds", job->cpu_seconds, arena);
+	if (job->guard) {
+		add_metric(response, "guard_limit_mb", (double)job->guard->limit_mb, arena);
+		add_metric(response, "guard_refusals", (double)job->guard->refusals, arena);
 	}
-	return true;
+	double utilization = is_final ? -1 : utilization_of(call, job);
+	if (utilization >= 0)
+		add_metric(response, "gpu_utilization", utilization, arena);
 }
 
-static void on_looked(struct ask *ask)
+static int32_t small_of(int64_t number)
 {
-	struct call *call = call_of(ask);
-
-	if (ask->ok)
-		grpc_answer(call, call->state);
-	else
-		call_fail(call, &ask->error);
+	return (int32_t)max64(min64(number, INT32_MAX), INT32_MIN);
 }
 
-static bool read_archived(struct ask *ask, struct store *store, struct error *error)
+static void show_status(struct call *call)
 {
-	struct call *call = call_of(ask);
-	const Scheduler__GetJobStatusRequest *request = call->message;
-	Scheduler__GetJobStatusResponse *response = call->state;
-	struct archived_job job;
-	int64_t id = 0;
+	const struct job_look_up *look_up = call->state;
+	Scheduler__GetJobStatusResponse response = SCHEDULER__GET_JOB_STATUS_RESPONSE__INIT;
+	struct error error = { 0 };
+	Scheduler__Job *job = job_message(call, &error);
 
-	id_read(text_of(request->job_id), ID_JOB, &id);
-	struct task_record *tasks = NULL;
-	int64_t task_count = 0;
-	struct task_use sum = { 0 };
-	if (!archive_find(store, id, &ask->arena, &job, &tasks, &task_count, error))
-		return false;
-	ask->reply_id = job.job.tenant_id;
-	fill_job(response, &job.job, &job.state, &ask->arena);
-	for (int64_t i = 0; i < task_count; i++) {
-		struct task_use use = task_use_of(&tasks[i]);
-		task_use_add(&sum, &use);
+	if (!job) {
+		call_reject(call, ERROR_CORRUPT, "%s cannot be shown: %s", look_up->name.data,
+		            error.text);
+		return;
 	}
-	fill_use(response, &sum, &ask->arena);
-	return true;
-}
-
-static void refuse_job(struct call *call, const char *id)
-{
-	call_reject(call, ERROR_NOT_FOUND, "there is no job %.60s", id);
-}
-
-static void on_read(struct ask *ask)
-{
-	struct call *call = call_of(ask);
-	const Scheduler__GetJobStatusRequest *request = call->message;
-
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
-		call_fail(call, &ask->error);
-	else if (!ask->ok ||
-	         !roster_may_see(&call->service->roster, &call->identity, ask->reply_id))
-		refuse_job(call, request->job_id);
-	else
-		grpc_answer(call, call->state);
+	response.job = job;
+	response.job_id = job->id;
+	response.state = job->state;
+	response.message = job->message;
+	if (!job->message[0] && look_up->why)
+		response.message = arena_string(&call->ask.arena, look_up->why);
+	response.allocated_gpus = job->allocated_gpus;
+	response.n_allocated_gpus = job->n_allocated_gpus;
+	response.node_name = job->node_name;
+	response.queue_position = small_of(job->queue_position);
+	response.estimated_wait = job->estimated_wait;
+	response.submitted_at = job->submitted_at;
+	response.started_at = job->started_at;
+	response.completed_at = job->completed_at;
+	fill_metrics(call, &response);
+	grpc_answer(call, &response);
 }
 
 void grpc_job_status(struct call *call)
 {
 	const Scheduler__GetJobStatusRequest *request = call->message;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct arena *arena = &call->ask.arena;
-	Scheduler__GetJobStatusResponse *response = arena_alloc(arena, sizeof(*response));
-	struct catalogue_job job;
-	int64_t id, named;
+	struct job_look_up look_up = { .name = text_of(request->job_id),
+		                       .with_reason = true,
+		                       .found = show_status };
+	int64_t named;
 
 	if (!grpc_tenant(call, request->tenant_id, &named))
 		return;
-	if (!id_read(text_of(request->job_id), ID_JOB, &id)) {
-		refuse_job(call, request->job_id);
-		return;
-	}
-	scheduler__get_job_status_response__init(response);
-	call->state = response;
-	catalogue_lock(catalogue);
-	bool found = catalogue_job(catalogue, id, &job);
-	int64_t owner = found ? job.job->tenant_id : 0;
-	bool waits = found && job.state->state == JOB_PENDING;
-	if (found) {
-		fill_job(response, job.job, job.state, arena);
-		fill_places(response, &job, call, arena);
-		if (job.promise)
-			response->estimated_wait =
-			    duration_of(max64(job.promise->start_ms - clock_unix_ms(), 0), arena);
-	}
-	catalogue_unlock(catalogue);
-	if (!found) {
-		call->ask.read = read_archived;
-		call_ask(call, on_read);
-	} else if (!roster_may_see(&call->service->roster, &call->identity, owner) ||
-	           (request->tenant_id[0] && owner != named)) {
-		refuse_job(call, request->job_id);
-	} else if (waits) {
-		call->ask.look = look_at_queue;
-		call_ask(call, on_looked);
-	} else {
-		grpc_answer(call, response);
-	}
+	if (request->tenant_id[0])
+		look_up.tenant_id = named;
+	if (id_read(look_up.name, ID_JOB, &look_up.id))
+		job_look_up(call, &look_up);
+	else
+		call_unknown(call, "job", look_up.name);
 }
 
 /* ListJobs: those in memory, the newest first, then those that are archived. */
@@ -243,47 +143,75 @@ struct listing {
 	Scheduler__ListJobsResponse response;
 	struct archive_filter filter;
 	int64_t skip; /* of the archived ones */
+	struct archived_job *archived;
+	int64_t archived_count;
+	size_t page_bytes; /* of whole jobs, as JSON */
 };
 
-static void add_job(Scheduler__ListJobsResponse *response, const struct job_record *job,
-                    const struct job_state_record *state, struct arena *arena)
+/* Adds one job, and the whole of it where that is asked for. The catalogue is locked. */
+static void add_job(struct call *call, const struct job_view *view)
 {
-	Scheduler__JobInfo *info = arena_alloc(arena, sizeof(*info));
+	const Scheduler__ListJobsRequest *request = call->message;
+	const struct job_record *job = view->job;
+	struct listing *listing = call->state;
+	Scheduler__JobInfo *info = arena_alloc(view->arena, sizeof(*info));
+	struct error error = { 0 };
 
 	scheduler__job_info__init(info);
-	info->job_id = arena_alloc(arena, ID_TEXT_MAX);
+	info->job_id = arena_alloc(view->arena, ID_TEXT_MAX);
 	id_write(info->job_id, ID_JOB, job->id);
-	info->name = arena_string(arena, job->name);
-	info->state = state_name(state->state);
+	info->name = arena_string(view->arena, job->name);
+	info->state = (char *)job_state_words.at[view->state->state];
 	info->gpu_count = job->split_gpus > 0 ? (int32_t)job->split_gpus : job->gpu_count;
-	info->submitted_at = time_of(job->submitted_ms, arena);
-	info->started_at = time_of(state->started_ms, arena);
-	info->priority = (int32_t)max64(min64(job->priority, INT32_MAX), INT32_MIN);
-	response->jobs[response->n_jobs++] = info;
+	info->submitted_at = time_message(job->submitted_ms, view->arena);
+	info->started_at = time_message(view->state->started_ms, view->arena);
+	info->priority = small_of(job->priority);
+	listing->response.jobs[listing->response.n_jobs++] = info;
+	if (!request->full)
+		return;
+	buffer_clear(&call->body);
+	call->json = json_writer_to(&call->body);
+	job_view_write(&call->json, NULL, view);
+	info->job = job_message(call, &error);
+	listing->page_bytes += call->body.size;
+}
+
+static bool page_is_full(const struct listing *listing)
+{
+	return listing->page_bytes >= PAGE_BYTES;
 }
 
 static bool read_list(struct ask *ask, struct store *store, struct error *error)
 {
 	struct listing *listing = call_of(ask)->state;
-	struct archived_job *jobs;
-	int64_t count;
 
-	if (!archive_list(store, &listing->filter, &ask->arena, &jobs, &count, error))
-		return false;
-	for (int64_t i = listing->skip; i < count; i++)
-		add_job(&listing->response, &jobs[i].job, &jobs[i].state, &ask->arena);
-	return true;
+	return archive_list(store, &listing->filter, &ask->arena, &listing->archived,
+	                    &listing->archived_count, error);
 }
 
 static void on_listed(struct ask *ask)
 {
 	struct call *call = call_of(ask);
 	struct listing *listing = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
 
-	if (ask->ok)
-		grpc_answer(call, &listing->response);
-	else
+	if (!ask->ok) {
 		call_fail(call, &ask->error);
+		return;
+	}
+	catalogue_lock(catalogue);
+	for (int64_t i = listing->skip; i < listing->archived_count && !page_is_full(listing);
+	     i++) {
+		add_job(call, &(struct job_view){ .job = &listing->archived[i].job,
+		                                  .state = &listing->archived[i].state,
+		                                  .catalogue = catalogue,
+		                                  .agents = call->service->agents,
+		                                  .arena = &ask->arena,
+		                                  .now_ms = service_time_ms(call->service) });
+		service_breathe(call->service, i);
+	}
+	catalogue_unlock(catalogue);
+	grpc_answer(call, &listing->response);
 }
 
 static bool read_state(const char *name, int *state)
@@ -295,7 +223,7 @@ static bool read_state(const char *name, int *state)
 	return !name[0] || *state >= 0;
 }
 
-/* How many of those in memory there are from `offset` on, and how many in all. */
+/* Adds those in memory from `offset` on. Returns how many there are in all. */
 static int64_t list_memory(struct call *call, const struct catalogue_filter *filter, int64_t offset,
                            int64_t limit, int64_t *archived)
 {
@@ -306,10 +234,20 @@ static int64_t list_memory(struct call *call, const struct catalogue_filter *fil
 	catalogue_lock(catalogue);
 	int64_t count = catalogue_count(catalogue, filter, archived);
 	size_t found = catalogue_list(catalogue, filter, offset, (size_t)limit, ids);
-	for (size_t i = 0; i < found; i++) {
+	for (size_t i = 0; i < found && !page_is_full(listing); i++) {
 		struct catalogue_job job;
 		if (catalogue_job(catalogue, ids[i], &job))
-			add_job(&listing->response, job.job, job.state, &call->ask.arena);
+			add_job(call,
+			        &(struct job_view){ .job = job.job,
+			                            .state = job.state,
+			                            .tasks = job.tasks,
+			                            .task_count = job.task_count,
+			                            .promise = job.promise,
+			                            .catalogue = catalogue,
+			                            .agents = call->service->agents,
+			                            .arena = &call->ask.arena,
+			                            .now_ms = service_time_ms(call->service) });
+		service_breathe(call->service, (int64_t)i);
 	}
 	catalogue_unlock(catalogue);
 	return count;
@@ -342,7 +280,7 @@ void grpc_list_jobs(struct call *call)
 	listing->response.total = (int32_t)min64(count + archived, INT32_MAX);
 	int64_t left = limit - (int64_t)listing->response.n_jobs;
 	listing->skip = max64(request->offset - count, 0);
-	if (left == 0 || archived <= listing->skip) {
+	if (left == 0 || archived <= listing->skip || page_is_full(listing)) {
 		grpc_answer(call, &listing->response);
 	} else if (listing->skip + left > ARCHIVED_MAX) {
 		call_reject(call, ERROR_INVALID,

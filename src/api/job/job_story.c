@@ -4,6 +4,7 @@
 #include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
+#include "base/calendar.h"
 #include "core/why/why_text.h"
 #include "store/archive.h"
 
@@ -77,7 +78,7 @@ static void answer_end(struct ask *ask)
 	}
 	buffer_clear(&ask->text);
 	buffer_print(&ask->text, "job-%lld finished at ", (long long)story->id);
-	text_time(&ask->text, state->completed_ms);
+	calendar_print(&ask->text, state->completed_ms);
 	buffer_print(&ask->text, ": %s", word_of(&job_state_words, state->state));
 	if (*state->message)
 		buffer_print(&ask->text, ", %s", state->message);

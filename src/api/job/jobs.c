@@ -2,13 +2,10 @@
 #include "api/job/jobs.h"
 
 #include "api/job/job_json.h"
-#include "api/job/job_view.h"
+#include "api/job/job_look_up.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
-#include "store/archive.h"
 #include "wire/text/utf8.h"
-
-enum { EVENTS_MAX = 1000 };
 
 /* Taking in. */
 
@@ -121,207 +118,17 @@ static bool job_of_path(struct call *call, int64_t *id)
 	return false;
 }
 
-/* Whether it is in memory, and whose; the tenant is 0 where it is not the caller's to see. */
-static bool find_in_memory(struct call *call, int64_t id, int64_t *tenant_id)
+static void show(struct call *call)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct catalogue_job job;
-
-	catalogue_lock(catalogue);
-	bool found = catalogue_job(catalogue, id, &job);
-	*tenant_id = found ? job.job->tenant_id : 0;
-	catalogue_unlock(catalogue);
-	if (found && !roster_may_see(&call->service->roster, &call->identity, *tenant_id))
-		*tenant_id = 0;
-	return found;
-}
-
-/* A job that was asked for, on the way through memory, the core and the store. */
-struct look_up {
-	int64_t id;
-	struct wait_figures wait;
-	struct archived_job archived;
-	struct task_record *tasks;
-	int64_t task_count;
-	struct job_past past;
-	bool has_past;
-};
-
-static void answer_from_memory(struct call *call, const struct look_up *look_up, bool waits)
-{
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct catalogue_job job;
-
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	catalogue_lock(catalogue);
-	bool found = catalogue_job(catalogue, look_up->id, &job);
-	if (found)
-		job_view_write(
-		    &call->json, NULL,
-		    &(struct job_view){ .job = job.job,
-		                        .state = job.state,
-		                        .tasks = job.tasks,
-		                        .task_count = job.task_count,
-		                        .promise = job.promise,
-		                        .wait = waits ? &look_up->wait : NULL,
-		                        .past = look_up->has_past ? &look_up->past : NULL,
-		                        .catalogue = catalogue,
-		                        .agents = call->service->agents,
-		                        .arena = &call->ask.arena,
-		                        .now_ms = service_time_ms(call->service) });
-	catalogue_unlock(catalogue);
-	if (found)
-		call_answer_json(call, 200);
-	else
-		call_unknown(call, "job", call_segment(call, 3));
-}
-
-static bool look_at_wait(struct ask *ask, struct sched *sched, struct error *error)
-{
-	struct look_up *look_up = call_of(ask)->state;
-	return sched_wait(sched, look_up->id, &look_up->wait, error);
-}
-
-static void looked_at_wait(struct ask *ask)
-{
-	struct call *call = call_of(ask);
-	answer_from_memory(call, call->state, ask->ok);
-}
-
-/* Where it was, from what is stored: the last start counts. */
-static bool read_past(struct look_up *look_up, struct arena *arena, struct store *store,
-                      struct error *error)
-{
-	struct job_past *past = &look_up->past;
-	struct decision_filter filter = { .job_id = look_up->id, .kind = -1, .limit = 100 };
-	struct decision_record *decisions;
-	struct event *events;
-	int64_t count;
-
-	if (!archive_events(store,
-	                    &(struct event_filter){ .job_id = look_up->id, .limit = EVENTS_MAX },
-	                    arena, &events, &count, error))
-		return false;
-	for (int64_t i = 0; i < count; i++) {
-		if (events[i].kind == EVENT_JOB_SCHEDULED)
-			past->scheduled_ms = events[i].time_ms;
-		else if (events[i].kind == EVENT_JOB_STARTED)
-			past->started_ms = events[i].time_ms;
-		else if (events[i].kind == EVENT_TASK_STARTED && events[i].node_id > 0)
-			past->node_id = events[i].node_id;
-	}
-	look_up->has_past = true;
-	if (past->started_ms == 0)
-		return true;
-	if (!archive_decisions(store, &filter, arena, &decisions, &count, error))
-		return false;
-	for (int64_t i = 0; i < count && past->gpu_count == 0; i++) {
-		const struct rows *gpus = &decisions[i].gpus;
-		if (decisions[i].kind != DECISION_START && decisions[i].kind != DECISION_CLAIM)
-			continue;
-		int64_t *ids = arena_alloc(arena, ((size_t)gpus->count + 1) * sizeof(*ids));
-		for (int64_t gpu = 0; gpu < gpus->count; gpu++)
-			ids[gpu] = gpus->at[gpu * LINE_WIDTH + LINE_GPU];
-		past->gpu_ids = ids;
-		past->gpu_count = (size_t)gpus->count;
-	}
-	return true;
-}
-
-static bool read_past_only(struct ask *ask, struct store *store, struct error *error)
-{
-	return read_past(call_of(ask)->state, &ask->arena, store, error);
-}
-
-/* Its history is more than it needs: without it, what memory has is told. */
-static void got_past(struct ask *ask)
-{
-	struct call *call = call_of(ask);
-	answer_from_memory(call, call->state, false);
-}
-
-static bool read_archived(struct ask *ask, struct store *store, struct error *error)
-{
-	struct look_up *look_up = call_of(ask)->state;
-	return archive_find(store, look_up->id, &ask->arena, &look_up->archived, &look_up->tasks,
-	                    &look_up->task_count, error) &&
-	       read_past(look_up, &ask->arena, store, error);
-}
-
-static void answer_archived(struct call *call, const struct look_up *look_up)
-{
-	const struct task_record **tasks = arena_alloc(
-	    &call->ask.arena, ((size_t)look_up->task_count + 1) * sizeof(struct task_record *));
-	for (int64_t i = 0; i < look_up->task_count; i++)
-		tasks[i] = &look_up->tasks[i];
-	struct catalogue *catalogue = service_catalogue(call->service);
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	catalogue_lock(catalogue);
-	job_view_write(&call->json, NULL,
-	               &(struct job_view){ .job = &look_up->archived.job,
-	                                   .state = &look_up->archived.state,
-	                                   .tasks = tasks,
-	                                   .task_count = (size_t)look_up->task_count,
-	                                   .past = look_up->has_past ? &look_up->past : NULL,
-	                                   .catalogue = catalogue,
-	                                   .agents = call->service->agents,
-	                                   .arena = &call->ask.arena,
-	                                   .now_ms = service_time_ms(call->service) });
-	catalogue_unlock(catalogue);
 	call_answer_json(call, 200);
-}
-
-static void found_archived(struct ask *ask)
-{
-	struct call *call = call_of(ask);
-	const struct look_up *look_up = call->state;
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
-		call_fail(call, &ask->error);
-	else if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity,
-	                                     look_up->archived.job.tenant_id))
-		call_unknown(call, "job", call_segment(call, 3));
-	else
-		answer_archived(call, look_up);
-}
-
-static struct look_up *new_look_up(struct call *call, int64_t id)
-{
-	struct look_up *look_up = arena_alloc(&call->ask.arena, sizeof(*look_up));
-	memset(look_up, 0, sizeof(*look_up));
-	look_up->id = id;
-	call->state = look_up;
-	return look_up;
-}
-
-static int state_of(struct call *call, int64_t id)
-{
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct catalogue_job job;
-	catalogue_lock(catalogue);
-	int state = catalogue_job(catalogue, id, &job) ? job.state->state : -1;
-	catalogue_unlock(catalogue);
-	return state;
 }
 
 void jobs_get(struct call *call)
 {
-	int64_t id, tenant_id;
-	if (!job_of_path(call, &id))
-		return;
-	struct look_up *look_up = new_look_up(call, id);
-	int state = state_of(call, id);
-	if (!find_in_memory(call, id, &tenant_id))
-		call_read(call, read_archived, found_archived);
-	else if (tenant_id == 0)
-		call_unknown(call, "job", call_segment(call, 3));
-	else if (state == JOB_PENDING)
-		call_look(call, look_at_wait, looked_at_wait);
-	else if (state >= 0 && job_state_is_final((enum job_state)state))
-		call_read(call, read_past_only, got_past);
-	else
-		answer_from_memory(call, look_up, false);
+	int64_t id;
+	if (job_of_path(call, &id))
+		job_look_up(call, &(struct job_look_up){
+				      .id = id, .name = call_segment(call, 3), .found = show });
 }
 
 bool jobs_find(struct call *call, int64_t *id)
@@ -329,7 +136,7 @@ bool jobs_find(struct call *call, int64_t *id)
 	int64_t tenant_id;
 	if (!job_of_path(call, id))
 		return false;
-	if (find_in_memory(call, *id, &tenant_id) && tenant_id != 0)
+	if (job_in_memory(call, *id, &tenant_id) && tenant_id != 0)
 		return true;
 	call_unknown(call, "job", call_segment(call, 3));
 	return false;
@@ -371,20 +178,13 @@ static void reprioritised(struct ask *ask)
 	answer_done(ask, "Priority changed");
 }
 
-static void read_final(struct ask *ask)
+/* Only finished jobs leave memory. */
+static void refuse_final(struct call *call)
 {
-	struct call *call = call_of(ask);
-	const struct look_up *look_up = call->state;
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
-		call_fail(call, &ask->error);
-	else if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity,
-	                                     look_up->archived.job.tenant_id))
-		call_unknown(call, "job", call_segment(call, 3));
-	else
-		call_refuse(call, 409, "conflict",
-		            "job-%lld has already finished (%s) and cannot be changed",
-		            (long long)look_up->id,
-		            word_of(&job_state_words, look_up->archived.state.state));
+	const struct job_look_up *look_up = call->state;
+	call_refuse(
+	    call, 409, "conflict", "job-%lld has already finished (%s) and cannot be changed",
+	    (long long)look_up->id, word_of(&job_state_words, look_up->archived.state.state));
 }
 
 /* Sends a command about the job in the path to the core, if it is the caller's. A job that has
@@ -394,9 +194,10 @@ static void change(struct call *call, enum command_kind kind, void (*done)(struc
 	int64_t id, tenant_id;
 	if (!job_of_path(call, &id))
 		return;
-	if (!find_in_memory(call, id, &tenant_id)) {
-		new_look_up(call, id);
-		call_read(call, read_archived, read_final);
+	if (!job_in_memory(call, id, &tenant_id)) {
+		job_look_up_archived(call, &(struct job_look_up){ .id = id,
+		                                                  .name = call_segment(call, 3),
+		                                                  .found = refuse_final });
 		return;
 	}
 	if (tenant_id == 0) {

@@ -39,7 +39,8 @@ static bool query_duration(const struct exchange *exchange, const char *name, in
 	*duration_ms = 0;
 	if (!value.data)
 		return true;
-	if (duration_read(value, duration_ms) && *duration_ms >= 0 && *duration_ms <= most_ms)
+	if (duration_read(value, DURATION_MAX_MS, duration_ms) && *duration_ms >= 0 &&
+	    *duration_ms <= most_ms)
 		return true;
 	return error_set(error, ERROR_INVALID,
 	                 "%s must be a duration such as 30s, of at most %lld seconds", name,

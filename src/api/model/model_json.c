@@ -90,7 +90,7 @@ static void read_duration(struct reader *reader, const char *name, int64_t *valu
 		*value_ms = json_get_decimal(&reader->json, name, 3, 0, TIME_MS_MAX, 0);
 	} else {
 		struct text text = json_get_text(&reader->json, name, TEXT_BYTES_MAX);
-		if (text.data && !duration_read(text, value_ms))
+		if (text.data && !duration_read(text, DURATION_MAX_MS, value_ms))
 			json_fail(&reader->json, name, "must be a duration such as \"10m\"");
 	}
 }

@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "store/archive.h"
 
-#define HOUR_MS INT64_C(3600000)
 /* The newest that are looked through; a decision has many GPUs. */
 enum { DECISIONS_MAX = 5000, ENDS_MAX = 20000 };
 
@@ -247,7 +246,7 @@ void gpu_history_get(struct call *call)
 	*history = (struct history){ .now_ms = service_time_ms(call->service) };
 	history->from_ms = history->now_ms - HOUR_MS;
 	call->state = history;
-	if (from.data && from.size > 0 && !time_or_day_read(from, &history->from_ms)) {
+	if (from.data && from.size > 0 && !calendar_read_day(from, &history->from_ms)) {
 		call_refuse(call, 400, "invalid",
 		            "from must be a time such as 2026-01-31T12:00:00Z, or a day");
 		return;

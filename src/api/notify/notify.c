@@ -8,6 +8,7 @@
 #include "api/notify/webhook.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/number_text.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 
@@ -274,7 +275,9 @@ static void put(struct notify *notify, struct parcel *parcel)
 
 void notify_load(struct notify *notify, const char *key, const char *value)
 {
-	struct parcel *parcel = notify_parcel_read(value, strtoll(key, NULL, 10));
+	int64_t number = 0;
+	number_read(text_of(key), 0, INT64_MAX, &number);
+	struct parcel *parcel = notify_parcel_read(value, number);
 	struct parcel **end = &notify->loaded;
 
 	if (!parcel)

@@ -8,6 +8,7 @@
 
 #include "api/text/base64.h"
 #include "base/buffer.h"
+#include "base/calendar.h"
 #include "fetch/mail.h"
 
 enum { BASE64_LINE = 76 };
@@ -59,13 +60,9 @@ static void write_subject(struct buffer *to, const char *subject)
 
 static void write_mail(struct buffer *to, const struct smtp_mail *mail)
 {
-	time_t seconds = (time_t)(mail->unix_ms / 1000);
-	struct tm parts;
-	char date[64];
-
-	gmtime_r(&seconds, &parts);
-	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S +0000", &parts);
-	buffer_print(to, "Date: %s\r\nFrom: gpu-scheduler <%s>\r\nTo: <%s>\r\n", date, mail->from,
+	buffer_text(to, "Date: ");
+	calendar_print_mail(to, mail->unix_ms);
+	buffer_print(to, " +0000\r\nFrom: gpu-scheduler <%s>\r\nTo: <%s>\r\n", mail->from,
 	             mail->to);
 	buffer_print(to, "Message-ID: <%lld.%lld@gpu-scheduler>\r\n", (long long)mail->unix_ms,
 	             (long long)mail->number);

@@ -2,66 +2,30 @@
 #include "api/notify/webhook.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "api/text/digest.h"
 #include "base/buffer.h"
+#include "base/endpoint.h"
 
 enum { ANSWER_BYTES = 64 << 10 };
 
-/* Nothing that could end a line of the request, or begin another part of it. */
-static bool is_plain(const char *text)
-{
-	for (; *text; text++)
-		if (*text <= ' ' || *text > '~' || strchr("\"<>\\^`{|}", *text))
-			return false;
-	return true;
-}
-
-static bool read_host(const char *from, size_t size, struct webhook_url *parts)
-{
-	const char *port = NULL;
-
-	if (size == 0 || memchr(from, '@', size))
-		return false;
-	if (*from == '[') {
-		const char *end = memchr(from, ']', size);
-		if (!end || (size_t)(end - from) > sizeof(parts->host) - 1)
-			return false;
-		snprintf(parts->host, sizeof(parts->host), "%.*s", (int)(end - from - 1), from + 1);
-		port = (size_t)(end + 1 - from) < size ? end + 1 : NULL;
-		if (port && *port != ':')
-			return false;
-	} else {
-		port = memchr(from, ':', size);
-		size_t host = port ? (size_t)(port - from) : size;
-		if (host == 0 || host > sizeof(parts->host) - 1)
-			return false;
-		snprintf(parts->host, sizeof(parts->host), "%.*s", (int)host, from);
-	}
-	if (!port)
-		return true;
-	char *end = NULL;
-	parts->port = strtoll(port + 1, &end, 10);
-	return end == from + size && parts->port >= 1 && parts->port <= 65535 && port[1] != '+' &&
-	       port[1] != '-';
-}
-
 bool webhook_url_read(const char *url, struct webhook_url *parts, struct error *error)
 {
-	*parts = (struct webhook_url){ .tls = strncmp(url, "https://", 8) == 0 };
-	const char *from = url + (parts->tls ? 8 : 7);
+	struct endpoint endpoint;
 
-	parts->port = parts->tls ? 443 : 80;
-	if ((!parts->tls && strncmp(url, "http://", 7) != 0) || !is_plain(url) || strchr(url, '#'))
+	if (!endpoint_read(text_of(url), &endpoint))
 		return error_set(error, ERROR_INVALID,
-		                 "a webhook is a URL such as https://example.org/path");
-	size_t size = strcspn(from, "/?");
-	if (!read_host(from, size, parts) || strlen(from + size) >= sizeof(parts->target) - 1)
-		return error_set(error, ERROR_INVALID,
-		                 "a webhook is a URL with a host, without user and password");
-	snprintf(parts->target, sizeof(parts->target), "%s%s", from[size] == '/' ? "" : "/",
-	         from + size);
+		                 "a webhook is a URL such as https://example.org/path, without "
+		                 "user and password");
+	bool has_path = text_starts(endpoint.target, "/");
+	if (endpoint.host.size >= sizeof(parts->host) ||
+	    endpoint.target.size + 2 > sizeof(parts->target))
+		return error_set(error, ERROR_INVALID, "the URL of the webhook is too long");
+	*parts = (struct webhook_url){ .tls = endpoint.is_secure, .port = endpoint.port };
+	snprintf(parts->host, sizeof(parts->host), "%.*s", (int)endpoint.host.size,
+	         endpoint.host.data);
+	snprintf(parts->target, sizeof(parts->target), "%s%.*s", has_path ? "" : "/",
+	         (int)endpoint.target.size, endpoint.target.data);
 	return true;
 }
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "fetch/fetch.h"
-#include "wire/text/text.h"
 
 struct webhook {
 	const char *url;    /* http:// or https:// */

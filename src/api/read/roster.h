@@ -5,7 +5,7 @@
 #include "api/read/catalogue.h"
 #include "api/read/identity.h"
 #include "base/map.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* The data that checks need, copied from the catalogue when a tenant changes, so that
  * accepting a job takes no lock. Zero-initialized is empty. */

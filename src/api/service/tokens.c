@@ -122,7 +122,7 @@ static void read_token(const struct call *call, struct json_reader *reader,
 	     json_get_text(reader, "node", sizeof(token->identity.node) - 1));
 	copy(token->note, sizeof(token->note),
 	     json_get_text(reader, "note", sizeof(token->note) - 1));
-	if (expires.data && !duration_read(expires, &duration_ms))
+	if (expires.data && !duration_read(expires, DURATION_MAX_MS, &duration_ms))
 		json_fail(reader, "expires_in", "must be a duration such as \"30d\" or \"12h\"");
 	if (duration_ms > 0)
 		token->expires_ms = token->created_ms + duration_ms;

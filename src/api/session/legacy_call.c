@@ -5,6 +5,7 @@
 #include "api/session/legacy_local.h"
 #include "api/text/protobuf.h"
 #include "base/memory.h"
+#include "base/number_text.h"
 #include "node/texts.h"
 
 /* A call of one of the two streams. `legacy` is looked for with each message: it may have
@@ -143,7 +144,8 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 		legacy_change(legacy, (struct change){ .kind = CHANGE_STARTED,
 		                                       .reservation_id = work->reservation_id });
 	} else if (is_any(metrics->state, ends)) {
-		long code = strtol(metrics->exit_code, NULL, 10);
+		int64_t code = 0;
+		number_read(text_of(metrics->exit_code), INT32_MIN, INT32_MAX, &code);
 		text_clean(metrics->error_message, REASON_BYTES_MAX);
 		bool failed = strcmp(metrics->state, "failed") == 0;
 		if (work->state == WORK_SENT)

@@ -9,9 +9,7 @@
 #include "api/text/times.h"
 #include "store/usage.h"
 
-#define HOUR_MS INT64_C(3600000)
 #define HOUR_S INT64_C(3600)
-#define DAY_MS (24 * HOUR_MS)
 #define MONTH_MS (30 * DAY_MS)
 
 struct report {
@@ -26,7 +24,7 @@ static bool read_time(struct call *call, const char *name, int64_t otherwise, in
 {
 	struct text text = query_get(&call->exchange->query, name);
 	*value = otherwise;
-	if (!text.data || text.size == 0 || time_or_day_read(text, value))
+	if (!text.data || text.size == 0 || calendar_read_day(text, value))
 		return true;
 	call_refuse(call, 400, "invalid",
 	            "%s must be a day such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",

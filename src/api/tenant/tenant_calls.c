@@ -17,6 +17,7 @@ struct showing {
 	int status;
 	bool is_list;
 	struct page page;
+	void (*shown)(struct call *call); /* answers, when they are in the call's body */
 };
 
 static bool look_at_tenants(struct ask *ask, struct sched *sched, struct error *error)
@@ -72,16 +73,29 @@ static void show(struct ask *ask)
 		call_refuse(call, 404, "not_found", "the tenant is not known");
 		return;
 	}
+	showing->shown(call);
+}
+
+static void answer_shown(struct call *call)
+{
+	const struct showing *showing = call->state;
 	call_answer_json(call, showing->status);
 }
 
-static void show_one(struct call *call, int64_t id, int status)
+/* For one tenant, which show_one() shows. */
+static void showing_begin(struct call *call, int status, void (*shown)(struct call *call))
 {
 	struct showing *showing = arena_alloc(&call->ask.arena, sizeof(*showing));
-	*showing = (struct showing){ .count = 1, .status = status };
-	showing->ids = arena_copy(&call->ask.arena, &id, sizeof(id));
+	*showing = (struct showing){ .count = 1, .status = status, .shown = shown };
+	showing->ids = arena_alloc(&call->ask.arena, sizeof(*showing->ids));
 	showing->figures = arena_alloc(&call->ask.arena, sizeof(*showing->figures));
 	call->state = showing;
+}
+
+static void show_one(struct call *call, int64_t id)
+{
+	struct showing *showing = call->state;
+	showing->ids[0] = id;
 	call_look(call, look_at_tenants, show);
 }
 
@@ -95,7 +109,7 @@ void tenant_calls_list(struct call *call)
 {
 	const struct roster *roster = &call->service->roster;
 	struct showing *showing = arena_alloc(&call->ask.arena, sizeof(*showing));
-	*showing = (struct showing){ .status = 200, .is_list = true };
+	*showing = (struct showing){ .status = 200, .is_list = true, .shown = answer_shown };
 	if (!page_read(call, ID_TENANT, &showing->page))
 		return;
 	if (!query_get(&call->exchange->query, "limit").data)
@@ -137,24 +151,17 @@ bool tenant_calls_of_path(struct call *call, int64_t *id)
 void tenant_calls_get(struct call *call)
 {
 	int64_t id;
-	if (tenant_calls_of_path(call, &id))
-		show_one(call, id, 200);
-}
-
-static void made(struct ask *ask)
-{
-	struct call *call = call_of(ask);
-	if (ask->ok)
-		show_one(call, ask->reply_id, 201);
-	else
-		call_fail(call, &ask->error);
+	if (!tenant_calls_of_path(call, &id))
+		return;
+	showing_begin(call, 200, answer_shown);
+	show_one(call, id);
 }
 
 static void changed(struct ask *ask)
 {
 	struct call *call = call_of(ask);
 	if (ask->ok)
-		show_one(call, ask->reply_id, 200);
+		show_one(call, ask->reply_id);
 	else
 		call_fail(call, &ask->error);
 }
@@ -181,43 +188,53 @@ static bool may_be_posted_to(const struct call *call, const struct tenant_record
 	                 "notifications.allow_private_addresses allows that");
 }
 
-static void put(struct call *call, struct tenant_record tenant, void (*done)(struct ask *ask))
+/* Makes or changes a tenant as the JSON says. */
+static void put(struct call *call, struct tenant_record tenant, struct text json,
+                const char *object)
 {
 	struct error error = { 0 };
 	const char *user = tenant_unix_user(&tenant, &call->ask.arena);
-	if (!tenant_json_read(call->exchange->body, &call->service->roster, &call->ask.arena,
-	                      &tenant, &error) ||
+	if (!tenant_json_read(json, &call->service->roster, &call->ask.arena, &tenant, &error) ||
 	    !may_be_user(call, user, &tenant, &error) || !may_be_posted_to(call, &tenant, &error)) {
 		call_fail(call, &error);
 		return;
 	}
 	call->ask.command.kind = COMMAND_PUT_TENANT;
 	call->ask.command.tenant = tenant;
-	call_command(call, done);
+	call_command_on(call, object, changed);
 }
 
 void tenant_calls_create(struct call *call)
 {
-	put(call, tenant_json_default(), made);
+	showing_begin(call, 201, answer_shown);
+	put(call, tenant_json_default(), call->exchange->body, call->exchange->path.data);
 }
 
-void tenant_calls_put(struct call *call)
+void tenant_calls_change(struct call *call, const struct tenant_change *change)
 {
 	struct catalogue *catalogue = service_catalogue(call->service);
 	struct tenant_record tenant = { 0 };
-	int64_t id;
 
-	if (!tenant_calls_of_path(call, &id))
-		return;
+	showing_begin(call, 200, change->shown);
 	catalogue_lock(catalogue);
-	const struct tenant_record *old = catalogue_get(catalogue, RECORD_TENANT, id, 0);
+	const struct tenant_record *old = catalogue_get(catalogue, RECORD_TENANT, change->id, 0);
 	if (old)
 		tenant = *(struct tenant_record *)record_copy(&call->ask.arena, RECORD_TENANT, old);
 	catalogue_unlock(catalogue);
 	if (old)
-		put(call, tenant, changed);
+		put(call, tenant, change->json, change->object);
 	else
-		call_unknown(call, "tenant", call_segment(call, 3));
+		call_unknown(call, "tenant", change->name);
+}
+
+void tenant_calls_put(struct call *call)
+{
+	struct tenant_change change = { .name = call_segment(call, 3),
+		                        .json = call->exchange->body,
+		                        .object = call->exchange->path.data,
+		                        .shown = answer_shown };
+	if (tenant_calls_of_path(call, &change.id))
+		tenant_calls_change(call, &change);
 }
 
 static void deleted(struct ask *ask)

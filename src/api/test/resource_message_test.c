@@ -145,6 +145,8 @@ static void each_row_has_its_field_in_the_messages(void **state)
 	int settable = check_messages(&job_resource, &scheduler__submit_job_request__descriptor,
 	                              &scheduler__job__descriptor);
 	assert_true(settable >= 36);
+	check_messages(&tenant_resource, &scheduler__update_tenant_quota_request__descriptor,
+	               &scheduler__tenant__descriptor);
 }
 
 static void a_request_reads_as_its_json(void **state)

@@ -21,11 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		INVARIANT(id_read((struct text){ written, length }, ID_JOB, &again));
 		INVARIANT(again == number);
 	}
-	if (time_read(text, &number))
+	if (calendar_read(text, &number))
 		INVARIANT(number >= 0 && number < INT64_C(253402300800000) + 86400000);
-	if (time_or_day_read(text, &number))
+	if (calendar_read_day(text, &number))
 		INVARIANT(number >= 0);
-	if (duration_read(text, &number))
+	if (duration_read(text, DURATION_MAX_MS, &number))
 		INVARIANT(number >= 0 && number <= INT64_C(10000) * 86400000);
 	if (array_range_read(text, &range, &error))
 		INVARIANT(range.from >= 0 && range.to >= range.from &&

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* From `from` to `to`, both in; at most `limit` of them at a time, 0: any number. */
 struct array_range {

@@ -3,7 +3,7 @@
 #define API_TEXT_BASE64_H
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* Appends base64url without padding (RFC 4648, section 5). */
 void base64url_write(struct buffer *text, const void *data, size_t size);

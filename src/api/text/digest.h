@@ -2,7 +2,7 @@
 #ifndef API_TEXT_DIGEST_H
 #define API_TEXT_DIGEST_H
 
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum { DIGEST_SIZE = 32, DIGEST_HEX_SIZE = 65 };
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "wire/text/json_writer.h"
-#include "wire/text/text.h"
 
 /* What an id begins with. */
 #define ID_JOB "job-"

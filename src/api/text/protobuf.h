@@ -5,7 +5,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "base/memory.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* The message, in the arena and never to be freed; NULL if it is malformed or has text in it
  * that is not UTF-8. Fields that are not known are left out. */

@@ -89,8 +89,9 @@ static bool read_time(struct resource_reader *reader, int64_t *value)
 
 	if (!reader_text(reader, SHORT_TEXT_BYTES_MAX, &text))
 		return false;
-	bool is_read =
-	    reader->field->kind == VALUE_TIME ? time_read(text, value) : duration_read(text, value);
+	bool is_read = reader->field->kind == VALUE_TIME
+	                   ? calendar_read(text, value)
+	                   : duration_read(text, DURATION_MAX_MS, value);
 	return is_read || resource_refuse(reader);
 }
 

@@ -296,7 +296,7 @@ static ProtobufCMessage *time_message(const struct message_writer *writer, struc
 	int64_t time_ms;
 
 	if (writer->row->kind == VALUE_DURATION) {
-		if (!duration_read(text, &time_ms))
+		if (!duration_read(text, DURATION_MAX_MS, &time_ms))
 			return NULL;
 		Google__Protobuf__Duration *duration =
 		    message_new(&google__protobuf__duration__descriptor, writer->arena);
@@ -304,7 +304,7 @@ static ProtobufCMessage *time_message(const struct message_writer *writer, struc
 		duration->nanos = (int32_t)(time_ms % 1000 * MILLISECOND_NANOS);
 		return &duration->base;
 	}
-	if (!time_read(text, &time_ms))
+	if (!calendar_read(text, &time_ms))
 		return NULL;
 	Google__Protobuf__Timestamp *time =
 	    message_new(&google__protobuf__timestamp__descriptor, writer->arena);

@@ -62,6 +62,16 @@ static void a_set_never_shrinks(void **state)
 	assert_int_equal(set.words, 0);
 }
 
+static void a_walk_takes_each_member_once_lowest_first(void **state)
+{
+	(void)state;
+	uint64_t left = UINT64_C(1) << 63 | 1 << 5 | 1;
+	assert_int_equal(bits_take(&left), 0);
+	assert_int_equal(bitset_take(&left, 2), 2 * 64 + 5);
+	assert_int_equal(bits_take(&left), 63);
+	assert_true(left == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +79,7 @@ int main(void)
 		cmocka_unit_test(what_was_never_made_room_for_is_not_in),
 		cmocka_unit_test(growing_keeps_members_and_adds_none),
 		cmocka_unit_test(a_set_never_shrinks),
+		cmocka_unit_test(a_walk_takes_each_member_once_lowest_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

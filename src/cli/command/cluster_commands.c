@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/text/field.h"
@@ -40,18 +41,18 @@ static void print_status(const struct session *session, const json_t *status, co
 		buffer_print(&text, ", %.0f%% busy",
 		             field_number(status, "avg_gpu_utilization") * 100);
 	say(session, "GPUs", &text);
-	quantity_print_memory(&text, field_integer(status, "reserved_gpu_memory_mb"));
+	size_print(&text, field_integer(status, "reserved_gpu_memory_mb"));
 	buffer_text(&text, " of ");
-	quantity_print_memory(&text, field_integer(status, "total_gpu_memory_mb"));
+	size_print(&text, field_integer(status, "total_gpu_memory_mb"));
 	buffer_text(&text, " reserved");
 	if (field_integer(status, "releasing_gpu_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		quantity_print_memory(&text, field_integer(status, "releasing_gpu_memory_mb"));
+		size_print(&text, field_integer(status, "releasing_gpu_memory_mb"));
 		buffer_text(&text, " being freed");
 	}
 	if (field_integer(status, "foreign_gpu_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		quantity_print_memory(&text, field_integer(status, "foreign_gpu_memory_mb"));
+		size_print(&text, field_integer(status, "foreign_gpu_memory_mb"));
 		buffer_text(&text, " foreign");
 	}
 	say(session, "GPU memory", &text);
@@ -133,9 +134,9 @@ static void node_memory(struct session *session, struct table *table, const json
 {
 	struct buffer text = { 0 };
 	(void)session;
-	quantity_print_memory(&text, field_integer(node, "used_memory_mb"));
+	size_print(&text, field_integer(node, "used_memory_mb"));
 	buffer_text(&text, "/");
-	quantity_print_memory(&text, field_integer(node, "total_memory_mb"));
+	size_print(&text, field_integer(node, "total_memory_mb"));
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/commands.h"
 #include "cli/job/model_request.h"
 #include "cli/listing.h"
@@ -308,7 +309,7 @@ static void slot_gpus(struct session *session, struct table *table, const json_t
 	{
 		buffer_print(&text, "%s%lld:", place > 0 ? "," : "",
 		             (long long)field_integer(gpu, "index"));
-		quantity_print_memory(&text, field_integer(gpu, "memory_mb"));
+		size_print(&text, field_integer(gpu, "memory_mb"));
 	}
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/calendar.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -27,13 +28,9 @@ struct period {
 	int64_t from_ms, to_ms;
 };
 
-/* Times are lost where only the day is said, and that is meant. */
 static bool read_day(const char *option, const char *text, int64_t *ms, struct error *error)
 {
-	char moment[64];
-	snprintf(moment, sizeof(moment), "%.32s%s", text, strchr(text, 'T') ? "" : "T00:00:00Z");
-	*ms = quantity_moment(moment);
-	return *ms >= 0 ||
+	return calendar_read_day(text_of(text), ms) ||
 	       error_set(
 		   error, ERROR_INVALID,
 		   "%s is '%.40s', and should be a day such as 2030-01-31, or a moment such as "
@@ -60,11 +57,8 @@ static bool read_period(const struct arguments *arguments, struct period *period
 
 static void add_moment(struct buffer *to, const char *key, int64_t ms)
 {
-	time_t moment = (time_t)(ms / 1000);
-	struct tm parts;
-	char text[40];
-	gmtime_r(&moment, &parts);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	char text[CALENDAR_TEXT_MAX];
+	calendar_write(ms * 1000, 0, text);
 	buffer_print(to, "%c%s=%s", strchr(to->data, '?') ? '&' : '?', key, text);
 }
 

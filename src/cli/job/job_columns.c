@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/text/field.h"
 #include "cli/text/quantity.h"
 
@@ -19,7 +20,7 @@ static void print_sizes(struct buffer *to, const json_t *sizes)
 	json_array_foreach(sizes, place, size)
 	{
 		buffer_text(to, place > 0 ? "+" : "");
-		quantity_print_memory(to, json_integer_value(size));
+		size_print(to, json_integer_value(size));
 	}
 }
 
@@ -53,7 +54,7 @@ void job_print_gpus(struct buffer *to, const json_t *job)
 	else if (json_is_array(memory))
 		print_sizes(to, memory);
 	else
-		quantity_print_memory(to, json_integer_value(memory));
+		size_print(to, json_integer_value(memory));
 }
 
 static void print_words(struct buffer *to, const json_t *words)

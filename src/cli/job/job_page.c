@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
+#include "base/size.h"
 #include "cli/field_print.h"
 #include "cli/job/job_columns.h"
 #include "cli/job/job_watch.h"
@@ -109,7 +111,7 @@ static void print_asked(struct session *session, const json_t *job, struct buffe
 	if (!is_part && field_integer(job, "gpu_count") > 0 &&
 	    field_integer(job, "gpu_memory_mb") > 0) {
 		buffer_text(text, " with at least ");
-		quantity_print_memory(text, field_integer(job, "gpu_memory_mb"));
+		size_print(text, field_integer(job, "gpu_memory_mb"));
 	}
 	if (field_has(job, "gpu_model"))
 		buffer_print(text, " (%s)", field_text(job, "gpu_model"));
@@ -117,13 +119,12 @@ static void print_asked(struct session *session, const json_t *job, struct buffe
 		buffer_print(text, ", %g CPUs", field_number(job, "cpu_cores"));
 	if (field_integer(job, "memory_mb") > 0) {
 		buffer_text(text, ", ");
-		quantity_print_memory(text, field_integer(job, "memory_mb"));
+		size_print(text, field_integer(job, "memory_mb"));
 		buffer_text(text, " of host memory");
 	}
 	if (field_number(job, "max_runtime_minutes") > 0) {
 		buffer_text(text, ", at most ");
-		quantity_print_duration(
-		    text, (int64_t)(field_number(job, "max_runtime_minutes") * 60000));
+		duration_print(text, (int64_t)(field_number(job, "max_runtime_minutes") * 60000));
 	}
 	line_of(session, "Asks for", text);
 	buffer_print(text, "%lld, %s", (long long)field_integer(job, "priority"),
@@ -157,11 +158,11 @@ static void print_gpu(const struct session *session, const json_t *gpu)
 {
 	struct buffer text = { 0 };
 	buffer_print(&text, "  GPU %lld  ", (long long)field_integer(gpu, "index"));
-	quantity_print_memory(&text, field_integer(gpu, "memory_mb"));
+	size_print(&text, field_integer(gpu, "memory_mb"));
 	buffer_text(&text, field_flag(gpu, "whole") ? " (all of it)" : " reserved");
 	if (field_integer(gpu, "measured_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		quantity_print_memory(&text, field_integer(gpu, "measured_memory_mb"));
+		size_print(&text, field_integer(gpu, "measured_memory_mb"));
 		buffer_text(&text, " in use");
 	}
 	buffer_print(&text, "  %s", field_text(gpu, "uuid"));
@@ -192,7 +193,7 @@ static void print_placement(const struct session *session, const json_t *job)
 static void add_memory(struct buffer *text, const char *before, int64_t mib)
 {
 	buffer_print(text, "%s%s", text->size > 0 ? ", " : "", before);
-	quantity_print_memory(text, mib);
+	size_print(text, mib);
 }
 
 /* The GPU memory that it used, of what it reserved, and its refused allocations. */
@@ -209,7 +210,7 @@ static void print_gpu_memory(const struct session *session, const json_t *job, s
 		             refusals == 1 ? "" : "s");
 	if (refusals > 0 && field_integer(guard, "last_refused_mb") > 0) {
 		buffer_text(text, " (the last time ");
-		quantity_print_memory(text, field_integer(guard, "last_refused_mb"));
+		size_print(text, field_integer(guard, "last_refused_mb"));
 		buffer_text(text, ")");
 	}
 	if (field_flag(guard, "unguarded"))
@@ -222,7 +223,7 @@ static void print_gpu_memory(const struct session *session, const json_t *job, s
 static void print_use(const struct session *session, const json_t *job, struct buffer *text)
 {
 	if (field_number(job, "gpu_seconds") > 0) {
-		quantity_print_duration(text, (int64_t)(field_number(job, "gpu_seconds") * 1000));
+		duration_print(text, (int64_t)(field_number(job, "gpu_seconds") * 1000));
 		buffer_text(text, " of GPU time");
 	}
 	if (field_number(job, "energy_joules") > 0)
@@ -230,7 +231,7 @@ static void print_use(const struct session *session, const json_t *job, struct b
 		             field_number(job, "energy_joules") / 3600);
 	if (field_number(job, "cpu_seconds") > 0) {
 		buffer_text(text, text->size > 0 ? ", " : "");
-		quantity_print_duration(text, (int64_t)(field_number(job, "cpu_seconds") * 1000));
+		duration_print(text, (int64_t)(field_number(job, "cpu_seconds") * 1000));
 		buffer_text(text, " of processor time");
 	}
 	if (field_integer(job, "peak_memory_mb") > 0) {
@@ -360,8 +361,8 @@ static void print_runs(const struct session *session, const json_t *runs)
 			buffer_print(&text, " on %s", field_text(run, "node"));
 		if (field_has(run, "ended_at")) {
 			buffer_text(&text, ", ");
-			quantity_print_duration(&text, field_moment(run, "ended_at") -
-			                                   field_moment(run, "began_at"));
+			duration_print(&text, field_moment(run, "ended_at") -
+			                          field_moment(run, "began_at"));
 		}
 		buffer_text(&text, ": ");
 		for (const char *word = field_text(run, "ending"); *word; word++)

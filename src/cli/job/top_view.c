@@ -6,7 +6,9 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/number.h"
+#include "base/size.h"
 #include "cli/text/quantity.h"
 
 enum { HEAD_ROWS = 2, FOOT_ROWS = 1, BAR_LEAST = 16 };
@@ -121,7 +123,7 @@ void top_view_free(struct top_view *view)
 static void put_memory(struct canvas *canvas, int columns, int64_t mib)
 {
 	struct buffer text = { 0 };
-	quantity_print_memory(&text, mib);
+	size_print(&text, mib);
 	canvas_text(canvas, COLOUR_NONE, columns, columns > 0, "%s", text.data);
 	buffer_free(&text);
 }
@@ -275,7 +277,7 @@ static void draw_gpu(const struct top_view *view, struct canvas *canvas, const s
 	put_memory(canvas, 6, gpu->used_mib);
 	canvas_text(canvas, COLOUR_NONE, 0, false, "/");
 	struct buffer total = { 0 };
-	quantity_print_memory(&total, gpu->total_mib);
+	size_print(&total, gpu->total_mib);
 	canvas_text(canvas, COLOUR_NONE, 5, false, "%s", total.data);
 	buffer_free(&total);
 	if (gpu->busy >= 0)
@@ -347,7 +349,7 @@ static void put_moment(struct canvas *canvas, int columns, int64_t ms)
 static void put_since(struct canvas *canvas, int columns, int64_t ms)
 {
 	struct buffer text = { 0 };
-	quantity_print_duration(&text, max64(clock_unix_ms() - ms, 0));
+	duration_print(&text, max64(clock_unix_ms() - ms, 0));
 	canvas_text(canvas, COLOUR_NONE, columns, true, "%s", ms >= 0 ? text.data : "-");
 	buffer_free(&text);
 }

@@ -121,46 +121,6 @@ static void whole_numbers_and_parts_have_bounds(void **state)
 	assert_false(quantity_thousandths("--n", "1.001", 1000, &number, &error));
 }
 
-static void assert_memory(int64_t mib, const char *text)
-{
-	struct buffer buffer = { 0 };
-	quantity_print_memory(&buffer, mib);
-	assert_string_equal(buffer.data, text);
-	buffer_free(&buffer);
-}
-
-static void sizes_are_written_short(void **state)
-{
-	(void)state;
-	assert_memory(0, "0");
-	assert_memory(512, "512M");
-	assert_memory(1024, "1G");
-	assert_memory(81920, "80G");
-	assert_memory(8000, "7.8G");
-	assert_memory(1310720, "1.2T");
-	assert_memory(INT64_C(200) << 20, "200T");
-}
-
-static void assert_duration(int64_t ms, const char *text)
-{
-	struct buffer buffer = { 0 };
-	quantity_print_duration(&buffer, ms);
-	assert_string_equal(buffer.data, text);
-	buffer_free(&buffer);
-}
-
-static void durations_are_written_by_their_two_largest_units(void **state)
-{
-	(void)state;
-	assert_duration(0, "0s");
-	assert_duration(999, "0s");
-	assert_duration(12000, "12s");
-	assert_duration(60000, "1m");
-	assert_duration(9000000, "2h30m");
-	assert_duration(9001000, "2h30m");
-	assert_duration(90061000, "1d1h");
-}
-
 static void moments_are_read_from_rfc_3339(void **state)
 {
 	(void)state;
@@ -182,8 +142,6 @@ int main(void)
 		cmocka_unit_test(durations_are_read_as_slurm_writes_them),
 		cmocka_unit_test(what_is_no_duration_is_refused),
 		cmocka_unit_test(whole_numbers_and_parts_have_bounds),
-		cmocka_unit_test(sizes_are_written_short),
-		cmocka_unit_test(durations_are_written_by_their_two_largest_units),
 		cmocka_unit_test(moments_are_read_from_rfc_3339),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,11 +43,11 @@ static void an_option_is_suggested_only_where_there_is_one(void **state)
 		                              OPTION("--max-runtime", NULL, "TIME", ""),
 		                              { 0 } };
 	const struct option *sets[] = { some };
-	assert_string_equal(suggest_option(sets, 1, "--gpu"), "--gpus");
-	assert_string_equal(suggest_option(sets, 1, "--time"), "--max-runtime");
-	assert_string_equal(suggest_option(sets, 1, "--max"), "--max-runtime");
-	assert_null(suggest_option(sets, 1, "--mem"));
-	assert_null(suggest_option(sets, 1, "-x"));
+	assert_string_equal(option_suggest(sets, 1, suggest_options, "--gpu"), "--gpus");
+	assert_string_equal(option_suggest(sets, 1, suggest_options, "--time"), "--max-runtime");
+	assert_string_equal(option_suggest(sets, 1, suggest_options, "--max"), "--max-runtime");
+	assert_null(option_suggest(sets, 1, suggest_options, "--mem"));
+	assert_null(option_suggest(sets, 1, suggest_options, "-x"));
 }
 
 int main(void)

@@ -20,11 +20,6 @@ bool quantity_thousandths(const char *name, const char *text, int64_t most, int6
 bool quantity_integer(const char *name, const char *text, int64_t least, int64_t most,
                       int64_t *number, struct error *error);
 
-/* Appends MiB as 512M, 20G, 1.5T. */
-void quantity_print_memory(struct buffer *to, int64_t mib);
-/* Appends a duration by its two largest units: 2h30m, 3d4h, 12s. */
-void quantity_print_duration(struct buffer *to, int64_t ms);
-
 /* A moment of RFC 3339 (2026-01-31T12:00:00.25Z) in milliseconds since 1970; -1: it is none. */
 int64_t quantity_moment(const char *text);
 /* Appends a moment as people at this machine read it: today 14:05:09, else 31 Jan 14:05. */

@@ -426,7 +426,7 @@ static void check_set(const char *name, int level, const struct bitset *set,
 		uint64_t differ = word_of_set(set, at) ^ word_of_set(fresh, at);
 		if (differ == 0)
 			continue;
-		size_t rank = at * 64 + (size_t)__builtin_ctzll(differ);
+		size_t rank = bitset_take(&differ, at);
 		panic("index: node %s is %s in the set %s[%d]",
 		      rank < cluster->node_count ? cluster->by_rank[rank]->r.name : "(none)",
 		      bitset_has(set, rank) ? "wrongly" : "not", name, level);

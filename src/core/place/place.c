@@ -176,9 +176,8 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
 
 	for (size_t w = 0; w < scope.sets->words && w < allowed->words; w++) {
 		uint64_t bits = scope.sets->word[w] & allowed->word[w];
-		for (; bits; bits &= bits - 1) {
-			struct node *node =
-			    sched->cluster.by_rank[w * 64 + (size_t)__builtin_ctzll(bits)];
+		while (bits) {
+			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
 			if ((search->only && search->only != node) ||
 			    (search->rack && search->rack != node->rack))
 				continue;
@@ -342,9 +341,8 @@ static struct node *split_node(struct sched *sched, struct search *search, int64
 	int64_t best_count = 0;
 
 	for (size_t w = 0; w < set->words && w < allowed->words; w++)
-		for (uint64_t bits = set->word[w] & allowed->word[w]; bits; bits &= bits - 1) {
-			struct node *node =
-			    sched->cluster.by_rank[w * 64 + (size_t)__builtin_ctzll(bits)];
+		for (uint64_t bits = set->word[w] & allowed->word[w]; bits;) {
+			struct node *node = sched->cluster.by_rank[bitset_take(&bits, w)];
 			int64_t count = free_whole_gpus(sched, search, node, gpus);
 			bool better = best_count >= left ? count >= left && count < best_count
 			                                 : count > best_count;

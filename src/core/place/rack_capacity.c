@@ -51,10 +51,10 @@ static void renew(struct sched *sched, struct search *search, struct rack_tally 
 	uint64_t may_take = candidates(sched, search, w);
 
 	nodes &= may_take | tally->taking.word[w];
-	for (; nodes; nodes &= nodes - 1) {
-		int bit = __builtin_ctzll(nodes);
-		const struct node *node = sched->cluster.by_rank[w * 64 + (size_t)bit];
-		put(tally, node, may_take >> bit & 1 ? place_count(sched, search, node) : 0);
+	while (nodes) {
+		size_t rank = bitset_take(&nodes, w);
+		const struct node *node = sched->cluster.by_rank[rank];
+		put(tally, node, may_take >> rank % 64 & 1 ? place_count(sched, search, node) : 0);
 	}
 }
 
@@ -85,8 +85,8 @@ static void add_nodes(struct sched *sched, struct search *search, const struct b
 {
 	for (size_t w = 0; w < sched->index.change_log.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
-		for (; bits; bits &= bits - 1) {
-			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
 			const struct node *node = sched->cluster.by_rank[rank];
 			if (node->rack)
 				room[node->rack] += place_count(sched, search, node) -

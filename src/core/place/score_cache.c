@@ -134,10 +134,11 @@ static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
 	uint64_t may_fit = candidates(scorer, w);
 	uint64_t gone = nodes & cache->fitting.word[w] & ~may_fit;
 
-	for (; gone; gone &= gone - 1)
-		put(scorer, w * 64 + (size_t)__builtin_ctzll(gone), TOURNAMENT_NONE);
-	for (nodes &= may_fit; nodes; nodes &= nodes - 1) {
-		size_t rank = w * 64 + (size_t)__builtin_ctzll(nodes);
+	while (gone)
+		put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
+	nodes &= may_fit;
+	while (nodes) {
+		size_t rank = bitset_take(&nodes, w);
 		put(scorer, rank, score_anew(scorer, rank));
 	}
 }
@@ -150,10 +151,11 @@ static uint64_t repriced(const struct scorer *scorer, size_t w)
 
 	if (cache->scarcity == scorer->sched->scarcity.version)
 		return 0;
-	for (uint64_t left = cache->fitting.word[w]; left; left &= left - 1)
-		if (!scarcity_is_right(scorer->sched, cache,
-		                       w * 64 + (size_t)__builtin_ctzll(left)))
-			nodes |= left & -left;
+	for (uint64_t left = cache->fitting.word[w]; left;) {
+		size_t rank = bitset_take(&left, w);
+		if (!scarcity_is_right(scorer->sched, cache, rank))
+			nodes |= UINT64_C(1) << rank % 64;
+	}
 	return nodes;
 }
 
@@ -240,8 +242,8 @@ bool score_cache_has_fit(struct sched *sched, const struct search *search)
 	if (!scorer.follows || scorer.cache->seen == 0)
 		return false;
 	for (size_t w = 0; w < fitting->words; w++)
-		for (uint64_t left = fitting->word[w]; left; left &= left - 1)
-			if (still_fits(&scorer, w * 64 + (size_t)__builtin_ctzll(left)))
+		for (uint64_t left = fitting->word[w]; left;)
+			if (still_fits(&scorer, bitset_take(&left, w)))
 				return true;
 	return false;
 }

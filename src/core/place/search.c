@@ -95,8 +95,8 @@ static void look_through(struct sched *sched, struct search *search, const struc
 		uint64_t bits = set->word[w] & allowed->word[w];
 		if (except)
 			bits &= ~except->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
 			look_at(sched, search, sched->cluster.by_rank[rank], finding);
 			if (finding->fitted >= finding->most)
 				return;
@@ -134,8 +134,8 @@ static void look_at_promised(struct sched *sched, struct search *search, struct 
 
 	for (size_t w = 0; w < promised->words; w++) {
 		uint64_t bits = promised->word[w] & scope->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
 			if (bitset_has(&search->shape->filter->nodes, rank))
 				look_at(sched, search, sched->cluster.by_rank[rank], finding);
 		}

@@ -230,8 +230,8 @@ static bool fits_already(struct outlook *outlook)
 	INVARIANT(set->words == index->releasing.words);
 	for (size_t w = 0; w < set->words && w < allowed->words; w++) {
 		uint64_t bits = (set->word[w] | index->releasing.word[w]) & allowed->word[w];
-		for (; bits; bits &= bits - 1) {
-			size_t rank = w * 64 + (size_t)__builtin_ctzll(bits);
+		while (bits) {
+			size_t rank = bitset_take(&bits, w);
 			if (note_room(outlook, outlook->sched->cluster.by_rank[rank]))
 				return true;
 		}

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bitset.h"
 #include "core/record/types.h"
 
 static const void *value_of(const struct record_field *field, const void *object)
@@ -69,12 +70,12 @@ static int width_at(const struct record_type *type, size_t offset)
 void *fields_copy(struct arena *arena, const struct record_type *type, const void *object)
 {
 	char *copy = arena_copy(arena, object, type->size);
-	for (uint64_t left = type->texts; left; left &= left - 1) {
-		const char **text = (void *)(copy + (size_t)__builtin_ctzll(left) * sizeof(void *));
+	for (uint64_t left = type->texts; left;) {
+		const char **text = (void *)(copy + (size_t)bits_take(&left) * sizeof(void *));
 		*text = *text && **text ? arena_string(arena, *text) : "";
 	}
-	for (uint64_t left = type->rows; left; left &= left - 1) {
-		size_t offset = (size_t)__builtin_ctzll(left) * sizeof(void *);
+	for (uint64_t left = type->rows; left;) {
+		size_t offset = (size_t)bits_take(&left) * sizeof(void *);
 		struct rows *rows = (void *)(copy + offset);
 		int width = rows->count > 0 ? width_at(type, offset) : 0;
 		*rows = rows_copy(arena, *rows, width);
@@ -99,13 +100,13 @@ static size_t rows_size(const struct record_type *type, size_t offset, const str
 static size_t parts_size(const struct record_type *type, const char *object)
 {
 	size_t size = 0;
-	for (uint64_t left = type->rows; left; left &= left - 1) {
-		size_t offset = (size_t)__builtin_ctzll(left) * sizeof(void *);
+	for (uint64_t left = type->rows; left;) {
+		size_t offset = (size_t)bits_take(&left) * sizeof(void *);
 		size += rows_size(type, offset, (const void *)(object + offset));
 	}
-	for (uint64_t left = type->texts; left; left &= left - 1) {
+	for (uint64_t left = type->texts; left;) {
 		const char *const *text =
-		    (const void *)(object + (size_t)__builtin_ctzll(left) * sizeof(void *));
+		    (const void *)(object + (size_t)bits_take(&left) * sizeof(void *));
 		size += *text && **text ? strlen(*text) + 1 : 0;
 	}
 	return size;
@@ -115,15 +116,15 @@ static size_t parts_size(const struct record_type *type, const char *object)
  * which need no alignment. */
 static void parts_move(const struct record_type *type, char *copy, char *end)
 {
-	for (uint64_t left = type->rows; left; left &= left - 1) {
-		size_t offset = (size_t)__builtin_ctzll(left) * sizeof(void *);
+	for (uint64_t left = type->rows; left;) {
+		size_t offset = (size_t)bits_take(&left) * sizeof(void *);
 		struct rows *rows = (void *)(copy + offset);
 		size_t size = rows_size(type, offset, rows);
 		rows->at = size > 0 ? memcpy(end, rows->at, size) : NULL;
 		end += size;
 	}
-	for (uint64_t left = type->texts; left; left &= left - 1) {
-		const char **text = (void *)(copy + (size_t)__builtin_ctzll(left) * sizeof(void *));
+	for (uint64_t left = type->texts; left;) {
+		const char **text = (void *)(copy + (size_t)bits_take(&left) * sizeof(void *));
 		size_t size = *text && **text ? strlen(*text) + 1 : 0;
 		*text = size > 0 ? memcpy(end, *text, size) : "";
 		end += size;

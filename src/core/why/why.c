@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/calendar.h"
+#include "base/duration.h"
 #include "core/state.h"
 #include "core/why/why_text.h"
 
@@ -205,15 +207,15 @@ static void print_releasing(const struct sched *sched, const struct gpu *gpu, in
 			else
 				text_job(buffer, sched, reservation->job->r.id, 0, viewer);
 			buffer_text(buffer, " since ");
-			text_time(buffer, reservation->since_ms);
+			calendar_print(buffer, reservation->since_ms);
 			buffer_text(buffer, " (");
-			text_duration(buffer, sched_now(sched) - reservation->since_ms);
+			duration_print_hours(buffer, sched_now(sched) - reservation->since_ms);
 			if (reservation->late) {
 				buffer_text(buffer, "): that is late\n");
 				continue;
 			}
 			buffer_text(buffer, "): late from ");
-			text_time(buffer, reservation->due_ms);
+			calendar_print(buffer, reservation->due_ms);
 			buffer_text(buffer, " on, when a claim on it lapses\n");
 		}
 	}
@@ -246,9 +248,9 @@ static void print_own_release(const struct sched *sched, const struct job *job,
 		if (!own || own->phase != PHASE_RELEASING)
 			continue;
 		buffer_print(buffer, "task %d stops on node %s since ", i, own->node->r.name);
-		text_time(buffer, own->since_ms);
+		calendar_print(buffer, own->since_ms);
 		buffer_text(buffer, " (");
-		text_duration(buffer, sched_now(sched) - own->since_ms);
+		duration_print_hours(buffer, sched_now(sched) - own->since_ms);
 		buffer_print(buffer, ")%s\n", own->late ? ": that is late" : "");
 	}
 }
@@ -261,10 +263,10 @@ static void print_promise(const struct sched *sched, const struct job *job, stru
 	buffer_text(buffer, promise->instead
 	                        ? "rather than preempting others it waits for them until "
 	                        : "it is promised a start at ");
-	text_time(buffer, promise->start_ms);
+	calendar_print(buffer, promise->start_ms);
 	if (promise->start_ms > sched_now(sched)) {
 		buffer_text(buffer, " (in ");
-		text_duration(buffer, promise->start_ms - sched_now(sched));
+		duration_print_hours(buffer, promise->start_ms - sched_now(sched));
 		buffer_text(buffer, ")");
 	}
 	if (promise->parts.count > 0) {
@@ -299,7 +301,7 @@ static void print_blocking(const struct sched *sched, const struct job *job, con
 		buffer_text(buffer, " is promised to ");
 		text_job(buffer, sched, gpu->promised_to, 0, viewer);
 		buffer_text(buffer, " from ");
-		text_time(buffer, gpu->promised_ms);
+		calendar_print(buffer, gpu->promised_ms);
 		buffer_text(buffer, " on: only a job that is expected to end before may use it");
 		buffer_print(buffer, "%s\n",
 		             job->s.expected_ms > 0 ? ""
@@ -340,7 +342,7 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 		print_promise(sched, job, buffer);
 	} else if (why->expected_start_ms > 0) {
 		buffer_text(buffer, "it would fit at ");
-		text_time(buffer, why->expected_start_ms);
+		calendar_print(buffer, why->expected_start_ms);
 		buffer_text(buffer,
 		            ", if running jobs end as expected and nobody goes before it\n");
 	} else {
@@ -361,7 +363,7 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 		break;
 	case WAIT_BACKOFF:
 		buffer_text(buffer, "until ");
-		text_time(buffer, job->s.not_before_ms);
+		calendar_print(buffer, job->s.not_before_ms);
 		buffer_text(buffer, ": a node refused it ");
 		text_count(buffer, job->s.refusals, "time");
 		buffer_print(buffer, ", last because: %s\n",
@@ -407,7 +409,7 @@ static void print_queue(const struct job *job, const struct why *why, struct buf
 	}
 	if (why->expected_ms > 0) {
 		buffer_text(buffer, "it is expected to take ");
-		text_duration(buffer, why->expected_ms);
+		duration_print_hours(buffer, why->expected_ms);
 		buffer_text(buffer, " (confidence ");
 		text_milli(buffer, why->confidence * 100);
 		buffer_text(buffer, "%)\n");

@@ -1,6 +1,8 @@
 /* why_decision.c - a recorded decision, as sentences with its arithmetic */
 #include <inttypes.h>
 
+#include "base/calendar.h"
+#include "base/duration.h"
 #include "core/state.h"
 #include "core/why/why.h"
 #include "core/why/why_text.h"
@@ -57,7 +59,7 @@ static void print_headline(const struct sched *sched, const struct decision_reco
 	};
 
 	buffer_print(buffer, "decision %" PRId64 " at ", decision->id);
-	text_time(buffer, decision->time_ms);
+	calendar_print(buffer, decision->time_ms);
 	buffer_text(buffer, ": ");
 	if (decision->model_id)
 		print_model(sched, decision->model_id, decision->slot_id, viewer, buffer);
@@ -152,9 +154,9 @@ static void print_evicted(const struct sched *sched, const struct decision_recor
 		buffer_text(buffer, "evicts ");
 		print_model(sched, row[EVICTED_MODEL], row[EVICTED_SLOT], viewer, buffer);
 		buffer_print(buffer, ": %" PRId64 " MiB, idle for ", row[EVICTED_MIB]);
-		text_duration(buffer, row[EVICTED_IDLE_MS]);
+		duration_print_hours(buffer, row[EVICTED_IDLE_MS]);
 		buffer_text(buffer, ", loading it again takes about ");
-		text_duration(buffer, row[EVICTED_RELOAD_MS]);
+		duration_print_hours(buffer, row[EVICTED_RELOAD_MS]);
 		buffer_text(buffer, "\n");
 	}
 }
@@ -190,7 +192,7 @@ static void print_until(const struct decision_record *decision, struct buffer *b
 		buffer_text(buffer, "not tried again before ");
 	else
 		buffer_text(buffer, "the claim lapses at ");
-	text_time(buffer, decision->until_ms);
+	calendar_print(buffer, decision->until_ms);
 	buffer_text(buffer, "\n");
 }
 

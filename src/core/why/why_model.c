@@ -1,6 +1,8 @@
 /* why_model.c - what is going on with a model, in sentences */
 #include <inttypes.h>
 
+#include "base/calendar.h"
+#include "base/duration.h"
 #include "core/model/replica.h"
 #include "core/place/applicant.h"
 #include "core/place/place.h"
@@ -54,7 +56,7 @@ static void print_slot(const struct sched *sched, const struct slot *slot, struc
 		             slot->active, slot->r.concurrency);
 	if (slot->r.state == SLOT_READY && slot->active == 0) {
 		buffer_text(buffer, ", idle for ");
-		text_duration(buffer, sched_now(sched) - slot->r.used_ms);
+		duration_print_hours(buffer, sched_now(sched) - slot->r.used_ms);
 		if (slot->listed)
 			buffer_text(buffer, ": it goes when others need the memory");
 		else if (slot->model->r.pinned)
@@ -66,7 +68,7 @@ static void print_slot(const struct sched *sched, const struct slot *slot, struc
 		buffer_text(buffer, "; another load on one of its GPUs goes first");
 	if (slot->r.state == SLOT_LOADING) {
 		buffer_text(buffer, " since ");
-		text_time(buffer, slot->r.ordered_ms);
+		calendar_print(buffer, slot->r.ordered_ms);
 	}
 	buffer_text(buffer, "\n");
 }
@@ -75,9 +77,9 @@ static void print_back_off(const struct model *model, struct buffer *buffer)
 {
 	buffer_print(buffer, "it failed %" PRId64 " time%s in a row, the last time at ",
 	             model->r.failures, model->r.failures > 1 ? "s" : "");
-	text_time(buffer, model->r.failed_ms);
+	calendar_print(buffer, model->r.failed_ms);
 	buffer_print(buffer, " (%s): not tried again before ", model->r.message);
-	text_time(buffer, model->r.not_before_ms);
+	calendar_print(buffer, model->r.not_before_ms);
 	buffer_text(buffer, "\n");
 }
 

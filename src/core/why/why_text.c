@@ -8,44 +8,7 @@
 #include "core/state.h"
 
 #define SECOND_MS 1000
-#define DAY_S 86400
 #define MIB_BYTES (INT64_C(1) << 20)
-
-/* Days since 1970 to year, month and day: in years that begin in March, so that
- * the day that is sometimes there comes last. */
-static void print_date(struct buffer *buffer, int64_t days)
-{
-	int64_t shifted = days + 719468; /* since the first of March of the year 0 */
-	int64_t era = shifted / 146097, day = shifted % 146097;
-	int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-	day -= 365 * year + year / 4 - year / 100;
-	int64_t month = (5 * day + 2) / 153;
-
-	day -= (153 * month + 2) / 5;
-	year += 400 * era + (month >= 10 ? 1 : 0);
-	month += month >= 10 ? -9 : 3;
-	buffer_print(buffer, "%04" PRId64 "-%02" PRId64 "-%02" PRId64, year, month, day + 1);
-}
-
-void text_time(struct buffer *buffer, int64_t time_ms)
-{
-	int64_t seconds = max64(time_ms, 0) / SECOND_MS, of_day = seconds % DAY_S;
-
-	print_date(buffer, seconds / DAY_S);
-	buffer_print(buffer, "T%02" PRId64 ":%02" PRId64 ":%02" PRId64 "Z", of_day / 3600,
-	             of_day / 60 % 60, of_day % 60);
-}
-
-void text_duration(struct buffer *buffer, int64_t duration_ms)
-{
-	int64_t seconds = max64(duration_ms, 0) / SECOND_MS;
-
-	if (seconds >= 3600)
-		buffer_print(buffer, "%" PRId64 "h", seconds / 3600);
-	if (seconds >= 60)
-		buffer_print(buffer, "%" PRId64 "m", seconds / 60 % 60);
-	buffer_print(buffer, "%" PRId64 "s", seconds % 60);
-}
 
 void text_milli(struct buffer *buffer, int64_t milli)
 {

@@ -8,9 +8,6 @@
 struct sched;
 struct slot;
 
-/* 2026-01-31T23:59:59Z, and 1h2m3s. */
-void text_time(struct buffer *buffer, int64_t time_ms);
-void text_duration(struct buffer *buffer, int64_t duration_ms);
 /* Thousandths as a decimal: 2.5. */
 void text_milli(struct buffer *buffer, int64_t milli);
 /* Thousandths of GPUs x ms, in GPU-seconds. */

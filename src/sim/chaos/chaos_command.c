@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "sim/chaos/chaos.h"
 
 enum { EXIT_USAGE = 2 };
@@ -57,16 +58,11 @@ static bool read_classes(const char *list, uint32_t *mask)
 
 static bool read_count(const char *name, const char *text, int64_t least, int64_t *number)
 {
-	char *end;
-
-	errno = 0;
-	long long value = strtoll(text, &end, 10);
-	if (errno != 0 || end == text || *end || value < least) {
+	if (!number_read(text_of(text), least, INT64_MAX, number)) {
 		fprintf(stderr, "gpu-sim: %s is '%s': it must be a number from %lld on\n", name,
 		        text, (long long)least);
 		return false;
 	}
-	*number = value;
 	return true;
 }
 

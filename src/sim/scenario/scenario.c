@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number_text.h"
 #include "sim/scenario/models.h"
 #include "sim/scenario/queues.h"
 
@@ -56,8 +57,9 @@ static bool is_asked_for(const struct runner *runner, const json_t *scenario, si
 	const char *only = runner->only;
 	if (!only)
 		return true;
-	if (strspn(only, "0123456789") == strlen(only))
-		return strtoull(only, NULL, 10) == number;
+	int64_t asked;
+	if (number_read(text_of(only), 0, INT64_MAX, &asked))
+		return (size_t)asked == number;
 	return strstr(text_field(scenario, "name", ""), only) ||
 	       strstr(text_field(scenario, "origin", ""), only);
 }

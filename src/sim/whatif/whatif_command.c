@@ -5,11 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/calendar.h"
+#include "base/duration.h"
+#include "base/number_text.h"
 #include "sim/whatif/whatif.h"
 #include "sim/world/progress.h"
 
 enum { EXIT_USAGE = 2 };
-#define HOUR_MS (INT64_C(3600) * 1000)
 
 struct whatif_command {
 	struct whatif_options options;
@@ -33,11 +35,9 @@ static int print_usage(void)
 
 static bool read_hours(const char *name, const char *text, int64_t *ms, struct error *error)
 {
-	char *end;
+	int64_t hours;
 
-	errno = 0;
-	long long hours = strtoll(text, &end, 10);
-	if (errno != 0 || end == text || *end || hours < 1 || hours > 100000)
+	if (!number_read(text_of(text), 1, 100000, &hours))
 		return error_set(error, ERROR_INVALID, "%s is '%s': it must be 1 to 100000 hours",
 		                 name, text);
 	*ms = hours * HOUR_MS;
@@ -127,11 +127,8 @@ static void print_table(const struct whatif_command *command, const struct whati
                         const struct whatif_result *more)
 {
 	char left[64], right[64];
-	time_t now = (time_t)(plain->now_ms / 1000);
-	struct tm utc;
 
-	gmtime_r(&now, &utc);
-	strftime(left, sizeof(left), "%Y-%m-%d %H:%M:%S UTC", &utc);
+	calendar_write(plain->now_ms * 1000, 0, left);
 	printf("%s, as of %s: %lld nodes, %lld GPUs, %lld jobs running, %lld waiting\n\n",
 	       command->options.state, left, (long long)plain->nodes, (long long)plain->gpus,
 	       (long long)plain->running, (long long)plain->waiting);

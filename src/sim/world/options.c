@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number_text.h"
+
 static bool refuse_unknown(const struct option_slot *slots, size_t count, const char *subcommand,
                            const char *name)
 {
@@ -39,12 +41,7 @@ bool options_read(const struct option_slot *slots, size_t count, int argc, char 
 bool options_number(const char *name, const char *text, int64_t least, int64_t most,
                     int64_t *number)
 {
-	char *end;
-
-	if (!text)
-		return true;
-	*number = strtoll(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && *end == '\0' && *number >= least && *number <= most)
+	if (!text || number_read(text_of(text), least, most, number))
 		return true;
 	fprintf(stderr, "gpu-sim: %s is '%s', not a number from %" PRId64 " to %" PRId64 "\n", name,
 	        text, least, most);

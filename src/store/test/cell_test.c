@@ -155,19 +155,6 @@ static void what_cannot_have_been_written_is_refused(void **state)
 	assert_refused(1, (struct cell){ .is_text = true, .text = "a\0b", .length = 3 });
 }
 
-static void numbers_are_read_only_when_they_are_nothing_else(void **state)
-{
-	int64_t number;
-	(void)state;
-	assert_true(number_read("-9223372036854775808", 20, &number) && number == INT64_MIN);
-	assert_true(number_read("9223372036854775807", 19, &number) && number == INT64_MAX);
-	assert_false(number_read("9223372036854775808", 19, &number));
-	assert_false(number_read("-9223372036854775809", 20, &number));
-	assert_false(number_read("", 0, &number));
-	assert_false(number_read("-", 1, &number));
-	assert_false(number_read("1 ", 2, &number));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,7 +162,6 @@ int main(void)
 		cmocka_unit_test(every_number_and_list_comes_back_as_it_was),
 		cmocka_unit_test(people_read_words_and_json),
 		cmocka_unit_test(what_cannot_have_been_written_is_refused),
-		cmocka_unit_test(numbers_are_read_only_when_they_are_nothing_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/ip.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 struct sockaddr;
 

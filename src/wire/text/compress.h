@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* Keeps zlib's memory from one use to the next; made when first needed.
  * Zero-initialised has none. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum { GRPC_FRAME_PREFIX = 5 };
 

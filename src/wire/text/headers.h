@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* The name is in lower case. */
 struct header {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 struct json_limits {
 	size_t bytes, depth, values; /* values: members and elements, all levels together */

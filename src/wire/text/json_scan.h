@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum { JSON_SCAN_DEPTH_MAX = 32 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/calendar.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "wire/text/utf8.h"
@@ -234,52 +235,14 @@ void json_put_null(struct json_writer *json, const char *key)
 	buffer_bytes(json->buffer, "null", 4);
 }
 
-/* Writes `count` digits of a number that has no more. */
-static char *digits_to(char *out, int64_t value, int count)
-{
-	for (int i = count - 1; i >= 0; i--) {
-		out[i] = (char)('0' + value % 10);
-		value /= 10;
-	}
-	return out + count;
-}
-
 void json_put_time(struct json_writer *json, const char *key, int64_t unix_us)
 {
-	const int64_t day_us = INT64_C(86400) * 1000000, last_us = INT64_C(253402300800) * 1000000;
-	int64_t us = unix_us < 0 ? 0 : unix_us >= last_us ? last_us - 1 : unix_us;
+	char text[CALENDAR_TEXT_MAX + 2] = "\"";
+	size_t size = calendar_write(unix_us, unix_us > 0 && unix_us % 1000 ? 6 : 3, text + 1);
+
 	begin_value(json, key);
-
-	/* Years that begin in March have their leap day at the end; eras of 400 of them are
-	 * all alike. */
-	int64_t days = us / day_us + 719468, of_day = us % day_us;
-	int64_t era = days / 146097, of_era = days % 146097;
-	int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
-	int64_t from_march = (5 * of_year + 2) / 153;
-	int64_t day = of_year - (153 * from_march + 2) / 5 + 1;
-	int64_t month = from_march < 10 ? from_march + 3 : from_march - 9;
-	year += era * 400 + (month <= 2);
-
-	char text[40], *at = text;
-	*at++ = '"';
-	at = digits_to(at, year, 4);
-	*at++ = '-';
-	at = digits_to(at, month, 2);
-	*at++ = '-';
-	at = digits_to(at, day, 2);
-	*at++ = 'T';
-	at = digits_to(at, of_day / 3600000000, 2);
-	*at++ = ':';
-	at = digits_to(at, of_day / 60000000 % 60, 2);
-	*at++ = ':';
-	at = digits_to(at, of_day / 1000000 % 60, 2);
-	int64_t fraction = of_day % 1000000;
-	*at++ = '.';
-	at = fraction % 1000 ? digits_to(at, fraction, 6) : digits_to(at, fraction / 1000, 3);
-	*at++ = 'Z';
-	*at++ = '"';
-	buffer_bytes(json->buffer, text, (size_t)(at - text));
+	text[size + 1] = '"';
+	buffer_bytes(json->buffer, text, size + 2);
 }
 
 void json_put_raw(struct json_writer *json, const char *key, struct text value)

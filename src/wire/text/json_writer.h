@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum { JSON_WRITER_DEPTH_MAX = 64 };
 

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 enum { QUERY_PARAMETERS_MAX = 64 };
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* Whoever keeps a pointer holds a reference; the last to drop it frees. Holding and
  * dropping are safe from any thread, and so is reading. */

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* A target such as /api/v1/jobs?limit=5, an absolute http://host/path, or *. `path`
  * and `query` point into it. The query is without its '?'; its data is NULL if there

@@ -2,7 +2,7 @@
 #ifndef WIRE_TEXT_UTF8_H
 #define WIRE_TEXT_UTF8_H
 
-#include "wire/text/text.h"
+#include "base/text.h"
 
 /* How many bytes from the start are whole, valid characters: no overlong forms, no
  * surrogates, nothing above U+10FFFF. */

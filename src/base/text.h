@@ -1,6 +1,6 @@
 /* text.h - a piece of text that belongs to someone else */
-#ifndef WIRE_TEXT_TEXT_H
-#define WIRE_TEXT_TEXT_H
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

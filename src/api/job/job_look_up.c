@@ -1,0 +1,259 @@
+/* job_look_up.c - one job, wherever it is: in memory or archived */
+#include "api/job/job_look_up.h"
+
+#include "api/service/service_state.h"
+
+enum { EVENTS_MAX = 1000, DECISIONS_MAX = 100 };
+
+bool job_in_memory(struct call *call, int64_t id, int64_t *tenant_id)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_job job;
+
+	catalogue_lock(catalogue);
+	bool found = catalogue_job(catalogue, id, &job);
+	*tenant_id = found ? job.job->tenant_id : 0;
+	catalogue_unlock(catalogue);
+	if (found && !roster_may_see(&call->service->roster, &call->identity, *tenant_id))
+		*tenant_id = 0;
+	return found;
+}
+
+const char *job_why_line(struct ask *ask, struct sched *sched, int64_t id)
+{
+	struct error error;
+
+	buffer_clear(&ask->text);
+	if (!sched_why(sched, id, call_viewer(call_of(ask)), &ask->text, &error))
+		return NULL;
+	buffer_text(&ask->text, "");
+	char *text = arena_string(&ask->arena, ask->text.data);
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+const char *job_why_reason(const char *why)
+{
+	static const char between[] = " waits: ";
+	const char *rest = why ? strstr(why, between) : NULL;
+
+	return rest ? rest + strlen(between) : why;
+}
+
+static void look_up_miss(struct call *call)
+{
+	const struct job_look_up *look_up = call->state;
+	call_unknown(call, "job", look_up->name);
+}
+
+static void write_job(struct call *call, const struct job_view *view)
+{
+	buffer_clear(&call->body);
+	call->json = json_writer_to(&call->body);
+	job_view_write(&call->json, NULL, view);
+}
+
+static void show_from_memory(struct call *call, bool waits)
+{
+	const struct job_look_up *look_up = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_job job;
+
+	catalogue_lock(catalogue);
+	bool found = catalogue_job(catalogue, look_up->id, &job);
+	if (found)
+		write_job(call,
+		          &(struct job_view){ .job = job.job,
+		                              .state = job.state,
+		                              .tasks = job.tasks,
+		                              .task_count = job.task_count,
+		                              .promise = job.promise,
+		                              .wait = waits ? &look_up->wait : NULL,
+		                              .reason = job_why_reason(look_up->why),
+		                              .past = look_up->has_past ? &look_up->past : NULL,
+		                              .catalogue = catalogue,
+		                              .agents = call->service->agents,
+		                              .arena = &call->ask.arena,
+		                              .now_ms = service_time_ms(call->service) });
+	catalogue_unlock(catalogue);
+	if (found)
+		look_up->found(call);
+	else
+		look_up_miss(call);
+}
+
+static bool look_at_wait(struct ask *ask, struct sched *sched, struct error *error)
+{
+	struct job_look_up *look_up = call_of(ask)->state;
+
+	if (look_up->with_reason)
+		look_up->why = job_why_line(ask, sched, look_up->id);
+	return sched_wait(sched, look_up->id, &look_up->wait, error);
+}
+
+static void looked_at_wait(struct ask *ask)
+{
+	show_from_memory(call_of(ask), ask->ok);
+}
+
+/* Where it was, from what is stored: the last start counts. */
+static bool read_past(struct job_look_up *look_up, struct arena *arena, struct store *store,
+                      struct error *error)
+{
+	struct job_past *past = &look_up->past;
+	struct decision_filter filter = { .job_id = look_up->id,
+		                          .kind = -1,
+		                          .limit = DECISIONS_MAX };
+	struct decision_record *decisions;
+	struct event *events;
+	int64_t count;
+
+	if (!archive_events(store,
+	                    &(struct event_filter){ .job_id = look_up->id, .limit = EVENTS_MAX },
+	                    arena, &events, &count, error))
+		return false;
+	for (int64_t i = 0; i < count; i++) {
+		if (events[i].kind == EVENT_JOB_SCHEDULED)
+			past->scheduled_ms = events[i].time_ms;
+		else if (events[i].kind == EVENT_JOB_STARTED)
+			past->started_ms = events[i].time_ms;
+		else if (events[i].kind == EVENT_TASK_STARTED && events[i].node_id > 0)
+			past->node_id = events[i].node_id;
+	}
+	look_up->has_past = true;
+	if (past->started_ms == 0)
+		return true;
+	if (!archive_decisions(store, &filter, arena, &decisions, &count, error))
+		return false;
+	for (int64_t i = 0; i < count && past->gpu_count == 0; i++) {
+		const struct rows *gpus = &decisions[i].gpus;
+		if (decisions[i].kind != DECISION_START && decisions[i].kind != DECISION_CLAIM)
+			continue;
+		int64_t *ids = arena_alloc(arena, ((size_t)gpus->count + 1) * sizeof(*ids));
+		for (int64_t gpu = 0; gpu < gpus->count; gpu++)
+			ids[gpu] = gpus->at[gpu * LINE_WIDTH + LINE_GPU];
+		past->gpu_ids = ids;
+		past->gpu_count = (size_t)gpus->count;
+	}
+	return true;
+}
+
+static bool read_past_only(struct ask *ask, struct store *store, struct error *error)
+{
+	return read_past(call_of(ask)->state, &ask->arena, store, error);
+}
+
+/* Its history is more than it needs: without it, what memory has is told. */
+static void got_past(struct ask *ask)
+{
+	show_from_memory(call_of(ask), false);
+}
+
+static bool read_archived(struct ask *ask, struct store *store, struct error *error)
+{
+	struct job_look_up *look_up = call_of(ask)->state;
+	return archive_find(store, look_up->id, &ask->arena, &look_up->archived, &look_up->tasks,
+	                    &look_up->task_count, error) &&
+	       read_past(look_up, &ask->arena, store, error);
+}
+
+static void show_archived(struct call *call)
+{
+	const struct job_look_up *look_up = call->state;
+	struct catalogue *catalogue = service_catalogue(call->service);
+	const struct task_record **tasks = arena_alloc(
+	    &call->ask.arena, ((size_t)look_up->task_count + 1) * sizeof(struct task_record *));
+
+	for (int64_t i = 0; i < look_up->task_count; i++)
+		tasks[i] = &look_up->tasks[i];
+	catalogue_lock(catalogue);
+	write_job(call, &(struct job_view){ .job = &look_up->archived.job,
+	                                    .state = &look_up->archived.state,
+	                                    .tasks = tasks,
+	                                    .task_count = (size_t)look_up->task_count,
+	                                    .past = look_up->has_past ? &look_up->past : NULL,
+	                                    .catalogue = catalogue,
+	                                    .agents = call->service->agents,
+	                                    .arena = &call->ask.arena,
+	                                    .now_ms = service_time_ms(call->service) });
+	catalogue_unlock(catalogue);
+	look_up->found(call);
+}
+
+static bool look_up_owns(struct call *call, int64_t tenant_id)
+{
+	const struct job_look_up *look_up = call->state;
+	return tenant_id > 0 && (look_up->tenant_id == 0 || look_up->tenant_id == tenant_id) &&
+	       roster_may_see(&call->service->roster, &call->identity, tenant_id);
+}
+
+/* True if the archive has a job that the caller may see; or else the call is answered. */
+static bool check_archived(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct job_look_up *look_up = call->state;
+
+	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
+		call_fail(call, &ask->error);
+	else if (!ask->ok || !look_up_owns(call, look_up->archived.job.tenant_id))
+		look_up_miss(call);
+	else
+		return true;
+	return false;
+}
+
+static void found_to_show(struct ask *ask)
+{
+	if (check_archived(ask))
+		show_archived(call_of(ask));
+}
+
+static void found_archived(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct job_look_up *look_up = call->state;
+
+	if (check_archived(ask))
+		look_up->found(call);
+}
+
+static void look_up_begin(struct call *call, const struct job_look_up *look_up)
+{
+	INVARIANT(look_up->found && look_up->name.data);
+	call->state = arena_copy(&call->ask.arena, look_up, sizeof(*look_up));
+}
+
+void job_look_up_archived(struct call *call, const struct job_look_up *look_up)
+{
+	look_up_begin(call, look_up);
+	call_read(call, read_archived, found_archived);
+}
+
+static int state_of(struct call *call, int64_t id)
+{
+	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue_job job;
+
+	catalogue_lock(catalogue);
+	int state = catalogue_job(catalogue, id, &job) ? job.state->state : -1;
+	catalogue_unlock(catalogue);
+	return state;
+}
+
+void job_look_up(struct call *call, const struct job_look_up *look_up)
+{
+	int state = state_of(call, look_up->id);
+	int64_t tenant_id;
+
+	look_up_begin(call, look_up);
+	if (!job_in_memory(call, look_up->id, &tenant_id))
+		call_read(call, read_archived, found_to_show);
+	else if (!look_up_owns(call, tenant_id))
+		look_up_miss(call);
+	else if (state == JOB_PENDING)
+		call_look(call, look_at_wait, looked_at_wait);
+	else if (state >= 0 && job_state_is_final((enum job_state)state))
+		call_read(call, read_past_only, got_past);
+	else
+		show_from_memory(call, false);
+}

@@ -1,0 +1,42 @@
+/* job_look_up.h - one job, wherever it is: in memory or archived */
+#ifndef API_JOB_JOB_LOOK_UP_H
+#define API_JOB_JOB_LOOK_UP_H
+
+#include "api/job/job_view.h"
+#include "api/request/call.h"
+#include "store/archive.h"
+
+/* A job that was asked for. */
+struct job_look_up {
+	int64_t id;
+	struct text name;  /* of the job, as the request has it */
+	int64_t tenant_id; /* whose it must be; 0: any tenant's that the caller may see */
+	bool with_reason;  /* says why it waits */
+	/* Goes on with the call, whose state is the look-up. */
+	void (*found)(struct call *call);
+
+	/* What is known when it is found. */
+	const char *why; /* why it waits, in one sentence; NULL: unknown, or it does not wait */
+	struct wait_figures wait;
+	struct archived_job archived;
+	struct task_record *tasks;
+	int64_t task_count;
+	struct job_past past;
+	bool has_past;
+};
+
+/* Finds the job and writes it to the call's body, as JSON. If there is none that the caller may
+ * see, the call is answered. The look-up is copied. */
+void job_look_up(struct call *call, const struct job_look_up *look_up);
+/* Finds a job in the archive alone, and writes nothing. */
+void job_look_up_archived(struct call *call, const struct job_look_up *look_up);
+
+/* Whether the job is in memory, and whose it is: 0 if the caller may not see it. */
+bool job_in_memory(struct call *call, int64_t id, int64_t *tenant_id);
+
+/* Why a job waits, in one sentence in the ask's arena; NULL: it does not. */
+const char *job_why_line(struct ask *ask, struct sched *sched, int64_t id);
+/* The sentence without the job that it is about. */
+const char *job_why_reason(const char *why);
+
+#endif
