@@ -4,7 +4,7 @@ N ?= 10000000
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-dashboard bench-sizing crash takeover faults chaos threads lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
+.PHONY: build test bench bench-core bench-store bench-wire bench-service bench-agent bench-dashboard bench-sizing crash takeover faults chaos threads parity lint format soak fuzz fuzz-api attack attack-fuzz web deb demo first-run clean
 
 build:
 	@scripts/build release
@@ -59,6 +59,10 @@ faults:
 # What has threads, under the thread sanitizer.
 threads:
 	@scripts/unit-tests thread 'wire_*'
+
+# Every field of a job in every interface: a table, also in build/parity.txt.
+parity:
+	@scripts/parity
 
 # make fuzz-api SECONDS=number: random requests, as openapi.json describes them
 fuzz-api:

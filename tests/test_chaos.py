@@ -54,7 +54,7 @@ def test_chaos_says_what_it_was_asked_wrongly(gpu_sim, arguments, says):
         ([], "--state says which scheduler"),
         (["--state", "x", "--add-nodes", "many"], "such as 2x8xH100:80G"),
         (["--state", "x", "--submit", "colour=red"], "colour is not known"),
-        (["--state"], "--state has no value"),
+        (["--state"], "--state needs a value"),
     ],
 )
 def test_whatif_says_what_it_was_asked_wrongly(gpu_sim, arguments, says):

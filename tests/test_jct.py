@@ -81,7 +81,7 @@ def test_virtual_clusters_can_be_tenants(gpu_sim, trace):
     [
         ([], "jct needs --trace"),
         (["--trace", "none.csv"], "none.csv: cannot be opened"),
-        (["--trace", "x", "--gpus", "0"], "--gpus is '0', not a number from 1 to 16"),
+        (["--trace", "x", "--gpus", "0"], "--gpus is '0': it is a number from 1 to 16"),
         (["--trace", "x", "--policy", "best"], "there is no policy 'best'; there are fifo"),
     ],
 )

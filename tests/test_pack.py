@@ -160,7 +160,7 @@ def test_a_plot_is_written(gpu_sim, small, tmp_path):
     [
         ([], "pack needs --nodes and --pods"),
         (["--nodes"], "--nodes needs a value"),
-        (["--seats", "1"], "pack has no option '--seats'; it has --nodes"),
+        (["--seets", "1"], "there is no option '--seets'; did you mean --seeds?"),
     ],
 )
 def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):
@@ -171,12 +171,13 @@ def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):
 
 def test_numbers_policies_and_files_that_are_wrong_are_named(gpu_sim, small, tmp_path):
     for arguments, sentence in [
-        (["--seeds", "0"], "--seeds is '0', not a number from 1 to 1000"),
+        (["--seeds", "0"], "--seeds is '0': it is a number from 1 to 1000"),
         (["--seeds", "ten"], "--seeds is 'ten'"),
         (["--policy", "best"], "there is no policy 'best'; there are random"),
         (["--pods", tmp_path / "none.csv"], "none.csv: cannot be opened"),
         (["--plot", tmp_path / "no/out.svg", "--policy", "pack", "--seeds", 1], "cannot be written"),
     ]:
-        result = gpu_sim("pack", *small, *arguments)
+        traces = small[:2] if "--pods" in arguments else small
+        result = gpu_sim("pack", *traces, *arguments)
         assert result.returncode == 2
         assert sentence in result.stderr

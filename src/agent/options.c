@@ -14,20 +14,10 @@
 #include "agent/host/labels.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/number_text.h"
+#include "base/options.h"
 
 #define MIB (INT64_C(1) << 20)
 #define PIDS_MOST 32768 /* of a task, unless it is said */
-
-enum option_kind { OPTION_TEXT, OPTION_FLAG, OPTION_NUMBER };
-
-/* `most` is of a number, which is multiplied by `unit`. */
-struct option {
-	const char *name, *value, *help;
-	enum option_kind kind;
-	size_t offset;
-	int64_t least, most, unit;
-};
 
 /* What is not in the settings as it is told. */
 struct told {
@@ -41,19 +31,18 @@ struct place {
 	struct told told;
 };
 
-#define AT(member) offsetof(struct place, member)
+/* What is on the command line goes before the environment, and the last before the others, so
+ * that a unit file's options can be overridden by appending to them. */
 #define TEXT_OPTION(name, value, member, help)                                                     \
-	{                                                                                          \
-		name, value, help, OPTION_TEXT, AT(member), 0, 0, 1                                \
-	}
+	OPTION("--" name, NULL, value, help, .repeats = true, STORES_TEXT(struct place, member))
+#define WORD_OPTION(name, value, member, words_, help)                                             \
+	OPTION("--" name, NULL, value, help, .repeats = true, STORES_TEXT(struct place, member),   \
+	       .words = (words_))
 #define FLAG_OPTION(name, member, help)                                                            \
-	{                                                                                          \
-		name, NULL, help, OPTION_FLAG, AT(member), 0, 0, 1                                 \
-	}
-#define NUMBER_OPTION(name, value, member, least, most, unit, help)                                \
-	{                                                                                          \
-		name, value, help, OPTION_NUMBER, AT(member), least, most, unit                    \
-	}
+	OPTION("--" name, NULL, NULL, help, .repeats = true, STORES_FLAG(struct place, member))
+#define NUMBER_OPTION(name, value, member, its_least, its_most, its_unit, help)                    \
+	OPTION("--" name, NULL, value, help, .repeats = true, .unit = (its_unit),                  \
+	       STORES_NUMBER(struct place, member, its_least, its_most))
 
 static const struct option table[] = {
 	TEXT_OPTION("scheduler", "HOST:PORT[,...]", told.schedulers,
@@ -95,7 +84,7 @@ static const struct option table[] = {
 	FLAG_OPTION("allow-root", options.agent.run.allow_root, "tasks may run as root"),
 	FLAG_OPTION("trust-open-scheduler", options.agent.trust_open_scheduler,
 	            "tasks may name their user although the scheduler asks for no sign-in"),
-	TEXT_OPTION("task-privileges", "bounded|keep", told.privileges,
+	WORD_OPTION("task-privileges", "bounded|keep", told.privileges, "bounded keep",
 	            "of tasks without an image: keep lets setuid programs work; bounded"),
 	TEXT_OPTION("prolog", "FILE", options.agent.run.prolog, "run before each task"),
 	TEXT_OPTION("epilog", "FILE", options.agent.run.epilog, "and after it"),
@@ -103,7 +92,7 @@ static const struct option table[] = {
 	            "a hard limit of GPU memory for tasks: that share a GPU, or all; shared"),
 	TEXT_OPTION("guard-library", "FILE", options.agent.run.guard,
 	            "libgpuguard.so; the one in ../lib or beside gpu-agent"),
-	TEXT_OPTION("unguarded", "report|stop", told.unguarded,
+	WORD_OPTION("unguarded", "report|stop", told.unguarded, "report stop",
 	            "what is done about tasks that use a GPU without the guard; report"),
 	TEXT_OPTION("keeper", "FILE", options.agent.keeper,
 	            "the program gpu-keeper; the one beside gpu-agent"),
@@ -136,7 +125,7 @@ static const struct option table[] = {
 	              "between measurements, and reports; as the scheduler says"),
 	NUMBER_OPTION("metrics-ms", "N", options.agent.policy.figures_ms, 1, 600000, 1,
 	              "between reports of mere figures; as the scheduler says"),
-	TEXT_OPTION("overuse", "warn|stop", told.overuse,
+	WORD_OPTION("overuse", "warn|stop", told.overuse, "warn stop",
 	            "what is done about tasks that use more than they reserved"),
 	NUMBER_OPTION("overuse-tolerance-mib", "N", options.agent.policy.overuse_tolerance_mib, 0,
 	              1 << 20, 1, "more than reserved that is not overuse yet"),
@@ -154,98 +143,17 @@ static const struct option table[] = {
 	              "of the log on standard error; 2"),
 	FLAG_OPTION("help", told.help, "this"),
 	FLAG_OPTION("version", told.version, "which it is"),
+	{ 0 },
 };
-#define OPTIONS (sizeof(table) / sizeof(*table))
 
 static void show_help(void)
 {
 	printf("gpu-agent [--scheduler HOST:PORT] [OPTION...]\n"
 	       "gpu-agent enroll --help\n"
 	       "Runs what a scheduler orders on this node, and measures its GPUs.\n\n");
-	for (size_t i = 0; i < OPTIONS; i++) {
-		char left[64];
-		snprintf(left, sizeof(left), "--%s %s", table[i].name,
-		         table[i].value ? table[i].value : "");
-		printf("  %-34s %s\n", left, table[i].help);
-	}
+	options_print(stdout, table);
 	printf(
 	    "\nEach can be set by the environment too: GPU_AGENT_TOKEN_FILE for --token-file.\n");
-}
-
-static bool set_number(const struct option *option, int64_t *number, const char *text,
-                       struct error *error)
-{
-	int64_t value;
-
-	if (!number_read(text_of(text), option->least, option->most, &value))
-		return error_set(error, ERROR_INVALID,
-		                 "--%s is '%s'; it is a number from %lld to %lld", option->name,
-		                 text, (long long)option->least, (long long)option->most);
-	*number = value * option->unit;
-	return true;
-}
-
-static bool set(struct place *place, const struct option *option, const char *text,
-                struct error *error)
-{
-	void *at = (char *)place + option->offset;
-
-	switch (option->kind) {
-	case OPTION_FLAG:
-		*(bool *)at = strcmp(text, "0") != 0 && strcmp(text, "false") != 0 && *text;
-		return true;
-	case OPTION_TEXT:
-		*(const char **)at = arena_string(&place->options.arena, text);
-		return true;
-	default:
-		return set_number(option, at, text, error);
-	}
-}
-
-static bool read_environment(struct place *place, struct error *error)
-{
-	for (size_t i = 0; i < OPTIONS; i++) {
-		char *name = file_path("GPU_AGENT_%s", table[i].name);
-		for (char *at = name; *at; at++)
-			*at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-		const char *value = getenv(name);
-		free(name);
-		if (value && *value && !set(place, &table[i], value, error))
-			return false;
-	}
-	return true;
-}
-
-static const struct option *find(const char *name, size_t size)
-{
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (strlen(table[i].name) == size && strncmp(table[i].name, name, size) == 0)
-			return &table[i];
-	return NULL;
-}
-
-static bool read_arguments(struct place *place, int argc, char **argv, struct error *error)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *name = argv[i];
-		size_t size = strcspn(name, "=");
-		const struct option *option =
-		    strncmp(name, "--", 2) == 0 ? find(name + 2, size - 2) : NULL;
-		const char *value = name[size] == '=' ? name + size + 1 : NULL;
-		if (!option)
-			return error_set(error, ERROR_INVALID,
-			                 "there is no option '%s': see --help", name);
-		if (!value && option->kind == OPTION_FLAG)
-			value = "1";
-		else if (!value && i + 1 < argc)
-			value = argv[++i];
-		if (!value)
-			return error_set(error, ERROR_INVALID, "--%s wants a value: %s",
-			                 option->name, option->value);
-		if (!set(place, option, value, error))
-			return false;
-	}
-	return true;
 }
 
 static void set_defaults(struct place *place)
@@ -391,15 +299,6 @@ static void set_pids(struct agent_settings *agent)
 		agent->pids_total = max64(capacity / 4 * 3, 1);
 }
 
-static bool set_privileges(struct run_settings *run, const char *told, struct error *error)
-{
-	if (told && strcmp(told, "keep") != 0 && strcmp(told, "bounded") != 0)
-		return error_set(error, ERROR_INVALID,
-		                 "--task-privileges is '%s'; it is bounded or keep", told);
-	run->keep_privileges = told && strcmp(told, "keep") == 0;
-	return true;
-}
-
 static bool finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
@@ -416,17 +315,9 @@ static bool finish(struct options *options, const struct told *told, struct erro
 	if (!check_name(agent->identity.name, error) ||
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
-	if (told->overuse && strcmp(told->overuse, "warn") != 0 &&
-	    strcmp(told->overuse, "stop") != 0)
-		return error_set(error, ERROR_INVALID, "--overuse is '%s'; it is warn or stop",
-		                 told->overuse);
 	if (told->overuse)
 		agent->policy.overuse =
 		    strcmp(told->overuse, "stop") == 0 ? OVERUSE_STOP : OVERUSE_WARN;
-	if (told->unguarded && strcmp(told->unguarded, "report") != 0 &&
-	    strcmp(told->unguarded, "stop") != 0)
-		return error_set(error, ERROR_INVALID, "--unguarded is '%s'; it is report or stop",
-		                 told->unguarded);
 	if (told->unguarded)
 		agent->policy.unguarded =
 		    strcmp(told->unguarded, "stop") == 0 ? UNGUARDED_STOP : UNGUARDED_REPORT;
@@ -434,8 +325,8 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		return error_set(
 		    error, ERROR_INVALID,
 		    "--dcgm and --dcgm-exporter are both given: one of them is enough");
-	if (!set_guard(options, told->guard, error) ||
-	    !set_privileges(&agent->run, told->privileges, error))
+	agent->run.keep_privileges = told->privileges && strcmp(told->privileges, "keep") == 0;
+	if (!set_guard(options, told->guard, error))
 		return false;
 	if (!agent->run.address)
 		agent->run.address = arena_string(&options->arena, host.name);
@@ -455,7 +346,9 @@ enum options_result options_read(struct options *options, int argc, char **argv,
 	struct place place = { 0 };
 
 	set_defaults(&place);
-	bool good = read_environment(&place, error) && read_arguments(&place, argc, argv, error);
+	bool good =
+	    options_store_environment(table, "GPU_AGENT", &place, &place.options.arena, error) &&
+	    options_store(table, argc - 1, argv + 1, &place, error);
 	if (place.told.help)
 		show_help();
 	else if (place.told.version)

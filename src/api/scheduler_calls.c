@@ -30,9 +30,15 @@ static bool read_type(struct call *call, struct inquiry *inquiry)
 			inquiry->filter.kind = i;
 	if (inquiry->filter.kind >= 0)
 		return true;
-	call_refuse(call, 400, "invalid",
-	            "type must be start, claim, reclaim, preempt, move, wait, promise, evicted, "
-	            "lapsed, gang, grow, evict, load, unload, adopt or fail");
+	struct buffer known = { 0 };
+	for (int i = 0; i < decision_words.count; i++)
+		buffer_print(&known, "%s%s",
+		             i == 0                          ? ""
+		             : i + 1 == decision_words.count ? " or "
+		                                             : ", ",
+		             decision_words.at[i]);
+	call_refuse(call, 400, "invalid", "type must be %s", known.data);
+	buffer_free(&known);
 	return false;
 }
 

@@ -15,6 +15,7 @@
 #include "api/model/leases.h"
 #include "api/node/node_calls.h"
 #include "api/notify/notify.h"
+#include "api/request/parameters.h"
 #include "api/request/route.h"
 #include "api/request/traffic.h"
 #include "api/service/misreports.h"
@@ -232,6 +233,16 @@ static bool let_in(struct call *call, enum access access)
 	return false;
 }
 
+/* True, or it is answered. */
+static bool has_known_parameters(struct call *call)
+{
+	struct error error = { 0 };
+	if (parameters_check(call->route, &call->exchange->query, &error))
+		return true;
+	call_fail(call, &error);
+	return false;
+}
+
 static void on_grpc_head(struct call *call)
 {
 	struct exchange *exchange = call->exchange;
@@ -270,7 +281,7 @@ static void on_head(struct exchange *exchange)
 			refuse_route(call, allowed);
 		return;
 	}
-	if (!let_in(call, call->route->access))
+	if (!let_in(call, call->route->access) || !has_known_parameters(call))
 		return;
 	if (call->route->body_bytes > 0)
 		exchange->body_limit = call->route->body_bytes;
@@ -314,7 +325,8 @@ static void on_metrics_head(struct exchange *exchange)
 		return;
 	}
 	call->route = route_of(is_health ? cluster_health : metrics_get);
-	let_in(call, call->route->access);
+	if (let_in(call, call->route->access))
+		has_known_parameters(call);
 }
 
 struct service *service_new(struct desk *desk, const struct service_settings *settings,

@@ -165,10 +165,10 @@ void arguments_free(struct arguments *arguments)
 static bool store_flag(const struct option *option, const char *value, bool *flag,
                        struct error *error)
 {
-	static const char *const yes[] = { "true", "1", "yes" }, *const no[] = { "false", "0",
-		                                                                 "no" };
+	static const char *const yes[] = { "true", "1", "yes", "on" }, *const no[] = { "false", "0",
+		                                                                       "no" };
 
-	for (size_t i = 0; value && i < 3; i++)
+	for (size_t i = 0; value && i < 4; i++)
 		if (strcmp(value, yes[i]) == 0 || strcmp(value, no[i]) == 0) {
 			*flag = strcmp(value, yes[i]) == 0;
 			return true;

@@ -362,6 +362,15 @@ static void make_room_for_all(struct sched *sched)
 	timeshare_run(sched);
 }
 
+/* A job that ended in this command, where finished jobs are not kept: its last record is
+ * written first, and the next pass archives it. */
+static bool jobs_are_due(const struct sched *sched)
+{
+	const struct job *job = heap_first(&sched->timers);
+
+	return job && job->timer_ms <= sched_now(sched);
+}
+
 void pass_run(struct sched *sched, int64_t units)
 {
 	struct pass *pass = &sched->pass;
@@ -386,7 +395,7 @@ void pass_run(struct sched *sched, int64_t units)
 			promise_pass(sched);
 		}
 	} while (pass->change_seq != state && pass->budget > 0 && ++rounds < ROUNDS_MAX);
-	if (pass->budget <= 0 || pass->change_seq != state)
+	if (pass->budget <= 0 || pass->change_seq != state || jobs_are_due(sched))
 		effects_more(sched->effects);
 }
 

@@ -22,9 +22,9 @@ struct pass {
  * fair share and priority; then room is made for what does not: by moving
  * others together, by reclaiming from other tenants, by preempting; then the
  * first of those that still wait are promised a start. Stops after `units` of
- * work, which are starts, claims, evictions and long searches in vain, and says so
- * with EFFECT_MORE. A pass that
- * follows a complete one, with nothing changed, has no effects. */
+ * work, which are starts, claims, evictions and long searches in vain. EFFECT_MORE says
+ * that another pass should follow: work is left, or jobs that ended are to be archived. A
+ * pass that follows a complete one, with nothing changed, has no effects. */
 void pass_run(struct sched *sched, int64_t units);
 
 /* What came of trying something for a job. */

@@ -10,34 +10,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "guard/budget/size.h"
 #include "guard/budget/uuid.h"
 #include "guard/budget/watch.h"
 #include "guard/guard.h"
 
 enum { LIMITS_MAX = SEGMENT_GPUS_MAX, PATH_TEXT_MAX = 4096 };
-
-static const char usage[] =
-    "usage: gpu-guard-run --limit SIZE COMMAND [ARGUMENT...]\n"
-    "       gpu-guard-run --limit UUID=SIZE [--limit UUID=SIZE...] COMMAND...\n"
-    "       gpu-guard-run --show SEGMENT\n"
-    "\n"
-    "Runs a command that can take so much memory of a GPU, all its processes\n"
-    "together, and no more: larger allocations fail as out of memory. When it has\n"
-    "ended, says how much it used.\n"
-    "\n"
-    "  --limit SIZE       on each GPU: 20G, 512M, ...\n"
-    "  --limit UUID=SIZE  on the GPU of that UUID (nvidia-smi -L); those that are\n"
-    "                     not named then give nothing\n"
-    "  --context SIZE     what a CUDA context is expected to take (0)\n"
-    "  --segment FILE     where the counters are kept while it runs; read it with\n"
-    "                     --show; must not exist (a file in /dev/shm)\n"
-    "  --library FILE     the guard (../lib/libgpuguard.so from this program)\n"
-    "  --json FILE        writes the numbers there, too\n"
-    "  --quiet            says nothing\n"
-    "  --show FILE        only shows the counters of a running command\n"
-    "\n"
-    "Ends as the command does; with 125 if it could not be started under the guard.\n";
 
 enum { STATUS_FAILED = 125 };
 
@@ -82,52 +61,71 @@ static bool read_limit(struct options *options, const char *text, struct error *
 	return true;
 }
 
-static bool read_option(struct options *options, const char *name, const char *value,
-                        struct error *error)
+static const struct option table[] = {
+	OPTION("--limit", NULL, "SIZE", "on each GPU: 20G, 512M, ...", .repeats = true),
+	OPTION("--limit", NULL, "UUID=SIZE",
+	       "on the GPU of that UUID (nvidia-smi -L); GPUs that are not named then give "
+	       "nothing",
+	       .repeats = true),
+	OPTION("--context", NULL, "SIZE", "what a CUDA context is expected to take; 0"),
+	OPTION("--segment", NULL, "FILE",
+	       "where the accounting is kept while it runs, for --show; must not exist. A file "
+	       "in /dev/shm",
+	       STORES_TEXT(struct options, segment)),
+	OPTION("--library", NULL, "FILE", "the guard; ../lib/libgpuguard.so from this program",
+	       STORES_TEXT(struct options, library)),
+	OPTION("--json", NULL, "FILE", "write the numbers there, too",
+	       STORES_TEXT(struct options, json)),
+	OPTION("--quiet", NULL, NULL, "print nothing", STORES_FLAG(struct options, quiet)),
+	OPTION("--show", NULL, "FILE", "only show the accounting of a running command",
+	       STORES_TEXT(struct options, show)),
+	OPTION("--help", "-h", NULL, "print this", STORES_FLAG(struct options, help)),
+	{ 0 },
+};
+
+static void print_help(FILE *to)
 {
-	if (value == NULL)
-		return error_set(error, ERROR_INVALID, "%s: a value is missing", name);
-	if (strcmp(name, "--limit") == 0)
-		return read_limit(options, value, error);
-	if (strcmp(name, "--context") == 0)
-		return size_parse(value, &options->context_bytes) ||
-		       error_set(error, ERROR_INVALID, "--context %s is not a size", value);
-	if (strcmp(name, "--segment") == 0)
-		options->segment = value;
-	else if (strcmp(name, "--library") == 0)
-		options->library = value;
-	else if (strcmp(name, "--json") == 0)
-		options->json = value;
-	else if (strcmp(name, "--show") == 0)
-		options->show = value;
-	else
-		return error_set(error, ERROR_INVALID, "there is no option %s", name);
-	return true;
+	fputs("usage: gpu-guard-run --limit SIZE COMMAND [ARGUMENT...]\n"
+	      "       gpu-guard-run --limit UUID=SIZE [--limit UUID=SIZE...] COMMAND...\n"
+	      "       gpu-guard-run --show SEGMENT\n"
+	      "\n"
+	      "Runs a command that can take so much memory of a GPU, all its processes\n"
+	      "together, and no more: allocations beyond it fail as out of memory. Says in the\n"
+	      "end how much the command used.\n\n",
+	      to);
+	options_print(to, table);
+	fputs("\nExits as the command does; with 125 if it could not be started under the guard.\n",
+	      to);
 }
 
-static bool read_options(struct options *options, char **argv, struct error *error)
+static bool read_sizes(struct options *options, const struct arguments *arguments,
+                       struct error *error)
 {
-	*options = (struct options){ .others_bytes = -1 };
-	char **at = argv + 1;
-	while (*at != NULL && (*at)[0] == '-') {
-		if (strcmp(*at, "--") == 0) {
-			at++;
-			break;
-		}
-		if (strcmp(*at, "--quiet") == 0)
-			options->quiet = true;
-		else if (strcmp(*at, "--help") == 0 || strcmp(*at, "-h") == 0)
-			options->help = true;
-		else if (!read_option(options, at[0], at[1], error))
+	const char *context = arguments_value(arguments, "--context"), *limit;
+	size_t at = 0;
+
+	while ((limit = arguments_next(arguments, "--limit", &at)))
+		if (!read_limit(options, limit, error))
 			return false;
-		else
-			at++;
-		at++;
-	}
-	options->command = at;
-	if (options->help || options->show != NULL)
-		return true;
-	if (*at == NULL)
+	return !context || size_parse(context, &options->context_bytes) ||
+	       error_set(error, ERROR_INVALID, "--context %s is not a size", context);
+}
+
+/* The command and its arguments are the end of argv. */
+static bool read_options(struct options *options, int argc, char **argv, struct error *error)
+{
+	const struct option *sets[] = { table };
+	struct arguments arguments = { 0 };
+	bool done = arguments_read(&arguments, sets, 1, true, argc - 1, argv + 1, error);
+
+	*options = (struct options){ .others_bytes = -1 };
+	options->command = argv + argc - arguments.operand_count;
+	done = done && arguments_store(&arguments, options, error) &&
+	       read_sizes(options, &arguments, error);
+	arguments_free(&arguments);
+	if (!done || options->help || options->show != NULL)
+		return done;
+	if (*options->command == NULL)
 		return error_set(error, ERROR_INVALID, "there is no command to run");
 	if (options->limit_count == 0 && options->others_bytes < 0)
 		return error_set(error, ERROR_INVALID, "there is no --limit");
@@ -284,15 +282,17 @@ static int show_only(const char *path)
 
 int main(int argc, char **argv)
 {
-	(void)argc;
 	struct options options;
 	struct error error = { 0 };
-	if (!read_options(&options, argv, &error)) {
-		fprintf(stderr, "gpu-guard-run: %s\n%s", error.text, usage);
+	if (!read_options(&options, argc, argv, &error)) {
+		fprintf(stderr, "gpu-guard-run: %s\n", error.text);
+		print_help(stderr);
 		return STATUS_FAILED;
 	}
-	if (options.help)
-		return fputs(usage, stdout) >= 0 && fflush(stdout) == 0 ? 0 : STATUS_FAILED;
+	if (options.help) {
+		print_help(stdout);
+		return fflush(stdout) == 0 ? 0 : STATUS_FAILED;
+	}
 	if (options.show != NULL)
 		return show_only(options.show);
 	char segment[PATH_TEXT_MAX];

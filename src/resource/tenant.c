@@ -17,7 +17,6 @@ const struct resource tenant_resource = {
 	.schema = "Tenant",
 	.request_schema = "TenantRequest",
 	.null_is_default = true,
-	.request_message = "UpdateTenantQuotaRequest",
-	.reply_message = "Tenant",
+	.no_proto = "UpdateTenantQuota sets limits; the rest is managed over REST",
 	.no_form = "the dashboard shows tenants, and does not change them",
 };

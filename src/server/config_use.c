@@ -35,7 +35,7 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->ageing_per_minute = config->scheduler.ageing_per_minute;
 	record->ageing_cap = config->scheduler.ageing_cap;
 	record->thermal_threshold_c = hot_c;
-	record->thermal_resume_c = cool_c > 0 ? cool_c : hot_c - COOLING_C;
+	record->thermal_resume_c = cool_c > 0 ? cool_c : max64(hot_c - COOLING_C, 0);
 	record->usage_half_life_ms = config->scheduler.usage_half_life_hours * HOUR_MS;
 	record->usage_influence = config->scheduler.usage_influence;
 	record->min_runtime_ms = config->scheduler.min_runtime_ms;

@@ -52,8 +52,10 @@ int main(int argc, char **argv)
 		        error.text);
 		return 2;
 	}
-	if (options.action == ACTION_HELP)
-		return fputs(options_help, stdout) < 0;
+	if (options.action == ACTION_HELP) {
+		options_print_help(stdout);
+		return ferror(stdout) != 0;
+	}
 	if (options.action == ACTION_VERSION)
 		return printf("gpu-scheduler %s\n", GPU_SCHEDULER_VERSION) < 0;
 	if (options.action == ACTION_DESCRIBE_CONFIG)

@@ -1,143 +1,87 @@
 /* options.c - the command line of gpu-scheduler */
 #include "server/options.h"
 
-#include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
-const char options_help[] =
-    "usage: gpu-scheduler [OPTION...]                  starts the service\n"
-    "       gpu-scheduler [OPTION...] backup FILE      copies everything to a new file, while it "
-    "runs\n"
-    "       gpu-scheduler [OPTION...] restore FILE     fills an empty database from a backup;\n"
-    "                                                  --yes replaces one that is not empty\n"
-    "       gpu-scheduler [OPTION...] check            says whether what is stored makes sense\n"
-    "       gpu-scheduler [OPTION...] repair           says what would be taken out; --yes does "
-    "it\n"
-    "       gpu-scheduler [OPTION...] token create     makes a token, while the service does not "
-    "run:\n"
-    "                     [--role admin|tenant|viewer|agent] [--tenant ID] [--node NAME]\n"
-    "                     [--name NOTE] [--days N]\n"
-    "\n"
-    "  --config FILE       settings, in YAML; docs/configuration.md lists them. Each can also be\n"
-    "                      given by the environment: GPU_SCHEDULER_SECTION_KEY\n"
-    "  --data DIR          where the embedded store and the journal are (store.data_dir)\n"
-    "  --listen ADDRESS    api.listen: 127.0.0.1 where nothing is said\n"
-    "  --http-port N       api.http_port: 8080; 0 is any that is free\n"
-    "  --grpc-port N       api.grpc_port: 9090\n"
-    "  --metrics-port N    metrics.port: 9091\n"
-    "  --verbosity N       logging.verbosity: 0 errors ... 4 each step of each decision\n"
-    "  --check-config      says whether the settings can be used, and ends\n"
-    "  --describe-config   lists all settings, in Markdown\n"
-    "  --describe-metrics  lists all metrics, in Markdown\n"
-    "  --version, --help\n"
-    "\n"
-    "SIGTERM and SIGINT end it when what is in flight is done; SIGHUP reads the settings again.\n"
-    "Exit status: 0 it was told to end, 1 it failed, 2 the command line or the settings are "
-    "wrong,\n"
-    "3 the store is lost or another scheduler took over: start it again.\n";
+#include "base/options.h"
 
-enum letter {
-	LETTER_CONFIG = 256,
-	LETTER_DATA,
-	LETTER_LISTEN,
-	LETTER_HTTP_PORT,
-	LETTER_GRPC_PORT,
-	LETTER_METRICS_PORT,
-	LETTER_VERBOSITY,
-	LETTER_CHECK_CONFIG,
-	LETTER_DESCRIBE_CONFIG,
-	LETTER_DESCRIBE_METRICS,
-	LETTER_VERSION,
-	LETTER_HELP,
-	LETTER_YES,
-	LETTER_ROLE,
-	LETTER_TENANT,
-	LETTER_NODE,
-	LETTER_NAME,
-	LETTER_DAYS,
+/* What the table fills in beside the options themselves. */
+struct command_line {
+	struct options options;
+	bool check_config, describe_config, describe_metrics, version, help;
 };
 
-static const struct option long_options[] = {
-	{ "config", required_argument, NULL, LETTER_CONFIG },
-	{ "data", required_argument, NULL, LETTER_DATA },
-	{ "listen", required_argument, NULL, LETTER_LISTEN },
-	{ "http-port", required_argument, NULL, LETTER_HTTP_PORT },
-	{ "grpc-port", required_argument, NULL, LETTER_GRPC_PORT },
-	{ "metrics-port", required_argument, NULL, LETTER_METRICS_PORT },
-	{ "verbosity", required_argument, NULL, LETTER_VERBOSITY },
-	{ "check-config", no_argument, NULL, LETTER_CHECK_CONFIG },
-	{ "describe-config", no_argument, NULL, LETTER_DESCRIBE_CONFIG },
-	{ "describe-metrics", no_argument, NULL, LETTER_DESCRIBE_METRICS },
-	{ "version", no_argument, NULL, LETTER_VERSION },
-	{ "help", no_argument, NULL, LETTER_HELP },
-	{ "yes", no_argument, NULL, LETTER_YES },
-	{ "role", required_argument, NULL, LETTER_ROLE },
-	{ "tenant", required_argument, NULL, LETTER_TENANT },
-	{ "node", required_argument, NULL, LETTER_NODE },
-	{ "name", required_argument, NULL, LETTER_NAME },
-	{ "days", required_argument, NULL, LETTER_DAYS },
-	{ NULL, 0, NULL, 0 },
+#define OPTIONS_TEXT(member) STORES_TEXT(struct command_line, options.member)
+#define ACTION_FLAG(member) STORES_FLAG(struct command_line, member)
+static const struct option table[] = {
+	OPTION("--config", NULL, "FILE",
+	       "settings, in YAML; docs/configuration.md lists them. Each can also be given by "
+	       "the environment: GPU_SCHEDULER_SECTION_KEY",
+	       OPTIONS_TEXT(config_path)),
+	OPTION("--data", NULL, "DIR", "the embedded store and the journal (store.data_dir)",
+	       OPTIONS_TEXT(data_dir)),
+	OPTION("--listen", NULL, "ADDRESS", "api.listen: 127.0.0.1 by default",
+	       OPTIONS_TEXT(listen)),
+	OPTION("--http-port", NULL, "N", "api.http_port: 8080; 0 is any free port",
+	       OPTIONS_TEXT(http_port)),
+	OPTION("--grpc-port", NULL, "N", "api.grpc_port: 9090", OPTIONS_TEXT(grpc_port)),
+	OPTION("--metrics-port", NULL, "N", "metrics.port: 9091", OPTIONS_TEXT(metrics_port)),
+	OPTION("--verbosity", NULL, "N",
+	       "logging.verbosity: 0 errors ... 4 each step of each decision",
+	       OPTIONS_TEXT(verbosity)),
+	OPTION("--check-config", NULL, NULL, "check the settings, and exit",
+	       ACTION_FLAG(check_config)),
+	OPTION("--describe-config", NULL, NULL, "list all settings, in Markdown",
+	       ACTION_FLAG(describe_config)),
+	OPTION("--describe-metrics", NULL, NULL, "list all metrics, in Markdown",
+	       ACTION_FLAG(describe_metrics)),
+	OPTION("--yes", NULL, NULL, "restore, repair: do it",
+	       STORES_FLAG(struct command_line, options.yes)),
+	OPTION("--role", NULL, "ROLE", "token create: admin, tenant, viewer or agent; admin",
+	       OPTIONS_TEXT(role)),
+	OPTION("--tenant", NULL, "ID", "token create: the tenant", OPTIONS_TEXT(tenant)),
+	OPTION("--node", NULL, "NAME", "token create: the node of an agent", OPTIONS_TEXT(node)),
+	OPTION("--name", NULL, "NOTE", "token create: what it is for", OPTIONS_TEXT(name)),
+	OPTION("--days", NULL, "N", "token create: how long it is valid", OPTIONS_TEXT(days)),
+	OPTION("--version", NULL, NULL, "print the version", ACTION_FLAG(version)),
+	OPTION("--help", "-h", NULL, "print this", ACTION_FLAG(help)),
+	{ 0 },
 };
 
-/* Where the value of an option goes. */
-static const char **value_of(struct options *options, int letter)
+void options_print_help(FILE *to)
 {
-	switch (letter) {
-	case LETTER_CONFIG:
-		return &options->config_path;
-	case LETTER_DATA:
-		return &options->data_dir;
-	case LETTER_LISTEN:
-		return &options->listen;
-	case LETTER_HTTP_PORT:
-		return &options->http_port;
-	case LETTER_GRPC_PORT:
-		return &options->grpc_port;
-	case LETTER_METRICS_PORT:
-		return &options->metrics_port;
-	case LETTER_VERBOSITY:
-		return &options->verbosity;
-	case LETTER_ROLE:
-		return &options->role;
-	case LETTER_TENANT:
-		return &options->tenant;
-	case LETTER_NODE:
-		return &options->node;
-	case LETTER_NAME:
-		return &options->name;
-	case LETTER_DAYS:
-		return &options->days;
-	default:
-		return NULL;
-	}
+	fputs("usage: gpu-scheduler [OPTION...]                start the service\n"
+	      "       gpu-scheduler [OPTION...] backup FILE    copy everything to a new file,\n"
+	      "                                                while the service runs\n"
+	      "       gpu-scheduler [OPTION...] restore FILE   fill an empty database from a\n"
+	      "                                                backup; --yes replaces another\n"
+	      "       gpu-scheduler [OPTION...] check          check what is stored\n"
+	      "       gpu-scheduler [OPTION...] repair         list what would be removed;\n"
+	      "                                                --yes removes it\n"
+	      "       gpu-scheduler [OPTION...] token create   make a token, while the service\n"
+	      "                                                does not run\n\n",
+	      to);
+	options_print(to, table);
+	fputs("\nSIGTERM and SIGINT stop it when requests in flight are done; SIGHUP reads the\n"
+	      "settings again. Exit status: 0 stopped, 1 failed, 2 the command line or the\n"
+	      "settings are wrong, 3 the store is lost or another scheduler took over: start\n"
+	      "it again.\n",
+	      to);
 }
 
-static bool take_option(struct options *options, int letter, const char *value, struct error *error)
+static enum action action_of(const struct command_line *line)
 {
-	const char **target = value_of(options, letter);
-	if (target && *target)
-		return error_set(error, ERROR_INVALID, "an option is given twice: '%s' and '%s'",
-		                 *target, value);
-	if (target)
-		*target = value;
-	else if (letter == LETTER_YES)
-		options->yes = true;
-	else if (letter == LETTER_CHECK_CONFIG)
-		options->action = ACTION_CHECK_CONFIG;
-	else if (letter == LETTER_DESCRIBE_CONFIG)
-		options->action = ACTION_DESCRIBE_CONFIG;
-	else if (letter == LETTER_DESCRIBE_METRICS)
-		options->action = ACTION_DESCRIBE_METRICS;
-	else if (letter == LETTER_VERSION)
-		options->action = ACTION_VERSION;
-	else
-		options->action = ACTION_HELP;
-	return true;
+	return line->help               ? ACTION_HELP
+	       : line->version          ? ACTION_VERSION
+	       : line->describe_metrics ? ACTION_DESCRIBE_METRICS
+	       : line->describe_config  ? ACTION_DESCRIBE_CONFIG
+	       : line->check_config     ? ACTION_CHECK_CONFIG
+	                                : ACTION_SERVE;
 }
 
 /* What is to be done, from the words that are no options. */
-static bool take_words(struct options *options, int count, char **words, struct error *error)
+static bool take_words(struct options *options, size_t count, const char **words,
+                       struct error *error)
 {
 	static const struct {
 		const char *first, *second; /* second: NULL for a file, "" for nothing */
@@ -155,7 +99,7 @@ static bool take_words(struct options *options, int count, char **words, struct 
 		const char *second = commands[i].second;
 		if (strcmp(words[0], commands[i].first) != 0)
 			continue;
-		if (count != (second && !*second ? 1 : 2) ||
+		if (count != (second && !*second ? 1U : 2U) ||
 		    (second && *second && strcmp(words[1], second) != 0))
 			return error_set(error, ERROR_INVALID, "write 'gpu-scheduler %s%s%s'",
 			                 words[0], second && !*second ? "" : " ",
@@ -169,21 +113,18 @@ static bool take_words(struct options *options, int count, char **words, struct 
 
 bool options_read(struct options *options, int argc, char **argv, struct error *error)
 {
-	int letter;
-	*options = (struct options){ .action = ACTION_SERVE };
-	opterr = 0;
-	optind = 1;
-	while ((letter = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		if (letter == ':')
-			return error_set(error, ERROR_INVALID, "%s needs a value",
-			                 argv[optind - 1]);
-		if (letter == '?')
-			return error_set(error, ERROR_INVALID, "%s is not an option",
-			                 argv[optind - 1]);
-		if (!take_option(options, letter, optarg, error))
-			return false;
-	}
-	return take_words(options, argc - optind, argv + optind, error);
+	const struct option *sets[] = { table };
+	struct command_line line = { 0 };
+	struct arguments arguments = { 0 };
+	bool done = arguments_read(&arguments, sets, 1, false, argc - 1, argv + 1, error) &&
+	            arguments_store(&arguments, &line, error);
+
+	line.options.action = action_of(&line);
+	done =
+	    done && take_words(&line.options, arguments.operand_count, arguments.operands, error);
+	*options = line.options;
+	arguments_free(&arguments);
+	return done;
 }
 
 struct config *options_config(const struct options *options, char *const *environment,

@@ -2,6 +2,8 @@
 #ifndef SERVER_OPTIONS_H
 #define SERVER_OPTIONS_H
 
+#include <stdio.h>
+
 #include "server/config.h"
 
 enum action {
@@ -36,6 +38,6 @@ bool options_read(struct options *options, int argc, char **argv, struct error *
  * order, and checks them together. NULL with a reason. */
 struct config *options_config(const struct options *options, char *const *environment,
                               struct error *error);
-extern const char options_help[];
+void options_print_help(FILE *to);
 
 #endif

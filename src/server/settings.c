@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/spelling.h"
-#include "core/record/policy.h"
+#include "core/record/config_range.h"
+#include "core/record/record.h"
 
 #define POLICY_NAME(symbol, name, ...) name,
 #define POLICY_ALIAS(symbol, name, alias, ...) alias,
@@ -30,6 +31,12 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 #define INTEGER(section, key, least, most, fallback, reloads, meaning)                             \
 	{ AT(section, key), SETTING_INTEGER, IN(section, key), least, most, NULL, NULL,            \
 	  fallback,         reloads,         meaning },
+/* With a range and a default of the core's: a RANGE_ of config_range.h, which is expanded
+ * first. */
+#define RANGED_OF(section, key, least, most, fallback, reloads, meaning)                           \
+	INTEGER(section, key, least, most, #fallback, reloads, meaning)
+#define RANGED(section, key, range, reloads, meaning)                                              \
+	RANGED_OF(section, key, range, reloads, meaning)
 #define DECIMAL(section, key, least, most, fallback, reloads, meaning)                             \
 	{ AT(section, key),                                                                        \
 	  SETTING_DECIMAL,                                                                         \
@@ -41,6 +48,10 @@ static const char *const smtp_securities[] = { "starttls", "tls", "plain", NULL 
 	  fallback,                                                                                \
 	  reloads,                                                                                 \
 	  meaning },
+#define RANGED_DECIMAL_OF(section, key, least, most, fallback, reloads, meaning)                   \
+	DECIMAL(section, key, least, most, #fallback, reloads, meaning)
+#define RANGED_DECIMAL(section, key, range, reloads, meaning)                                      \
+	RANGED_DECIMAL_OF(section, key, range, reloads, meaning)
 #define ALIASED(section, key, words, aliases, fallback, reloads, meaning)                          \
 	{ AT(section, key), SETTING_WORD, IN(section, key), 0,      0, words,                      \
 	  aliases,          fallback,     reloads,          meaning },
@@ -77,32 +88,32 @@ const struct setting settings[] = {
 	FLAG(scheduler, enable_thermal_aware, "true", true, "Whether hot GPUs get no new work until they have cooled down")
 	DECIMAL(scheduler, thermal_threshold, 1, 200, "75.0", true, "A GPU is hot from this temperature on, in degrees Celsius. Fractions are rounded up")
 	DECIMAL(scheduler, thermal_resume, 0, 200, "0", true, "At this temperature it is cool again; 0 is 5 degrees below the threshold")
-	INTEGER(scheduler, default_priority, 0, 1000000, "500", true, "Priority of jobs that set none")
+	RANGED(scheduler, default_priority, RANGE_DEFAULT_PRIORITY, true, "Priority of jobs that set none")
 	ALIASED(scheduler, policy, policies, policy_aliases, POLICY_DEFAULT_NAME, true, "Where tasks are placed" PLACEMENT_POLICIES(POLICY_HELP))
 	WORD(scheduler, time_sharing, time_sharings, "off", true, "Whether interruptible jobs (`checkpoint_enabled`) of one tenant and priority take turns: a job that has had clearly less GPU time displaces others")
-	INTEGER(scheduler, sharing_wait_ms, 1, 3650 * DAY_MS, "345600000", true, "With time sharing: a job that has waited this long goes before all others of its priority")
-	INTEGER(scheduler, sharing_turn_ms, 0, 3650 * DAY_MS, "21600000", true, "With time sharing: such a job then runs this long before others may displace it")
+	RANGED(scheduler, sharing_wait_ms, RANGE_SHARING_WAIT_MS, true, "With time sharing: a job that has waited this long goes before all others of its priority")
+	RANGED(scheduler, sharing_turn_ms, RANGE_SHARING_TURN_MS, true, "With time sharing: such a job then runs this long before others may displace it")
 	WORD(scheduler, consolidate, consolidations, "checkpointed", true, "Which running jobs may be moved to make room on one node")
 	FLAG(scheduler, enable_backfill, "true", true, "Whether later jobs may start before a promised one if they do not delay it")
 	FLAG(scheduler, check_possible, "false", true, "Whether a job that could never run on this cluster is refused (422) even if it does not request that check")
-	INTEGER(scheduler, ageing_per_minute, 0, 1000000, "10", true, "Priority points added for each minute of waiting")
-	INTEGER(scheduler, ageing_cap, 0, 1000000, "5000", true, "Most priority points that waiting adds")
-	INTEGER(scheduler, usage_half_life_hours, 1, 1000000, "168", true, "Half-life of past use, in hours")
+	RANGED(scheduler, ageing_per_minute, RANGE_AGEING_PER_MINUTE, true, "Priority points added for each minute of waiting")
+	RANGED(scheduler, ageing_cap, RANGE_AGEING_CAP, true, "Most priority points that waiting adds")
+	RANGED(scheduler, usage_half_life_hours, RANGE_USAGE_HALF_LIFE_HOURS, true, "Half-life of past use, in hours")
 	DECIMAL(scheduler, usage_influence, 0, 1, "0.5", true, "How strongly past use lowers a tenant's share of the GPUs that are not guaranteed to anyone")
-	INTEGER(scheduler, min_runtime_ms, 0, 30 * DAY_MS, "0", true, "No task is stopped for another before it has run this long")
-	INTEGER(scheduler, release_timeout_ms, 1000, DAY_MS, "60000", true, "A release is late if its memory is not free after this time")
-	INTEGER(scheduler, gang_grace_ms, 0, DAY_MS, "60000", true, "A gang with too few tasks left is stopped after this time")
-	INTEGER(scheduler, refuse_backoff_ms, 0, DAY_MS, "5000", true, "Wait after a node refused a task; doubled each time")
-	INTEGER(scheduler, grace_ms, 0, DAY_MS, "30000", true, "Time between notice and kill when a task is stopped")
-	INTEGER(scheduler, keep_finished_ms, 0, 30 * DAY_MS, "3600000", true, "How long a finished job stays in memory; after that it is read from the store")
-	INTEGER(scheduler, promise_jobs, 0, 1000, "4", true, "How many of the first waiting jobs get an expected start that others may not delay")
-	DECIMAL(scheduler, promise_gpus, 0, 1000000, "2", true, "Jobs that request fewer GPUs get no promise")
-	INTEGER(scheduler, foreign_tolerance_mb, 0, 1000000, "0", true, "MiB of external use that a GPU may have and still be given whole")
-	INTEGER(scheduler, search_pause_us, 0, 1000000, "1000", true, "Pause after a search for victims without a result, for each job examined")
-	INTEGER(scheduler, search_width, 1, 1000000, "256", true, "Nodes to compare for one task before the best is chosen")
+	RANGED(scheduler, min_runtime_ms, RANGE_MIN_RUNTIME_MS, true, "No task is stopped for another before it has run this long")
+	RANGED(scheduler, release_timeout_ms, RANGE_RELEASE_TIMEOUT_MS, true, "A release is late if its memory is not free after this time")
+	RANGED(scheduler, gang_grace_ms, RANGE_GANG_GRACE_MS, true, "A gang with too few tasks left is stopped after this time")
+	RANGED(scheduler, refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS, true, "Wait after a node refused a task; doubled each time")
+	RANGED(scheduler, grace_ms, RANGE_GRACE_MS, true, "Time between notice and kill when a task is stopped")
+	RANGED(scheduler, keep_finished_ms, RANGE_RETENTION_MS, true, "How long a finished job stays in memory; after that it is read from the store")
+	RANGED(scheduler, promise_jobs, RANGE_PROMISE_JOBS, true, "How many of the first waiting jobs get an expected start that others may not delay")
+	RANGED_DECIMAL(scheduler, promise_gpus, RANGE_PROMISE_GPUS, true, "Jobs that request fewer GPUs get no promise")
+	RANGED(scheduler, foreign_tolerance_mb, RANGE_FOREIGN_TOLERANCE_MIB, true, "MiB of external use that a GPU may have and still be given whole")
+	RANGED(scheduler, search_pause_us, RANGE_SEARCH_PAUSE_US, true, "Pause after a search for victims without a result, for each job examined")
+	RANGED(scheduler, search_width, RANGE_SEARCH_WIDTH, true, "Nodes to compare for one task before the best is chosen")
 	INTEGER(scheduler, clock_step_ms, 100, DAY_MS, "5000", false, "A larger jump of the system clock is not followed at once: it is logged, and shown in `/health` and the metrics")
 	INTEGER(scheduler, clock_hold_ms, 1000, DAY_MS, "60000", false, "A jump that lasts this long is followed: all times move with it, and no duration, age or bill changes")
-	INTEGER(scheduler, request_lease_ms, 1000, DAY_MS, "600000", true, "A request to a model ends if it is not renewed for this long")
+	RANGED(scheduler, request_lease_ms, RANGE_LEASE_MS, true, "A request to a model ends if it is not renewed for this long")
 
 	TEXT_OF(database, host, "", false, "PostgreSQL server: a name, an address or the directory of its socket. Without it the store is one SQLite file")
 	INTEGER(database, port, 0, PORT_MAX, "0", false, "0 is PostgreSQL's default, 5432")

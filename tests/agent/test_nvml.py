@@ -26,14 +26,13 @@ def test_instances_have_memory_of_their_own_and_their_gpu_has_none(cluster, tmp_
     assert seen[PARENT]["mig_mode"] and not seen[PARENT]["available"]
     assert all(seen[uuid]["mig_parent"] == PARENT for uuid in INSTANCES)
     assert all(seen[uuid]["total_memory"] == 20096 for uuid in INSTANCES)
-    # Three that fill what there is, the other GPU and an instance each; a fourth has to wait.
-    jobs = [cluster.submit("sleep 1000", gpu_memory_mb=70000)]
-    cluster.await_state(jobs[0], "running")
-    jobs += [cluster.submit("sleep 1000", gpu_memory_mb=20000) for _ in range(2)]
+    # Three that fill what there is, an instance each or the other GPU; a fourth has to wait.
+    jobs = [cluster.submit("sleep 1000", gpu_memory_mb=20000) for _ in range(2)]
+    jobs.append(cluster.submit("sleep 1000", gpu_memory_mb=70000))
     for job in jobs:
         cluster.await_state(job, "running")
-    assert [cluster.job(job)["allocated_gpus"][0] for job in jobs][0] == WHOLE
-    assert {cluster.job(job)["allocated_gpus"][0] for job in jobs[1:]} == set(INSTANCES)
+    places = [cluster.job(job)["allocated_gpus"][0] for job in jobs]
+    assert places[2] == WHOLE and set(places[:2]) == set(INSTANCES)
     last = cluster.submit("true", gpu_memory_mb=40000)
     assert cluster.job(last)["state"] == "pending"
 

@@ -5,9 +5,10 @@ import concurrent.futures
 import gzip
 import json
 import re
+import subprocess
 
 import pytest
-from scheduler import make_tenant
+from scheduler import ROOT, make_tenant
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,7 @@ def test_a_job_is_read_back_as_it_was_sent(service):
             "environment": {"A": "1"}, "labels": {"team": "x"}, "preemptible": False,
             "max_runtime_minutes": 90, "estimated_runtime_minutes": 45.5, "deadline": "2030-01-01T00:00:00.000Z", "checkpoint_enabled": True,
             "checkpoint_path": "/c", "on_lease_loss": "stop", "gpu_model": "H100",
+            "annotations": {"example.org/run": "\u00e4\n7"}, "user": "bob",
             "idempotency_key": "k"}
     job = service.get("/api/v1/jobs/" + submit(service, tenant, **sent)).json()
     for name, value in sent.items():
@@ -310,3 +312,44 @@ def test_metrics_are_well_formed(service):
             assert base == current, line
             assert (name, labels) not in seen, line
             seen.add((name, labels))
+
+
+@pytest.mark.parametrize("path, meant", [
+    ("/api/v1/jobs?stat=running", "unknown query parameter 'stat': did you mean state?"),
+    ("/api/v1/scheduler/queue?tenant=1", "unknown query parameter 'tenant': did you mean tenant_id?"),
+    ("/api/v1/audit?after=3", "GET /api/v1/audit has limit and before"),
+    ("/api/v1/session?a=1", "GET /api/v1/session has none"),
+    ("/health?a=1", "GET /health has none"),
+])
+def test_an_unknown_query_parameter_is_refused_with_what_was_meant(service, path, meant):
+    answer = service.get(path)
+    assert answer.status == 400, answer
+    assert answer.json()["code"] == "invalid"
+    assert meant in answer.json()["error"]
+    assert answer.headers["x-request-id"]
+
+
+def test_an_unknown_query_parameter_changes_nothing(service):
+    tenant = make_tenant(service, "unchanged")
+    refused = service.delete(f"/api/v1/tenants/{tenant}?force=1")
+    assert refused.status == 400, refused
+    assert service.get(f"/api/v1/tenants/{tenant}").status == 200
+
+
+def test_decisions_of_every_kind_can_be_asked_for(service):
+    refused = service.get("/api/v1/scheduler/decisions?type=moon")
+    kinds = re.fullmatch(r"type must be (.*)", refused.json()["error"])[1]
+    kinds = re.split(", | or ", kinds)
+    assert {"start", "fail", "share"} <= set(kinds)
+    for kind in kinds:
+        assert service.get(f"/api/v1/scheduler/decisions?type={kind}").status == 200, kind
+
+
+def test_the_dashboard_and_the_command_line_know_every_kind_of_decision(service):
+    kinds = re.findall(r"\w+", service.get("/api/v1/scheduler/decisions?type=moon").json()["error"])[3:]
+    dashboard = (ROOT / "web" / "src" / "views" / "decisions.tsx").read_text()
+    help_text = subprocess.run([ROOT / "bin" / "gpu-cli", "decisions", "--help"],
+                               capture_output=True, text=True, check=True).stdout
+    for kind in set(kinds) - {"or"}:
+        assert f'"{kind}"' in dashboard, kind
+        assert re.search(rf"\b{kind}\b", help_text), kind

@@ -78,6 +78,26 @@ def test_a_tenant_runs_a_job_on_a_node_and_sees_no_other(behind):
     node.close()
 
 
+def test_a_job_knows_who_submitted_it(behind):
+    scheduler = behind.scheduler
+    scheduler.post("/api/v1/tenants", {"name": "users"})
+    made = scheduler.post("/api/v1/tokens", {"role": "tenant", "tenant_id": "users"}).json()
+    alice = jwt(claims("tenant", tenant="users", sub="alice"), SECRET)
+
+    def user_of(token, **more):
+        done = scheduler.post("/api/v1/jobs", {"command": ["true"]} | more, token=token)
+        assert done.status == 201, done
+        return scheduler.get("/api/v1/jobs/" + done.json()["job_id"]).json()["user"]
+
+    assert user_of(made["token"]) == made["id"]
+    assert user_of(alice) == "alice"
+    assert user_of(scheduler.token, tenant_id="users") == "root"
+    assert user_of(scheduler.token, tenant_id="users", user="bob") == "bob"
+    refused = scheduler.post("/api/v1/jobs", {"command": ["true"], "user": "bob"}, token=alice)
+    assert refused.status == 403
+    assert "only an administrator" in refused.json()["error"]
+
+
 def test_tokens_are_made_revoked_and_on_record(behind):
     scheduler = behind.scheduler
     made = scheduler.post("/api/v1/tokens", {"role": "viewer", "note": "wall"})

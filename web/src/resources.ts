@@ -204,6 +204,581 @@ export interface Job {
   allocations: Allocation[];
 }
 
+/** A team, or an organization with teams below it: its limits, its quota and its use. */
+export interface Tenant {
+  /** The tenant's id. */
+  id: string;
+  /** A unique name that does not look like an id. */
+  name: string;
+  /** The tenant above it: an id, number or name. */
+  parent_id: string | null;
+  /** The address of whoever is responsible. */
+  email?: string;
+  /** The organization that it belongs to. */
+  organization?: string;
+  /** The Unix user that its tasks run as. */
+  unix_user?: string;
+  /** Where mail about its jobs goes: an address, or true for email. */
+  notify_email?: string;
+  /** A URL that is called about its jobs. */
+  notify_webhook?: string;
+  /** Signs calls of the webhook. */
+  notify_secret?: string;
+  /** What is told about its jobs. */
+  notify_on?: ("started" | "completed" | "failed" | "preempted" | "cancelled")[];
+  /** GPUs that it may hold at a time; null is no limit. */
+  max_gpus: number | null;
+  /** Memory that it may hold on shared GPUs; whole GPUs count in max_gpus alone. */
+  max_gpu_memory_mb: number | null;
+  /** CPU cores that it may hold at a time. */
+  max_cpu_cores: number | null;
+  /** Host memory that it may hold at a time. */
+  max_memory_mb: number | null;
+  /** Jobs that may hold resources at a time. */
+  max_concurrent_jobs: number | null;
+  /** Jobs that may wait. */
+  max_queued_jobs: number | null;
+  /** GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing. */
+  quota_gpus: number | null;
+  /** CPU cores that it is guaranteed. */
+  quota_cpu_cores: number | null;
+  /** Host memory that it is guaranteed. */
+  quota_memory_mb: number | null;
+  /** Its priority in a word: low is 100, medium 500, high 1000, critical 5000. */
+  priority_tier: "low" | "medium" | "high" | "critical" | null;
+  /** Its priority among its siblings. */
+  priority: number;
+  /** Its part of what nobody is guaranteed. */
+  fair_share_weight: number;
+  /** Whether its jobs may be preempted, where they do not say. */
+  allow_preemption: boolean;
+  /** Whether others may be preempted for its jobs. */
+  can_preempt_others: boolean;
+  /** Preemptions of one job, which is protected after that. */
+  max_preemptions: number | null;
+  /** The price of a GPU for an hour. */
+  cost_per_gpu_hour: number;
+  /** Once it is spent, no job that requests GPUs starts until the next month. */
+  budget_per_month: number | null;
+  /** GPUs that it holds now. */
+  current_gpus: number;
+  /** Memory that it holds on shared GPUs. */
+  current_gpu_memory: number;
+  /** CPU cores that it holds. */
+  current_cpu_cores: number;
+  /** Host memory that it holds. */
+  current_memory: number;
+  /** Jobs that hold resources. */
+  current_jobs: number;
+  /** Jobs that wait. */
+  waiting_jobs: number;
+  /** GPUs that would be fair now. */
+  fair_share_gpus: number;
+  /** GPU hours used so far. */
+  total_gpu_hours: number;
+  /** Jobs submitted so far. */
+  total_jobs: number;
+  /** Jobs that succeeded. */
+  successful_jobs: number;
+  /** Jobs that failed. */
+  failed_jobs: number;
+  /** Jobs that were cancelled. */
+  cancelled_jobs: number;
+  /** The cost so far. */
+  total_cost: number;
+  /** The cost of this month. */
+  month_cost: number;
+}
+
+/** A number of GPUs that a model may be split over. */
+export interface Split {
+  /** The number of GPUs. */
+  gpus: number;
+  /** Memory on each GPU; 0: gpu_memory_mb divided. */
+  memory_mb: number;
+}
+
+/** A model that is served, and how. */
+export interface Model {
+  /** The model's id. */
+  id: string;
+  /** A name that is unique in its tenant and does not look like an id. */
+  name: string;
+  /** The tenant that pays for its slots. */
+  tenant_id?: string;
+  /** What serves it. */
+  runtime: "vllm" | "ollama" | "llama.cpp" | "custom";
+  /** What starts the runtime custom: a line for the shell, or words; administrators only. */
+  command?: string;
+  /** A container image to run in. */
+  image?: string;
+  /** Where its files are on the nodes. */
+  path?: string;
+  /** Where its server answers with 2xx once it is ready; null: as its runtime does. */
+  health_path?: string;
+  /** Further arguments for its server. */
+  args?: string[];
+  /** Environment variables. */
+  environment?: Record<string, string>;
+  /** Environment variables that are sealed before they are stored and never shown. */
+  secret_environment?: Record<string, string>;
+  /** Labels for people. */
+  labels?: Record<string, string>;
+  /** GPU memory of one slot, over all its GPUs. */
+  gpu_memory_mb: number;
+  /** Its parts need not be equal. */
+  uneven: boolean;
+  /** CPU cores of one slot. */
+  cpu_cores: number;
+  /** Host memory of one slot. */
+  memory_mb: number;
+  /** Tokens of each request; 0: the runtime's own. */
+  context_length: number;
+  /** Requests that the runtime batches; 0: its own. */
+  parallel: number;
+  /** Requests in flight in one slot; 0: by runtime. */
+  max_concurrency: number;
+  /** GPU counts that it may be split over, rising; empty: any. */
+  splits: Split[];
+  /** The type of the KV cache; empty: the runtime's own. */
+  kv_cache_type: string;
+  /** Slots that are always wanted. */
+  min_replicas: number;
+  /** Slots at most; 0: the minimum, and at least 1. */
+  max_replicas: number;
+  /** Loaded, where there is room, before anyone asks. */
+  prewarm: boolean;
+  /** Never evicted; bound by the tenant's quota. */
+  pinned: boolean;
+  /** A slot that was idle for this long may be evicted; 0: 10 s. */
+  idle_ttl: string;
+  /** How long loading may take; 0: 10 min. */
+  load_timeout: string;
+  /** As for jobs. */
+  priority: number;
+  /** All tenants may use it; set by administrators. */
+  shared: boolean;
+  /** Where its slots go, of all places that cost the same. */
+  placement: "spread" | "pack";
+  /** Allowed GPU models, separated by | or in a list. */
+  gpu_model: string;
+  /** Labels that the nodes must have. */
+  node_labels?: Record<string, string>;
+  /** Tenants that may use it beside its own; those of others take an administrator. */
+  users: string;
+  /** True if it takes no more requests and goes with its last slot. */
+  removed: boolean;
+  /** How long loading took so far. */
+  load_time: string | null;
+  /** Requests in flight. */
+  active_requests?: number;
+  /** Requests that wait for a slot. */
+  waiting_requests?: number;
+  /** Requests that its ready slots can serve at a time. */
+  places?: number;
+  /** Slots that serve requests. */
+  ready_slots?: number;
+  /** Slots that wait for memory or are loading. */
+  coming_slots?: number;
+  /** Slots that are stopping. */
+  stopping_slots?: number;
+  /** Failed loads and lost slots in a row. */
+  failures: number;
+  /** When the last of them was. */
+  failed_at: string | null;
+  /** No new slot is loaded before this time. */
+  not_before: string | null;
+  /** What its node said about the last failure. */
+  message: string;
+}
+
+/** A GPU, or a part of one, that a slot has. */
+export interface SlotGpu {
+  /** The GPU's index on its node; -1: the GPU was removed. */
+  index: number;
+  /** The GPU. */
+  uuid: string | null;
+  /** Reserved memory. */
+  memory_mb: number;
+  /** Memory in use. */
+  measured_memory_mb: number;
+}
+
+/** A loaded instance of a model. */
+export interface Slot {
+  /** The slot's id. */
+  id: string;
+  /** Its node. */
+  runner_id: string | null;
+  /** The name of its model. */
+  model: string;
+  /** Its model. */
+  model_id: string;
+  /** The tenant that pays for it; only shown to that tenant. */
+  tenant_id?: string;
+  /** What serves it. */
+  runtime: "vllm" | "ollama" | "llama.cpp" | "custom";
+  /** What it has of each GPU. */
+  gpu_allocation: SlotGpu[];
+  /** Requests in flight. */
+  active_requests: number;
+  /** The hard limit on GPU memory; null where there is none. */
+  guard: Guard | null;
+  /** Requests that it serves at a time. */
+  max_concurrency: number;
+  /** Where it is in its life. */
+  status: "waiting" | "placed" | "loading" | "ready" | "stopping";
+  /** Where requests go; empty until it is ready. */
+  address: string;
+  /** True if it was found running on its node. */
+  adopted: boolean;
+  /** True if it is never evicted. */
+  pinned: boolean;
+  /** When its node was told to load it. */
+  created: string | null;
+  /** When it was ready. */
+  ready_at: string | null;
+  /** When a request last began or ended. */
+  last_used_at: string | null;
+}
+
+/** A reservation on a GPU. */
+export interface Holder {
+  /** The state of the reservation. */
+  phase: "claim" | "held" | "live" | "releasing";
+  /** Reserved memory. */
+  memory_mb: number;
+  /** Memory in use. */
+  measured_memory_mb: number;
+  /** The share of the GPU, from 0 to 1. */
+  share: number;
+  /** True if the GPU is reserved whole. */
+  whole: boolean;
+  /** The job. */
+  job_id?: string;
+  /** The task's number in its job. */
+  task?: number;
+  /** The slot. */
+  slot_id?: string;
+  /** The slot's model. */
+  model_id?: string;
+  /** The name of the job or the model. */
+  name?: string;
+  /** The tenant. */
+  tenant_id?: string;
+  /** The tenant's name, or 'another tenant'. */
+  tenant: string | null;
+}
+
+/** A GPU, and what its memory is used for. */
+export interface Gpu {
+  /** The GPU's UUID. */
+  uuid: string;
+  /** Its index on its node. */
+  index: number;
+  /** Its node. */
+  node: string;
+  /** The GPU model. */
+  model: string;
+  /** The UUID of the GPU that it is an instance of. */
+  mig_parent?: string;
+  /** Its memory. */
+  total_memory: number;
+  /** Memory that a new task could have now. */
+  free_memory: number;
+  /** Memory that is not free. */
+  used_memory: number;
+  /** Reserved and releasing memory. */
+  allocated_memory: number;
+  /** Memory that tasks and slots have reserved. */
+  reserved_memory: number;
+  /** Memory of tasks and slots that are stopping. */
+  releasing_memory: number;
+  /** Memory promised to tasks that wait for its release. */
+  claimed_memory: number;
+  /** Memory that others use. */
+  foreign_memory: number;
+  /** Memory that the driver keeps. */
+  overhead_memory: number;
+  /** The reserved share of the GPU, from 0 to 1. */
+  share: number;
+  /** True if it could be reserved whole now. */
+  available: boolean;
+  /** True if it is reserved whole. */
+  whole: boolean;
+  /** True if its node reports no fault. */
+  healthy: boolean;
+  /** True if it is too hot for new tasks. */
+  hot: boolean;
+  /** True if more memory is used than it has. */
+  over: boolean;
+  /** True if it is divided into MIG instances. */
+  mig_mode: boolean;
+  /** True if its node's last report named it. */
+  present: boolean;
+  /** Devices that its node reported under this UUID. */
+  aliases: number;
+  /** GPUs of a node with the same number are linked; 0: not linked. */
+  nvlink_group: number;
+  /** Its temperature. */
+  temperature_c?: number;
+  /** The power that it draws. */
+  power_watts?: number;
+  /** Its utilization, from 0 to 1. */
+  utilization?: number;
+  /** Memory in use, as measured. */
+  measured_memory_mb?: number;
+  /** Time that multiprocessors are active, from 0 to 1, where DCGM reports it. */
+  sm_active?: number;
+  /** Time that its memory is active, from 0 to 1, where DCGM reports it. */
+  dram_active?: number;
+  /** Why it is not healthy. */
+  health_reason?: string;
+  /** Who has a reservation on it; others' work only as 'another tenant'. */
+  holders?: Holder[];
+}
+
+/** A machine with GPUs. */
+export interface Node {
+  /** The node's name. */
+  id: string;
+  /** The same as id. */
+  name: string;
+  /** Whether it reports. */
+  state: "online" | "unknown" | "lost";
+  /** True if its state is online. */
+  online: boolean;
+  /** True if its agent is connected. */
+  connected: boolean;
+  /** True if it takes no new work. */
+  draining: boolean;
+  /** True if it has reported since the scheduler started. */
+  reported: boolean;
+  /** Its zone. */
+  zone: string;
+  /** Its rack. */
+  rack: string;
+  /** Its labels. */
+  labels: Record<string, string>;
+  /** Its GPUs. */
+  total_gpus: number;
+  /** GPUs that could be reserved whole now. */
+  available_gpus: number;
+  /** Its CPU cores. */
+  total_cpu_cores: number;
+  /** Reserved CPU cores. */
+  used_cpu_cores: number;
+  /** Its host memory. */
+  total_memory_mb: number;
+  /** Reserved host memory. */
+  used_memory_mb: number;
+  /** Tasks and slots on it. */
+  reservations: number;
+  /** Its GPUs, where one node is asked for. */
+  gpus?: Gpu[];
+}
+
+/** What a person or a program signs in with. */
+export interface Token {
+  /** The token's id, which is not secret. */
+  id: string;
+  /** The token itself, shown once. */
+  token?: string;
+  /** What it may do. */
+  role: "admin" | "tenant" | "viewer" | "agent";
+  /** The tenant that it is bound to. */
+  tenant_id: string | null;
+  /** Of an agent: the only node that it speaks for. */
+  node?: string;
+  /** What it is for. */
+  note: string;
+  /** When it was made. */
+  created_at: string | null;
+  /** When it expires; null: never. */
+  expires_at: string | null;
+}
+
+/** The arithmetic for one GPU. */
+export interface DecisionGpu {
+  /** The GPU. */
+  uuid: string | null;
+  /** Its node. */
+  node: string | null;
+  /** Its memory. */
+  capacity_mb: number;
+  /** Memory that the driver keeps. */
+  overhead_mb: number;
+  /** Memory that others use. */
+  foreign_mb: number;
+  /** Memory in use before the decision. */
+  used_before_mb: number;
+  /** Memory of tasks and slots that are stopping. */
+  releasing_mb: number;
+  /** Memory that was promised to others. */
+  claimed_mb: number;
+  /** Memory that was requested. */
+  asked_mb: number;
+  /** Memory in use after the decision. */
+  used_after_mb: number;
+}
+
+/** A task that makes room. */
+export interface Victim {
+  /** The job, or 'another tenant'. */
+  job_id: string | null;
+  /** The task's number in its job. */
+  task: number;
+  /** True if it moves to another GPU. */
+  moved: boolean;
+  /** Work that is lost. */
+  lost_gpu_seconds: number;
+}
+
+/** An idle slot that makes room. */
+export interface EvictedSlot {
+  /** The slot. */
+  slot_id?: string;
+  /** Its model, or 'another tenant'. */
+  model: string | null;
+  /** Memory that it frees, over all its GPUs. */
+  memory_mb: number;
+  /** How long loading it again should take. */
+  reload: string | null;
+  /** How long it was idle. */
+  idle: string | null;
+}
+
+/** A decision of the scheduler, with its arithmetic. */
+export interface Decision {
+  /** The decision's number. */
+  id: number;
+  /** What was decided. */
+  type:
+    | "start"
+    | "claim"
+    | "reclaim"
+    | "preempt"
+    | "move"
+    | "wait"
+    | "promise"
+    | "evicted"
+    | "lapsed"
+    | "gang"
+    | "grow"
+    | "evict"
+    | "load"
+    | "unload"
+    | "adopt"
+    | "fail"
+    | "share";
+  /** When it was decided. */
+  time: string;
+  /** The job that it is about. */
+  job_id?: string;
+  /** The tenant that it is about. */
+  tenant_id: string | null;
+  /** The model that it is about. */
+  model_id?: string;
+  /** The name of the model; null: it was removed. */
+  model?: string;
+  /** The slot that it is about. */
+  slot_id?: string;
+  /** The job that it was done for, or 'another tenant'. */
+  for_job_id?: string;
+  /** The model that it was done for. */
+  for_model_id?: string;
+  /** The node of its first GPU. */
+  runner_id: string | null;
+  /** How many tasks it is about. */
+  tasks: number;
+  /** Nodes that fit the last task. */
+  candidates: number;
+  /** The score of the last task's node; lower is better. */
+  score: number;
+  /** The part of the score for how much jobs that insist on the GPU model value it; 1 doubles the value. */
+  premium?: number;
+  /** The promised start, or when a claim lapses. */
+  until: string | null;
+  /** GPU time that waiting would cost. */
+  wait_gpu_seconds?: number;
+  /** GPU time that preemption would lose. */
+  lost_gpu_seconds?: number;
+  /** The arithmetic, GPU by GPU. */
+  gpus: DecisionGpu[];
+  /** Tasks that make room. */
+  victims?: Victim[];
+  /** Idle slots that make room. */
+  evicted?: EvictedSlot[];
+  /** What the node said about a failure. */
+  message?: string;
+  /** The decision in sentences. */
+  explanation?: string[];
+}
+
+/** One time that a task had its GPUs: what is billed. */
+export interface Run {
+  /** The task's number in its job. */
+  task: number;
+  /** How often the task had been started; null: its node did not start it. */
+  attempt: number | null;
+  /** Its node; null: the node was removed. */
+  node: string | null;
+  /** Billed GPUs, by the share of each. */
+  gpus: number;
+  /** Billed from here: its GPUs were granted or promised. */
+  began_at: string;
+  /** When its node started it. */
+  started_at: string | null;
+  /** Billed up to here; null: it is running. */
+  ended_at: string | null;
+  /** How it ended; withdrawn: a promise of GPUs was taken back. */
+  ending:
+    | "goes_on"
+    | "completed"
+    | "failed"
+    | "preempted"
+    | "requeued"
+    | "node_lost"
+    | "cancelled"
+    | "refused"
+    | "withdrawn"
+    | "unloaded";
+  /** The exit code. */
+  exit_code: number | null;
+  /** The most memory that it used on one GPU. */
+  peak_gpu_memory_mb: number;
+  /** Energy that its GPUs used, by the share of each. */
+  energy_joules: number;
+}
+
+/** What a tenant used in a period. */
+export interface Report {
+  /** The tenant. */
+  tenant_id: string;
+  /** The tenant's name. */
+  tenant: string | null;
+  /** Jobs that had a run in the period. */
+  jobs: number;
+  /** Jobs that succeeded in it. */
+  completed_jobs: number;
+  /** Jobs that failed in it. */
+  failed_jobs: number;
+  /** Jobs that were cancelled in it. */
+  cancelled_jobs: number;
+  /** Runs of tasks and slots in it. */
+  runs: number;
+  /** Of each run its part in the period, by the share of each GPU. */
+  gpu_hours: number;
+  /** Memory on shared GPUs, over time. */
+  gpu_memory_mb_hours: number;
+  /** CPU cores over time. */
+  cpu_core_hours: number;
+  /** The price of a GPU hour now. */
+  cost_per_gpu_hour: number;
+  /** Of each run, at the price of its time. */
+  cost: number;
+}
+
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */
 export interface Field {
   name: string;

@@ -1,37 +1,37 @@
 /* dcgm.c - what DCGM knows of GPUs and NVML does not: profiling counters, and health */
 #include "agent/gpu/dcgm.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/gpu/dcgm_engine.h"
 #include "agent/gpu/exposition.h"
 #include "agent/gpu/nvml.h"
 #include "agent/host/file.h"
 #include "base/clock.h"
+#include "base/endpoint.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "fetch/fetch.h"
 
 #define PAGE_BYTES ((size_t)16 << 20)
 #define ASK_S 5
-#define ANSWER_S 3
+#define ANSWER_MS 3000
 #define STALE_MS 30000
 #define HEALTH_FAILS 20 /* DCGM_HEALTH_RESULT_FAIL; 10 is a warning */
-#define HOST_MAX 256
+#define URL_MAX 600
 
 /* The mutex guards `page`, `asked_ms` and `stopping`. */
 struct dcgm_source {
 	struct gpu_source source; /* first: one pointer is the other */
 	struct gpu_source *inner;
 	struct dcgm_engine *engine; /* NULL: the exporter is asked */
-	char host[HOST_MAX], port[16], path[HOST_MAX];
+	char url[URL_MAX], server[URL_MAX];
+	struct fetcher *fetcher; /* the thread's */
+	fetch_end_ms end_ms;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t stopped;
@@ -121,63 +121,36 @@ void dcgm_apply(struct text page, struct gpu_readings *readings)
 		take_sample(readings, &sample);
 }
 
-/* A connection that neither comes about nor answers for ever. */
-static int connect_to(const struct dcgm_source *dcgm)
+/* The page of the exporter; false with a reason for anything but 200. */
+static bool get_exposition(struct dcgm_source *dcgm, struct buffer *page, struct error *error)
 {
-	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM }, *found = NULL;
-	struct timeval patience = { .tv_sec = ANSWER_S };
-	int file = -1;
+	static const char *const headers[] = { "Accept: text/plain", NULL };
+	const struct fetch_request request = { .url = dcgm->url,
+		                               .server = dcgm->server,
+		                               .headers = headers,
+		                               .user_agent = "gpu-agent",
+		                               .connect_ms = ANSWER_MS,
+		                               .total_ms = ANSWER_MS,
+		                               .answer_bytes = PAGE_BYTES,
+		                               .end_ms = &dcgm->end_ms };
+	struct fetch_answer answer = { 0 };
+	bool good = fetcher_ask(dcgm->fetcher, &request, &answer, error);
 
-	if (getaddrinfo(dcgm->host, dcgm->port, &wanted, &found) != 0)
-		return -1;
-	for (const struct addrinfo *at = found; at && file < 0; at = at->ai_next) {
-		file = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-		if (file < 0)
-			continue;
-		setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-		setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-		if (connect(file, at->ai_addr, at->ai_addrlen) != 0) {
-			close(file);
-			file = -1;
-		}
-	}
-	freeaddrinfo(found);
-	return file;
-}
-
-/* The body of the answer; false where there is none, or it is no page. */
-static bool fetch(const struct dcgm_source *dcgm, struct buffer *page)
-{
-	struct buffer request = { 0 }, answer = { 0 };
-	char piece[16384];
-	ssize_t got = -1;
-	int status = 0, file = connect_to(dcgm);
-
-	buffer_print(&request, "GET %s HTTP/1.0\r\nHost: %s\r\nAccept: text/plain\r\n\r\n",
-	             dcgm->path, dcgm->host);
-	if (file >= 0 && send(file, request.data, request.size, MSG_NOSIGNAL) > 0)
-		while (answer.size < PAGE_BYTES && (got = recv(file, piece, sizeof(piece), 0)) > 0)
-			buffer_bytes(&answer, piece, (size_t)got);
-	if (file >= 0)
-		close(file);
-	buffer_text(&answer, "");
-	const char *body = got == 0 ? strstr(answer.data, "\r\n\r\n") : NULL;
-	bool good = body && sscanf(answer.data, "HTTP/%*d.%*d %d", &status) == 1 && status == 200;
+	if (good && answer.status != 200)
+		good = error_set(error, ERROR_UNAVAILABLE, "%s answered with %d", dcgm->server,
+		                 answer.status);
 	buffer_clear(page);
 	if (good)
-		buffer_text(page, body + 4);
-	buffer_free(&request);
-	buffer_free(&answer);
+		buffer_bytes(page, answer.body.data, answer.body.size);
+	buffer_text(page, "");
+	fetch_answer_free(&answer);
 	return good;
 }
 
 static bool get_page(struct dcgm_source *dcgm, struct buffer *page, struct error *error)
 {
-	if (dcgm->engine)
-		return dcgm_engine_page(dcgm->engine, page, error);
-	return fetch(dcgm, page) ||
-	       error_set(error, ERROR_UNAVAILABLE, "DCGM's exporter at %s:%s does not answer",
-	                 dcgm->host, dcgm->port);
+	return dcgm->engine ? dcgm_engine_page(dcgm->engine, page, error)
+	                    : get_exposition(dcgm, page, error);
 }
 
 static void tell_change(const struct dcgm_source *dcgm, bool good, const struct error *error)
@@ -247,11 +220,13 @@ static void dcgm_close(struct gpu_source *source)
 
 	pthread_mutex_lock(&dcgm->mutex);
 	dcgm->stopping = true;
+	atomic_store(&dcgm->end_ms, 1);
 	pthread_cond_signal(&dcgm->stopped);
 	pthread_mutex_unlock(&dcgm->mutex);
 	pthread_join(dcgm->thread, NULL);
 	if (dcgm->engine)
 		dcgm_engine_close(dcgm->engine);
+	fetcher_free(dcgm->fetcher);
 	gpu_source_close(dcgm->inner);
 	pthread_cond_destroy(&dcgm->stopped);
 	pthread_mutex_destroy(&dcgm->mutex);
@@ -259,19 +234,21 @@ static void dcgm_close(struct gpu_source *source)
 	free(dcgm);
 }
 
+/* The exporter's own port and path, if the URL has none. */
 static bool read_url(struct dcgm_source *dcgm, const char *url, struct error *error)
 {
-	char port[8] = "9400", path[HOST_MAX] = "/metrics";
-	int read = sscanf(url, "http://%255[^:/]:%7[0-9]%255[^\n]", dcgm->host, port, path);
+	struct endpoint endpoint;
 
-	if (read < 2)
-		read = sscanf(url, "http://%255[^:/]%255[^\n]", dcgm->host, path);
-	if (read < 1 || path[0] != '/')
+	if (!endpoint_read(text_of(url), &endpoint) || strlen(url) + 20 > sizeof(dcgm->url))
 		return error_set(
 		    error, ERROR_INVALID,
-		    "--dcgm-exporter is '%s'; it is like http://localhost:9400/metrics", url);
-	snprintf(dcgm->port, sizeof(dcgm->port), "%s", port);
-	snprintf(dcgm->path, sizeof(dcgm->path), "%s", path);
+		    "--dcgm-exporter is '%.160s'; it is like http://localhost:9400/metrics", url);
+	snprintf(dcgm->server, sizeof(dcgm->server), "DCGM's exporter at %.*s",
+	         (int)endpoint.authority.size, endpoint.authority.data);
+	snprintf(dcgm->url, sizeof(dcgm->url), "%.*s%s%s", (int)(endpoint.target.data - url), url,
+	         endpoint.has_port ? "" : ":9400",
+	         endpoint.target.size > 0 ? endpoint.target.data : "/metrics");
+	dcgm->fetcher = fetcher_new();
 	return true;
 }
 

@@ -13,49 +13,39 @@
 #include "agent/host/host.h"
 #include "agent/uplink/http_post.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 
-#define USAGE                                                                                      \
-	"gpu-agent enroll --url http[s]://HOST:PORT --admin-token-file FILE --token-file FILE\n"   \
-	"                 [--name NODE] [--ca-file FILE] [--days N]\n"                             \
-	"Asks the scheduler for a token for this node, by an administrator's, and writes it to\n"  \
-	"FILE, which gpu-agent is then started with.\n"
-
 struct enrollment {
 	const char *url, *admin_token_file, *token_file, *name, *ca_file, *days;
+	bool help;
 };
 
-static bool read_arguments(struct enrollment *enrollment, int argc, char **argv,
-                           struct error *error)
-{
-	const struct {
-		const char *name;
-		const char **value;
-	} known[] = {
-		{ "--url", &enrollment->url },
-		{ "--admin-token-file", &enrollment->admin_token_file },
-		{ "--token-file", &enrollment->token_file },
-		{ "--name", &enrollment->name },
-		{ "--ca-file", &enrollment->ca_file },
-		{ "--days", &enrollment->days },
-	};
+static const struct option table[] = {
+	OPTION("--url", NULL, "http[s]://HOST:PORT", "the scheduler",
+	       STORES_TEXT(struct enrollment, url)),
+	OPTION("--admin-token-file", NULL, "FILE", "an administrator's token",
+	       STORES_TEXT(struct enrollment, admin_token_file)),
+	OPTION("--token-file", NULL, "FILE", "where to write the node's token",
+	       STORES_TEXT(struct enrollment, token_file)),
+	OPTION("--name", NULL, "NODE", "the node; the host's name",
+	       STORES_TEXT(struct enrollment, name)),
+	OPTION("--ca-file", NULL, "FILE", "trusted certificates",
+	       STORES_TEXT(struct enrollment, ca_file)),
+	OPTION("--days", NULL, "N", "how long the token is valid",
+	       STORES_TEXT(struct enrollment, days)),
+	OPTION("--help", "-h", NULL, "print this", STORES_FLAG(struct enrollment, help)),
+	{ 0 },
+};
 
-	for (int i = 1; i < argc; i += 2) {
-		bool found = false;
-		for (size_t j = 0; j < sizeof(known) / sizeof(*known); j++) {
-			if (strcmp(argv[i], known[j].name) != 0 || i + 1 >= argc)
-				continue;
-			*known[j].value = argv[i + 1];
-			found = true;
-		}
-		if (!found)
-			return error_set(error, ERROR_INVALID, "'%s' is not understood\n" USAGE,
-			                 argv[i]);
-	}
-	if (!enrollment->url || !enrollment->token_file)
-		return error_set(error, ERROR_INVALID, "--url and --token-file are needed\n" USAGE);
-	return true;
+static void print_help(FILE *to)
+{
+	fputs("usage: gpu-agent enroll --url URL --token-file FILE [OPTION...]\n\n"
+	      "Gets a token for this node from the scheduler, with an administrator's token, and\n"
+	      "writes it to a file that gpu-agent is then started with.\n\n",
+	      to);
+	options_print(to, table);
 }
 
 static bool read_token(const char *path, struct buffer *token, struct error *error)
@@ -149,12 +139,16 @@ int enroll_main(int argc, char **argv)
 	struct enrollment enrollment = { 0 };
 	struct error error = { 0 };
 
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		fputs(USAGE, stdout);
+	bool good = options_store(table, argc - 1, argv + 1, &enrollment, &error);
+	if (good && enrollment.help) {
+		print_help(stdout);
 		return 0;
 	}
-	if (!read_arguments(&enrollment, argc, argv, &error)) {
-		fprintf(stderr, "gpu-agent enroll: %s", error.text);
+	if (good && (!enrollment.url || !enrollment.token_file))
+		good = error_set(&error, ERROR_INVALID, "--url and --token-file are required");
+	if (!good) {
+		fprintf(stderr, "gpu-agent enroll: %s\n", error.text);
+		print_help(stderr);
 		return 2;
 	}
 	if (!enroll(&enrollment, &error)) {

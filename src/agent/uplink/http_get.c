@@ -1,104 +1,89 @@
 /* http_get.c - one page from a server on this machine */
 #include "agent/uplink/http_get.h"
 
-#include <stdio.h>
+#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "fetch/fetch.h"
 
 #define PAGE_BYTES ((size_t)4 << 20)
 
+/* libcurl waits in a thread of its own, so that a server that is slow or silent delays nothing
+ * else. The thread touches only `url`, `most_ms`, `end_ms` and, before it signals, `answer`. */
 struct http_get {
-	uv_tcp_t socket;
-	uv_timer_t timer;
-	uv_connect_t connect;
-	uv_write_t write;
-	int handles;
-	bool over;
-	struct buffer request, page;
+	uv_thread_t thread;
+	uv_async_t ended;
+	struct buffer url;
+	int64_t most_ms;
+	fetch_end_ms end_ms;
+	struct fetch_answer answer;
+	bool is_cancelled;
 	void (*done)(void *context, int status, const char *body);
 	void *context;
 };
 
-static void closed(uv_handle_t *handle)
+static void http_get_closed(uv_handle_t *handle)
 {
 	struct http_get *get = handle->data;
 
-	if (--get->handles > 0)
-		return;
-	buffer_free(&get->request);
-	buffer_free(&get->page);
+	buffer_free(&get->url);
+	fetch_answer_free(&get->answer);
 	free(get);
 }
 
 void http_get_cancel(struct http_get *get)
 {
-	if (get->over)
-		return;
-	get->over = true;
-	uv_close((uv_handle_t *)&get->socket, closed);
-	uv_close((uv_handle_t *)&get->timer, closed);
+	get->is_cancelled = true;
+	atomic_store(&get->end_ms, 1);
 }
 
-static void finish(struct http_get *get, bool answered)
+/* In the loop's thread, after the other has nothing more to do. */
+static void http_get_ended(uv_async_t *async)
 {
-	int status = 0;
-	const char *body = NULL;
+	struct http_get *get = async->data;
 
-	if (get->over)
-		return;
-	buffer_text(&get->page, "");
-	if (answered && sscanf(get->page.data, "HTTP/%*d.%*d %d", &status) == 1)
-		body = strstr(get->page.data, "\r\n\r\n");
-	get->done(get->context, body ? status : 0, body ? body + 4 : "");
-	http_get_cancel(get);
+	uv_thread_join(&get->thread);
+	buffer_text(&get->answer.body, "");
+	if (!get->is_cancelled)
+		get->done(get->context, get->answer.status, get->answer.body.data);
+	uv_close((uv_handle_t *)async, http_get_closed);
 }
 
-static void timed_out(uv_timer_t *timer)
+/* Whatever a name resolves to, a slot is on this machine. */
+static bool is_loopback(void *context, const struct sockaddr *address)
 {
-	finish(timer->data, false);
+	(void)context;
+	if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *v4 = (const void *)address;
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	}
+	const struct sockaddr_in6 *v6 = (const void *)address;
+	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-static void allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+static void http_get_run(void *context)
 {
-	static char data[65536];
+	struct http_get *get = context;
+	struct error error = { 0 };
+	const struct fetch_request request = { .url = get->url.data,
+		                               .server = get->url.data,
+		                               .user_agent = "gpu-agent",
+		                               .connect_ms = get->most_ms,
+		                               .total_ms = get->most_ms,
+		                               .answer_bytes = PAGE_BYTES,
+		                               .is_direct = true,
+		                               .end_ms = &get->end_ms,
+		                               .allows = is_loopback };
+	struct fetcher *fetcher = fetcher_new();
 
-	(void)handle, (void)suggested;
-	*buffer = uv_buf_init(data, sizeof(data));
-}
-
-/* HTTP/1.0: the page ends with the connection. */
-static void received(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
-{
-	struct http_get *get = stream->data;
-
-	if (size < 0)
-		finish(get, size == UV_EOF);
-	else
-		buffer_bytes(&get->page, buffer->base, (size_t)size);
-	if (get->page.size > PAGE_BYTES)
-		finish(get, true);
-}
-
-static void written(uv_write_t *request, int status)
-{
-	if (status < 0 && status != UV_ECANCELED)
-		finish(request->data, false);
-}
-
-static void connected(uv_connect_t *request, int status)
-{
-	struct http_get *get = request->data;
-	uv_buf_t bytes = uv_buf_init(get->request.data, (unsigned)get->request.size);
-
-	if (status == UV_ECANCELED)
-		return;
-	if (status < 0 ||
-	    uv_write(&get->write, (uv_stream_t *)&get->socket, &bytes, 1, written) < 0 ||
-	    uv_read_start((uv_stream_t *)&get->socket, allocate, received) < 0)
-		finish(get, false);
+	/* Half an answer is none: whoever asks wants to know whether the server works. */
+	if (!fetcher_ask(fetcher, &request, &get->answer, &error))
+		fetch_answer_free(&get->answer);
+	fetcher_free(fetcher);
+	uv_async_send(&get->ended);
 }
 
 struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path, int64_t most_ms,
@@ -106,18 +91,15 @@ struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path,
                                 void *context)
 {
 	struct http_get *get = NEW(struct http_get);
-	struct sockaddr_in address;
 
 	get->done = done;
 	get->context = context;
-	get->handles = 2;
-	uv_tcp_init(loop, &get->socket);
-	uv_timer_init(loop, &get->timer);
-	get->socket.data = get->timer.data = get->connect.data = get->write.data = get;
-	buffer_print(&get->request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
-	uv_ip4_addr("127.0.0.1", (int)port, &address);
-	uv_timer_start(&get->timer, timed_out, (uint64_t)most_ms, 0);
-	/* Where that fails at once, the timer tells it. */
-	uv_tcp_connect(&get->connect, &get->socket, (const struct sockaddr *)&address, connected);
+	get->most_ms = most_ms;
+	get->ended.data = get;
+	/* libcurl knows localhost as 127.0.0.1 and ::1, and tries both. */
+	buffer_print(&get->url, "http://localhost:%lld%s", (long long)port, path);
+	uv_async_init(loop, &get->ended, http_get_ended);
+	if (uv_thread_create(&get->thread, http_get_run, get) != 0)
+		panic("a thread for a health check could not be started");
 	return get;
 }

@@ -7,8 +7,9 @@
 
 #include <uv.h>
 
-/* Asks 127.0.0.1 for a page and calls `done` once: with the status and the body, or with 0 and
- * "" where nobody answers in time or properly. Never from within the call. */
+/* Asks localhost, over IPv4 or IPv6, for a page and calls `done` once: with the status and the
+ * body, or with 0 and "" if nobody answers in time or properly. Redirects are not followed. Never
+ * from within the call. */
 struct http_get;
 struct http_get *http_get_start(uv_loop_t *loop, int64_t port, const char *path, int64_t most_ms,
                                 void (*done)(void *context, int status, const char *body),

@@ -12,7 +12,7 @@ struct job_look_up {
 	struct text name;  /* of the job, as the request has it */
 	int64_t tenant_id; /* whose it must be; 0: any tenant's that the caller may see */
 	bool with_reason;  /* says why it waits */
-	/* Goes on with the call, whose state is the look-up. */
+	/* Continues with the call, whose state is the look-up. */
 	void (*found)(struct call *call);
 
 	/* What is known when it is found. */

@@ -21,7 +21,8 @@ struct route {
 	const char *path;
 	enum access access;
 	void (*handle)(struct call *call);
-	size_t body_bytes; /* of the request; 0: as the listener has it */
+	size_t body_bytes;      /* of the request; 0: as the listener has it */
+	const char *parameters; /* of the query, with spaces between; others are refused */
 };
 
 /* All of REST; ends with a path that is NULL. */

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "api/model/model_json.h"
+#include "api/request/parameters.h"
 #include "api/request/route.h"
 #include "api/tenant/tenant_json.h"
 #include "resource/resource.h"
@@ -113,6 +114,77 @@ static void every_field_of_a_job_that_is_described_can_be_sent(void **state)
 	}
 }
 
+/* A parameter may be described elsewhere, by a reference such as '#/components/...'. */
+static const json_t *resolve(const json_t *item)
+{
+	const char *reference = json_string_value(json_object_get(item, "$ref"));
+	if (!reference)
+		return item;
+	const json_t *at = description;
+	struct text rest = text_of(reference + 2), step;
+	while (text_next(&rest, '/', &step))
+		at = json_object_getn(at, step.data, step.size);
+	return at;
+}
+
+static const json_t *described_parameter(const struct route *route, const char *name)
+{
+	size_t i;
+	json_t *item;
+	json_array_foreach(json_object_get(operation_of(route), "parameters"), i, item)
+	{
+		const json_t *parameter = resolve(item);
+		if (strcmp(json_string_value(json_object_get(parameter, "in")), "query") == 0 &&
+		    strcmp(json_string_value(json_object_get(parameter, "name")), name) == 0)
+			return parameter;
+	}
+	return NULL;
+}
+
+static void the_query_parameters_of_a_route_are_those_that_are_described(void **state)
+{
+	(void)state;
+	for (const struct route *route = routes; route->path; route++) {
+		size_t accepted = 0, described = 0, i;
+		struct text names = text_of(route->parameters), name;
+		json_t *item;
+		if (strcmp(route->parameters, PARAMETERS_ANY) == 0)
+			continue;
+		while (text_next(&names, ' ', &name)) {
+			char copy[64] = "";
+			memcpy(copy, name.data, name.size);
+			accepted++;
+			if (!described_parameter(route, copy))
+				fail_msg("%s of %s is not described", copy, route->path);
+		}
+		json_array_foreach(json_object_get(operation_of(route), "parameters"), i, item)
+		    described +=
+		    strcmp(json_string_value(json_object_get(resolve(item), "in")), "query") == 0;
+		if (accepted != described)
+			fail_msg("%s: %zu query parameters are accepted, %zu described",
+			         route->path, accepted, described);
+	}
+}
+
+static void check_words(const json_t *schema, const struct words *words)
+{
+	const json_t *list = json_object_get(schema, "enum");
+	assert_int_equal(json_array_size(list), words->count);
+	for (int i = 0; i < words->count; i++)
+		assert_string_equal(json_string_value(json_array_get(list, (size_t)i)),
+		                    words->at[i]);
+}
+
+static void every_kind_of_decision_is_described(void **state)
+{
+	const struct route *route = routes;
+	(void)state;
+	while (strcmp(route->path, "/api/v1/scheduler/decisions") != 0)
+		route++;
+	check_words(json_object_get(described_parameter(route, "type"), "schema"), &decision_words);
+	check_words(json_object_get(properties_of("Decision"), "type"), &decision_words);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +193,8 @@ int main(void)
 		cmocka_unit_test(what_is_open_to_all_is_described_as_such),
 		cmocka_unit_test(every_field_that_can_be_sent_is_described),
 		cmocka_unit_test(every_field_of_a_job_that_is_described_can_be_sent),
+		cmocka_unit_test(the_query_parameters_of_a_route_are_those_that_are_described),
+		cmocka_unit_test(every_kind_of_decision_is_described),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

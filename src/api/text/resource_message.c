@@ -132,6 +132,33 @@ static bool put_message(struct message_reader *reader, const char *key,
 	}
 }
 
+/* Protobuf has no null: -1 takes away what a change can take away, such as a limit. */
+static bool is_removal(const struct resource_field *row, double value)
+{
+	return value == -1 && row->setter == SET_ANY_TIME && row->empty == EMPTY_NULL &&
+	       !(row->also & ALSO_UNLIMITED);
+}
+
+static bool put_integer(struct message_reader *reader, const char *key, int64_t value)
+{
+	if (is_removal(reader->row, (double)value))
+		json_put_null(reader->json, key);
+	else
+		json_put_integer(reader->json, key, value);
+	return true;
+}
+
+static bool put_real(struct message_reader *reader, const char *key, double value)
+{
+	if (!isfinite(value))
+		return field_refuse(reader->row, reader->error);
+	if (is_removal(reader->row, value))
+		json_put_null(reader->json, key);
+	else
+		json_put_real(reader->json, key, value);
+	return true;
+}
+
 static bool put_value(struct message_reader *reader, const char *key,
                       const ProtobufCFieldDescriptor *field, const void *value)
 {
@@ -145,16 +172,11 @@ static bool put_value(struct message_reader *reader, const char *key,
 		json_put_flag(json, key, *(const protobuf_c_boolean *)value);
 		return true;
 	case PROTOBUF_C_TYPE_INT32:
-		json_put_integer(json, key, *(const int32_t *)value);
-		return true;
+		return put_integer(reader, key, *(const int32_t *)value);
 	case PROTOBUF_C_TYPE_INT64:
-		json_put_integer(json, key, *(const int64_t *)value);
-		return true;
+		return put_integer(reader, key, *(const int64_t *)value);
 	case PROTOBUF_C_TYPE_DOUBLE:
-		if (!isfinite(*(const double *)value))
-			return field_refuse(reader->row, reader->error);
-		json_put_real(json, key, *(const double *)value);
-		return true;
+		return put_real(reader, key, *(const double *)value);
 	case PROTOBUF_C_TYPE_MESSAGE:
 		return put_message(reader, key, *(const ProtobufCMessage *const *)value);
 	default:

@@ -13,7 +13,8 @@
  * REST, so that the rules, the sentences and the values of a field exist once. */
 
 /* Writes the fields of a request's message as one JSON object, as a request to REST would give
- * them. A published field without presence counts as left out if it is 0, false or empty. False
+ * them. A published field without presence counts as left out if it is 0, false or empty; -1 is
+ * null where a change may remove a number. False
  * with REST's sentence if a value has no form in JSON, or if a field is there in both of its
  * forms; the JSON is then incomplete. */
 bool resource_message_read(const struct resource *resource, const ProtobufCMessage *message,

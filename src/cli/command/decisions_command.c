@@ -13,10 +13,10 @@ static const struct option options[] = {
 	OPTION("--model", NULL, "MODEL", "about this model", .completes = COMPLETES_MODELS),
 	OPTION("--type", NULL, "TYPE",
 	       "start, claim, reclaim, preempt, move, wait, promise, lapsed, gang, grow, evict, "
-	       "evicted, load, unload, adopt or fail",
+	       "evicted, load, unload, adopt, fail or share",
 	       .completes = COMPLETES_WORDS,
 	       .words = "start claim reclaim preempt move wait promise lapsed gang grow evict "
-	                "evicted load unload adopt fail"),
+	                "evicted load unload adopt fail share"),
 	OPTION("--limit", NULL, "N", "the most to show (default 20)"),
 	OPTION("--short", NULL, NULL, "a line for each, without the arithmetic"),
 	{ 0 },

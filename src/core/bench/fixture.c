@@ -17,6 +17,7 @@ void fixture_begin(struct fixture *fixture)
 {
 	*fixture = (struct fixture){ .sched = sched_new(), .now_ms = BEGIN_MS, .random = 1 };
 	fixture_send(fixture, &(struct command){ .kind = COMMAND_START });
+	fixture_policy(fixture, POLICY_DEFAULT);
 }
 
 void fixture_end(struct fixture *fixture)
@@ -214,6 +215,7 @@ void fixture_policy(struct fixture *fixture, enum policy policy)
 {
 	struct command command = { .kind = COMMAND_CONFIGURE, .configure = config_default() };
 	command.configure.policy = (int32_t)policy;
+	command.configure.queue_max = INT64_C(1) << 32; /* tasks: more than any benchmark has */
 	fixture_send(fixture, &command);
 }
 

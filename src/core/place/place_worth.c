@@ -7,6 +7,7 @@
  * next one, large tasks would be turned away early for the sake of small ones that
  * fill GPUs better in the end. */
 #define NEXT_TASK 8
+#define GIB_WEIGHED_MAX 4096 /* of one GPU: scores stay within 64 bits */
 
 /* What a node wastes, but for the free GPUs themselves, of which a choice takes the
  * same wherever it goes. */
@@ -30,6 +31,21 @@ static int64_t waste_of(struct sched *sched, const struct node *node, int64_t cp
 	               &sum, cpu_milli);
 }
 
+/* Fractions are the same part of every GPU, an amount of memory is not. Only a large GPU
+ * takes a large amount, so its memory is worth more, in proportion to its size, than as
+ * much on a small one: the square of the GiB of the largest GPU, or 1 for fractions. */
+static int64_t weight_of(const struct request *request, const struct choice *choice)
+{
+	int64_t gib = 1;
+
+	if (request->gpu_kind != GPU_MEMORY && request->gpu_kind != GPU_UNEVEN)
+		return 1;
+	for (int i = 0; i < choice->part_count; i++)
+		gib = max64(gib, gpu_usable_mib(choice->parts[i].gpu) / 1024);
+	gib = min64(gib, GIB_WEIGHED_MAX);
+	return gib * gib;
+}
+
 /* How much of what the node's free GPUs are worth is lost, with regard for the
  * next tasks too. */
 int64_t place_worth(struct sched *sched, const struct search *search, struct choice *choice)
@@ -47,7 +63,8 @@ int64_t place_worth(struct sched *sched, const struct search *search, struct cho
 			if (node->gpus[j] == choice->parts[i].gpu)
 				milli[j] = (int32_t)max64(milli[j] - choice->parts[i].share, 0);
 	cpu -= search->shape->request.cpu_milli;
-	return waste_of(sched, node, cpu, milli) - before;
+	return (waste_of(sched, node, cpu, milli) - before) *
+	       weight_of(&search->shape->request, choice);
 }
 
 bool worth_sees(struct sched *sched, const struct shape *shape)

@@ -24,17 +24,17 @@ static bool aged_before(const void *a, const void *b)
 	return head_before(&one->heads.aged, &other->heads.aged);
 }
 
-static bool urgent_before(const void *a, const void *b)
+static bool due_before(const void *a, const void *b)
 {
 	const struct job_class *one = a, *other = b;
-	return one->heads.urgent_ms < other->heads.urgent_ms;
+	return one->heads.due_ms < other->heads.due_ms;
 }
 
 void group_init(struct job_group *group)
 {
 	group->ageing = HEAP(struct job_class, ageing_index, ageing_before);
 	group->aged = HEAP(struct job_class, aged_index, aged_before);
-	group->urgent = HEAP(struct job_class, urgent_index, urgent_before);
+	group->due = HEAP(struct job_class, due_index, due_before);
 	group->shape_index = group->tenant_index = -1;
 }
 
@@ -42,7 +42,7 @@ void group_free(struct job_group *group)
 {
 	heap_free(&group->ageing);
 	heap_free(&group->aged);
-	heap_free(&group->urgent);
+	heap_free(&group->due);
 	free(group->classes);
 	free(group);
 }
@@ -52,7 +52,7 @@ void class_init(struct job_class *class, struct queue_rule rule)
 	queue_init(&class->queue, rule);
 	class->heads = queue_heads(&class->queue);
 	class->group_index = -1;
-	class->ageing_index = class->aged_index = class->urgent_index = class->pass_index = -1;
+	class->ageing_index = class->aged_index = class->due_index = class->pass_index = -1;
 }
 
 void class_free(struct job_class *class)
@@ -91,8 +91,8 @@ static void settle_heads(struct job_class *class)
 		settle_in(&group->ageing, class, class->heads.ageing.present);
 	if (!same_head(&before.aged, &class->heads.aged))
 		settle_in(&group->aged, class, class->heads.aged.present);
-	if (before.urgent_ms != class->heads.urgent_ms)
-		settle_in(&group->urgent, class, class->heads.urgent_ms != INT64_MAX);
+	if (before.due_ms != class->heads.due_ms)
+		settle_in(&group->due, class, class->heads.due_ms != INT64_MAX);
 }
 
 static struct job *job_of(struct queue_entry *entry)
@@ -292,13 +292,12 @@ bool class_before(const void *a, const void *b)
 	                                              : one->pass_number < other->pass_number;
 }
 
-/* Moves jobs on in the first of the heap, while that has any that should. */
-static void move_on(const struct heap *heap, int64_t now_ms)
+/* Moves jobs on that are done with ageing. */
+static void move_on(const struct job_group *group, int64_t now_ms)
 {
 	struct job_class *class;
 
-	while ((class = heap_first(heap)) &&
-	       queue_heads_are_due(&class->queue.rule, &class->heads, now_ms)) {
+	while ((class = heap_first(&group->due)) && class->heads.due_ms <= now_ms) {
 		queue_move_on(&class->queue, now_ms);
 		settle_heads(class);
 	}
@@ -319,8 +318,7 @@ static struct job_class *first_by_turn(struct job_group *group, int64_t now_ms)
 
 struct job_class *group_first(struct job_group *group, int64_t now_ms)
 {
-	move_on(&group->urgent, now_ms);
-	move_on(&group->ageing, now_ms);
+	move_on(group, now_ms);
 	if (group->class_count > 0 && group->classes[0]->queue.rule.shares)
 		return first_by_turn(group, now_ms);
 	struct job_class *ageing = heap_first(&group->ageing), *aged = heap_first(&group->aged);

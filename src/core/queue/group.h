@@ -28,7 +28,7 @@ struct job_group {
 	struct job_class **classes; /* with waiting jobs, in no order that decides anything */
 	size_t class_count, class_capacity;
 	int64_t highest;                   /* priority of those */
-	struct heap ageing, aged, urgent;  /* those classes by their heads, where they have them */
+	struct heap ageing, aged, due;     /* those classes by their heads, where they have them */
 	int64_t shape_index, tenant_index; /* in their lists of groups; -1 while empty */
 	bool spent;                        /* in shapes.spent */
 	/* Of a pass: what stands for the group there, and what may still do so. */
@@ -56,7 +56,7 @@ struct job_class {
 	struct queue_heads heads; /* of the queue, when a job last came, went or moved on */
 	struct job_class *next;   /* that was made for its group */
 	int64_t group_index;      /* in its list of classes; -1 while empty */
-	int32_t ageing_index, aged_index, urgent_index; /* in its group's heaps; -1 */
+	int32_t ageing_index, aged_index, due_index; /* in its group's heaps; -1 */
 	struct ranktree by_service, by_wait; /* where GPUs are shared in time: those that take
 	                                      * turns, by (behind_ms, id) and (queued_ms, id) */
 	uint64_t turn_round;                 /* of timeshare.c, in which its first found no room */

@@ -8,13 +8,11 @@
  * bits, times up to 2^45 ms and these bounds, no sum leaves 63 bits: the
  * largest, per_minute * now, is below 2^62. */
 #define POINT PRIORITY_UNIT
-#define PER_MINUTE_MAX 100000
 
 /* What it has when it is done with ageing. */
 static int64_t full(const struct queue_rule *rule, const struct queue_entry *entry)
 {
-	int64_t lifted = rule->per_minute > 0 ? max64(entry->priority, rule->cap) : entry->priority;
-	return lifted * POINT;
+	return (entry->priority + (rule->per_minute > 0 ? rule->cap : 0)) * POINT;
 }
 
 /* Where an entry is in `ageing`. At any time, an entry there has an effective
@@ -26,19 +24,21 @@ static int64_t ageing_major(const struct queue_rule *rule, const struct queue_en
 	return rule->per_minute * from_ms - entry->priority * POINT;
 }
 
-/* From when on it is at the cap, whatever it is behind; 0: that is only by its age. */
+/* When it is done with ageing: by its age, by its rule whatever it is behind, or because it
+ * is urgent. 0: never, as nothing ages. */
 static int64_t due_from(const struct queue_rule *rule, const struct queue_entry *entry)
 {
-	int64_t due_ms = entry->urgent_ms;
+	int64_t due_ms = entry->urgent_ms > 0 ? entry->urgent_ms : INT64_MAX;
 
-	if (rule->shares && entry->behind_ms > 0 && rule->per_minute > 0 &&
-	    entry->priority < rule->cap) {
-		int64_t points = (rule->cap - entry->priority) * POINT;
-		int64_t ages_ms = (points + rule->per_minute - 1) / rule->per_minute;
-		int64_t waited_ms = max64(entry->queued_ms + max64(rule->wait_ms, ages_ms), 1);
-		due_ms = due_ms > 0 ? min64(due_ms, waited_ms) : waited_ms;
+	if (rule->per_minute > 0) {
+		int64_t behind_ms = rule->shares ? entry->behind_ms : 0;
+		int64_t ages_ms = (rule->cap * POINT + rule->per_minute - 1) / rule->per_minute;
+		int64_t after_ms = ages_ms + behind_ms;
+		if (behind_ms > 0)
+			after_ms = min64(after_ms, max64(rule->wait_ms, ages_ms));
+		due_ms = min64(due_ms, max64(entry->queued_ms + after_ms, 1));
 	}
-	return due_ms;
+	return due_ms < INT64_MAX ? due_ms : 0;
 }
 
 static bool is_due(const struct queue_rule *rule, const struct queue_entry *entry, int64_t now_ms)
@@ -77,7 +77,7 @@ bool queue_before(const struct queue_rule *rule, const struct queue_entry *a,
 	return behind_a != behind_b ? behind_a < behind_b : a->number < b->number;
 }
 
-static bool urgent_sooner(const void *a, const void *b)
+static bool due_sooner(const void *a, const void *b)
 {
 	const struct queue_entry *one = a, *other = b;
 	return one->due_ms < other->due_ms;
@@ -85,17 +85,17 @@ static bool urgent_sooner(const void *a, const void *b)
 
 void queue_init(struct queue *queue, struct queue_rule rule)
 {
-	INVARIANT(rule.per_minute >= 0 && rule.per_minute <= PER_MINUTE_MAX);
-	INVARIANT(rule.cap >= INT32_MIN && rule.cap <= INT32_MAX);
+	INVARIANT(rule.per_minute >= 0 && rule.per_minute <= AGEING_PER_MINUTE_MAX);
+	INVARIANT(rule.cap >= 0 && rule.cap <= INT32_MAX);
 	*queue = (struct queue){ .rule = rule };
-	queue->urgent = HEAP(struct queue_entry, heap_index, urgent_sooner);
+	queue->due = HEAP(struct queue_entry, heap_index, due_sooner);
 }
 
 void queue_free(struct queue *queue)
 {
 	ranktree_free(&queue->ageing);
 	ranktree_free(&queue->aged);
-	heap_free(&queue->urgent);
+	heap_free(&queue->due);
 }
 
 size_t queue_count(const struct queue *queue)
@@ -114,33 +114,26 @@ static void insert(struct queue *queue, struct queue_entry *entry, bool aged)
 		INVARIANT(ranktree_insert(&queue->ageing, ageing_major(&queue->rule, entry),
 		                          entry->number, entry));
 	if (!aged && entry->due_ms > 0)
-		heap_push(&queue->urgent, entry);
+		heap_push(&queue->due, entry);
 }
 
-static void forget_urgency(struct queue *queue, struct queue_entry *entry)
+static void forget_due(struct queue *queue, struct queue_entry *entry)
 {
 	if (entry->heap_index >= 0)
-		heap_remove(&queue->urgent, entry);
+		heap_remove(&queue->due, entry);
 }
 
 static void remove_ageing(struct queue *queue, struct queue_entry *entry)
 {
-	forget_urgency(queue, entry);
+	forget_due(queue, entry);
 	INVARIANT(ranktree_remove(&queue->ageing, ageing_major(&queue->rule, entry),
 	                          entry->number) == entry);
 }
 
 void queue_move_on(struct queue *queue, int64_t now_ms)
 {
-	int64_t at_cap = queue->rule.per_minute * now_ms - queue->rule.cap * POINT;
-	const struct rank_entry *first;
 	struct queue_entry *entry;
-	while ((first = ranktree_first(&queue->ageing)) && first->major <= at_cap) {
-		entry = first->value;
-		remove_ageing(queue, entry);
-		insert(queue, entry, true);
-	}
-	while ((entry = heap_first(&queue->urgent)) && entry->due_ms <= now_ms) {
+	while ((entry = heap_first(&queue->due)) && entry->due_ms <= now_ms) {
 		remove_ageing(queue, entry);
 		insert(queue, entry, true);
 	}
@@ -177,19 +170,11 @@ static struct queue_head head_of(const struct ranktree *tree)
 
 struct queue_heads queue_heads(const struct queue *queue)
 {
-	const struct queue_entry *urgent = heap_first(&queue->urgent);
+	const struct queue_entry *next = heap_first(&queue->due);
 
 	return (struct queue_heads){ .ageing = head_of(&queue->ageing),
 		                     .aged = head_of(&queue->aged),
-		                     .urgent_ms = urgent ? urgent->due_ms : INT64_MAX };
-}
-
-bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads *heads,
-                         int64_t now_ms)
-{
-	return heads->urgent_ms <= now_ms ||
-	       (heads->ageing.present &&
-	        heads->ageing.effective + rule->per_minute * now_ms >= rule->cap * POINT);
+		                     .due_ms = next ? next->due_ms : INT64_MAX };
 }
 
 static bool ageing_first(const struct queue *queue, int64_t now_ms)
@@ -219,7 +204,7 @@ struct queue_entry *queue_pop(struct queue *queue, int64_t now_ms)
 		return NULL;
 	struct queue_entry *entry = first.value;
 	if (ageing)
-		forget_urgency(queue, entry);
+		forget_due(queue, entry);
 	entry->queued = false;
 	return entry;
 }

@@ -4,53 +4,52 @@
 
 #include "base/heap.h"
 #include "base/ranktree.h"
+#include "core/record/config_range.h"
 #include "core/record/types.h"
 
-/* A job's effective priority is its priority plus `per_minute` for each minute
- * that it has waited, but waiting lifts it no higher than `cap`: jobs at the cap
- * are equals, and those above it do not age. Higher goes first; among equals,
- * the one with the smaller number (the older job). Since all waiting jobs age at
- * one rate, their order changes only when one reaches the cap, so the queue
- * keeps those that still age and those that are done with it in two trees, each
- * with an order that does not depend on the time.
+/* A job's effective priority is its priority plus `per_minute` points for each minute that
+ * it has waited, `cap` points at most. Higher goes first; among equals, the one with the
+ * smaller number (the older job). Jobs that still age do so at one rate, so their order
+ * changes only when one has all that waiting can add. The queue keeps those that age and
+ * those that are done with it in two trees, each in an order that does not depend on time,
+ * and knows from a heap when the next is done.
  *
- * The bound: a job of priority p is passed by a job of priority q, p < q <= cap,
- * only if that one was queued less than (q - p) / per_minute minutes after it,
- * however long both wait. So with a cap of at least the highest priority that
- * arrives without end, no job waits behind arrivals for ever; jobs above the cap
- * always go first.
+ * The bound: while a job of priority p ages, one of priority q > p passes it only if that
+ * was queued less than (q - p) / per_minute minutes after it. When it is done with ageing,
+ * it has p + cap, and goes before every q < p + cap that waited less than
+ * (p + cap - q) / per_minute minutes. Jobs of one priority never pass each other.
  *
  * Where GPUs are shared in time, a job goes behind those of its priority that were
  * queued up to as much later as the GPU time that it is expected to take still, and
  * no others; until it has waited as long as that, it has its priority and no more.
  * This does not count any more when it has waited for `wait_ms` and would without
- * it be at the cap.
+ * it be done with ageing.
  *
- * Bounds on what is asked: priorities and cap of 32 bits, times up to 2^45 ms,
- * per_minute up to 100,000. */
+ * Bounds on what is asked: priorities and cap of 31 bits, times up to 2^45 ms,
+ * per_minute up to AGEING_PER_MINUTE_MAX. */
 struct queue_rule {
 	int64_t per_minute; /* points */
-	int64_t cap;        /* the priority that waiting lifts a job to, at the most */
+	int64_t cap;        /* points that waiting adds at most */
 	bool shares;        /* the age of a job counts from `behind_ms` later */
-	int64_t wait_ms;    /* until it has waited that long, and by its age is at the cap */
+	int64_t wait_ms;    /* until it has waited that long, and by its age is done */
 };
 
 /* Part of the job. The first five are set by the owner before queue_push and
  * not changed while it is queued. */
 struct queue_entry {
 	int64_t priority, queued_ms, number;
-	int64_t urgent_ms; /* at the cap from then on, whatever its wait; 0: not urgent by itself */
-	int64_t behind_ms; /* by how much later its age counts: see queue_rule.shares */
-	int64_t due_ms;    /* at the cap from then on, by its urgency or its rule; 0: never */
-	int32_t heap_index; /* in the heap of those that are due later; -1 */
+	int64_t urgent_ms;  /* done with ageing from then on, whatever its wait; 0: not urgent */
+	int64_t behind_ms;  /* by how much later its age counts: see queue_rule.shares */
+	int64_t due_ms;     /* when it is done with ageing, by its age, rule or urgency; 0: never */
+	int32_t heap_index; /* in the heap of those that age; -1 */
 	bool queued, aged;
 };
 
 struct queue {
 	struct queue_rule rule;
-	struct ranktree ageing; /* by -(priority - age): the first is also the next at the cap */
-	struct ranktree aged;   /* by -(priority or cap, whichever is higher) */
-	struct heap urgent;     /* those of `ageing` with `due_ms`, by that */
+	struct ranktree ageing; /* by -(priority - age) */
+	struct ranktree aged;   /* by -(priority + cap) */
+	struct heap due;        /* those of `ageing`, by `due_ms` */
 };
 
 void queue_init(struct queue *queue, struct queue_rule rule);
@@ -78,12 +77,9 @@ struct queue_head {
 };
 struct queue_heads {
 	struct queue_head ageing, aged;
-	int64_t urgent_ms; /* when the next that is urgent by itself moves on; INT64_MAX: never */
+	int64_t due_ms; /* when the next is done with ageing; INT64_MAX: never */
 };
 struct queue_heads queue_heads(const struct queue *queue);
-/* Whether entries have to move on by now, so that the heads are not right any more. */
-bool queue_heads_are_due(const struct queue_rule *rule, const struct queue_heads *heads,
-                         int64_t now_ms);
 void queue_move_on(struct queue *queue, int64_t now_ms);
 
 #define PRIORITY_UNIT 60000

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/record/config_range.h"
+
 /* The members of each struct in their order, keys first. */
 /* clang-format off */
 #define META_FIELDS(F, T)                                                                          \
@@ -186,7 +188,6 @@ void record_print(struct buffer *buffer, enum record_kind kind, const void *reco
 
 #define SECOND_MS INT64_C(1000)
 #define HOUR_MS (3600 * SECOND_MS)
-#define DAY_MS (24 * HOUR_MS)
 
 struct config_record config_default(void)
 {
@@ -201,28 +202,28 @@ struct config_record config_default(void)
 		.move_any_job = false,
 		.queue_max = 2000000,
 		.tenant_queue_max = UNLIMITED,
-		.default_priority = 500,
-		.ageing_per_minute = 10,
-		.ageing_cap = 5000,
+		.default_priority = RANGE_DEFAULT(RANGE_DEFAULT_PRIORITY),
+		.ageing_per_minute = RANGE_DEFAULT(RANGE_AGEING_PER_MINUTE),
+		.ageing_cap = RANGE_DEFAULT(RANGE_AGEING_CAP),
 		.thermal_threshold_c = 75,
 		.thermal_resume_c = 70,
-		.usage_half_life_ms = 7 * DAY_MS,
+		.usage_half_life_ms = RANGE_DEFAULT(RANGE_USAGE_HALF_LIFE_HOURS) * HOUR_MS,
 		.usage_influence = 500,
-		.min_runtime_ms = 0,
-		.release_timeout_ms = 60 * SECOND_MS,
-		.gang_grace_ms = 60 * SECOND_MS,
-		.refuse_backoff_ms = 5 * SECOND_MS,
-		.grace_ms = 30 * SECOND_MS,
-		.retention_ms = HOUR_MS,
-		.promise_jobs = 4,
-		.promise_gpus = 2 * WHOLE_GPU,
-		.foreign_tolerance_mib = 0,
-		.search_pause_us = 1000,
-		.search_width = 256,
+		.min_runtime_ms = RANGE_DEFAULT(RANGE_MIN_RUNTIME_MS),
+		.release_timeout_ms = RANGE_DEFAULT(RANGE_RELEASE_TIMEOUT_MS),
+		.gang_grace_ms = RANGE_DEFAULT(RANGE_GANG_GRACE_MS),
+		.refuse_backoff_ms = RANGE_DEFAULT(RANGE_REFUSE_BACKOFF_MS),
+		.grace_ms = RANGE_DEFAULT(RANGE_GRACE_MS),
+		.retention_ms = RANGE_DEFAULT(RANGE_RETENTION_MS),
+		.promise_jobs = RANGE_DEFAULT(RANGE_PROMISE_JOBS),
+		.promise_gpus = RANGE_DEFAULT(RANGE_PROMISE_GPUS) * WHOLE_GPU,
+		.foreign_tolerance_mib = RANGE_DEFAULT(RANGE_FOREIGN_TOLERANCE_MIB),
+		.search_pause_us = RANGE_DEFAULT(RANGE_SEARCH_PAUSE_US),
+		.search_width = RANGE_DEFAULT(RANGE_SEARCH_WIDTH),
 		.time_sharing = SHARING_OFF,
-		.sharing_wait_ms = 4 * DAY_MS,
-		.sharing_turn_ms = 6 * HOUR_MS,
-		.lease_ms = 600 * SECOND_MS,
+		.sharing_wait_ms = RANGE_DEFAULT(RANGE_SHARING_WAIT_MS),
+		.sharing_turn_ms = RANGE_DEFAULT(RANGE_SHARING_TURN_MS),
+		.lease_ms = RANGE_DEFAULT(RANGE_LEASE_MS),
 	};
 }
 
@@ -244,39 +245,40 @@ static bool range_check(const struct range *range, struct error *error)
 	                 (long long)range->most);
 }
 
-/* The upper bounds keep sums of times and of priorities far from the end of 64 bits. */
-#define TEN_YEARS_MS (3650 * DAY_MS)
 #define RANGE(member, low, high)                                                                   \
 	{                                                                                          \
 		.name = #member, .value = config->member, .least = (low), .most = (high)           \
 	}
+
+#define RANGED_OF(member, low, high, otherwise) RANGE(member, low, high)
+#define RANGED(member, range) RANGED_OF(member, range)
 
 static bool ranges_check(const struct config_record *config, struct error *error)
 {
 	const struct range ranges[] = {
 		RANGE(queue_max, 0, UNLIMITED),
 		RANGE(tenant_queue_max, 0, UNLIMITED),
-		RANGE(default_priority, 0, UNLIMITED),
-		RANGE(ageing_per_minute, 0, 100000),
-		RANGE(ageing_cap, 0, 1000000000),
+		RANGED(default_priority, RANGE_DEFAULT_PRIORITY),
+		RANGED(ageing_per_minute, RANGE_AGEING_PER_MINUTE),
+		RANGED(ageing_cap, RANGE_AGEING_CAP),
 		RANGE(thermal_threshold_c, 1, 1000),
 		RANGE(thermal_resume_c, 0, 1000),
-		RANGE(usage_half_life_ms, 1, TEN_YEARS_MS),
-		RANGE(usage_influence, 0, 1000000),
-		RANGE(min_runtime_ms, 0, TEN_YEARS_MS),
-		RANGE(release_timeout_ms, 0, TEN_YEARS_MS),
-		RANGE(gang_grace_ms, 0, TEN_YEARS_MS),
-		RANGE(refuse_backoff_ms, 0, TEN_YEARS_MS),
-		RANGE(grace_ms, 0, TEN_YEARS_MS),
-		RANGE(retention_ms, 0, TEN_YEARS_MS),
-		RANGE(promise_jobs, 0, UNLIMITED),
-		RANGE(promise_gpus, 0, UNLIMITED),
-		RANGE(foreign_tolerance_mib, 0, UNLIMITED),
-		RANGE(search_pause_us, 0, 1000000),
-		RANGE(search_width, 1, 1000000000),
-		RANGE(sharing_wait_ms, 1, TEN_YEARS_MS),
-		RANGE(sharing_turn_ms, 0, TEN_YEARS_MS),
-		RANGE(lease_ms, 1, TEN_YEARS_MS),
+		RANGE(usage_half_life_ms, 1, RANGE_MOST(RANGE_USAGE_HALF_LIFE_HOURS) * HOUR_MS),
+		RANGE(usage_influence, 0, 1000),
+		RANGED(min_runtime_ms, RANGE_MIN_RUNTIME_MS),
+		RANGED(release_timeout_ms, RANGE_RELEASE_TIMEOUT_MS),
+		RANGED(gang_grace_ms, RANGE_GANG_GRACE_MS),
+		RANGED(refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS),
+		RANGED(grace_ms, RANGE_GRACE_MS),
+		RANGED(retention_ms, RANGE_RETENTION_MS),
+		RANGED(promise_jobs, RANGE_PROMISE_JOBS),
+		RANGE(promise_gpus, 0, RANGE_MOST(RANGE_PROMISE_GPUS) * WHOLE_GPU),
+		RANGED(foreign_tolerance_mib, RANGE_FOREIGN_TOLERANCE_MIB),
+		RANGED(search_pause_us, RANGE_SEARCH_PAUSE_US),
+		RANGED(search_width, RANGE_SEARCH_WIDTH),
+		RANGED(sharing_wait_ms, RANGE_SHARING_WAIT_MS),
+		RANGED(sharing_turn_ms, RANGE_SHARING_TURN_MS),
+		RANGED(lease_ms, RANGE_LEASE_MS),
 	};
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		if (!range_check(&ranges[i], error))

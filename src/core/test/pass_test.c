@@ -304,6 +304,31 @@ static void a_pass_that_used_up_its_units_says_so(void **unused)
 	harness_free(lab.h);
 }
 
+static void a_pass_in_which_jobs_end_that_are_not_kept_is_followed_by_another(void **unused)
+{
+	struct lab lab = lab_new(1);
+	struct job_record late = whole(lab.tenant, 1);
+	struct config_record config = *sched_config(lab.h->sched);
+
+	(void)unused;
+	config.retention_ms = 0;
+	configure(lab.h, config);
+	submit_at(lab, 500, 1);
+	pass(lab.h);
+	late.deadline_ms = lab.h->now_ms + 1000;
+	submit(lab.h, late);
+	lab.h->now_ms += 2000;
+	pass_of(lab.h, 100);
+	assert_int_equal(effects_of(lab.h, EFFECT_ARCHIVE), 0);
+	assert_int_equal(effects_of(lab.h, EFFECT_MORE), 1);
+	pass_of(lab.h, 100);
+	assert_true(effects_of(lab.h, EFFECT_ARCHIVE) > 0);
+	assert_int_equal(effects_of(lab.h, EFFECT_MORE), 0);
+	pass_of(lab.h, 100);
+	assert_int_equal(lab.h->effects.count, 0);
+	harness_free(lab.h);
+}
+
 static void a_start_is_a_decision_with_the_arithmetic_of_the_law(void **unused)
 {
 	struct lab lab = lab_new(1);
@@ -474,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_pass_that_follows_a_complete_one_has_no_effects),
 		cmocka_unit_test(passes_of_one_unit_end_where_one_without_limit_does),
 		cmocka_unit_test(a_pass_that_used_up_its_units_says_so),
+		cmocka_unit_test(a_pass_in_which_jobs_end_that_are_not_kept_is_followed_by_another),
 		cmocka_unit_test(a_start_is_a_decision_with_the_arithmetic_of_the_law),
 		cmocka_unit_test(time_never_goes_back),
 		cmocka_unit_test(a_large_job_that_waits_is_promised_a_start),

@@ -202,7 +202,7 @@ struct command generator_config(struct generator *generator)
 	config.thermal_threshold_c = between(random, 60, 90);
 	config.thermal_resume_c = between(random, 40, config.thermal_threshold_c);
 	config.usage_half_life_ms = between(random, 1, 14 * DAY_MS);
-	config.usage_influence = between(random, 0, 2000);
+	config.usage_influence = between(random, 0, 1000);
 	config.min_runtime_ms = chance(random, 50) ? 0 : between(random, 0, 600) * SECOND_MS;
 	config.release_timeout_ms = between(random, 0, 120) * SECOND_MS;
 	config.gang_grace_ms = between(random, 0, 300) * SECOND_MS;

@@ -111,6 +111,35 @@ static void time_sharing_without_ageing_is_refused(void **state)
 	config_free(config);
 }
 
+/* What a setting accepts, the core must not refuse later. */
+static void the_core_accepts_every_number_that_a_setting_of_it_may_be(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < setting_count; i++) {
+		const struct setting *setting = &settings[i];
+		bool decimal = setting->kind == SETTING_DECIMAL;
+		if (strcmp(setting->section, "scheduler") != 0 ||
+		    (!decimal && setting->kind != SETTING_INTEGER))
+			continue;
+		for (int end = 0; end < 2; end++) {
+			int64_t value = end == 0 ? setting->least : setting->most;
+			struct error error = { 0 };
+			char text[128];
+			snprintf(text, sizeof(text),
+			         "scheduler:\n  thermal_resume: %d\n  %s: %lld\n", 0, setting->key,
+			         (long long)(decimal ? value / 1000 : value));
+			if (strcmp(setting->key, "thermal_resume") == 0)
+				snprintf(text, sizeof(text),
+				         "scheduler:\n  thermal_threshold: 200\n  %s: %lld\n",
+				         setting->key, (long long)(value / 1000));
+			struct config *config = read_text(text);
+			if (!config_validate(config, &error))
+				fail_msg("%s is accepted, and then: %s", text, error.text);
+			config_free(config);
+		}
+	}
+}
+
 static void without_settings_all_is_as_the_parts_have_it(void **state)
 {
 	struct config *config = read_text("");
@@ -381,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_policy_may_be_given_by_its_alias),
 		cmocka_unit_test(time_sharing_can_be_turned_on),
 		cmocka_unit_test(time_sharing_without_ageing_is_refused),
+		cmocka_unit_test(the_core_accepts_every_number_that_a_setting_of_it_may_be),
 		cmocka_unit_test(without_settings_all_is_as_the_parts_have_it),
 		cmocka_unit_test(what_is_not_known_is_refused_with_the_nearest_name),
 		cmocka_unit_test(wrong_types_are_refused_with_their_place),

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/number_text.h"
 #include "sim/chaos/chaos.h"
+#include "sim/world/options.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -23,19 +23,6 @@ struct chaos_command {
 	json_t *failures;
 };
 
-static const char usage[] =
-    "usage: gpu-sim chaos [--seed S] [--seeds K] [--steps N] [--shrink] [--json] [-v]\n"
-    "                     [--without CLASS,...]\n"
-    "classes:";
-
-static void print_usage(void)
-{
-	fputs(usage, stderr);
-	for (int i = 0; i < CHAOS_CLASSES; i++)
-		fprintf(stderr, " %s", chaos_class_names[i]);
-	fputc('\n', stderr);
-}
-
 static bool read_classes(const char *list, uint32_t *mask)
 {
 	while (*list) {
@@ -46,8 +33,11 @@ static bool read_classes(const char *list, uint32_t *mask)
 			    strncmp(chaos_class_names[i], list, size) == 0)
 				found = i;
 		if (found < 0) {
-			fprintf(stderr, "gpu-sim: there is no class of faults '%.*s'\n", (int)size,
-			        list);
+			fprintf(stderr, "gpu-sim: there is no class of faults '%.*s'; there are",
+			        (int)size, list);
+			for (int i = 0; i < CHAOS_CLASSES; i++)
+				fprintf(stderr, " %s", chaos_class_names[i]);
+			fputc('\n', stderr);
 			return false;
 		}
 		*mask |= 1U << found;
@@ -56,50 +46,47 @@ static bool read_classes(const char *list, uint32_t *mask)
 	return true;
 }
 
-static bool read_count(const char *name, const char *text, int64_t least, int64_t *number)
-{
-	if (!number_read(text_of(text), least, INT64_MAX, number)) {
-		fprintf(stderr, "gpu-sim: %s is '%s': it must be a number from %lld on\n", name,
-		        text, (long long)least);
-		return false;
-	}
-	return true;
-}
-
-static bool read_value(struct chaos_command *command, const char *name, const char *value)
-{
-	int64_t seed = 0;
-
-	if (strcmp(name, "--seed") == 0) {
-		command->seeded = read_count(name, value, 0, &seed);
-		command->options.seed = (uint64_t)seed;
-		return command->seeded;
-	}
-	if (strcmp(name, "--seeds") == 0)
-		return read_count(name, value, 1, &command->seeds);
-	if (strcmp(name, "--steps") == 0)
-		return read_count(name, value, 0, &command->options.steps);
-	return read_classes(value, &command->options.without);
-}
+/* What a table of options can fill in. */
+struct chaos_arguments {
+	int64_t seed, seeds, steps;
+	const char *without;
+	bool shrink, json, verbose;
+};
 
 static bool read_arguments(struct chaos_command *command, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
-		const char *name = argv[i];
-		bool valued = strcmp(name, "--seed") == 0 || strcmp(name, "--seeds") == 0 ||
-		              strcmp(name, "--steps") == 0 || strcmp(name, "--without") == 0;
-		if (strcmp(name, "--shrink") == 0)
-			command->shrink = true;
-		else if (strcmp(name, "--json") == 0)
-			command->json = true;
-		else if (strcmp(name, "-v") == 0)
-			command->options.verbose = true;
-		else if (!valued || i + 1 == argc) {
-			print_usage();
-			return false;
-		} else if (!read_value(command, name, argv[++i]))
-			return false;
-	}
+	static const struct option table[] = {
+		OPTION("--seed", NULL, "S", "the first seed; 1",
+		       STORES_NUMBER(struct chaos_arguments, seed, 0, INT64_MAX)),
+		OPTION("--seeds", NULL, "K", "how many seeds; 1",
+		       STORES_NUMBER(struct chaos_arguments, seeds, 1, INT64_MAX)),
+		OPTION("--steps", NULL, "N", "steps of a seed; 20000",
+		       STORES_NUMBER(struct chaos_arguments, steps, 0, INT64_MAX)),
+		OPTION("--without", NULL, "CLASS,...", "classes of faults to leave out",
+		       STORES_TEXT(struct chaos_arguments, without)),
+		OPTION("--shrink", NULL, NULL, "look for a shorter run that fails the same way",
+		       STORES_FLAG(struct chaos_arguments, shrink)),
+		OPTION("--json", NULL, NULL, "print JSON",
+		       STORES_FLAG(struct chaos_arguments, json)),
+		OPTION("--verbose", "-v", NULL, "print what happens",
+		       STORES_FLAG(struct chaos_arguments, verbose)),
+		{ 0 },
+	};
+	struct chaos_arguments given = { .seed = -1,
+		                         .seeds = command->seeds,
+		                         .steps = command->options.steps };
+
+	if (!options_read(table, argc, argv, &given) ||
+	    (given.without && !read_classes(given.without, &command->options.without)))
+		return false;
+	command->seeded = given.seed >= 0;
+	if (command->seeded)
+		command->options.seed = (uint64_t)given.seed;
+	command->seeds = given.seeds;
+	command->options.steps = given.steps;
+	command->shrink = given.shrink;
+	command->json = given.json;
+	command->options.verbose = given.verbose;
 	return true;
 }
 

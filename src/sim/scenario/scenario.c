@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number_text.h"
+#include "base/options.h"
 #include "sim/scenario/models.h"
 #include "sim/scenario/queues.h"
 
@@ -149,44 +150,41 @@ static void run_file(struct runner *runner, const char *path)
 	json_decref(cases);
 }
 
-/* Takes the options from the front; returns where the files begin, or -1 after
- * saying what is wrong. */
-static int read_options(struct runner *runner, int argc, char **argv)
+static bool read_arguments(struct runner *runner, struct arguments *files, int argc, char **argv)
 {
-	int at = 1;
-	for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {
-		const char *option = argv[at];
-		if (strcmp(option, "--") == 0)
-			return at + 1;
-		if (strcmp(option, "-v") == 0) {
-			runner->verbose = true;
-		} else if (strcmp(option, "--json") == 0) {
-			runner->json = true;
-		} else if (strcmp(option, "--case") != 0) {
-			complain(runner, "scenario has no option %s; it has -v, --json and --case",
-			         option);
-			return -1;
-		} else if (at + 1 < argc && argv[at + 1][0]) {
-			runner->only = argv[++at];
-		} else {
-			complain(runner, "--case needs a number or a part of a case's name");
-			return -1;
-		}
-	}
-	return at;
+	static const struct option table[] = {
+		OPTION("--case", NULL, "WHICH", "only one: its number, or a part of its name",
+		       STORES_TEXT(struct runner, only)),
+		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct runner, json)),
+		OPTION("--verbose", "-v", NULL, "print every step",
+		       STORES_FLAG(struct runner, verbose)),
+		{ 0 },
+	};
+	const struct option *sets[] = { table };
+	struct error error = { 0 };
+
+	if (!arguments_read(files, sets, 1, false, argc - 1, argv + 1, &error) ||
+	    !arguments_store(files, runner, &error))
+		complain(runner, "%s", error.text);
+	else if (runner->only && !*runner->only)
+		complain(runner, "--case needs a number or a part of a case's name");
+	else if (files->operand_count == 0)
+		complain(runner, "scenario needs a file, such as tests/scenarios/models.json");
+	else
+		return true;
+	return false;
 }
 
 static int run_all(struct runner *runner, int argc, char **argv)
 {
-	int first = read_options(runner, argc, argv);
-	if (first < 0)
+	struct arguments files = { 0 };
+	bool good = read_arguments(runner, &files, argc, argv);
+
+	for (size_t i = 0; good && i < files.operand_count; i++)
+		run_file(runner, files.operands[i]);
+	arguments_free(&files);
+	if (!good)
 		return EXIT_UNREADABLE;
-	if (first >= argc) {
-		complain(runner, "scenario needs a file, such as tests/scenarios/models.json");
-		return EXIT_UNREADABLE;
-	}
-	for (int i = first; i < argc; i++)
-		run_file(runner, argv[i]);
 	if (runner->only && runner->matched == 0 && !runner->unreadable)
 		complain(runner, "no case is number, or has in its name, '%s'", runner->only);
 	fprintf(runner->json ? stderr : stdout, "%d passed, %d failed\n", runner->passed,

@@ -11,20 +11,25 @@
 enum { EXIT_USAGE = 2, EXPERTS_DEFAULT = 65536 };
 
 struct options {
-	const char *trace, *warm, *experts;
+	const char *trace, *warm;
+	int64_t experts;
 	bool json;
 };
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-	const struct option_slot known[] = {
-		{ "--trace", &options->trace, NULL },
-		{ "--warm", &options->warm, NULL },
-		{ "--experts", &options->experts, NULL },
-		{ "--json", NULL, &options->json },
+	static const struct option table[] = {
+		OPTION("--trace", NULL, "CSV", "jobs to predict",
+		       STORES_TEXT(struct options, trace)),
+		OPTION("--warm", NULL, "CSV", "jobs to learn from first",
+		       STORES_TEXT(struct options, warm)),
+		OPTION("--experts", NULL, "N", "most experts to keep; 65536",
+		       STORES_NUMBER(struct options, experts, EXPERTS_MIN, 10000000)),
+		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct options, json)),
+		{ 0 },
 	};
 
-	if (!options_read(known, sizeof(known) / sizeof(known[0]), argc, argv))
+	if (!options_read(table, argc, argv, options))
 		return false;
 	if (options->trace)
 		return true;
@@ -102,18 +107,16 @@ static bool read_histories(const struct options *options, struct history *warm,
 
 int foretell_main(int argc, char **argv)
 {
-	struct options options = { 0 };
+	struct options options = { .experts = EXPERTS_DEFAULT };
 	struct history warm = { 0 }, trace = { 0 };
 	struct foretell_scores scores;
 	struct mixture mixture;
-	int64_t experts = EXPERTS_DEFAULT;
 
-	if (!read_options(&options, argc, argv) ||
-	    !options_number("--experts", options.experts, EXPERTS_MIN, 10000000, &experts))
+	if (!read_options(&options, argc, argv))
 		return EXIT_USAGE;
 	bool fine = read_histories(&options, &warm, &trace);
 	if (fine) {
-		mixture_init(&mixture, experts);
+		mixture_init(&mixture, options.experts);
 		if (options.warm)
 			foretell_run(&mixture, &warm, NULL);
 		foretell_run(&mixture, &trace, &scores);

@@ -20,7 +20,8 @@
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, POLICIES_MAX = 8, POINTS = 200 };
 
 struct options {
-	const char *trace, *nodes, *gpus, *policies, *cost, *plot;
+	const char *trace, *policies, *plot;
+	int64_t nodes, gpus, cost_s;
 	bool json, tenants;
 };
 
@@ -41,21 +42,31 @@ struct study {
 	struct options options;
 	struct philly philly;
 	struct jct_world world;
-	int64_t cost_s;
 	struct summary summaries[POLICIES_MAX];
 	int count;
 };
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-	const struct option_slot known[] = {
-		{ "--trace", &options->trace, NULL }, { "--nodes", &options->nodes, NULL },
-		{ "--gpus", &options->gpus, NULL },   { "--policy", &options->policies, NULL },
-		{ "--cost", &options->cost, NULL },   { "--plot", &options->plot, NULL },
-		{ "--json", NULL, &options->json },   { "--tenants", NULL, &options->tenants },
+	static const struct option table[] = {
+		OPTION("--trace", NULL, "CSV", "jobs, as in philly.csv",
+		       STORES_TEXT(struct options, trace)),
+		OPTION("--nodes", NULL, "N", "nodes of the cluster; 64",
+		       STORES_NUMBER(struct options, nodes, 1, 10000)),
+		OPTION("--gpus", NULL, "N", "GPUs of a node; 8",
+		       STORES_NUMBER(struct options, gpus, 1, PARTS_MAX)),
+		OPTION("--policy", NULL, "P[,P...]", "policies; all",
+		       STORES_TEXT(struct options, policies)),
+		OPTION("--cost", NULL, "SECONDS", "lost by a preemption",
+		       STORES_NUMBER(struct options, cost_s, 0, 86400)),
+		OPTION("--tenants", NULL, NULL, "virtual clusters are tenants",
+		       STORES_FLAG(struct options, tenants)),
+		OPTION("--plot", NULL, "SVG", "write charts", STORES_TEXT(struct options, plot)),
+		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct options, json)),
+		{ 0 },
 	};
 
-	if (!options_read(known, sizeof(known) / sizeof(known[0]), argc, argv))
+	if (!options_read(table, argc, argv, options))
 		return false;
 	if (options->trace)
 		return true;
@@ -292,16 +303,15 @@ static int run_study(struct study *study)
 
 int jct_main(int argc, char **argv)
 {
-	struct study study = { .world = { .nodes = 64, .gpus = 8, .cost_ms = -1 }, .cost_s = -1 };
+	struct study study = { .options = { .nodes = 64, .gpus = 8, .cost_s = -1 } };
 	const struct options *options = &study.options;
 
-	if (!read_options(&study.options, argc, argv) || !choose_policies(&study) ||
-	    !options_number("--nodes", options->nodes, 1, 10000, &study.world.nodes) ||
-	    !options_number("--gpus", options->gpus, 1, PARTS_MAX, &study.world.gpus) ||
-	    !options_number("--cost", options->cost, 0, 86400, &study.cost_s))
+	if (!read_options(&study.options, argc, argv) || !choose_policies(&study))
 		return EXIT_USAGE;
+	study.world.nodes = options->nodes;
+	study.world.gpus = options->gpus;
 	study.world.tenants = options->tenants;
-	study.world.cost_ms = study.cost_s < 0 ? -1 : study.cost_s * 1000;
+	study.world.cost_ms = options->cost_s < 0 ? -1 : options->cost_s * 1000;
 	int status = run_study(&study);
 	for (int i = 0; i < study.count; i++)
 		usage_free(&study.summaries[i].usage);

@@ -18,7 +18,8 @@
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, SEEDS_MAX = 1000, POLICIES_MAX = PACK_POLICIES + 2 };
 
 struct options {
-	const char *nodes, *pods, *policies, *seeds, *seed, *plot;
+	const char *nodes, *pods, *policies, *plot;
+	int64_t seeds, seed;
 	bool json;
 };
 
@@ -40,14 +41,23 @@ struct study {
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-	const struct option_slot known[] = {
-		{ "--nodes", &options->nodes, NULL },     { "--pods", &options->pods, NULL },
-		{ "--policy", &options->policies, NULL }, { "--seeds", &options->seeds, NULL },
-		{ "--seed", &options->seed, NULL },       { "--plot", &options->plot, NULL },
-		{ "--json", NULL, &options->json },
+	static const struct option table[] = {
+		OPTION("--nodes", NULL, "CSV", "nodes, as in openb",
+		       STORES_TEXT(struct options, nodes)),
+		OPTION("--pods", NULL, "CSV", "pods, as in openb",
+		       STORES_TEXT(struct options, pods)),
+		OPTION("--policy", NULL, "P[,P...]", "policies; all",
+		       STORES_TEXT(struct options, policies)),
+		OPTION("--seeds", NULL, "N", "how many orders of the pods to try; 10",
+		       STORES_NUMBER(struct options, seeds, 1, SEEDS_MAX)),
+		OPTION("--seed", NULL, "S", "the first of them; 1",
+		       STORES_NUMBER(struct options, seed, 1, INT64_MAX - SEEDS_MAX)),
+		OPTION("--plot", NULL, "SVG", "write a chart", STORES_TEXT(struct options, plot)),
+		OPTION("--json", NULL, NULL, "print JSON", STORES_FLAG(struct options, json)),
+		{ 0 },
 	};
 
-	if (!options_read(known, sizeof(known) / sizeof(known[0]), argc, argv))
+	if (!options_read(table, argc, argv, options))
 		return false;
 	if (options->nodes && options->pods)
 		return true;
@@ -260,13 +270,12 @@ static int run_study(struct study *study)
 
 int pack_main(int argc, char **argv)
 {
-	struct study study = { .seed_count = 10, .first_seed = 1 };
+	struct study study = { .options = { .seeds = 10, .seed = 1 } };
 
-	if (!read_options(&study.options, argc, argv) || !choose_policies(&study) ||
-	    !options_number("--seeds", study.options.seeds, 1, SEEDS_MAX, &study.seed_count) ||
-	    !options_number("--seed", study.options.seed, 1, INT64_MAX - SEEDS_MAX,
-	                    &study.first_seed))
+	if (!read_options(&study.options, argc, argv) || !choose_policies(&study))
 		return EXIT_USAGE;
+	study.seed_count = study.options.seeds;
+	study.first_seed = study.options.seed;
 	int status = run_study(&study);
 	for (int i = 0; i < study.count; i++) {
 		free(study.summaries[i].arrived);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/options.h"
 #include "core/sched.h"
 #include "sim/whatif/recorded.h"
-#include "sim/world/options.h"
 #include "store/journal.h"
 #include "store/store.h"
 
@@ -94,36 +94,40 @@ static bool run(struct replay *replay, const struct replay_options *options, int
 	return true;
 }
 
-/* Names without an option in front are the journal, then the backup. */
+/* Operands are the journal, then the backup. */
 static bool read_options(struct replay_options *options, int argc, char **argv)
 {
-	const char **places[] = { &options->journal, &options->from };
-	const struct option_slot known[] = {
-		{ "--journal", &options->journal, NULL },
-		{ "--from", &options->from, NULL },
-		{ "--compare", &options->compare, NULL },
-		{ "-v", NULL, &options->verbose },
+	static const struct option table[] = {
+		OPTION("--journal", NULL, "DIRECTORY", "the files of a journal",
+		       STORES_TEXT(struct replay_options, journal)),
+		OPTION("--from", NULL, "BACKUP", "where to start",
+		       STORES_TEXT(struct replay_options, from)),
+		OPTION("--compare", NULL, "DATABASE", "compare every decision with it",
+		       STORES_TEXT(struct replay_options, compare)),
+		OPTION("--verbose", "-v", NULL, "print every command",
+		       STORES_FLAG(struct replay_options, verbose)),
+		{ 0 },
 	};
-	char *named[8];
-	int count = 1, place = 0;
+	const struct option *sets[] = { table };
+	struct arguments arguments = { 0 };
+	struct error error = { 0 };
+	bool done = arguments_read(&arguments, sets, 1, false, argc - 1, argv + 1, &error) &&
+	            arguments_store(&arguments, options, &error);
 
-	named[0] = argv[0];
-	for (int at = 1; at < argc; at++) {
-		bool option = *argv[at] == '-';
-		bool has_value = option && strcmp(argv[at], "-v") != 0 && at + 1 < argc;
-		if (!option && place < 2)
-			*places[place++] = argv[at];
-		else if (count + has_value < 8)
-			named[count++] = argv[at];
-		if (has_value && count < 8)
-			named[count++] = argv[++at];
-	}
-	if (!options_read(known, sizeof(known) / sizeof(known[0]), count, named))
-		return false;
-	if (options->journal)
-		return true;
-	fprintf(stderr, "gpu-sim: replay needs --journal, a directory of a journal's files\n");
-	return false;
+	if (done && arguments.operand_count > 2)
+		done = error_set(&error, ERROR_INVALID, "'%.80s' is one argument too many",
+		                 arguments.operands[2]);
+	if (done && arguments.operand_count > 0)
+		options->journal = arguments.operands[0];
+	if (done && arguments.operand_count > 1)
+		options->from = arguments.operands[1];
+	if (done && !options->journal)
+		done = error_set(&error, ERROR_INVALID,
+		                 "replay needs --journal, a directory of a journal's files");
+	if (!done)
+		fprintf(stderr, "gpu-sim: %s\n", error.text);
+	arguments_free(&arguments);
+	return done;
 }
 
 int replay_main(int argc, char **argv)

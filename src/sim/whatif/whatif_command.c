@@ -7,8 +7,8 @@
 
 #include "base/calendar.h"
 #include "base/duration.h"
-#include "base/number_text.h"
 #include "sim/whatif/whatif.h"
+#include "sim/world/options.h"
 #include "sim/world/progress.h"
 
 enum { EXIT_USAGE = 2 };
@@ -18,74 +18,49 @@ struct whatif_command {
 	struct whatif_nodes nodes;
 	struct whatif_job job;
 	bool add, submit, json;
-	const char *added; /* as it was written */
+	const char *added, *submitted; /* as they were given */
 };
 
-static int print_usage(void)
+static bool read_arguments(struct whatif_command *command, int argc, char **argv)
 {
-	fputs("usage: gpu-sim whatif --state FILE [--add-nodes NODESxGPUSxMODEL:GiBG] "
-	      "[--submit JOB]\n"
-	      "                      [--unknown HOURS] [--horizon HOURS] [--json]\n"
-	      "JOB is JSON or KEY=VALUE,...: gpus, memory_gib or fraction (of each), tasks, "
-	      "min_available,\n"
-	      "split_gpus, tenant, priority, gpu_model, cpu_cores, preemptible, duration_s, name\n",
-	      stderr);
-	return EXIT_USAGE;
-}
+	static const struct option table[] = {
+		OPTION("--state", NULL, "FILE", "the scheduler: a backup of it, or its database",
+		       STORES_TEXT(struct whatif_command, options.state)),
+		OPTION("--add-nodes", NULL, "NODESxGPUSxMODEL:GiBG",
+		       "nodes to add, such as 2x8xH100:80G",
+		       STORES_TEXT(struct whatif_command, added)),
+		OPTION(
+		    "--submit", NULL, "JOB",
+		    "a job to submit, as JSON or KEY=VALUE,...: gpus, memory_gib or fraction (of "
+		    "each), tasks, min_available, split_gpus, tenant, priority, gpu_model, "
+		    "cpu_cores, preemptible, duration_s, name",
+		    STORES_TEXT(struct whatif_command, submitted)),
+		OPTION("--unknown", NULL, "HOURS", "taken for jobs without an expected end",
+		       STORES_NUMBER(struct whatif_command, options.unknown_ms, 1, 100000),
+		       .unit = HOUR_MS),
+		OPTION("--horizon", NULL, "HOURS", "how far to look",
+		       STORES_NUMBER(struct whatif_command, options.horizon_ms, 1, 100000),
+		       .unit = HOUR_MS),
+		OPTION("--json", NULL, NULL, "print JSON",
+		       STORES_FLAG(struct whatif_command, json)),
+		{ 0 },
+	};
+	struct error error = { 0 };
 
-static bool read_hours(const char *name, const char *text, int64_t *ms, struct error *error)
-{
-	int64_t hours;
-
-	if (!number_read(text_of(text), 1, 100000, &hours))
-		return error_set(error, ERROR_INVALID, "%s is '%s': it must be 1 to 100000 hours",
-		                 name, text);
-	*ms = hours * HOUR_MS;
-	return true;
-}
-
-static bool read_value(struct whatif_command *command, const char *name, const char *value,
-                       struct error *error)
-{
-	if (strcmp(name, "--state") == 0) {
-		command->options.state = value;
-		return true;
-	}
-	if (strcmp(name, "--add-nodes") == 0) {
-		command->add = true;
-		command->added = value;
-		return whatif_read_nodes(value, &command->nodes, error);
-	}
-	if (strcmp(name, "--submit") == 0) {
-		arena_free(&command->job.arena);
-		command->submit = true;
+	if (!options_read(table, argc, argv, command))
+		return false;
+	command->add = command->added != NULL;
+	command->submit = command->submitted != NULL;
+	if (command->submit)
 		command->options.job = &command->job;
-		return whatif_read_job(value, &command->job, error);
-	}
-	if (strcmp(name, "--unknown") == 0)
-		return read_hours(name, value, &command->options.unknown_ms, error);
-	if (strcmp(name, "--horizon") == 0)
-		return read_hours(name, value, &command->options.horizon_ms, error);
-	return error_set(error, ERROR_INVALID, "there is no option '%s'", name);
-}
-
-static bool read_arguments(struct whatif_command *command, int argc, char **argv,
-                           struct error *error)
-{
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			command->json = true;
-		else if (i + 1 == argc)
-			return error_set(error, ERROR_INVALID, "%s has no value", argv[i]);
-		else if (!read_value(command, argv[i], argv[i + 1], error))
-			return false;
-		else
-			i++;
-	}
-	return command->options.state ||
-	       error_set(error, ERROR_INVALID,
-	                 "--state says which scheduler: a backup of it, or "
-	                 "its database");
+	if (!command->options.state)
+		error_set(&error, ERROR_INVALID,
+		          "--state says which scheduler: a backup of it, or its database");
+	else if ((!command->add || whatif_read_nodes(command->added, &command->nodes, &error)) &&
+	         (!command->submit || whatif_read_job(command->submitted, &command->job, &error)))
+		return true;
+	fprintf(stderr, "gpu-sim: %s\n", error.text);
+	return false;
 }
 
 /* "1d 2h", "3h 12m", "40s". */
@@ -238,9 +213,8 @@ int whatif_main(int argc, char **argv)
 	struct error error = { 0 };
 	int status = 0;
 
-	if (!read_arguments(&command, argc, argv, &error)) {
-		fprintf(stderr, "gpu-sim: %s\n", error.text);
-		status = print_usage();
+	if (!read_arguments(&command, argc, argv)) {
+		status = EXIT_USAGE;
 	} else if (!answer(&command, &error)) {
 		fprintf(stderr, "gpu-sim: %s: %s\n", command.options.state, error.text);
 		status = 1;

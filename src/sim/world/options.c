@@ -1,50 +1,17 @@
 /* options.c - what a subcommand is asked with */
 #include "sim/world/options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/number_text.h"
-
-static bool refuse_unknown(const struct option_slot *slots, size_t count, const char *subcommand,
-                           const char *name)
+bool options_read(const struct option *table, int argc, char **argv, void *target)
 {
-	fprintf(stderr, "gpu-sim: %s has no option '%s'; it has", subcommand, name);
-	for (size_t i = 0; i < count; i++)
-		fprintf(stderr, " %s", slots[i].name);
-	fputc('\n', stderr);
-	return false;
-}
+	struct error error = { 0 };
 
-bool options_read(const struct option_slot *slots, size_t count, int argc, char **argv)
-{
-	for (int at = 1; at < argc; at++) {
-		size_t i = 0;
-		while (i < count && strcmp(slots[i].name, argv[at]) != 0)
-			i++;
-		if (i == count)
-			return refuse_unknown(slots, count, argv[0], argv[at]);
-		if (slots[i].flag) {
-			*slots[i].flag = true;
-		} else if (at + 1 < argc) {
-			*slots[i].value = argv[++at];
-		} else {
-			fprintf(stderr, "gpu-sim: %s needs a value\n", argv[at]);
-			return false;
-		}
-	}
-	return true;
-}
-
-bool options_number(const char *name, const char *text, int64_t least, int64_t most,
-                    int64_t *number)
-{
-	if (!text || number_read(text_of(text), least, most, number))
+	if (options_store(table, argc - 1, argv + 1, target, &error))
 		return true;
-	fprintf(stderr, "gpu-sim: %s is '%s', not a number from %" PRId64 " to %" PRId64 "\n", name,
-	        text, least, most);
+	fprintf(stderr, "gpu-sim: %s\nusage: gpu-sim %s [OPTION...]\n\n", error.text, argv[0]);
+	options_print(stderr, table);
 	return false;
 }
 

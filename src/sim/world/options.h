@@ -4,21 +4,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-/* "--name VALUE" where there is a value, "--name" where there is a flag. */
-struct option_slot {
-	const char *name;
-	const char **value;
-	bool *flag;
-};
-/* Reads all arguments but the first. False after saying on standard error what is
- * wrong. */
-bool options_read(const struct option_slot *slots, size_t count, int argc, char **argv);
-/* The text, unless it is NULL, as a whole number from `least` to `most`. False after
- * saying what is wrong. */
-bool options_number(const char *name, const char *text, int64_t least, int64_t most,
-                    int64_t *number);
+#include "base/options.h" // IWYU pragma: export
+
+/* Reads all arguments but the first, by a table, into `target`. False after saying on standard
+ * error what is wrong and which options there are. */
+bool options_read(const struct option *table, int argc, char **argv, void *target);
 
 /* Adds each policy of a text with commas between them, by `add`, which is false for one
  * that there is not; each of `all` where there is no text. False after saying what there is. */

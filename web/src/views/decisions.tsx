@@ -24,6 +24,7 @@ const TYPES = [
   "unload",
   "adopt",
   "fail",
+  "share",
 ];
 const type = choice<string>("decisions", "type", "");
 const job = choice<string>("decisions", "job", "", { steps: false });

@@ -190,6 +190,27 @@ static void worth_keeps_a_rest_for_what_fills_it_in_the_end(void **unused)
 }
 
 /* All of the first node's CPU will be needed by the work on its GPUs. */
+static void worth_keeps_a_large_gpu_for_large_amounts_of_memory(void **unused)
+{
+	struct lab lab = lab_new(POLICY_WORTH);
+	struct device devices[] = { device_of("large", 0, 81920), device_of("small-0", 1, 20096),
+		                    device_of("small-1", 2, 20096) };
+
+	(void)unused;
+	must(lab.h, report(lab.h, report_of("node-a", devices, 3)));
+	add_node(lab.h, "node-b", 1, 24576);
+	for (int i = 0; i < 2; i++) {
+		int64_t id = run(lab, memory(lab.tenant, 20000));
+		assert_string_equal(node_of(lab.h, id), "node-a");
+		assert_string_not_equal(gpu_of(lab.h, id, 0), "large");
+	}
+	int64_t fits_less_well = run(lab, memory(lab.tenant, 20000));
+	assert_string_equal(node_of(lab.h, fits_less_well), "node-b");
+	int64_t large = run(lab, memory(lab.tenant, 70000));
+	assert_string_equal(gpu_of(lab.h, large, 0), "large");
+	harness_free(lab.h);
+}
+
 static void worth_keeps_cpu_for_the_gpus_that_need_it(void **unused)
 {
 	struct lab lab = lab_new(POLICY_WORTH);
@@ -503,6 +524,7 @@ int main(void)
 		cmocka_unit_test(fragment_puts_halves_together_where_whole_gpus_are_asked_for_too),
 		cmocka_unit_test(fragment_takes_what_the_expected_tasks_cannot_use),
 		cmocka_unit_test(worth_keeps_a_rest_for_what_fills_it_in_the_end),
+		cmocka_unit_test(worth_keeps_a_large_gpu_for_large_amounts_of_memory),
 		cmocka_unit_test(worth_keeps_cpu_for_the_gpus_that_need_it),
 		cmocka_unit_test(a_new_policy_counts_from_the_next_placement_on),
 		cmocka_unit_test(ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu),

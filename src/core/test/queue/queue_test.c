@@ -71,22 +71,23 @@ static void waiting_makes_up_for_a_lower_priority(void **state)
 	queue_free(&queue);
 }
 
-static void waiting_lifts_no_higher_than_the_cap(void **state)
+static void waiting_adds_no_more_than_the_cap_whatever_the_priority(void **state)
 {
 	(void)state;
 	struct queue queue;
-	struct queue_entry old = waiting(1, 0, START);
-	struct queue_entry young = waiting(2, 11, START + 60 * MINUTE);
+	struct queue_entry old = waiting(1, 3, START), high = waiting(3, 20, START);
+	struct queue_entry young = waiting(2, 14, START + 60 * MINUTE);
 	queue_init(&queue, usual);
 	queue_push(&queue, &old, START);
 	queue_push(&queue, &young, young.queued_ms);
 	assert_true(old.aged);
-	assert_int_equal(queue_effective(&usual, &old, young.queued_ms), 10 * POINT);
+	assert_int_equal(queue_effective(&usual, &old, young.queued_ms), 13 * POINT);
+	assert_int_equal(queue_effective(&usual, &high, young.queued_ms), 30 * POINT);
 	assert_ptr_equal(queue_first(&queue, young.queued_ms), &young);
 	queue_free(&queue);
 }
 
-static void an_urgent_job_is_at_the_cap_from_its_time_on(void **state)
+static void an_urgent_job_has_all_that_waiting_can_add_from_its_time_on(void **state)
 {
 	(void)state;
 	struct queue queue;
@@ -133,7 +134,9 @@ static void a_job_of_another_queue_has_a_position(void **state)
 		queue_push(&queue, &entries[i], START);
 	}
 	assert_int_equal(queue_position(&queue, &stranger, START), 5);
-	assert_int_equal(queue_position(&queue, &stranger, START + 60 * MINUTE), 10);
+	stranger.urgent_ms = START + 1;
+	assert_int_equal(queue_position(&queue, &stranger, START + 1), 0);
+	assert_int_equal(queue_position(&queue, &stranger, START + 60 * MINUTE), 5);
 	queue_free(&queue);
 }
 
@@ -164,7 +167,7 @@ static void extreme_values_do_not_overflow(void **state)
 	struct queue queue;
 	struct queue_entry low_old = waiting(1, INT32_MIN, 0), low = waiting(2, INT32_MIN, late);
 	struct queue_entry high_old = waiting(3, INT32_MAX, 0), high = waiting(4, INT32_MAX, late);
-	struct queue_entry *const order[] = { &low_old, &high_old, &high, &low };
+	struct queue_entry *const order[] = { &high_old, &high, &low_old, &low };
 	queue_init(&queue, rule);
 	queue_push(&queue, &low_old, 0);
 	queue_push(&queue, &high_old, 0);
@@ -221,7 +224,7 @@ static bool is_served(struct queue_rule rule, int64_t from, int64_t to, uint64_t
 		served = queue_pop(&queue, now);
 		int64_t behind = (served->queued_ms - START) * rule.per_minute;
 		assert_true(served == &low || behind < served->priority * MINUTE ||
-		            served->priority > rule.cap);
+		            queue_effective(&rule, served, now) > rule.cap * POINT);
 	}
 	queue_free(&queue);
 	free(arrivals);
@@ -232,16 +235,15 @@ static void no_job_is_passed_by_arrivals_later_than_its_bound(void **state)
 {
 	(void)state;
 	assert_true(is_served((struct queue_rule){ .per_minute = 1, .cap = 100 }, 1, 100, 1));
-	assert_true(is_served((struct queue_rule){ .per_minute = 1, .cap = 40 }, 40, 40, 6));
-	assert_true(is_served((struct queue_rule){ .per_minute = 7, .cap = 90 }, 85, 90, 7));
+	assert_true(is_served((struct queue_rule){ .per_minute = 1, .cap = 40 }, 39, 39, 6));
+	assert_true(is_served((struct queue_rule){ .per_minute = 7, .cap = 90 }, 70, 75, 7));
 	assert_true(is_served((struct queue_rule){ .per_minute = 1, .cap = 40 }, 1, 40, 2));
 	assert_true(is_served((struct queue_rule){ .per_minute = 7, .cap = 90 }, 1, 90, 3));
 	assert_true(is_served((struct queue_rule){ .per_minute = 60, .cap = 1000 }, 1, 1000, 4));
-	assert_true(
-	    is_served((struct queue_rule){ .per_minute = 100000, .cap = 1000 }, 1, 1000, 5));
+	assert_true(is_served((struct queue_rule){ .per_minute = 100, .cap = 1000 }, 1, 100, 5));
 }
 
-static void jobs_above_the_cap_always_go_first(void **state)
+static void jobs_that_are_higher_by_more_than_the_cap_always_go_first(void **state)
 {
 	(void)state;
 	assert_false(is_served((struct queue_rule){ .per_minute = 1, .cap = 20 }, 21, 40, 8));
@@ -273,7 +275,7 @@ static void where_time_is_shared_who_takes_longer_goes_behind_for_so_long_and_no
 static int64_t plain_effective(const struct queue_rule *rule, const struct queue_entry *entry,
                                int64_t now_ms)
 {
-	int64_t full = rule->per_minute == 0 ? 0 : max64(rule->cap - entry->priority, 0) * POINT;
+	int64_t full = rule->per_minute == 0 ? 0 : rule->cap * POINT;
 	int64_t bonus = rule->per_minute * (now_ms - entry->queued_ms);
 	if (bonus > full || (entry->urgent_ms > 0 && entry->urgent_ms <= now_ms))
 		bonus = full;
@@ -419,7 +421,7 @@ static void step(struct world *world)
 	}
 	assert_int_equal(queue_count(&world->queue), plain_count(world));
 	world->ageing_used |= world->queue.ageing.count > 1;
-	world->heap_used |= world->queue.urgent.count > 1;
+	world->heap_used |= world->queue.due.count > 1;
 	world->aged_used |= world->queue.aged.count > 1;
 }
 
@@ -445,15 +447,15 @@ int main(void)
 		cmocka_unit_test(equals_leave_in_the_order_they_came),
 		cmocka_unit_test(higher_priority_goes_first),
 		cmocka_unit_test(waiting_makes_up_for_a_lower_priority),
-		cmocka_unit_test(waiting_lifts_no_higher_than_the_cap),
-		cmocka_unit_test(an_urgent_job_is_at_the_cap_from_its_time_on),
+		cmocka_unit_test(waiting_adds_no_more_than_the_cap_whatever_the_priority),
+		cmocka_unit_test(an_urgent_job_has_all_that_waiting_can_add_from_its_time_on),
 		cmocka_unit_test(without_ageing_only_priority_and_number_count),
 		cmocka_unit_test(a_job_of_another_queue_has_a_position),
 		cmocka_unit_test(a_job_can_be_queued_again_after_it_left),
 		cmocka_unit_test(extreme_values_do_not_overflow),
 		cmocka_unit_test(a_changed_rule_orders_all_anew),
 		cmocka_unit_test(no_job_is_passed_by_arrivals_later_than_its_bound),
-		cmocka_unit_test(jobs_above_the_cap_always_go_first),
+		cmocka_unit_test(jobs_that_are_higher_by_more_than_the_cap_always_go_first),
 		cmocka_unit_test(
 		    where_time_is_shared_who_takes_longer_goes_behind_for_so_long_and_no_longer),
 		cmocka_unit_test(the_order_is_that_of_the_definition_whatever_happens),

@@ -541,11 +541,11 @@ static void settings_that_make_no_sense_are_refused_with_a_remedy(void **state)
 	config = config_default();
 	config.search_width = 0;
 	assert_config_refused(&config, "search_width is 0: set it to something from 1 to "
-	                               "1000000000");
+	                               "1000000");
 	config = config_default();
 	config.retention_ms = UNLIMITED;
 	assert_config_refused(&config, "retention_ms is 9223372036854775807: set it to something "
-	                               "from 0 to 315360000000");
+	                               "from 0 to 2592000000");
 }
 
 int main(void)
