@@ -7,7 +7,7 @@
 
 void job_fill_request(struct job *job)
 {
-	struct request *request = &job->request;
+	struct shape_request *request = &job->request;
 
 	request->gpu_kind = (enum gpu_kind)job->r.gpu_kind;
 	request->gpu_count = job->r.gpu_kind == GPU_NONE ? 0 : job->r.gpu_count;
