@@ -165,25 +165,28 @@ void arguments_free(struct arguments *arguments)
 static bool store_flag(const struct option *option, const char *value, bool *flag,
                        struct error *error)
 {
-	static const char *const yes[] = { "true", "1", "yes", "on" }, *const no[] = { "false", "0",
-		                                                                       "no" };
+	static const char *const words[][2] = {
+		{ "false", "true" }, { "0", "1" }, { "no", "yes" }, { "off", "on" }
+	};
 
-	for (size_t i = 0; value && i < 4; i++)
-		if (strcmp(value, yes[i]) == 0 || strcmp(value, no[i]) == 0) {
-			*flag = strcmp(value, yes[i]) == 0;
-			return true;
-		}
-	if (value)
-		return error_set(error, ERROR_INVALID, "%s is '%.40s': it is true or false",
-		                 option->name, value);
-	*flag = true;
-	return true;
+	if (!value) {
+		*flag = true;
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		for (size_t k = 0; k < 2; k++)
+			if (strcmp(value, words[i][k]) == 0) {
+				*flag = k == 1;
+				return true;
+			}
+	return error_set(error, ERROR_INVALID, "%s is '%.40s': it is true or false", option->name,
+	                 value);
 }
 
 /* Whether a value is one of the words; any is if there are none. */
 static bool is_word(const char *words, const char *value)
 {
-	struct text list = text_of(words), word;
+	struct text list = text_of(words), word = { 0 };
 
 	while (text_next(&list, ' ', &word))
 		if (text_is(word, value))

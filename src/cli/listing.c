@@ -1,6 +1,7 @@
 /* listing.c - what a command shows, in the form that was asked for */
 #include "cli/listing.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,23 @@ static void write_field(struct table *table, const struct resource_field *field,
 	buffer_free(&text);
 }
 
+static void write_cell(struct session *session, struct table *table, const struct column *column,
+                       const json_t *item)
+{
+	const struct resource *resource = session->arguments->command->shows;
+	if (column->write) {
+		column->write(session, table, item);
+		return;
+	}
+	const struct resource_field *field = column->field;
+	if (!field) {
+		int place = resource_find(resource, column->key, strlen(column->key));
+		assert(place >= 0);
+		field = &resource->fields[place];
+	}
+	write_field(table, field, item);
+}
+
 static void print_table(struct session *session, const json_t *items, const struct column *columns,
                         size_t count)
 {
@@ -90,10 +108,8 @@ static void print_table(struct session *session, const json_t *items, const stru
 	json_array_foreach(items, place, item)
 	{
 		for (size_t i = 0; i < count; i++)
-			if (columns[i].field)
-				write_field(&table, columns[i].field, item);
-			else if (!columns[i].extra || room)
-				columns[i].write(session, &table, item);
+			if (!columns[i].extra || room)
+				write_cell(session, &table, &columns[i], item);
 	}
 	table_print(&table, stdout);
 	table_free(&table);

@@ -5,11 +5,13 @@
 #include "cli/session.h"
 #include "cli/text/table.h"
 
-/* A column of a table, made from one item of the answer: by `write`, or the value of `field`. */
+/* A column of a table, made from one item of the answer: by `write`, or the
+ * value of a field, `field` or the one named `key`. */
 struct column {
 	const char *title;
 	void (*write)(struct session *session, struct table *table, const json_t *item);
 	const struct resource_field *field;
+	const char *key; /* the name of a field of what the command shows */
 	bool right;
 	bool shrinks; /* is cut where there is too little room */
 	bool extra;   /* is shown with -o wide, and where the terminal has room for it */
@@ -21,6 +23,11 @@ struct column {
 	}
 
 extern const struct option listing_options[]; /* --columns, of commands that show a resource */
+
+#define FIELD_COLUMN(its_title, its_key, ...)                                                      \
+	{                                                                                          \
+		.title = (its_title), .key = (its_key), __VA_ARGS__                                \
+	}
 
 /* Prints items as a table, one line for each, or as -o says. `name_key` is the member that
  * -o name prints. --columns has other columns than these printed. */

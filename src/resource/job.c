@@ -81,7 +81,7 @@ static const struct resource_field dependency_fields[] = {
 FIELD(job, .label = "Job", .help = "The job to wait for",
 	.kind = VALUE_ID, .refers = "job", .also = ALSO_NAME, .setter = SET_AT_CREATION,
 	.proto = { .request = 1, .reply = 1 },
-	.option = { .absent = "part of --after" }, .form = { SECTION_PLACEMENT })
+	.option = { .absent = "part of --after" }, .form = { .section = SECTION_PLACEMENT })
 FIELD(job_id, .label = "Job", .help = "The same as job",
 	.kind = VALUE_ID, .refers = "job", .also = ALSO_NAME, .setter = SET_AT_CREATION,
 	.hidden = "shown as job", .proto = { .absent = "job sets it" },
@@ -89,7 +89,7 @@ FIELD(job_id, .label = "Job", .help = "The same as job",
 FIELD(condition, .label = "Condition", .help = "Whether it must succeed, or just finish",
 	.kind = VALUE_WORD, .words = &dependency_words, .initial = "\"success\"",
 	.setter = SET_AT_CREATION, .proto = { .request = 2, .reply = 2 },
-	.option = { .absent = "part of --after" }, .form = { SECTION_PLACEMENT })
+	.option = { .absent = "part of --after" }, .form = { .section = SECTION_PLACEMENT })
 };
 static const struct resource dependency_resource = {
 	.name = "dependency", .help = "A job that must finish first",

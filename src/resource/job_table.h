@@ -13,14 +13,14 @@ FIELD(tenant_id, .label = "Tenant",
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, tenant_id),
 	.proto = { .request = 1, .reply = 3 },
 	.option = { .absent = "a global option: --tenant-id" },
-	.form = { SECTION_GENERAL })
+	.form = { .section = SECTION_GENERAL })
 FIELD(name, .label = "Name",
 	.help = "What people know the job by; runtimes are predicted from jobs whose names differ in numbers alone",
 	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .plain = true, .initial = "\"job\"",
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, name),
 	.proto = { .request = 2, .reply = 4 },
 	.option = { .name = "--name", .letter = "-n", .argument = "NAME", .help = "what people know the job by" },
-	.form = { SECTION_GENERAL })
+	.form = { .section = SECTION_GENERAL })
 FIELD(state, .label = "State", .help = "Where the job is in its life",
 	.kind = VALUE_WORD, .words = &job_state_words, .repeatable = true,
 	STORED(RECORD_JOB_STATE, struct job_state_record, state), .proto = { .reply = 5 })
@@ -34,7 +34,7 @@ FIELD(priority, .label = "Priority",
 	.proto = { .request = 3, .reply = 7, .type = "int32" },
 	.option = { .name = "--priority", .letter = "-p", .argument = "N",
 		.help = "a number, or low (100), normal (500), high (1000), urgent (2500)" },
-	.form = { SECTION_GENERAL })
+	.form = { .section = SECTION_GENERAL })
 FIELD(gpu_sharing, .label = "GPU sharing",
 	.help = "What the GPU fields mean: no GPU, gpu_count whole GPUs, gpu_fraction of a GPU, or gpu_memory_mb of a GPU",
 	.kind = VALUE_WORD, .words = &gpu_sharing_words, .proto = { .reply = 8 })
@@ -43,7 +43,7 @@ FIELD(gpu_count, .label = "GPUs", .help = "Whole GPUs for each task",
 	.setter = SET_AT_CREATION, .proto = { .request = 4, .reply = 9, .type = "int32" },
 	.option = { .name = "--gpus", .letter = "-g", .argument = "N",
 		.help = "whole GPUs for each task, or 0.5: a part of one" },
-	.form = { SECTION_GPUS })
+	.form = { .section = SECTION_GPUS })
 FIELD(gpu_memory_mb, .label = "GPU memory",
 	.help = "With gpu_count, the least memory of each GPU; without it, a part of one GPU of this size, or a list with the part of each GPU",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .also = ALSO_LIST, .least = 0, .most = MIB_MAX,
@@ -52,60 +52,60 @@ FIELD(gpu_memory_mb, .label = "GPU memory",
 		.extra_type = "repeated int64" },
 	.option = { .name = "--gpu-memory", .letter = "-m", .argument = "SIZE",
 		.help = "memory of each GPU: 20G. Without --gpus, a part of one GPU; 40G,20G: of two" },
-	.form = { SECTION_GPUS })
+	.form = { .section = SECTION_GPUS })
 FIELD(gpu_fraction, .label = "GPU fraction", .help = "A part of one GPU",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .least = 0, .most = WHOLE_GPU,
 	.empty = EMPTY_NULL, .setter = SET_AT_CREATION, .proto = { .request = 18, .reply = 11 },
-	.option = { .absent = "--gpus 0.5 sets it" }, .form = { SECTION_GPUS })
+	.option = { .absent = "--gpus 0.5 sets it" }, .form = { .section = SECTION_GPUS })
 FIELD(cpu_cores, .label = "CPU cores", .help = "CPU cores for each task",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_CORES, .least = 0, .most = CPU_MILLI_MAX,
 	.initial = "0", .setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, cpu_milli),
 	.proto = { .request = 6, .reply = 12, .type = "int32", .extra = 38,
 		.extra_name = "cpu_cores_decimal", .extra_type = "double" },
 	.option = { .name = "--cpus", .letter = "-c", .argument = "N" },
-	.form = { SECTION_TASKS })
+	.form = { .section = SECTION_TASKS })
 FIELD(memory_mb, .label = "Host memory", .help = "Host memory for each task",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .least = 0, .most = HOST_BYTES_MAX / MIB_BYTES,
 	.scale = MIB_BYTES, .initial = "0", .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, host_bytes), .proto = { .request = 7, .reply = 13 },
 	.option = { .name = "--memory", .argument = "SIZE" },
-	.form = { SECTION_TASKS })
+	.form = { .section = SECTION_TASKS })
 FIELD(command, .label = "Command", .help = "The program and its arguments, one text each",
 	.kind = VALUE_TEXTS, .items = JOB_WORDS_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 11, .reply = 14 },
-	.option = { .absent = "the operands" }, .form = { SECTION_WORK })
+	.option = { .absent = "the operands" }, .form = { .section = SECTION_WORK })
 FIELD(args, .label = "Arguments", .help = "Arguments that follow the command, or those of the image or script",
 	.kind = VALUE_TEXTS, .items = JOB_WORDS_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 12, .reply = 15 },
-	.option = { .absent = "the operands after --script" }, .form = { SECTION_WORK })
+	.option = { .absent = "the operands after --script" }, .form = { .section = SECTION_WORK })
 FIELD(script, .label = "Script", .help = "A shell script to run instead of a command",
 	.kind = VALUE_TEXT, .most = JOB_SCRIPT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 8, .reply = 16 },
 	.option = { .name = "--script", .argument = "FILE", .help = "a script to run instead of a command; - reads standard input" },
-	.form = { SECTION_WORK })
+	.form = { .section = SECTION_WORK })
 FIELD(image, .label = "Image", .help = "A container image to run in",
 	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 10, .reply = 17 },
-	.option = { .name = "--image", .argument = "IMAGE" }, .form = { SECTION_WORK })
+	.option = { .name = "--image", .argument = "IMAGE" }, .form = { .section = SECTION_WORK })
 FIELD(environment, .label = "Environment", .help = "Environment variables",
 	.kind = VALUE_MAP, .items = JOB_VARIABLES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 9, .reply = 18 },
 	.option = { .name = "--env", .letter = "-e", .argument = "NAME=VALUE", .repeats = true,
 		.help = "a variable; NAME alone takes its value from here" },
-	.form = { SECTION_WORK })
+	.form = { .section = SECTION_WORK })
 FIELD(secret_environment, .label = "Secret environment",
 	.help = "Environment variables that are sealed before they are stored and never shown",
 	.kind = VALUE_MAP, .items = JOB_VARIABLES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.shown_as = "sealed", .setter = SET_AT_CREATION, .proto = { .request = 33, .reply = 19 },
 	.option = { .name = "--secret-env", .argument = "NAME=VALUE", .repeats = true,
 		.help = "a variable that is sealed and never shown" },
-	.form = { SECTION_WORK })
+	.form = { .section = SECTION_WORK })
 FIELD(labels, .label = "Labels", .help = "Labels for people, and for ?label= in lists",
 	.kind = VALUE_MAP, .items = JOB_LABELS_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 16, .reply = 20 },
 	.option = { .name = "--label", .letter = "-l", .argument = "NAME=VALUE", .repeats = true,
 		.help = "for people, and for 'list --label'" },
-	.form = { SECTION_GENERAL })
+	.form = { .section = SECTION_GENERAL })
 FIELD(annotations, .label = "Annotations",
 	.help = "Names and texts that the scheduler stores and shows, and does not interpret",
 	.kind = VALUE_MAP, .items = JOB_ANNOTATIONS_MAX, .most = JOB_ANNOTATION_BYTES_MAX,
@@ -113,43 +113,43 @@ FIELD(annotations, .label = "Annotations",
 	.setter = SET_AT_CREATION, .proto = { .request = 40, .reply = 65 },
 	.option = { .name = "--annotation", .argument = "NAME=VALUE", .repeats = true,
 		.help = "stored and shown with the job, not interpreted" },
-	.form = { SECTION_MORE })
+	.form = { .section = SECTION_MORE })
 FIELD(working_directory, .label = "Working directory",
 	.help = "The directory that the task starts in, on its node or in its image: an absolute path",
 	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .pattern = "^(/|$)", .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 34, .reply = 21 },
 	.option = { .name = "--workdir", .argument = "DIR", .help = "the directory to run in" },
-	.form = { SECTION_WORK })
+	.form = { .section = SECTION_WORK })
 FIELD(checkpoint_path, .label = "Checkpoint path",
 	.help = "The file or directory that changes when the task has saved its work: an absolute path",
 	.kind = VALUE_TEXT, .most = JOB_PATH_BYTES_MAX, .pattern = "^(/|$)", .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_AT_CREATION, .proto = { .request = 35, .reply = 22 },
 	.option = { .name = "--checkpoint-path", .argument = "DIR", .help = "where it saves its work" },
-	.form = { SECTION_MORE })
+	.form = { .section = SECTION_MORE })
 FIELD(gang_scheduling, .label = "Gang",
 	.help = "All tasks start together; without tasks, a gang larger than a node is split over nodes",
 	.kind = VALUE_FLAG, .setter = SET_AT_CREATION, .proto = { .request = 13, .reply = 23 },
 	.option = { .name = "--gang", .help = "start together; more GPUs than a node has are split over nodes" },
-	.form = { SECTION_TASKS })
+	.form = { .section = SECTION_TASKS })
 FIELD(tasks, .label = "Tasks", .help = "Copies of the job, on one node or several",
 	.kind = VALUE_INTEGER, .unit = UNIT_TASKS, .least = 1, .most = TASKS_MAX, .initial = "1",
 	.empty = EMPTY_OMITTED, .setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, tasks),
 	.proto = { .request = 19, .reply = 24, .type = "int32" },
-	.option = { .name = "--tasks", .argument = "N" }, .form = { SECTION_TASKS })
+	.option = { .name = "--tasks", .argument = "N" }, .form = { .section = SECTION_TASKS })
 FIELD(min_available, .label = "Minimum tasks",
 	.help = "Tasks that start together or not at all (default: all of them)",
 	.kind = VALUE_INTEGER, .unit = UNIT_TASKS, .least = 1, .most = TASKS_MAX,
 	.empty = EMPTY_OMITTED, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, min_available),
 	.proto = { .request = 20, .reply = 25, .type = "int32" },
-	.option = { .name = "--min-available", .argument = "N" }, .form = { SECTION_TASKS })
+	.option = { .name = "--min-available", .argument = "N" }, .form = { .section = SECTION_TASKS })
 FIELD(preemptible, .label = "Preemptible",
 	.help = "True if the job may be stopped for others (default: the tenant's allow_preemption)",
 	.kind = VALUE_FLAG, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, preemptible), .proto = { .request = 21, .reply = 26 },
 	.option = { .name = "--preemptible", .negative = "--no-preemptible",
 		.help = "it may be stopped for others (default: as its tenant says)" },
-	.form = { SECTION_MORE })
+	.form = { .section = SECTION_MORE })
 FIELD(max_runtime_minutes, .label = "Max runtime", .help = "The job is ended after this time",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_MINUTES, .least = 0, .most = TIME_MS_MAX / 60,
 	.scale = 60, .empty = EMPTY_NULL, .setter = SET_AT_CREATION,
@@ -162,43 +162,43 @@ FIELD(max_runtime, .label = "Max runtime", .help = "The same as a duration, such
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, max_runtime_ms),
 	.proto = { .request = 14 },
 	.option = { .name = "--max-runtime", .argument = "TIME", .help = "end it after this time: 2h, 90m, 1d12h" },
-	.form = { SECTION_TIME })
+	.form = { .section = SECTION_TIME })
 FIELD(estimated_runtime_minutes, .label = "Estimated runtime",
 	.help = "How long the owner expects the job to run; counts where GPUs are shared in time, and has no effect when the job runs longer",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_MINUTES, .least = 0, .most = TIME_MS_MAX / 60,
 	.scale = 60, .empty = EMPTY_NULL, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, estimate_ms), .proto = { .request = 22, .reply = 28 },
 	.option = { .name = "--estimated-runtime", .argument = "TIME", .help = "how long it should run: 2h, 90m" },
-	.form = { SECTION_TIME })
+	.form = { .section = SECTION_TIME })
 FIELD(deadline, .label = "Deadline", .help = "When the job should be finished",
 	.kind = VALUE_TIME, .empty = EMPTY_NULL, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, deadline_ms), .proto = { .request = 23, .reply = 29 },
 	.option = { .name = "--deadline", .argument = "TIME", .help = "when it should be finished: 2030-01-31T12:00:00Z" },
-	.form = { SECTION_TIME })
+	.form = { .section = SECTION_TIME })
 FIELD(checkpoint_enabled, .label = "Checkpoints",
 	.help = "The job saves its work, so it may be moved",
 	.kind = VALUE_FLAG, .initial = "false", .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, movable), .proto = { .request = 15, .reply = 30 },
-	.option = { .name = "--checkpoint" }, .form = { SECTION_MORE })
+	.option = { .name = "--checkpoint" }, .form = { .section = SECTION_MORE })
 FIELD(on_lease_loss, .label = "On lease loss",
 	.help = "What happens to the job when its node is lost: keep it, or stop and requeue it",
 	.kind = VALUE_WORD, .words = &lease_loss_words, .initial = "\"keep\"",
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, lease_loss),
 	.proto = { .request = 24, .reply = 31 },
 	.option = { .name = "--on-lease-loss", .argument = "HOW", .help = "when its node is lost: keep (default) or stop" },
-	.form = { SECTION_MORE })
+	.form = { .section = SECTION_MORE })
 FIELD(depends_on, .label = "Depends on", .help = "Jobs of the same tenant that must finish first",
 	.kind = VALUE_LIST, .nested = &dependency_resource, .also = ALSO_MEMBER,
 	.most = JOB_NAME_BYTES_MAX, .items = JOB_DEPENDS_MAX, .setter = SET_AT_CREATION, .proto = { .request = 25, .reply = 32 },
 	.option = { .name = "--after", .argument = "JOB", .repeats = true,
 		.help = "start when JOB has succeeded; JOB:any: when it has finished" },
-	.form = { SECTION_PLACEMENT })
+	.form = { .section = SECTION_PLACEMENT })
 FIELD(array, .label = "Array", .help = "One job for each index: 1-100, or 1-100%8 for 8 at a time",
 	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .pattern = "^[0-9]+-[0-9]+(%[0-9]+)?$",
 	.hidden = "shown as array_id and array_index",
 	.setter = SET_AT_CREATION, .proto = { .request = 26 },
 	.option = { .name = "--array", .argument = "1-100%8", .help = "one job for each index, 8 at a time" },
-	.form = { SECTION_TASKS })
+	.form = { .section = SECTION_TASKS })
 FIELD(array_id, .label = "Array", .help = "The first job of the array",
 	.kind = VALUE_ID, .refers = "job", .empty = EMPTY_OMITTED,
 	STORED(RECORD_JOB, struct job_record, array_id), .proto = { .reply = 33 })
@@ -213,27 +213,27 @@ FIELD(gpu_model, .label = "GPU model", .help = "Allowed GPU models, separated by
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, gpu_models),
 	.proto = { .request = 27, .reply = 36 },
 	.option = { .name = "--gpu-model", .argument = "MODEL", .help = "allowed models: H100, or several separated by |" },
-	.form = { SECTION_GPUS })
+	.form = { .section = SECTION_GPUS })
 FIELD(node_labels, .label = "Node labels", .help = "Labels that the nodes must have",
 	.kind = VALUE_MAP, .items = JOB_LABELS_MAX, .most = JOB_LABEL_BYTES_MAX,
 	.empty = EMPTY_OMITTED, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, node_labels), .proto = { .request = 30, .reply = 37 },
 	.option = { .name = "--node-label", .argument = "NAME=VALUE", .repeats = true,
 		.help = "a label that its nodes must have" },
-	.form = { SECTION_PLACEMENT })
+	.form = { .section = SECTION_PLACEMENT })
 FIELD(closeness, .label = "Closeness", .help = "How close together the GPUs should be",
 	.kind = VALUE_WORD, .words = &closeness_words, .initial = "\"any\"", .empty = EMPTY_OMITTED,
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, closeness),
 	.proto = { .request = 28, .reply = 38 },
 	.option = { .name = "--close", .argument = "HOW", .help = "how close its GPUs should be: any, nvlink, node, rack" },
-	.form = { SECTION_PLACEMENT })
+	.form = { .section = SECTION_PLACEMENT })
 FIELD(closeness_required, .label = "Closeness required",
 	.help = "The job waits until its GPUs can be that close",
 	.kind = VALUE_FLAG, .initial = "false", .empty = EMPTY_OMITTED, .setter = SET_AT_CREATION,
 	STORED(RECORD_JOB, struct job_record, closeness_required),
 	.proto = { .request = 29, .reply = 39 },
 	.option = { .name = "--close-required", .help = "wait until its GPUs can be that close" },
-	.form = { SECTION_PLACEMENT })
+	.form = { .section = SECTION_PLACEMENT })
 FIELD(idempotency_key, .label = "Idempotency key",
 	.help = "A second submission with the same key returns the first job; also the header Idempotency-Key",
 	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .empty = EMPTY_OMITTED,
@@ -243,12 +243,12 @@ FIELD(idempotency_key, .label = "Idempotency key",
 	.form = { .absent = "for programs that retry" })
 FIELD(hold, .label = "Hold", .help = "The job does not start before it is released",
 	.kind = VALUE_FLAG, .initial = "false", .hidden = "shown as held", .setter = SET_AT_CREATION,
-	.proto = { .request = 31 }, .option = { .name = "--hold" }, .form = { SECTION_TIME })
+	.proto = { .request = 31 }, .option = { .name = "--hold" }, .form = { .section = SECTION_TIME })
 FIELD(check, .label = "Check", .help = "Refuse with 422 a job that could never run on this cluster",
 	.kind = VALUE_FLAG, .hidden = "not stored", .setter = SET_AT_CREATION,
 	.proto = { .request = 32 },
 	.option = { .name = "--check", .help = "refuse a job that could never run on this cluster" },
-	.form = { SECTION_MORE })
+	.form = { .section = SECTION_MORE })
 FIELD(user, .label = "User",
 	.help = "Who submitted the job: the id of the token, or the subject of the JWT",
 	.kind = VALUE_TEXT, .most = JOB_NAME_BYTES_MAX, .plain = true, .empty = EMPTY_OMITTED, .since = "0.2",

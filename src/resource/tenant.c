@@ -17,6 +17,7 @@ const struct resource tenant_resource = {
 	.schema = "Tenant",
 	.request_schema = "TenantRequest",
 	.null_is_default = true,
-	.no_proto = "UpdateTenantQuota sets limits; the rest is managed over REST",
+	.request_message = "UpdateTenantQuotaRequest",
+	.reply_message = "Tenant",
 	.no_form = "the dashboard shows tenants, and does not change them",
 };

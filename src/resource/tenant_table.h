@@ -8,138 +8,138 @@ FIELD(name, .label = "Name", .help = "A unique name that does not look like an i
 	.kind = VALUE_TEXT, .least = 1, .most = TENANT_NAME_BYTES_MAX, .plain = true, .required = true,
 	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, name),
 	.proto = { .request = 7, .reply = 2 },
-	.option = { .name = "--name", .letter = "-n", .argument = "NAME" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--name", .letter = "-n", .argument = "NAME" }, .form = { .section = SECTION_GENERAL })
 FIELD(parent_id, .label = "Parent", .help = "The tenant above it: an id, number or name",
 	.kind = VALUE_ID, .refers = "tenant", .also = ALSO_NAME, .most = TENANT_NAME_BYTES_MAX,
 	.empty = EMPTY_NULL, .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, parent_id), .proto = { .request = 8, .reply = 3 },
 	.option = { .name = "--parent", .argument = "TENANT", .help = "the tenant above it" },
-	.form = { SECTION_GENERAL })
+	.form = { .section = SECTION_GENERAL })
 FIELD(email, .label = "Email", .help = "The address of whoever is responsible",
 	.kind = VALUE_TEXT, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_ANY_TIME, .proto = { .request = 9, .reply = 4 },
-	.option = { .name = "--email", .argument = "ADDRESS" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--email", .argument = "ADDRESS" }, .form = { .section = SECTION_GENERAL })
 FIELD(organization, .label = "Organization", .help = "The organization that it belongs to",
 	.kind = VALUE_TEXT, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_ANY_TIME, .proto = { .request = 10, .reply = 5 },
-	.option = { .name = "--organization", .argument = "NAME" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--organization", .argument = "NAME" }, .form = { .section = SECTION_GENERAL })
 FIELD(unix_user, .label = "Unix user", .help = "The Unix user that its tasks run as",
 	.kind = VALUE_TEXT, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_ANY_TIME, .proto = { .request = 11, .reply = 6 },
-	.option = { .name = "--unix-user", .argument = "USER" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--unix-user", .argument = "USER" }, .form = { .section = SECTION_GENERAL })
 FIELD(notify_email, .label = "Notify by email", .help = "Where mail about its jobs goes: an address, or true for email",
 	.kind = VALUE_TEXT, .also = ALSO_FLAG, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED,
 	.in_payload = true, .setter = SET_ANY_TIME, .proto = { .request = 12, .reply = 7 },
-	.option = { .name = "--notify-email", .argument = "ADDRESS" }, .form = { SECTION_NOTIFY })
+	.option = { .name = "--notify-email", .argument = "ADDRESS" }, .form = { .section = SECTION_NOTIFY })
 FIELD(notify_webhook, .label = "Webhook", .help = "A URL that is called about its jobs",
 	.kind = VALUE_TEXT, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.setter = SET_ANY_TIME, .proto = { .request = 13, .reply = 8 },
-	.option = { .name = "--notify-webhook", .argument = "URL" }, .form = { SECTION_NOTIFY })
+	.option = { .name = "--notify-webhook", .argument = "URL" }, .form = { .section = SECTION_NOTIFY })
 FIELD(notify_secret, .label = "Webhook secret", .help = "Signs calls of the webhook",
 	.kind = VALUE_TEXT, .most = TENANT_TEXT_BYTES_MAX, .empty = EMPTY_OMITTED, .in_payload = true,
 	.shown_as = "set", .setter = SET_ANY_TIME, .proto = { .request = 14, .reply = 9 },
-	.option = { .absent = "a secret on a command line" }, .form = { SECTION_NOTIFY })
+	.option = { .absent = "a secret on a command line" }, .form = { .section = SECTION_NOTIFY })
 FIELD(notify_on, .label = "Notify on", .help = "What is told about its jobs",
 	.kind = VALUE_WORDS, .words = &notify_words, .items = 16, .empty = EMPTY_OMITTED,
 	.in_payload = true, .setter = SET_ANY_TIME, .proto = { .request = 15, .reply = 10 },
-	.option = { .name = "--notify-on", .argument = "EVENT", .repeats = true }, .form = { SECTION_NOTIFY })
+	.option = { .name = "--notify-on", .argument = "EVENT", .repeats = true }, .form = { .section = SECTION_NOTIFY })
 FIELD(max_gpus, .label = "Max GPUs", .help = "GPUs that it may hold at a time; null is no limit",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .most = TENANT_COUNT_MAX,
 	.none = UNLIMITED, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, limit_gpu),
 	.proto = { .request = 2, .reply = 11, .type = "int32" },
-	.option = { .name = "--max-gpus", .argument = "N", .help = "GPUs it may hold at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-gpus", .argument = "N", .help = "GPUs it may hold at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_gpu_memory_mb, .label = "Max GPU memory",
 	.help = "Memory that it may hold on shared GPUs; whole GPUs count in max_gpus alone",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .most = MIB_MAX, .none = UNLIMITED,
 	.empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, limit_gpu_memory),
 	.proto = { .request = 3, .reply = 12 },
-	.option = { .name = "--max-gpu-memory", .argument = "SIZE", .help = "memory on shared GPUs at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-gpu-memory", .argument = "SIZE", .help = "memory on shared GPUs at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_cpu_cores, .label = "Max CPU cores", .help = "CPU cores that it may hold at a time",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_CORES, .most = TENANT_COUNT_MAX,
 	.none = UNLIMITED, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, limit_cpu),
 	.proto = { .request = 4, .reply = 13, .type = "int32" },
-	.option = { .name = "--max-cpus", .argument = "N", .help = "CPU cores at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-cpus", .argument = "N", .help = "CPU cores at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_memory_mb, .label = "Max host memory", .help = "Host memory that it may hold at a time",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .most = HOST_BYTES_MAX / MIB_BYTES, .scale = MIB_BYTES,
 	.none = UNLIMITED, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, limit_host), .proto = { .request = 5, .reply = 14 },
-	.option = { .name = "--max-memory", .argument = "SIZE", .help = "host memory at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-memory", .argument = "SIZE", .help = "host memory at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_concurrent_jobs, .label = "Max jobs", .help = "Jobs that may hold resources at a time",
 	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = UNLIMITED, .empty = EMPTY_NULL,
 	.initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, limit_jobs),
 	.proto = { .request = 6, .reply = 15, .type = "int32" },
-	.option = { .name = "--max-jobs", .argument = "N", .help = "jobs at a time at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-jobs", .argument = "N", .help = "jobs at a time at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_queued_jobs, .label = "Max queued jobs", .help = "Jobs that may wait",
 	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = UNLIMITED, .empty = EMPTY_NULL,
 	.initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, queue_max), .proto = { .request = 16, .reply = 16 },
-	.option = { .name = "--max-queued", .argument = "N", .help = "waiting jobs at most" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-queued", .argument = "N", .help = "waiting jobs at most" }, .form = { .section = SECTION_LIMITS })
 FIELD(quota_gpus, .label = "Quota GPUs",
 	.help = "GPUs that it is guaranteed; -1 is unlimited, null guarantees nothing",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .also = ALSO_UNLIMITED,
 	.most = TENANT_COUNT_MAX, .none = QUOTA_UNSET, .empty = EMPTY_NULL, .initial = "null",
 	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, quota_gpu),
 	.proto = { .request = 17, .reply = 17 },
-	.option = { .name = "--gpus", .letter = "-g", .argument = "N", .help = "guaranteed GPUs; -1: unlimited" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--gpus", .letter = "-g", .argument = "N", .help = "guaranteed GPUs; -1: unlimited" }, .form = { .section = SECTION_LIMITS })
 FIELD(quota_cpu_cores, .label = "Quota CPU cores", .help = "CPU cores that it is guaranteed",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_CORES, .also = ALSO_UNLIMITED,
 	.most = TENANT_COUNT_MAX, .none = QUOTA_UNSET, .empty = EMPTY_NULL, .initial = "null",
 	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, quota_cpu),
 	.proto = { .request = 18, .reply = 18 },
-	.option = { .name = "--cpus", .argument = "N", .help = "guaranteed CPU cores" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--cpus", .argument = "N", .help = "guaranteed CPU cores" }, .form = { .section = SECTION_LIMITS })
 FIELD(quota_memory_mb, .label = "Quota host memory", .help = "Host memory that it is guaranteed",
 	.kind = VALUE_INTEGER, .unit = UNIT_MIB, .also = ALSO_UNLIMITED,
 	.most = HOST_BYTES_MAX / MIB_BYTES, .scale = MIB_BYTES, .none = QUOTA_UNSET,
 	.empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, quota_host),
 	.proto = { .request = 19, .reply = 19 },
-	.option = { .name = "--memory", .argument = "SIZE", .help = "guaranteed host memory" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--memory", .argument = "SIZE", .help = "guaranteed host memory" }, .form = { .section = SECTION_LIMITS })
 FIELD(priority_tier, .label = "Tier", .help = "Its priority in a word: low is 100, medium 500, high 1000, critical 5000",
 	.kind = VALUE_WORD, .words = &tier_words, .empty = EMPTY_NULL, .initial = "\"medium\"",
 	.setter = SET_ANY_TIME, .proto = { .request = 20, .reply = 20 },
-	.option = { .name = "--tier", .argument = "TIER", .help = "low, medium, high or critical" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--tier", .argument = "TIER", .help = "low, medium, high or critical" }, .form = { .section = SECTION_GENERAL })
 FIELD(priority, .label = "Priority", .help = "Its priority among its siblings",
 	.kind = VALUE_INTEGER, .most = TENANT_PRIORITY_MAX, .initial = "500", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, priority), .proto = { .request = 21, .reply = 21 },
-	.option = { .name = "--priority", .argument = "N", .help = "its priority as a number" }, .form = { SECTION_GENERAL })
+	.option = { .name = "--priority", .argument = "N", .help = "its priority as a number" }, .form = { .section = SECTION_GENERAL })
 FIELD(fair_share_weight, .label = "Weight", .help = "Its part of what nobody is guaranteed",
 	.kind = VALUE_DECIMAL, .digits = 3, .most = TENANT_WEIGHT_MAX, .initial = "1",
 	.setter = SET_ANY_TIME, STORED(RECORD_TENANT, struct tenant_record, weight),
 	.proto = { .request = 22, .reply = 22 },
-	.option = { .name = "--weight", .argument = "N" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--weight", .argument = "N" }, .form = { .section = SECTION_LIMITS })
 FIELD(allow_preemption, .label = "Allow preemption", .help = "Whether its jobs may be preempted, where they do not say",
 	.kind = VALUE_FLAG, .initial = "true", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, allow_preemption),
 	.proto = { .request = 23, .reply = 23 },
-	.option = { .name = "--preemptible", .argument = "yes|no", .help = "whether its jobs may be preempted by default" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--preemptible", .argument = "yes|no", .help = "whether its jobs may be preempted by default" }, .form = { .section = SECTION_LIMITS })
 FIELD(can_preempt_others, .label = "Preempts others", .help = "Whether others may be preempted for its jobs",
 	.kind = VALUE_FLAG, .initial = "true", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, can_preempt_others),
 	.proto = { .request = 24, .reply = 24 },
-	.option = { .name = "--may-preempt", .argument = "yes|no", .help = "whether others may be preempted for it" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--may-preempt", .argument = "yes|no", .help = "whether others may be preempted for it" }, .form = { .section = SECTION_LIMITS })
 FIELD(max_preemptions, .label = "Max preemptions", .help = "Preemptions of one job, which is protected after that",
 	.kind = VALUE_INTEGER, .most = TENANT_COUNT_MAX, .none = UNLIMITED, .empty = EMPTY_NULL,
 	.initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, max_preemptions),
 	.proto = { .request = 25, .reply = 25 },
-	.option = { .name = "--max-preemptions", .argument = "N" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--max-preemptions", .argument = "N" }, .form = { .section = SECTION_LIMITS })
 FIELD(cost_per_gpu_hour, .label = "Cost per GPU hour", .help = "The price of a GPU for an hour",
 	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX,
 	.initial = "0", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, cost_per_gpu_hour),
 	.proto = { .request = 26, .reply = 26 },
-	.option = { .name = "--cost", .argument = "PRICE" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--cost", .argument = "PRICE" }, .form = { .section = SECTION_LIMITS })
 FIELD(budget_per_month, .label = "Budget per month",
 	.help = "Once it is spent, no job that requests GPUs starts until the next month",
 	.kind = VALUE_DECIMAL, .digits = 6, .unit = UNIT_CURRENCY, .most = TENANT_MONEY_MAX,
 	.none = UNLIMITED, .empty = EMPTY_NULL, .initial = "null", .setter = SET_ANY_TIME,
 	STORED(RECORD_TENANT, struct tenant_record, budget_per_month),
 	.proto = { .request = 27, .reply = 27 },
-	.option = { .name = "--budget", .argument = "SUM", .help = "the budget of a month" }, .form = { SECTION_LIMITS })
+	.option = { .name = "--budget", .argument = "SUM", .help = "the budget of a month" }, .form = { .section = SECTION_LIMITS })
 FIELD(current_gpus, .label = "GPUs in use", .help = "GPUs that it holds now",
 	.kind = VALUE_DECIMAL, .digits = 3, .unit = UNIT_GPUS, .repeatable = true, .proto = { .reply = 28 })
 FIELD(current_gpu_memory, .label = "GPU memory in use", .help = "Memory that it holds on shared GPUs",

@@ -111,3 +111,27 @@ def test_options_of_the_session_may_stand_before_the_command(cli, cluster):
     assert cli("--server", cluster.scheduler.url, "-t", "physics", "list", "-o", "name",
                GPU_SCHEDULER_URL="http://127.0.0.1:1")
 
+
+
+def test_a_model_is_changed_field_by_field(cli):
+    cli("models", "create", "changing", "--tenant-id", "physics", "--gpu-memory", "4G", "--runtime", "vllm", "--path", "a/b", "--max", "2")
+    cli("models", "update", "changing", "--max", "3", "--idle-ttl", "90s", "--", "--max-model-len", "4096")
+    model = json.loads(cli("models", "get", "changing", "-o", "json"))
+    assert (model["max_replicas"], model["args"]) == (3, ["--max-model-len", "4096"])
+    assert (model["gpu_memory_mb"], model["path"], model["runtime"]) == (4096, "a/b", "vllm")
+    refused = cli.run("models", "update", "changing")
+    assert refused.returncode == 2 and "nothing to change" in refused.stderr
+    cli("models", "delete", "changing")
+
+
+def test_every_field_of_a_tenant_can_be_set_and_taken_away(cli):
+    cli("create-tenant", "alchemy", "--notify-webhook", "https://example.com/hook", "--notify-on", "failed,completed",
+        "--email", "chem@example.com", "--priority", "700", "--gpus", "unlimited", "--max-gpus", "8")
+    tenant = json.loads(cli("tenants", "alchemy", "-o", "json"))
+    assert sorted(tenant["notify_on"]) == ["completed", "failed"]
+    assert (tenant["email"], tenant["priority"], tenant["quota_gpus"]) == ("chem@example.com", 700, -1)
+    cli("quota", "alchemy", "--max-gpus", "none", "--gpus", "2.5", "--may-preempt", "no")
+    tenant = json.loads(cli("tenants", "alchemy", "-o", "json"))
+    assert (tenant["max_gpus"], tenant["quota_gpus"], tenant["can_preempt_others"]) == (None, 2.5, False)
+    refused = cli.run("quota", "alchemy", "--may-preempt", "maybe")
+    assert refused.returncode == 2 and "should be yes or no" in refused.stderr

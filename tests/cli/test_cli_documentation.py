@@ -17,5 +17,5 @@ def test_every_command_is_on_the_page(cli):
 def test_every_option_of_the_page_is_one(cli):
     names = re.findall(r"^  ([a-z][a-z-]+)  ", cli("help"), re.M)
     known = set(re.findall(r"--[a-z][a-z-]+", "".join(cli("help", n) for n in names if n != "help")))
-    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE.split("## For those who come")[0]))
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE.split("## Coming from")[0]))
     assert told - known - {"--epochs"} == set()

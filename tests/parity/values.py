@@ -1,4 +1,4 @@
-"""A value for each field of a job that is not its default, and how each interface says it."""
+"""A value for each field that is not its default, and how each interface says it."""
 
 import datetime
 
@@ -6,18 +6,30 @@ from google.protobuf import duration_pb2, timestamp_pb2
 
 # Where the kind of a field does not make a value that is valid, or that shows.
 VALUES = {
-    "gpu_fraction": 0.25,
-    "cpu_cores": 1.5,
-    "command": ["sleep", "1"],
-    "script": "echo parity\n",
-    "working_directory": "/tmp",
-    "checkpoint_path": "/tmp/saved",
-    "array": "1-3%2",
-    "preemptible": False,
-    "gpu_model": "A100|H100",
-    "deadline": "2090-01-31T12:00:00.000Z",
-    "gpu_count": 8,
-    "min_available": 2,
+    "job": {
+        "gpu_fraction": 0.25,
+        "cpu_cores": 1.5,
+        "command": ["sleep", "1"],
+        "script": "echo parity\n",
+        "working_directory": "/tmp",
+        "checkpoint_path": "/tmp/saved",
+        "array": "1-3%2",
+        "preemptible": False,
+        "gpu_model": "A100|H100",
+        "gpu_count": 8,
+        "min_available": 2,
+    },
+    "tenant": {
+        "email": "parity@example.org",
+        "notify_email": "notify@example.org",
+        "notify_webhook": "https://parity.example.org/hook",
+        "notify_on": ["failed"],
+        "priority_tier": "high",
+        "max_gpus": 3,
+        "max_cpu_cores": 3,
+        "allow_preemption": False,
+        "can_preempt_others": False,
+    },
 }
 # What a field needs beside it to be valid or to show.
 COMPANIONS = {
@@ -25,6 +37,8 @@ COMPANIONS = {
     "closeness_required": {"closeness": "node"},
     "gang_scheduling": {"gpu_count": 8},
 }
+# Fields of which no two may be the same.
+UNIQUE = {"idempotency_key", "name"}
 # What a field takes the place of.
 REPLACES = {"script": "command"}
 
@@ -32,9 +46,9 @@ REPLACES = {"script": "command"}
 def value_of(field, context):
     """Something that differs from the default. `context` has the ids that values refer to."""
     name, kind = field["name"], field["kind"]
-    if name in VALUES:
-        return VALUES[name]
-    if name == "tenant_id":
+    if name in VALUES[context["resource"]]:
+        return VALUES[context["resource"]][name]
+    if kind == "id" and field["refers"] == "tenant":
         return context["other_tenant"]
     if name == "depends_on":
         return [{"job": context["job"], "condition": "any"}]
@@ -42,7 +56,7 @@ def value_of(field, context):
         "integer": max(field.get("least", 0), 0) + 3,
         "decimal": 2.5,
         "flag": field.get("initial") != "true",
-        "text": f"parity-{context['interface']}" if name == "idempotency_key" else "parity",
+        "text": f"parity-{context['interface']}" if name in UNIQUE else "parity",
         "word": (field.get("words") or [None])[-1],
         "duration": "1h30m",
         "time": "2090-01-31T12:00:00.000Z",
@@ -78,7 +92,7 @@ def to_message(request, field, value):
         isinstance(value, float) and proto.get("type") == "int32"
     name = names[proto["extra"] if narrow else proto["request"]]
     if kind == "duration":
-        request.max_runtime.CopyFrom(duration_pb2.Duration(seconds=int(seconds(value))))
+        getattr(request, name).CopyFrom(duration_pb2.Duration(seconds=int(seconds(value))))
     elif kind == "time":
         getattr(request, name).CopyFrom(timestamp_pb2.Timestamp(seconds=unix_ms(value) // 1000))
     elif kind == "map":
@@ -98,9 +112,8 @@ def from_message(fields, message):
     descriptors = {one.number: one for one in message.DESCRIPTOR.fields}
     for field in fields:
         number = field["proto"].get("reply")
-        if number is None:
-            continue
-        shown[field["name"]] = shown_value(field, message, descriptors[number])
+        if number in descriptors:
+            shown[field["name"]] = shown_value(field, message, descriptors[number])
     return shown
 
 
@@ -124,6 +137,10 @@ def shown_value(field, message, descriptor):
     return value
 
 
+# What a message has for a field that is not set, if not None.
+EMPTY = {"text": "", "word": "", "id": "", "texts": [], "words": [], "list": [], "map": {}}
+
+
 def canonical(fields, shown):
     """What REST shows, as from_message() has it."""
     made = {}
@@ -132,9 +149,7 @@ def canonical(fields, shown):
             continue
         value, kind = shown.get(field["name"]), field["kind"]
         if value is None:
-            value = {"texts": [], "list": [], "map": {}}.get(kind) if "shown_as" not in field else None
-            if value is None and kind in ("text", "word", "id") or "shown_as" in field:
-                value = ""
+            value = "" if "shown_as" in field else EMPTY.get(kind)
         elif kind == "time":
             value = unix_ms(value)
         elif kind == "duration":
@@ -169,8 +184,12 @@ def to_options(field, value, directory):
     if "name" not in option:
         return None
     name = option["name"]
+    if kind == "flag" and "argument" in option:
+        return [name, "yes" if value else "no"]
     if kind == "flag":
         return [name if value else option["negative"]]
+    if kind == "words":
+        return [word for one in value for word in (name, one)]
     if kind == "map":
         return [word for pair in value.items() for word in (name, "=".join(pair))]
     if kind == "list":

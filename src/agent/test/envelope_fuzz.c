@@ -9,13 +9,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct envelope envelope, again;
 	struct buffer bytes = { 0 };
+	struct arena arena = { 0 };
 
-	if (envelope_decode((struct text){ (const char *)data, size }, &envelope)) {
+	if (envelope_decode((struct text){ (const char *)data, size }, &arena, &envelope)) {
 		envelope_encode(&bytes, &envelope);
-		if (!envelope_decode((struct text){ bytes.data, bytes.size }, &again) ||
+		if (!envelope_decode((struct text){ bytes.data, bytes.size }, &arena, &again) ||
 		    again.kind != envelope.kind)
 			abort();
 		buffer_free(&bytes);
 	}
+	arena_free(&arena);
 	return 0;
 }

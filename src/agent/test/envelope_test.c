@@ -8,13 +8,16 @@
 
 #include "agent/uplink/envelope.h"
 
+/* Of what is read; freed in the end. */
+static struct arena arena;
+
 static struct envelope round_trip(struct buffer *bytes, const struct envelope *envelope)
 {
 	struct envelope read;
 
 	buffer_clear(bytes);
 	envelope_encode(bytes, envelope);
-	assert_true(envelope_decode((struct text){ bytes->data, bytes->size }, &read));
+	assert_true(envelope_decode((struct text){ bytes->data, bytes->size }, &arena, &read));
 	assert_int_equal(read.kind, envelope->kind);
 	return read;
 }
@@ -87,7 +90,7 @@ static void what_is_cut_off_is_refused(void **state)
 	(void)state;
 	assert_int_equal(read.taken, 900);
 	for (size_t size = 1; size < bytes.size; size++)
-		assert_false(envelope_decode((struct text){ bytes.data, size }, &read));
+		assert_false(envelope_decode((struct text){ bytes.data, size }, &arena, &read));
 	buffer_free(&bytes);
 }
 
@@ -98,9 +101,26 @@ static void fields_that_are_not_known_are_passed_over(void **state)
 	struct envelope read;
 
 	(void)state;
-	assert_true(envelope_decode((struct text){ bytes, sizeof(bytes) - 1 }, &read));
+	assert_true(envelope_decode((struct text){ bytes, sizeof(bytes) - 1 }, &arena, &read));
 	assert_int_equal(read.kind, ENVELOPE_MESSAGE);
 	assert_true(text_is(read.message, "hi"));
+}
+
+static void two_things_in_one_envelope_are_refused(void **state)
+{
+	/* A message, and an OutputStop. */
+	static const char bytes[] = "\x0a\x02hi\x2a\x02\x08\x05";
+	struct envelope read;
+
+	(void)state;
+	assert_false(envelope_decode((struct text){ bytes, sizeof(bytes) - 1 }, &arena, &read));
+}
+
+static int free_arena(void **state)
+{
+	(void)state;
+	arena_free(&arena);
+	return 0;
 }
 
 int main(void)
@@ -112,6 +132,7 @@ int main(void)
 		cmocka_unit_test(settings_are_read_as_they_were_written),
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(fields_that_are_not_known_are_passed_over),
+		cmocka_unit_test(two_things_in_one_envelope_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, free_arena);
 }

@@ -202,7 +202,7 @@ static void take(struct exchange *exchange, struct text part)
 	struct envelope envelope;
 	struct message *message = NULL;
 
-	if (!envelope_decode(part, &envelope))
+	if (!envelope_decode(part, &arena, &envelope))
 		fprintf(stderr, "not an envelope\n");
 	if (envelope.kind == ENVELOPE_OUTPUT_CHUNK)
 		print_chunk(&envelope.chunk);

@@ -1,267 +1,179 @@
 /* envelope.c - what goes over the connection: agent.Envelope of proto/agent.proto */
 #include "agent/uplink/envelope.h"
 
-#include <string.h>
+#include <agent.pb-c.h>
 
-/* How protobuf says what follows a field's number. */
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-static void put_number(struct buffer *buffer, uint64_t field, int64_t value)
+static ProtobufCBinaryData bytes_of(struct text text)
 {
-	if (value == 0)
-		return;
-	buffer_varint(buffer, field << 3 | WIRE_VARINT);
-	buffer_varint(buffer, (uint64_t)value);
+	/* protobuf-c only reads it, and has no const of its own. */
+	return (ProtobufCBinaryData){ .len = text.size, .data = (uint8_t *)text.data };
 }
 
-static void put_bytes(struct buffer *buffer, uint64_t field, const void *data, size_t size)
+/* protobuf-c leaves out this empty string, and no other. */
+static char *string_of(struct text text, struct arena *arena)
 {
-	buffer_varint(buffer, field << 3 | WIRE_BYTES);
-	buffer_varint(buffer, size);
-	buffer_bytes(buffer, data, size);
+	if (text.size == 0)
+		return (char *)protobuf_c_empty_string;
+	char *copy = arena_alloc(arena, text.size + 1);
+	memcpy(copy, text.data, text.size);
+	copy[text.size] = '\0';
+	return copy;
 }
 
-static void put_text(struct buffer *buffer, uint64_t field, struct text text)
+static void append_message(struct buffer *buffer, const ProtobufCMessage *message)
 {
-	if (text.size > 0)
-		put_bytes(buffer, field, text.data, text.size);
-}
+	size_t size = protobuf_c_message_get_packed_size(message);
 
-static void encode_request(struct buffer *buffer, const struct output_request *request)
-{
-	put_number(buffer, 1, request->request_id);
-	put_number(buffer, 2, request->reservation_id);
-	put_number(buffer, 3, request->job_id);
-	put_number(buffer, 4, request->task);
-	put_number(buffer, 5, request->follow);
-	put_number(buffer, 6, request->offset);
-	put_number(buffer, 7, request->errors);
-	put_number(buffer, 8, request->window);
-}
-
-static void encode_chunk(struct buffer *buffer, const struct output_chunk *chunk)
-{
-	put_number(buffer, 1, chunk->request_id);
-	put_number(buffer, 2, chunk->offset);
-	put_text(buffer, 3, chunk->data);
-	put_number(buffer, 4, chunk->end);
-	put_text(buffer, 5, chunk->error);
+	array_reserve(buffer->data, buffer->capacity, buffer->size + size);
+	protobuf_c_message_pack(message, (uint8_t *)buffer->data + buffer->size);
+	buffer->size += size;
 }
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope)
 {
-	struct buffer inner = { 0 };
+	Agent__Envelope message = AGENT__ENVELOPE__INIT;
+	Agent__OutputRequest request = AGENT__OUTPUT_REQUEST__INIT;
+	Agent__OutputChunk chunk = AGENT__OUTPUT_CHUNK__INIT;
+	Agent__OutputTaken taken = AGENT__OUTPUT_TAKEN__INIT;
+	Agent__OutputStop stop = AGENT__OUTPUT_STOP__INIT;
+	Agent__AgentSettings settings = AGENT__AGENT_SETTINGS__INIT;
+	struct arena arena = { 0 };
 
 	switch (envelope->kind) {
 	case ENVELOPE_MESSAGE:
-		put_bytes(buffer, 1, envelope->message.data, envelope->message.size);
-		return;
+		message.message = bytes_of(envelope->message);
+		break;
 	case ENVELOPE_OUTPUT_REQUEST:
-		encode_request(&inner, &envelope->request);
+		request.request_id = envelope->request.request_id;
+		request.reservation_id = envelope->request.reservation_id;
+		request.job_id = envelope->request.job_id;
+		request.task = envelope->request.task;
+		request.follow = envelope->request.follow;
+		request.offset = envelope->request.offset;
+		request.errors = envelope->request.errors;
+		request.window = envelope->request.window;
+		message.output_request = &request;
 		break;
 	case ENVELOPE_OUTPUT_CHUNK:
-		encode_chunk(&inner, &envelope->chunk);
+		chunk.request_id = envelope->chunk.request_id;
+		chunk.offset = envelope->chunk.offset;
+		chunk.data = bytes_of(envelope->chunk.data);
+		chunk.end = envelope->chunk.end;
+		chunk.error = string_of(envelope->chunk.error, &arena);
+		message.output_chunk = &chunk;
 		break;
 	case ENVELOPE_OUTPUT_TAKEN:
-		put_number(&inner, 1, envelope->request_id);
-		put_number(&inner, 2, envelope->taken);
+		taken.request_id = envelope->request_id;
+		taken.offset = envelope->taken;
+		message.output_taken = &taken;
 		break;
 	case ENVELOPE_OUTPUT_STOP:
-		put_number(&inner, 1, envelope->request_id);
+		stop.request_id = envelope->request_id;
+		message.output_stop = &stop;
 		break;
 	case ENVELOPE_SETTINGS:
-		put_number(&inner, 1, envelope->settings.heartbeat_ms);
-		put_number(&inner, 2, envelope->settings.metrics_ms);
-		put_text(&inner, 3, envelope->settings.container_runtime);
-		put_number(&inner, 4, envelope->settings.sign_in);
+		settings.heartbeat_interval_ms = envelope->settings.heartbeat_ms;
+		settings.metrics_interval_ms = envelope->settings.metrics_ms;
+		settings.container_runtime =
+		    string_of(envelope->settings.container_runtime, &arena);
+		settings.sign_in = envelope->settings.sign_in;
+		message.settings = &settings;
 		break;
-	default:
-		return;
+	case ENVELOPE_EMPTY:
+		break;
 	}
-	put_bytes(buffer, (uint64_t)envelope->kind, inner.data, inner.size);
-	buffer_free(&inner);
+	append_message(buffer, &message.base);
+	arena_free(&arena);
 }
 
-/* A field as it was read: a number, or bytes. */
-struct field {
-	uint64_t number;
-	int64_t value;
-	struct text bytes;
-};
-
-static bool get_varint(struct text *data, uint64_t *value)
+static void *arena_give(void *context, size_t size)
 {
-	*value = 0;
-	for (int shift = 0; shift < 64 && data->size > 0; shift += 7) {
-		uint8_t byte = (uint8_t)*data->data;
-		*data = text_from(*data, 1);
-		*value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return true;
-	}
-	return false;
+	return arena_alloc(context, size > 0 ? size : 1);
 }
 
-static bool get_bytes(struct text *data, size_t size, struct text *bytes)
+static void arena_keep(void *context, void *memory)
 {
-	if (size > data->size)
-		return false;
-	*bytes = (struct text){ data->data, size };
-	*data = text_from(*data, size);
-	return true;
+	(void)context;
+	(void)memory;
 }
 
-static bool get_field(struct text *data, struct field *field)
+static struct text text_from_bytes(ProtobufCBinaryData bytes)
 {
-	uint64_t head, value = 0;
-
-	*field = (struct field){ 0 };
-	if (!get_varint(data, &head))
-		return false;
-	field->number = head >> 3;
-	switch (head & 7) {
-	case WIRE_VARINT:
-		if (!get_varint(data, &value))
-			return false;
-		field->value = (int64_t)value;
-		return true;
-	case WIRE_BYTES:
-		return get_varint(data, &value) && get_bytes(data, value, &field->bytes);
-	case WIRE_FIXED64:
-		return get_bytes(data, 8, &field->bytes);
-	case WIRE_FIXED32:
-		return get_bytes(data, 4, &field->bytes);
-	default:
-		return false;
-	}
+	return (struct text){ (const char *)bytes.data, bytes.len };
 }
 
-static bool decode_request(struct text data, struct output_request *request)
+static struct output_request request_of(const Agent__OutputRequest *request)
 {
-	struct field field;
-
-	while (data.size > 0) {
-		if (!get_field(&data, &field))
-			return false;
-		switch (field.number) {
-		case 1:
-			request->request_id = field.value;
-			break;
-		case 2:
-			request->reservation_id = field.value;
-			break;
-		case 3:
-			request->job_id = field.value;
-			break;
-		case 4:
-			request->task = field.value;
-			break;
-		case 5:
-			request->follow = field.value != 0;
-			break;
-		case 6:
-			request->offset = field.value;
-			break;
-		case 7:
-			request->errors = field.value != 0;
-			break;
-		case 8:
-			request->window = field.value;
-			break;
-		default:
-			break;
-		}
-	}
-	return true;
+	return (struct output_request){ .request_id = request->request_id,
+		                        .reservation_id = request->reservation_id,
+		                        .job_id = request->job_id,
+		                        .task = request->task,
+		                        .follow = request->follow,
+		                        .errors = request->errors,
+		                        .offset = request->offset,
+		                        .window = request->window };
 }
 
-static bool decode_chunk(struct text data, struct output_chunk *chunk)
+static struct output_chunk chunk_of(const Agent__OutputChunk *chunk)
 {
-	struct field field;
-
-	while (data.size > 0) {
-		if (!get_field(&data, &field))
-			return false;
-		switch (field.number) {
-		case 1:
-			chunk->request_id = field.value;
-			break;
-		case 2:
-			chunk->offset = field.value;
-			break;
-		case 3:
-			chunk->data = field.bytes;
-			break;
-		case 4:
-			chunk->end = field.value != 0;
-			break;
-		case 5:
-			chunk->error = field.bytes;
-			break;
-		default:
-			break;
-		}
-	}
-	return true;
+	return (struct output_chunk){ .request_id = chunk->request_id,
+		                      .offset = chunk->offset,
+		                      .data = text_from_bytes(chunk->data),
+		                      .end = chunk->end,
+		                      .error = text_of(chunk->error) };
 }
 
-static bool decode_taken(struct text data, struct envelope *envelope)
+static struct told_settings settings_of(const Agent__AgentSettings *settings)
 {
-	struct field field;
-
-	while (data.size > 0) {
-		if (!get_field(&data, &field))
-			return false;
-		if (field.number == 1)
-			envelope->request_id = field.value;
-		else if (field.number == 2)
-			envelope->taken = field.value;
-	}
-	return true;
+	return (struct told_settings){ .heartbeat_ms = settings->heartbeat_interval_ms,
+		                       .metrics_ms = settings->metrics_interval_ms,
+		                       .container_runtime = text_of(settings->container_runtime),
+		                       .sign_in = settings->sign_in };
 }
 
-static bool decode_settings(struct text data, struct told_settings *settings)
+/* Takes one part; false if there was another before. */
+static bool take_part(struct envelope *envelope, enum envelope_kind kind)
 {
-	struct field field;
+	bool is_first = envelope->kind == ENVELOPE_EMPTY;
 
-	while (data.size > 0) {
-		if (!get_field(&data, &field))
-			return false;
-		if (field.number == 1)
-			settings->heartbeat_ms = field.value;
-		else if (field.number == 2)
-			settings->metrics_ms = field.value;
-		else if (field.number == 3)
-			settings->container_runtime = field.bytes;
-		else if (field.number == 4)
-			settings->sign_in = field.value != 0;
-	}
-	return true;
+	envelope->kind = kind;
+	return is_first;
 }
 
-bool envelope_decode(struct text data, struct envelope *envelope)
+bool envelope_decode(struct text data, struct arena *arena, struct envelope *envelope)
 {
-	struct field field;
-	bool good = true;
+	ProtobufCAllocator allocator = { arena_give, arena_keep, arena };
+	Agent__Envelope *message =
+	    agent__envelope__unpack(&allocator, data.size, (const uint8_t *)data.data);
+	bool good = message != NULL;
 
 	*envelope = (struct envelope){ 0 };
-	while (good && data.size > 0) {
-		if (!get_field(&data, &field))
-			return false;
-		if (field.number < ENVELOPE_MESSAGE || field.number > ENVELOPE_SETTINGS)
-			continue;
-		/* Of those that exclude each other the last one counts. */
-		*envelope = (struct envelope){ .kind = (enum envelope_kind)field.number };
-		if (field.number == ENVELOPE_MESSAGE)
-			envelope->message = field.bytes;
-		else if (field.number == ENVELOPE_OUTPUT_REQUEST)
-			good = decode_request(field.bytes, &envelope->request);
-		else if (field.number == ENVELOPE_OUTPUT_CHUNK)
-			good = decode_chunk(field.bytes, &envelope->chunk);
-		else if (field.number == ENVELOPE_SETTINGS)
-			good = decode_settings(field.bytes, &envelope->settings);
-		else
-			good = decode_taken(field.bytes, envelope);
+	if (!message)
+		return false;
+	if (message->message.len > 0) {
+		good = good && take_part(envelope, ENVELOPE_MESSAGE);
+		envelope->message = text_from_bytes(message->message);
+	}
+	if (message->output_request) {
+		good = good && take_part(envelope, ENVELOPE_OUTPUT_REQUEST);
+		envelope->request = request_of(message->output_request);
+	}
+	if (message->output_chunk) {
+		good = good && take_part(envelope, ENVELOPE_OUTPUT_CHUNK);
+		envelope->chunk = chunk_of(message->output_chunk);
+	}
+	if (message->output_taken) {
+		good = good && take_part(envelope, ENVELOPE_OUTPUT_TAKEN);
+		envelope->request_id = message->output_taken->request_id;
+		envelope->taken = message->output_taken->offset;
+	}
+	if (message->output_stop) {
+		good = good && take_part(envelope, ENVELOPE_OUTPUT_STOP);
+		envelope->request_id = message->output_stop->request_id;
+	}
+	if (message->settings) {
+		good = good && take_part(envelope, ENVELOPE_SETTINGS);
+		envelope->settings = settings_of(message->settings);
 	}
 	return good;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 /* Somebody wants to see what a task wrote: at most `window` bytes ahead of what was taken. */
@@ -51,8 +52,8 @@ struct envelope {
 };
 
 void envelope_encode(struct buffer *buffer, const struct envelope *envelope);
-/* False where it is not an Envelope. Texts are those of `data`. What it does not know it
- * passes over, as a later version may say more. */
-bool envelope_decode(struct text data, struct envelope *envelope);
+/* False if it is not an Envelope, or more than one thing is in it. Texts are in the arena, even
+ * then. Unknown fields are ignored: a later version may say more. */
+bool envelope_decode(struct text data, struct arena *arena, struct envelope *envelope);
 
 #endif

@@ -70,12 +70,14 @@ static int took_header(nghttp2_session *session, const nghttp2_frame *frame, con
 
 static void take_message(struct uplink *link, struct text bytes)
 {
+	struct arena arena = { 0 };
 	struct envelope envelope;
 
-	if (envelope_decode(bytes, &envelope))
+	if (envelope_decode(bytes, &arena, &envelope))
 		link->settings.received(link->settings.context, &envelope);
 	else
 		log_at(LOG_WARNING, "the scheduler sent what is not an envelope");
+	arena_free(&arena);
 }
 
 static int took_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,

@@ -103,11 +103,15 @@ void jobs_why(struct request *request)
 	}
 	catalogue_lock(catalogue);
 	story->in_memory = catalogue_job(catalogue, story->id, &job);
+	bool allowed = story->in_memory && roster_may_see(&request->service->roster,
+	                                                  &request->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	if (!story->in_memory)
 		request_read(request, read_end, answer_end);
-	else if (jobs_find(request, &story->id))
+	else if (allowed)
 		request_look(request, look_why, answer_why);
+	else
+		request_unknown(request, "job", segment);
 }
 
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */

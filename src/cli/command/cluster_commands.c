@@ -373,6 +373,7 @@ const struct cli_command nodes_command = {
 	.summary = "the nodes, and what they have",
 	.examples = "nodes\n"
 		    "nodes alpha -o yaml\n",
+	.shows = &node_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_NODES,
@@ -385,6 +386,7 @@ const struct cli_command gpus_command = {
 	.summary = "every GPU: memory reserved, being freed, foreign and free",
 	.examples = "gpus\n"
 		    "gpus alpha -o wide\n",
+	.shows = &gpu_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_NODES,

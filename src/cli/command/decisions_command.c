@@ -152,6 +152,7 @@ const struct cli_command decisions_command = {
 		    "decisions --type preempt --limit 5\n"
 		    "decisions --short\n",
 	.options = options,
+	.shows = &decision_resource,
 	.asks = true,
 	.lists = true,
 	.run = run,

@@ -14,51 +14,14 @@ static const struct option options[] = {
 	OPTION("--from", NULL, "FILE",
 	       "a model's file or directory: its memory is estimated, for --splits",
 	       .completes = COMPLETES_FILES),
-	OPTION("--gpu-memory", "-m", "SIZE", "of one slot, over all its GPUs"),
-	OPTION("--splits", NULL, "1,2,4", "counts of GPUs that it may be split over"),
-	OPTION("--runtime", "-r", "NAME", "vllm, ollama, llama.cpp or custom",
-	       .completes = COMPLETES_WORDS, .words = "vllm ollama llama.cpp custom"),
-	OPTION("--command", NULL, "LINE", "for the shell, instead of a runtime: serve -p {port}"),
-	OPTION("--path", NULL, "PATH", "where its files are on the nodes"),
-	OPTION("--image", NULL, "IMAGE", "a container image to run in"),
-	OPTION("--context-length", NULL, "N", "tokens of each request: 8k"),
-	OPTION("--parallel", NULL, "N", "requests at a time"),
-	OPTION("--kv", NULL, "TYPE", "of the cache of keys and values"),
-	OPTION("--concurrency", NULL, "N", "requests in flight in one slot"),
-	OPTION("--min", NULL, "N", "slots that are always wanted"),
-	OPTION("--max", NULL, "N", "slots at most"),
-	OPTION("--idle-ttl", NULL, "TIME", "idle time after which a slot may be evicted"),
-	OPTION("--load-timeout", NULL, "TIME", "that loading may take"),
-	OPTION("--priority", "-p", "N", "as for jobs"),
-	OPTION("--prewarm", NULL, NULL, "wanted loaded before anyone asks"),
-	OPTION("--pinned", NULL, NULL, "never evicted"),
-	OPTION("--shared", NULL, NULL, "all tenants may use it"),
 	OPTION("--wait", "-w", "TIME", "lease: how long to wait for a place (default 30s)"),
 	OPTION("--for", NULL, "TIME", "lease: how long it is for (default 10m)"),
 	{ 0 },
 };
 
-static void model_id(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%s", field_text(model, "id"));
-}
-
-static void model_name(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%s", field_text(model, "name"));
-}
-
 static void model_tenant(struct session *session, struct table *table, const json_t *model)
 {
 	table_cell(table, "%s", session_tenant_name(session, field_text(model, "tenant_id")));
-}
-
-static void model_runtime(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%s", field_text(model, "runtime"));
 }
 
 static void model_memory(struct session *session, struct table *table, const json_t *model)
@@ -81,42 +44,18 @@ static void model_range(struct session *session, struct table *table, const json
 	           (long long)field_integer(model, "max_replicas"));
 }
 
-static void model_active(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(model, "active_requests"));
-}
-
-static void model_waiting(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(model, "waiting_requests"));
-}
-
-static void model_failures(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(model, "failures"));
-}
-
-static void model_message(struct session *session, struct table *table, const json_t *model)
-{
-	(void)session;
-	table_cell(table, "%s", field_text(model, "message"));
-}
-
 static const struct column columns[] = {
-	COLUMN("MODEL", model_id),
-	COLUMN("NAME", model_name, .shrinks = true),
+	FIELD_COLUMN("MODEL", "id"),
+	FIELD_COLUMN("NAME", "name", .shrinks = true),
 	COLUMN("TENANT", model_tenant, .shrinks = true),
-	COLUMN("RUNTIME", model_runtime),
+	FIELD_COLUMN("RUNTIME", "runtime"),
 	COLUMN("MEMORY", model_memory, .right = true),
 	COLUMN("READY", model_slots, .right = true),
 	COLUMN("MIN-MAX", model_range, .right = true),
-	COLUMN("ACTIVE", model_active, .right = true),
-	COLUMN("WAITING", model_waiting, .right = true),
-	COLUMN("FAILURES", model_failures, .right = true, .extra = true),
-	COLUMN("MESSAGE", model_message, .shrinks = true, .extra = true),
+	FIELD_COLUMN("ACTIVE", "active_requests", .right = true),
+	FIELD_COLUMN("WAITING", "waiting_requests", .right = true),
+	FIELD_COLUMN("FAILURES", "failures", .right = true, .extra = true),
+	FIELD_COLUMN("MESSAGE", "message", .shrinks = true, .extra = true),
 };
 
 static int print_model(struct session *session, json_t *model, const struct error *error)
@@ -149,7 +88,7 @@ static int list(struct session *session)
 static int create(struct session *session, const char *name)
 {
 	struct error error = { 0 };
-	json_t *body = model_request(session->arguments, &error);
+	json_t *body = model_request(session, true, &error);
 	if (!body)
 		return error.code == ERROR_INVALID ? cli_misused(session->command, "%s", error.text)
 		                                   : session_fail(session, &error);
@@ -168,6 +107,22 @@ static int create(struct session *session, const char *name)
 		return CLI_FINE;
 	}
 	return print_model(session, model, &error);
+}
+
+/* What is not given stays as it is. */
+static int update(struct session *session, const char *name)
+{
+	struct error error = { 0 };
+	json_t *body = model_request(session, false, &error);
+	if (!body)
+		return error.code == ERROR_INVALID ? cli_misused(session->command, "%s", error.text)
+		                                   : session_fail(session, &error);
+	if (json_object_size(body) == 0) {
+		json_decref(body);
+		return cli_misused(session->command, "nothing to change: give an option");
+	}
+	const char *path = session_path(session, "/api/v1/models/%s", name);
+	return print_model(session, session_ask(session, "PUT", path, body, &error), &error);
 }
 
 static int delete (struct session *session, const char *name)
@@ -245,10 +200,11 @@ static int run_models(const struct arguments *arguments)
 		const char *verb;
 		int (*run)(struct session *session, const char *name);
 	} verbs[] = {
-		{ "create", create },   { "delete", delete }, { "lease", lease },
-		{ "release", release }, { "get", show },
+		{ "create", create }, { "update", update },   { "delete", delete },
+		{ "lease", lease },   { "release", release }, { "get", show },
 	};
-	size_t count = arguments->operand_count;
+	/* Arguments of the model's server follow --. */
+	size_t count = arguments->operand_count - arguments->after_dashes;
 	const char *verb = count > 0 ? arguments->operands[0] : "list";
 	int (*chosen)(struct session * session, const char *name) = NULL;
 	struct session session;
@@ -260,8 +216,8 @@ static int run_models(const struct arguments *arguments)
 	if (chosen ? count != 2 : count > 1)
 		return cli_misused(arguments->command,
 		                   chosen ? "%s needs one name"
-		                          : "'%.40s' is none of create, delete, get, lease, list "
-		                            "and release",
+		                          : "'%.40s' is none of create, delete, get, lease, list, "
+		                            "release and update",
 		                   verb);
 	if (!session_open(&session, arguments, &status))
 		return status;
@@ -382,9 +338,11 @@ static int run_slots(const struct arguments *arguments)
 
 const struct cli_command models_command = {
 	.name = "models",
-	.arguments = "[list|get|create|delete|lease|release] [NAME] [OPTION...]",
+	.arguments =
+	    "[list|get|create|update|delete|lease|release] [NAME] [OPTION...] [-- ARGUMENT...]",
 	.summary = "models that are served from slots",
 	.details = "create NAME     put one; --from a file estimates the memory it takes\n"
+		   "update NAME     change it; what is not given stays\n"
 		   "delete NAME     remove it, with its last slot\n"
 		   "lease NAME      a place in a slot, to try it out; says where it serves\n"
 		   "release LEASE   give that back\n"
@@ -392,11 +350,13 @@ const struct cli_command models_command = {
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
 		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"
 		    "models lease llama --wait 2m\n",
+	.fields = &model_resource,
 	.options = options,
+	.shows = &model_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_WORDS,
-	.words = "list get create delete lease release",
+	.words = "list get create update delete lease release",
 	.run = run_models,
 };
 
@@ -405,6 +365,7 @@ const struct cli_command slots_command = {
 	.arguments = "",
 	.summary = "loaded models: where, in how much memory, how busy",
 	.examples = "slots -o wide\n",
+	.shows = &slot_resource,
 	.asks = true,
 	.lists = true,
 	.run = run_slots,

@@ -120,6 +120,7 @@ const struct cli_command queue_command = {
 	.examples = "queue\n"
 		    "queue --tenant-id physics -o json\n",
 	.options = options,
+	.shows = &job_resource,
 	.asks = true,
 	.lists = true,
 	.run = run,

@@ -203,6 +203,7 @@ const struct cli_command token_command = {
 		    "token list\n"
 		    "token revoke t-20df1e19dc55\n",
 	.options = options,
+	.shows = &token_resource,
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_WORDS,

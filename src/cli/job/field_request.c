@@ -30,6 +30,17 @@ static bool read_flag(const struct session *session, const struct resource_field
 	return true;
 }
 
+/* yes or no */
+static bool read_answer(const struct resource_field *field, const char *text, json_t *request,
+                        struct error *error)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return error_set(error, ERROR_INVALID, "%s is '%.20s', and should be yes or no",
+		                 field->option.name, text);
+	json_object_set_new(request, field->name, json_boolean(text[0] == 'y'));
+	return true;
+}
+
 static bool read_integer(const struct resource_field *field, const char *text, json_t *request,
                          struct error *error)
 {
@@ -64,11 +75,13 @@ static bool read_decimal(const struct resource_field *field, const char *text, j
 		/* In thousandths of a minute, rounded up: never less than what was asked for. */
 		thousandths = (ms * 1000 + MINUTE_MS - 1) / MINUTE_MS;
 	} else {
-		int64_t most = field->most;
-		for (int i = field->digits; i < 3; i++)
-			most *= 10;
-		if (!quantity_thousandths(field->option.name, text, most > 0 ? most : INT64_MAX,
-		                          &thousandths, error))
+		/* The service checks the range of those with more digits. */
+		int64_t most =
+		    field->digits == 3 && field->most > 0 ? field->most : INT64_MAX / 1000;
+		if ((field->also & ALSO_UNLIMITED) &&
+		    (strcmp(text, "-1") == 0 || strcmp(text, "unlimited") == 0))
+			thousandths = -1000;
+		else if (!quantity_thousandths(field->option.name, text, most, &thousandths, error))
 			return false;
 	}
 	field_request_decimal(request, field->name, thousandths);
@@ -101,11 +114,11 @@ static void read_texts(const struct session *session, const struct resource_fiel
 		char *copy = memory_text(text), *rest = copy, *part;
 		if (!list)
 			list = json_array();
-		while ((part = field->kind == VALUE_WORDS ? strsep(&rest, ",") : rest) != NULL) {
-			json_array_append_new(list, json_string(part));
-			if (field->kind != VALUE_WORDS)
-				break;
-		}
+		if (field->kind == VALUE_TEXTS)
+			json_array_append_new(list, json_string(text));
+		else
+			while ((part = strsep(&rest, ",")) != NULL)
+				json_array_append_new(list, json_string(part));
 		free(copy);
 	}
 	if (list)
@@ -147,11 +160,18 @@ static bool read_given(struct session *session, const struct resource_field *fie
                        struct error *error)
 {
 	const char *text = arguments_value(session->arguments, field->option.name);
-	if (field->kind == VALUE_FLAG)
+	if (field->kind == VALUE_FLAG && !field->option.argument)
 		return read_flag(session, field, request, error);
 	if (!text)
 		return true;
+	/* Takes a limit away. */
+	if (strcmp(text, "none") == 0 && field->empty == EMPTY_NULL) {
+		json_object_set_new(request, field->name, json_null());
+		return true;
+	}
 	switch (field->kind) {
+	case VALUE_FLAG:
+		return read_answer(field, text, request, error);
 	case VALUE_INTEGER:
 		return read_integer(field, text, request, error);
 	case VALUE_DECIMAL:
@@ -162,10 +182,14 @@ static bool read_given(struct session *session, const struct resource_field *fie
 		return field_request_pairs(session, field, false, request, error);
 	case VALUE_TEXTS:
 	case VALUE_WORDS:
+	case VALUE_IDS:
 		read_texts(session, field, request);
 		return true;
 	default:
-		json_object_set_new(request, field->name, json_string(text));
+		json_object_set_new(request, field->name,
+		                    (field->also & ALSO_FLAG) && strcmp(text, "yes") == 0
+		                        ? json_true()
+		                        : json_string(text));
 		return true;
 	}
 }

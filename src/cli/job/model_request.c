@@ -1,17 +1,17 @@
 /* model_request.c - the model that options ask for */
 #include "cli/job/model_request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "cli/job/field_request.h"
 #include "cli/text/quantity.h"
 #include "estimate/estimate.h"
 #include "estimate/model_files.h"
 
-enum { SPLITS_MAX = 16, NUMBER_MAX = 1 << 30 };
+enum { SPLITS_MAX = 16 };
 
 static bool read_splits(const struct arguments *arguments, int64_t *splits, int *count,
                         struct error *error)
@@ -98,7 +98,8 @@ static bool set_estimate(const struct arguments *arguments, const char *path, js
 	return good;
 }
 
-static bool set_memory(const struct arguments *arguments, json_t *model, struct error *error)
+static bool set_memory(const struct arguments *arguments, bool is_new, json_t *model,
+                       struct error *error)
 {
 	const char *from = arguments_value(arguments, "--from"),
 		   *memory = arguments_value(arguments, "--gpu-memory");
@@ -109,15 +110,15 @@ static bool set_memory(const struct arguments *arguments, json_t *model, struct 
 		                 "--from estimates what --gpu-memory says: give one of them");
 	if (from)
 		return set_estimate(arguments, from, model, error);
-	if (!memory)
-		return error_set(
-		    error, ERROR_INVALID,
-		    "how much memory does it take? Give --gpu-memory SIZE, or --from FILE "
-		    "to have it estimated");
-	if (!quantity_memory("--gpu-memory", memory, &mib, error) ||
+	if (!memory && is_new)
+		return error_set(error, ERROR_INVALID,
+		                 "no memory given: --gpu-memory SIZE, or --from FILE to have it "
+		                 "estimated");
+	if ((memory && !quantity_memory("--gpu-memory", memory, &mib, error)) ||
 	    !read_splits(arguments, splits, &count, error))
 		return false;
-	json_object_set_new(model, "gpu_memory_mb", json_integer(mib));
+	if (memory)
+		json_object_set_new(model, "gpu_memory_mb", json_integer(mib));
 	json_t *list = count > 0 ? json_array() : NULL;
 	for (int i = 0; i < count; i++)
 		json_array_append_new(list, json_integer(splits[i]));
@@ -126,75 +127,54 @@ static bool set_memory(const struct arguments *arguments, json_t *model, struct 
 	return true;
 }
 
-static bool set_number(const struct arguments *arguments, json_t *model, const char *option,
-                       const char *key, struct error *error)
+/* Tokens, as people write them: 8k. */
+static bool read_tokens(struct session *session, const struct resource_field *field, json_t *model,
+                        struct error *error)
 {
-	const char *text = arguments_value(arguments, option);
+	const char *text = arguments_value(session->arguments, field->option.name);
 	int64_t number;
 	if (!text)
 		return true;
-	bool good = strcmp(option, "--context-length") == 0
-	                ? options_number(option, text, NUMBER_MAX, &number, error)
-	                : quantity_integer(option, text, 0, NUMBER_MAX, &number, error);
-	if (good)
-		json_object_set_new(model, key, json_integer(number));
-	return good;
-}
-
-static bool set_time(const struct arguments *arguments, json_t *model, const char *option,
-                     const char *key, struct error *error)
-{
-	const char *text = arguments_value(arguments, option);
-	int64_t ms;
-	if (!text)
-		return true;
-	if (!quantity_duration(option, text, &ms, error))
+	if (!options_number(field->option.name, text, field->most, &number, error))
 		return false;
-	char duration[40];
-	snprintf(duration, sizeof(duration), "%lldms", (long long)ms);
-	json_object_set_new(model, key, json_string(duration));
+	json_object_set_new(model, field->name, json_integer(number));
 	return true;
 }
 
-static void set_texts(const struct arguments *arguments, json_t *model)
+static bool read_variables(struct session *session, const struct resource_field *field,
+                           json_t *model, struct error *error)
 {
-	static const struct {
-		const char *option, *key;
-	} texts[] = { { "--runtime", "runtime" },
-		      { "--path", "path" },
-		      { "--image", "image" },
-		      { "--command", "command" },
-		      { "--kv", "kv_cache_type" } };
-	static const struct {
-		const char *option, *key;
-	} flags[] = { { "--prewarm", "prewarm" },
-		      { "--pinned", "pinned" },
-		      { "--shared", "shared" } };
-	if (arguments_value(arguments, "--command"))
-		json_object_set_new(model, "runtime", json_string("custom"));
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		const char *text = arguments_value(arguments, texts[i].option);
-		if (text)
-			json_object_set_new(model, texts[i].key, json_string(text));
-	}
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (arguments_has(arguments, flags[i].option))
-			json_object_set_new(model, flags[i].key, json_true());
+	return field_request_pairs(session, field, true, model, error);
 }
 
-json_t *model_request(const struct arguments *arguments, struct error *error)
+static const struct special_field special_fields[] = {
+	{ "gpu_memory_mb", NULL },
+	{ "splits", NULL },
+	{ "context_length", read_tokens },
+	{ "environment", read_variables },
+	{ "secret_environment", read_variables },
+	{ NULL, NULL },
+};
+
+static void set_arguments(const struct arguments *arguments, json_t *model)
 {
+	json_t *words = arguments->after_dashes > 0 ? json_array() : NULL;
+	for (size_t i = arguments->operand_count - arguments->after_dashes;
+	     i < arguments->operand_count; i++)
+		json_array_append_new(words, json_string(arguments->operands[i]));
+	if (words)
+		json_object_set_new(model, "args", words);
+}
+
+json_t *model_request(struct session *session, bool is_new, struct error *error)
+{
+	const struct arguments *arguments = session->arguments;
 	json_t *model = json_object();
-	set_texts(arguments, model);
-	if (set_memory(arguments, model, error) &&
-	    set_number(arguments, model, "--context-length", "context_length", error) &&
-	    set_number(arguments, model, "--parallel", "parallel", error) &&
-	    set_number(arguments, model, "--concurrency", "max_concurrency", error) &&
-	    set_number(arguments, model, "--min", "min_replicas", error) &&
-	    set_number(arguments, model, "--max", "max_replicas", error) &&
-	    set_number(arguments, model, "--priority", "priority", error) &&
-	    set_time(arguments, model, "--idle-ttl", "idle_ttl", error) &&
-	    set_time(arguments, model, "--load-timeout", "load_timeout", error))
+	if (arguments_value(arguments, "--command"))
+		json_object_set_new(model, "runtime", json_string("custom"));
+	set_arguments(arguments, model);
+	if (field_request(session, &model_resource, special_fields, model, error) &&
+	    set_memory(arguments, is_new, model, error))
 		return model;
 	json_decref(model);
 	return NULL;

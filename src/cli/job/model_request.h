@@ -4,10 +4,10 @@
 
 #include <jansson.h>
 
-#include "cli/options.h"
+#include "cli/session.h"
 
 /* The model as the service wants it (json_decref), but for its name and tenant; NULL with a
  * reason. Where a model's files are given, their memory is estimated. */
-json_t *model_request(const struct arguments *arguments, struct error *error);
+json_t *model_request(struct session *session, bool is_new, struct error *error);
 
 #endif

@@ -145,3 +145,24 @@ void bound_print(struct buffer *buffer, const struct bound *bound)
 	print_amount(buffer, ", quota=", bound->kind, bound->allowed, false);
 	print_amount(buffer, ", current=", bound->kind, bound->has, false);
 }
+
+void bound_print_waiting(struct buffer *buffer, const struct bound *bound)
+{
+	static const char *const nouns[AMOUNT_KINDS] = {
+		[AMOUNT_GPU] = "GPUs",
+		[AMOUNT_CPU] = "CPU cores",
+		[AMOUNT_HOST] = "MiB of host memory",
+		[AMOUNT_GPU_MEMORY] = "MiB of GPU memory",
+		[AMOUNT_JOBS] = "running jobs",
+	};
+	if (bound->of != BOUND_LIMIT) {
+		bound_print(buffer, bound);
+		return;
+	}
+	buffer_print(buffer, "tenant %s is at its limit of ", bound->tenant->r.name);
+	print_amount(buffer, "", bound->kind, bound->allowed, false);
+	buffer_print(buffer, " %s (", nouns[bound->kind]);
+	print_amount(buffer, "", bound->kind, bound->has, false);
+	print_amount(buffer, " in use, ", bound->kind, bound->asked, true);
+	buffer_text(buffer, " requested)");
+}

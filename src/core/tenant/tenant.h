@@ -150,6 +150,9 @@ bool tenant_could_ever_hold(const struct tenant *tenant, const struct amounts *a
                             bool preemptible, struct bound *bound);
 /* Appends the sentence: 'quota exceeded for tenant lab: GPUs requested=8, quota=4, current=2'. */
 void bound_print(struct buffer *buffer, const struct bound *bound);
+/* Like bound_print(), for what waits until less is in use: 'tenant nlp is at its limit of 8
+ * GPUs (6 in use, 6 requested)'. */
+void bound_print_waiting(struct buffer *buffer, const struct bound *bound);
 
 /* Brings the meters of all unsettled tenants forward to now, with what they
  * held until now, and calls `changed` for each in the order of their ids. One

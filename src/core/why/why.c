@@ -376,7 +376,7 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 		             job->array->limit);
 		break;
 	case WAIT_BOUND:
-		bound_print(buffer, &why->bound);
+		bound_print_waiting(buffer, &why->bound);
 		buffer_text(buffer, "\n");
 		break;
 	case WAIT_RELEASE:

@@ -104,7 +104,7 @@ static void print_bound(const struct sched *sched, const struct model *model, st
 
 	if (tenant_may_hold(model->tenant, &amounts, !model->r.pinned, sched_now(sched), &bound))
 		return;
-	bound_print(buffer, &bound);
+	bound_print_waiting(buffer, &bound);
 	buffer_text(buffer, "\n");
 }
 

@@ -178,8 +178,7 @@ static void a_bound_is_named_with_its_numbers(void **unused)
 	int64_t id = submit(h, whole(lab, 3));
 	pass(h);
 	assert_says(told(h, lab, id),
-	            "job-2 waits: quota exceeded for tenant lab: GPUs requested=3, "
-	            "quota=4, current=2\n");
+	            "job-2 waits: tenant lab is at its limit of 4 GPUs (2 in use, 3 requested)\n");
 	harness_free(h);
 }
 
