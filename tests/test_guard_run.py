@@ -105,7 +105,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(guard_run):
             (["--limit", "GPU-7=1G", "true"], "the UUID of a GPU"),
             (["--limit"], "--limit needs a value"),
             (["--context", "x", "--limit", "1G", "true"], "--context x is not a size"),
-            (["--fast", "1", "true"], "there is no option '--fast'"),
+            (["--fast", "1", "true"], "unknown option '--fast'"),
             (["--library", "/no/such/file", "--limit", "1G", "true"], "No such file"),
             (["--segment", "/dev/null", "--limit", "1G", "true"], "cannot be made")):
         result = guard_run(*arguments)

@@ -160,7 +160,7 @@ def test_a_plot_is_written(gpu_sim, small, tmp_path):
     [
         ([], "pack needs --nodes and --pods"),
         (["--nodes"], "--nodes needs a value"),
-        (["--seets", "1"], "there is no option '--seets'; did you mean --seeds?"),
+        (["--seets", "1"], "unknown option '--seets'; did you mean --seeds?"),
     ],
 )
 def test_what_is_not_asked_properly_is_refused(gpu_sim, arguments, sentence):

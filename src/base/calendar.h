@@ -25,7 +25,7 @@ enum { CALENDAR_TEXT_MAX = 40 };
 /* Writes RFC 3339, 2026-01-31T12:00:00Z, with `digits` (0, 3 or 6) after a decimal point, and a
  * NUL. Returns the length. */
 size_t calendar_write(int64_t unix_us, int digits, char out[CALENDAR_TEXT_MAX]);
-/* The same without a fraction, appended. */
+/* Appends RFC 3339 without a fraction. */
 void calendar_print(struct buffer *to, int64_t unix_ms);
 /* Appends 'Sat, 31 Jan 2026 12:00:00', as mail and HTTP have it before the zone. */
 void calendar_print_mail(struct buffer *to, int64_t unix_ms);
@@ -33,7 +33,7 @@ void calendar_print_mail(struct buffer *to, int64_t unix_ms);
 /* Reads RFC 3339, such as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00.5+01:00. False: it is
  * something else, there is no such day, or it is before 1970. */
 bool calendar_read(struct text text, int64_t *unix_ms);
-/* The same, or a day such as 2026-01-31, which is its first moment. */
+/* Like calendar_read(), and accepts a day such as 2026-01-31, which is its first moment. */
 bool calendar_read_day(struct text text, int64_t *unix_ms);
 
 #endif

@@ -41,7 +41,7 @@ struct log_field {
 /* How much is written, from now on and for all threads. */
 void log_set_verbosity(int verbosity);
 int log_verbosity(void);
-/* Whether a line of this level is written. */
+/* True if a line of this level is written. */
 bool log_writes(enum log_level level);
 
 /* One line; fields without a name are passed over. */

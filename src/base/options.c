@@ -98,9 +98,9 @@ static bool refuse_unknown(const struct arguments *arguments, const struct optio
 	snprintf(name, sizeof(name), "%.*s", (int)length, argument);
 	const char *meant = option_suggest(sets, set_count, arguments->habits, name);
 	if (meant)
-		return error_set(error, ERROR_INVALID, "there is no option '%s'; did you mean %s?",
+		return error_set(error, ERROR_INVALID, "unknown option '%s'; did you mean %s?",
 		                 name, meant);
-	return error_set(error, ERROR_INVALID, "there is no option '%s'", name);
+	return error_set(error, ERROR_INVALID, "unknown option '%s'", name);
 }
 
 /* Takes the option at `*at`, and its value, which may be the next argument, or, after a letter,
@@ -183,7 +183,7 @@ static bool store_flag(const struct option *option, const char *value, bool *fla
 	                 value);
 }
 
-/* Whether a value is one of the words; any is if there are none. */
+/* True if a value is one of the words; any is if there are none. */
 static bool is_word(const char *words, const char *value)
 {
 	struct text list = text_of(words), word = { 0 };
@@ -251,7 +251,7 @@ bool options_store(const struct option *table, int argc, char **argv, void *targ
 	bool done = arguments_read(&arguments, sets, 1, false, argc, argv, error);
 
 	if (done && arguments.operand_count > 0)
-		done = error_set(error, ERROR_INVALID, "'%.80s' is one argument too many",
+		done = error_set(error, ERROR_INVALID, "unexpected argument '%.80s'",
 		                 arguments.operands[0]);
 	done = done && arguments_store(&arguments, target, error);
 	arguments_free(&arguments);

@@ -40,7 +40,7 @@ static inline struct text text_from(struct text text, size_t start)
 {
 	return (struct text){ text.data + start, text.size - start };
 }
-/* Whether UTF-8 text has a control character (U+0000 to 1F, 7F to 9F): one that a terminal
+/* True if UTF-8 text has a control character (U+0000 to 1F, 7F to 9F): one that a terminal
  * would obey and a line of a log cannot hold. */
 static inline bool text_has_control(struct text text)
 {

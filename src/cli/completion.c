@@ -168,9 +168,9 @@ static void offer_for(const struct cli_command *command, int count, char *const 
 	if (command->runs && arguments.operand_count > 0)
 		puts("@files");
 	else if (wants_value)
-		offer_kind(&arguments, waiting->completes, waiting->words, typed);
+		offer_kind(&arguments, (enum completes)waiting->completes, waiting->words, typed);
 	else if (given)
-		offer_kind(&arguments, given->completes, given->words, equals + 1);
+		offer_kind(&arguments, (enum completes)given->completes, given->words, equals + 1);
 	else if (begins(typed, "-"))
 		offer_options(command, typed);
 	else

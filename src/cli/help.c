@@ -7,11 +7,10 @@
 #include "cli/session.h"
 
 static const char exit_codes[] =
-    "It ends with 0 if all went well, 1 if something could not be done (stderr says\n"
-    "why), 2 if it was not asked properly, 3 if there is no such thing, 4 if the\n"
-    "service does not answer, 5 if it is not allowed, 6 if it may work later. Who\n"
-    "waits for a job (run, submit --wait) ends with the job's code, or with 125 where\n"
-    "the job has none to give.\n";
+    "Exit codes: 0 success, 1 failure (stderr has the reason), 2 usage error, 3 not\n"
+    "found, 4 the service does not answer, 5 not allowed, 6 try again later. Commands\n"
+    "that wait for a job (run, submit --wait) exit with the job's exit code, or with\n"
+    "125 if the job has none.\n";
 
 void help_print_overview(FILE *to)
 {
@@ -19,10 +18,10 @@ void help_print_overview(FILE *to)
 	for (const struct cli_command *const *at = cli_commands; *at; at++)
 		if (!(*at)->hidden)
 			fprintf(to, "  %-13s  %s\n", (*at)->name, (*at)->summary);
-	fputs("  help           say more about a command: gpu-cli help COMMAND\n"
+	fputs("  help           explain a command: gpu-cli help COMMAND\n"
 	      "\n"
-	      "  --help         say this\n"
-	      "  --version      say which version this is\n"
+	      "  --help         print this help\n"
+	      "  --version      print the version\n"
 	      "\n",
 	      to);
 	fputs(exit_codes, to);

@@ -75,6 +75,7 @@ static void write_cell(struct session *session, struct table *table, const struc
 	}
 	const struct resource_field *field = column->field;
 	if (!field) {
+		assert(resource);
 		int place = resource_find(resource, column->key, strlen(column->key));
 		assert(place >= 0);
 		field = &resource->fields[place];
@@ -220,7 +221,7 @@ int listing_run(const struct arguments *arguments, int64_t limit, const char *hi
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 0)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many%s",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'%s",
 		                   arguments->operands[0], hint);
 	if (text && !quantity_integer("--limit", text, 1, LISTING_MAX, &limit, &error))
 		return cli_misused(arguments->command, "%s", error.text);

@@ -30,7 +30,7 @@ bool options_number(const char *name, const char *text, int64_t most, int64_t *n
 	if (take_number(&rest, most, number) && rest.size == 0)
 		return true;
 	return error_set(error, ERROR_INVALID,
-	                 "%s is '%.40s', and should be a number from 1 to %lld, such as 4096 or 8k",
+	                 "invalid %s '%.40s': expected a number from 1 to %lld, such as 4096 or 8k",
 	                 name, text, (long long)most);
 }
 
@@ -50,7 +50,7 @@ int options_numbers(const char *name, const char *text, int64_t most, int64_t *n
 	}
 	error_set(
 	    error, ERROR_INVALID,
-	    "%s is '%.40s', and should be up to %d numbers from 1 to %lld with commas between "
+	    "invalid %s '%.40s': expected up to %d numbers from 1 to %lld with commas between "
 	    "them, such as 1,2,4",
 	    name, text, numbers_max, (long long)most);
 	return -1;

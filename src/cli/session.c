@@ -52,7 +52,7 @@ static bool read_form(struct session *session, struct error *error)
 			return true;
 		}
 	return error_set(error, ERROR_INVALID,
-	                 "-o is '%.20s', and should be json, yaml, wide or name", said);
+	                 "invalid -o '%.20s': expected json, yaml, wide or name", said);
 }
 
 /* The context that was asked for; NULL: there is none to use. */

@@ -218,7 +218,7 @@ static void resend(struct sched *sched, const struct reservation *reservation)
 		order_stop(sched, reservation);
 }
 
-/* The same for a slot; what the node says about it was told before. */
+/* Compares a slot with the report; the node's facts about it were applied before. */
 static void compare_slot(struct sched *sched, struct slot *slot, bool there)
 {
 	switch ((enum slot_state)slot->r.state) {

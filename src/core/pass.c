@@ -234,9 +234,9 @@ static void serve_in_order(struct sched *sched)
 	close_all(sched);
 }
 
-/* Whether the shape fits as things are: tried for one of its jobs, and undone.
- * Tenants are compared by what they would do next, so what cannot be done must
- * not take part, no matter whether that was found out now or in an earlier pass. */
+/* True if the shape fits now: tries one of its jobs, and undoes it. Tenants are compared by
+ * their next job, so a job that cannot start must not take part, whether that was found out
+ * now or in an earlier pass. */
 static bool shape_fits(struct sched *sched, struct shape *shape)
 {
 	if (!shape_may_fit(sched, shape))

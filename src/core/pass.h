@@ -18,13 +18,12 @@ struct pass {
 	size_t fair_count, fair_capacity;
 };
 
-/* One pass, in steps: claims whose memory is back start; what fits starts, by
- * fair share and priority; then room is made for what does not: by moving
- * others together, by reclaiming from other tenants, by preempting; then the
- * first of those that still wait are promised a start. Stops after `units` of
- * work, which are starts, claims, evictions and long searches in vain. EFFECT_MORE says
- * that another pass should follow: work is left, or jobs that ended are to be archived. A
- * pass that follows a complete one, with nothing changed, has no effects. */
+/* One scheduling pass, in steps. Claims whose memory is free start. Jobs that fit start, by fair
+ * share and priority. Then the pass makes room for others: by consolidating, reclaiming from
+ * other tenants, and preempting. The first jobs that still wait are promised a start. Stops
+ * after `units` of work: starts, claims, evictions and long searches without a result.
+ * EFFECT_MORE says that another pass should follow: work is left, or finished jobs are to be
+ * archived. A pass that follows a complete one, with nothing changed, has no effects. */
 void pass_run(struct sched *sched, int64_t units);
 
 /* What came of trying something for a job. */

@@ -149,7 +149,7 @@ static bool check_job_state(const struct sched *sched, const struct job_state_re
 	    !is_time(state->completed_ms) || !is_time(state->short_since_ms))
 		return corrupt(error, "the state of job", state->id, "with a time that cannot be");
 	if (!within(state->refusals, 0, NUMBER_MAX) || !within(state->expected_ms, 0, NUMBER_MAX) ||
-	    !within(state->confidence, 0, 1000) ||
+	    !within(state->expected_p90_ms, 0, NUMBER_MAX) || !within(state->confidence, 0, 1000) ||
 	    !within(state->start, 0, sched->meta.last_start) ||
 	    !within(state->preempted_count, 0, NUMBER_MAX) ||
 	    !within(state->served_ms, 0, NUMBER_MAX))
@@ -171,7 +171,7 @@ static bool check_task(const struct sched *sched, const struct task_record *task
 	    !is_time(task->host_peak_bytes) || !is_time(task->cpu_ms) ||
 	    !is_time(task->limit_mib) || !is_time(task->guard_peak_mib) ||
 	    !is_time(task->refusals) || !is_time(task->refused_mib))
-		return corrupt(error, "a task of job", task->job_id, "that used what cannot be");
+		return corrupt(error, "a task of job", task->job_id, "with impossible usage");
 	return true;
 }
 

@@ -12,8 +12,8 @@ struct sched;
  * before it, is refused with the reason. Called before the record is taken in. */
 bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
                   struct error *error);
-/* The same for all records together, when the last one was taken in, before
- * anything is derived from them. */
+/* Checks all records together, after the last one was loaded and before anything is derived
+ * from them. */
 bool record_check_all(const struct sched *sched, struct error *error);
 
 #endif

@@ -42,6 +42,7 @@ struct sched *sched_new(void)
 	sched->slot_timers = HEAP(struct slot, timer_index, slot_timer_before);
 	routes_init(&sched->routes);
 	workload_mix_init(&sched->workload_mix);
+	predictor_init(&sched->predictor);
 	return sched;
 }
 
@@ -91,7 +92,7 @@ void sched_free(struct sched *sched)
 	index_free(&sched->index);
 	score_caches_free(&sched->score_caches);
 	rack_capacity_free(&sched->rack_capacity);
-	predict_free(&sched->predictor);
+	predictor_free(&sched->predictor);
 	workload_mix_free(&sched->workload_mix);
 	scarcity_free(&sched->scarcity);
 	pass_free(&sched->pass);
@@ -324,7 +325,7 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 		const struct job *job = sched->jobs.entries[i].value;
 		if (job && job->tenant == tenant)
 			return error_set(error, ERROR_CONFLICT,
-			                 "tenant %s has jobs: wait until they are over "
+			                 "tenant %s has jobs: wait until they finish "
 			                 "and forgotten",
 			                 tenant->r.name);
 	}
@@ -667,8 +668,12 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		           : reservation_load(sched, record, error);
 	case RECORD_PROMISE:
 		return promise_load(sched, record, error);
-	case RECORD_LESSON:
-		return predict_load(&sched->predictor, record, error);
+	case RECORD_EXPERT:
+		return predict_load_expert(&sched->predictor, record, error);
+	case RECORD_MIXTURE:
+		return predict_load_mixture(&sched->predictor, record, error);
+	case RECORD_GUESS:
+		return predict_load_guess(&sched->predictor, record, error);
 	case RECORD_MIX:
 		return workload_mix_load(&sched->workload_mix, record, error);
 	case RECORD_BACKOFF:
@@ -686,7 +691,8 @@ bool sched_load_end(struct sched *sched, struct error *error)
 {
 	struct effects scratch = { 0 };
 
-	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
+	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error) ||
+	    !predict_loaded(sched, error))
 		return false;
 	sched->effects = &scratch;
 	cluster_order(&sched->cluster);

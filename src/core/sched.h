@@ -33,14 +33,13 @@ bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t co
                      int64_t now_ms);
 
 /* Loading: begin with a new scheduler, give it every record once, in the order
- * of enum record_kind, then end. What follows is what would have followed if
- * the scheduler that wrote the records had gone on. False with a reason if the
- * records contradict themselves. */
+ * of enum record_kind, then end. The result behaves exactly like the scheduler that
+ * wrote the records. False with a reason if the records contradict each other. */
 bool sched_load(struct sched *sched, enum record_kind kind, const void *record,
                 struct error *error);
 bool sched_load_end(struct sched *sched, struct error *error);
 
-/* Panics unless all books and indexes equal a recount from scratch. */
+/* Panics unless the ledger and all indexes equal a recount from scratch. */
 void sched_check(const struct sched *sched);
 
 /* What is volatile, for those who watch: requests in flight and waiting, of a
@@ -80,7 +79,7 @@ bool sched_explain(struct sched *sched, const struct decision_record *decision, 
 bool sched_position(struct sched *sched, int64_t job_id, int64_t *position,
                     int64_t *tenant_position, struct error *error);
 
-/* The same with the start that it was promised (0: none). */
+/* The position of a waiting job, with its promised start (0: none). */
 struct wait_figures {
 	int64_t position, tenant_position, expected_start_ms;
 };

@@ -87,7 +87,7 @@ void sched_dirty_task(struct sched *sched, struct job *job, int task);
 void sched_dirty_reservation(struct sched *sched, struct reservation *reservation);
 void sched_dirty_node(struct sched *sched, struct node *node);
 void sched_dirty_gpu(struct sched *sched, struct gpu *gpu);
-/* Out of the books already: its record is deleted and its memory freed at the end. */
+/* Already out of the ledger: its record is deleted and its memory freed at the end. */
 void sched_gone_reservation(struct sched *sched, struct reservation *reservation);
 
 /* Takes them out of the cluster and deletes their records. Nothing may be on them. */
@@ -103,7 +103,7 @@ void sched_decide(struct sched *sched, struct decision_record *decision);
 
 void sched_dirty_tenant(struct sched *sched, struct tenant *tenant);
 
-/* Totals of the cluster, counted anew if they are not right. */
+/* Totals of the cluster, recounted if they are outdated. */
 const struct cluster *sched_totals(struct sched *sched);
 /* Makes slots, totals and the index right, if they are not. */
 void sched_prepare(struct sched *sched);

@@ -83,7 +83,7 @@ static bool check_range(const char *what, int64_t number, int64_t most, struct e
 {
 	if (number >= 1 && number <= most)
 		return true;
-	return error_set(error, ERROR_INVALID, "%s is %lld, and should be from 1 to %lld", what,
+	return error_set(error, ERROR_INVALID, "%s is %lld: expected 1 to %lld", what,
 	                 (long long)number, (long long)most);
 }
 
@@ -156,8 +156,8 @@ static bool check_shares(const struct estimate_request *request, struct error *e
 	for (int i = 0; i < request->gpus; i++) {
 		if (request->share[i] < 0 || request->share[i] > ESTIMATE_SHARE_MAX)
 			return error_set(error, ERROR_INVALID,
-			                 "the share of GPU %d is %lld, and should be from 0 to %d",
-			                 i, (long long)request->share[i], ESTIMATE_SHARE_MAX);
+			                 "the share of GPU %d is %lld: expected 0 to %d", i,
+			                 (long long)request->share[i], ESTIMATE_SHARE_MAX);
 		sum += request->share[i];
 	}
 	if (sum > 0 && request->runtime == RUNTIME_VLLM)

@@ -28,9 +28,8 @@ static int64_t check(struct values *values, const char *name, int64_t number)
 	if (number >= 0 && number <= BLUEPRINT_NUMBER_MAX)
 		return number;
 	if (!values->failed)
-		error_set(values->error, ERROR_INVALID,
-		          "%.60s.%s is %lld, and should be from 0 to %d", values->architecture,
-		          name, (long long)number, BLUEPRINT_NUMBER_MAX);
+		error_set(values->error, ERROR_INVALID, "%.60s.%s is %lld: expected 0 to %d",
+		          values->architecture, name, (long long)number, BLUEPRINT_NUMBER_MAX);
 	values->failed = true;
 	return 0;
 }

@@ -95,7 +95,7 @@ int64_t cursor_left(const struct cursor *cursor)
 	return cursor->limit - cursor->offset;
 }
 
-/* Whether `size` more bytes can be read; if not, that is the failure. */
+/* True if `size` more bytes can be read; if not, that is the failure. */
 static bool may_take(struct cursor *cursor, int64_t size)
 {
 	if (cursor_failed(cursor))

@@ -48,9 +48,9 @@ struct fetch_answer {
 
 void fetch_answer_free(struct fetch_answer *answer);
 
-/* Whether an address belongs to this machine, to a private network, or to no network at all. */
+/* True if an address belongs to this machine, to a private network, or to no network at all. */
 bool fetch_is_private(const struct sockaddr *address);
-/* Whether a host is written as such an address, or is "localhost". A name that resolves to one
+/* True if a host is written as such an address, or is "localhost". A name that resolves to one
  * is only found when a connection is made. */
 bool fetch_is_private_host(const char *host);
 

@@ -26,7 +26,7 @@ void fetch_wait(struct fetch_stream *stream, int64_t most_ms)
 	curl_multi_poll(stream->multi, NULL, 0, (int)min64(most_ms, 3600000), NULL);
 }
 
-/* Whether the request is on its way. */
+/* True if the request is on its way. */
 static bool is_sent(const struct fetch_stream *stream)
 {
 	curl_off_t sent = 0;

@@ -12,7 +12,7 @@ struct fetch_tunnel {
 	int descriptor;
 };
 
-/* Whether the socket became ready before the deadline; a signal ends the wait as well. */
+/* True if the socket became ready before the deadline; a signal ends the wait as well. */
 static bool wait_for(const struct fetch_tunnel *tunnel, short events, int64_t deadline_ms)
 {
 	struct pollfd poll_for = { .fd = tunnel->descriptor, .events = events };

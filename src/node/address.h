@@ -18,7 +18,7 @@ struct address_rules {
 	const char *local; /* the scheduler's own host name: a node on the same machine has it */
 };
 
-/* Whether it can be an entry of `allowed`; false with a reason. */
+/* True if it can be an entry of `allowed`; false with a reason. */
 bool address_check_rule(const char *rule, struct error *error);
 
 /* Who announces an address: a node, connected from `peer` (an IP address; empty: not known). */

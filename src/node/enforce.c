@@ -178,7 +178,7 @@ static enum doubt worst_doubt(const struct local_node *node, const struct work *
 	return worst;
 }
 
-/* Whether a measurement that was begun after its last process was gone shows that
+/* True if a measurement that was begun after its last process was gone shows that
  * its memory is back. What could be its, but is charged to others that ended
  * before, must have been so for a while. */
 static bool is_back(const struct local_node *node, struct work *work)

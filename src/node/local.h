@@ -205,7 +205,7 @@ int64_t work_part(const struct work *work, const struct gpu_view *gpu);
 void measure_free(struct measure *measure);
 
 /* admit.c: the last line of defense. */
-/* Whether the order fits by what was measured; false with the figures. */
+/* True if the order fits by what was measured; false with the figures. */
 bool admit_check(const struct local_node *node, const struct node_order *order,
                  struct error *error);
 /* Decides about those that wait and could be checked by the last measurement. */

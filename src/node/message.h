@@ -88,7 +88,7 @@ enum change_kind {
 enum end_reason {
 	END_ITSELF,
 	END_ORDERED,   /* the scheduler said so */
-	END_RUNTIME,   /* it ran for as long as it may */
+	END_RUNTIME,   /* time limit reached */
 	END_OVER,      /* it used more GPU memory than it reserved */
 	END_IDLE,      /* it held GPUs and did not use them */
 	END_LEASE,     /* nobody renewed the lease, and its order said to stop then */
@@ -217,7 +217,7 @@ const char *change_kind_name(int32_t kind);
 const char *end_reason_name(int32_t reason);
 
 extern const struct record_type node_order_type;
-/* Whether an order is in range; false with a reason. */
+/* True if an order is in range; false with a reason. */
 bool node_order_check(const struct node_order *order, struct error *error);
 /* All of it, in the arena. */
 struct node_order *node_order_copy(struct arena *arena, const struct node_order *order);

@@ -115,7 +115,7 @@ void session_order(struct session *session, int64_t now_ms, const struct effect 
 
 const char *session_name(const struct session *session);
 int64_t session_connection(const struct session *session); /* 0: none */
-/* Whether the GPU was in the node's last snapshot. */
+/* True if the GPU was in the node's last snapshot. */
 bool session_has_gpu(const struct session *session, const char *uuid);
 bool session_is_synced(const struct session *session);
 

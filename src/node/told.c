@@ -133,7 +133,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Whether something was told to use the GPU and is not among the uses any more. */
+/* True if something was told to use the GPU and is not among the uses any more. */
 static bool is_use_gone(struct told *told, int gpu, const struct use_sample *uses,
                         int64_t use_count)
 {

@@ -32,7 +32,7 @@ struct told {
 /* All of the node was told. */
 void told_snapshot(struct told *told, const struct node_report_command *report,
                    const struct session_policy *policy);
-/* Whether a sample says something about its GPU that the core does not know. The
+/* True if a sample says something about its GPU that the core does not know. The
  * uses are all of the same beat. */
 bool told_is_news(struct told *told, const struct gpu_sample *sample, const struct use_sample *uses,
                   int64_t use_count, const struct session_policy *policy);

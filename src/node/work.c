@@ -503,8 +503,7 @@ void work_time(struct local_node *node, struct work *work)
 		return;
 	}
 	if (runtime_ends_ms(work) <= node->now_ms)
-		work_stop(node, work, END_RUNTIME, work->order.grace_ms,
-		          "it ran for as long as it may");
+		work_stop(node, work, END_RUNTIME, work->order.grace_ms, "time limit reached");
 	if (load_ends_ms(work) <= node->now_ms)
 		stop_slow_load(node, work);
 	if (kill_due_ms(work) <= node->now_ms)

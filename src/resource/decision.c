@@ -75,7 +75,7 @@ FIELD(premium, .label = "Premium",
 	.help = "The part of the score for how much jobs that insist on the GPU model value it; 1 doubles the value",
 	.kind = VALUE_DECIMAL, .digits = 3, .empty = EMPTY_OMITTED,
 	STORED(RECORD_DECISION, struct decision_record, premium_milli))
-FIELD(until, .label = "Until", .help = "The promised start, or when a claim lapses", .kind = VALUE_TIME,
+FIELD(until, .label = "Until", .help = "The promised start, or when a claim expires", .kind = VALUE_TIME,
 	.empty = EMPTY_NULL, STORED(RECORD_DECISION, struct decision_record, until_ms))
 FIELD(wait_gpu_seconds, .label = "Wait", .help = "GPU time that waiting would cost", .kind = VALUE_DECIMAL,
 	.digits = 3, .unit = UNIT_SECONDS, .empty = EMPTY_OMITTED)

@@ -23,8 +23,8 @@ static inline uint32_t name_slot(const uint32_t factors[INDEX_FACTORS], const ch
 {
 	const unsigned char *bytes = (const unsigned char *)name;
 	uint32_t hash = (uint32_t)size * factors[0] + bytes[0] * factors[1] +
-	                bytes[size > 1] * factors[2] + bytes[size / 3] * factors[3] +
-	                bytes[size * 2 / 3] * factors[4] + bytes[size - 1] * factors[5];
+	                bytes[size > 1] * factors[2] + bytes[size / 2] * factors[3] +
+	                bytes[size - 1 - size / 4] * factors[4] + bytes[size - 1] * factors[5];
 	return hash >> 16 & (INDEX_SLOTS - 1);
 }
 

@@ -82,7 +82,7 @@ FIELD(job, .label = "Job", .help = "The job to wait for",
 	.kind = VALUE_ID, .refers = "job", .also = ALSO_NAME, .setter = SET_AT_CREATION,
 	.proto = { .request = 1, .reply = 1 },
 	.option = { .absent = "part of --after" }, .form = { .section = SECTION_PLACEMENT })
-FIELD(job_id, .label = "Job", .help = "The same as job",
+FIELD(job_id, .label = "Job", .help = "Equal to job",
 	.kind = VALUE_ID, .refers = "job", .also = ALSO_NAME, .setter = SET_AT_CREATION,
 	.hidden = "shown as job", .proto = { .absent = "job sets it" },
 	.option = { .absent = "part of --after" }, .form = { .absent = "job sets it" })

@@ -4,7 +4,7 @@
 FIELD(id, .label = "ID", .help = "The job's id",
 	.kind = VALUE_ID, .refers = "job", .repeatable = true,
 	STORED(RECORD_JOB, struct job_record, id), .proto = { .reply = 1 })
-FIELD(job_id, .label = "Job ID", .help = "The same as id",
+FIELD(job_id, .label = "Job ID", .help = "Equal to id",
 	.kind = VALUE_ID, .refers = "job", .repeatable = true,
 	STORED(RECORD_JOB, struct job_record, id), .proto = { .reply = 2 })
 FIELD(tenant_id, .label = "Tenant",
@@ -157,7 +157,7 @@ FIELD(max_runtime_minutes, .label = "Max runtime", .help = "The job is ended aft
 	.proto = { .request = 36, .reply = 27 },
 	.option = { .absent = "--max-runtime sets it" },
 	.form = { .absent = "max_runtime sets it" })
-FIELD(max_runtime, .label = "Max runtime", .help = "The same as a duration, such as 1h30m",
+FIELD(max_runtime, .label = "Max runtime", .help = "The time limit as a duration, such as 1h30m",
 	.kind = VALUE_DURATION, .unit = UNIT_MILLISECONDS, .hidden = "shown as max_runtime_minutes",
 	.setter = SET_AT_CREATION, STORED(RECORD_JOB, struct job_record, max_runtime_ms),
 	.proto = { .request = 14 },

@@ -99,7 +99,7 @@ const struct resource gpu_resource = {
 static const struct resource_field node_fields[] = {
 FIELD(id, .label = "ID", .help = "The node's name", .kind = VALUE_TEXT,
 	STORED(RECORD_NODE, struct node_record, name))
-FIELD(name, .label = "Name", .help = "The same as id", .kind = VALUE_TEXT,
+FIELD(name, .label = "Name", .help = "Equal to id", .kind = VALUE_TEXT,
 	STORED(RECORD_NODE, struct node_record, name))
 FIELD(state, .label = "State", .help = "Whether it reports", .kind = VALUE_WORD, .words = &node_state_words,
 	STORED(RECORD_NODE, struct node_record, state))

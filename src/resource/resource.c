@@ -1,6 +1,7 @@
 /* resource.c - fields by their names, and what their values may be */
 #include "resource/resource.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/record/record.h"
@@ -149,9 +150,11 @@ const char *field_word_at(const struct resource_field *field, int place)
 	return field->words ? word_of(field->words, place) : NULL;
 }
 
-static int64_t scale_of(const struct resource_field *field)
+/* A number of the record is `scale` times that of the table, but for what means none or no
+ * limit. */
+static bool has_scale(const struct resource_field *field, int64_t number)
 {
-	return field->scale > 0 ? field->scale : 1;
+	return field->scale > 0 && number != field->none && number != UNLIMITED;
 }
 
 int64_t field_load_number(const struct resource_field *field, const void *record)
@@ -173,13 +176,13 @@ int64_t field_load_number(const struct resource_field *field, const void *record
 	default:
 		panic("field %s is not a number", field->name);
 	}
-	return number == field->none ? number : number / scale_of(field);
+	return has_scale(field, number) ? number / field->scale : number;
 }
 
 void field_store_number(const struct resource_field *field, void *record, int64_t value)
 {
 	void *to = (char *)record + field->stored.offset;
-	int64_t number = value == field->none ? value : value * scale_of(field);
+	int64_t number = has_scale(field, value) ? value * field->scale : value;
 
 	INVARIANT(field->stored.is_set);
 	switch ((enum field_kind)field->stored.kind) {
@@ -208,6 +211,35 @@ void field_store_text(const struct resource_field *field, void *record, const ch
 {
 	INVARIANT(field->stored.is_set && field->stored.kind == FIELD_TEXT);
 	*(const char **)((char *)record + field->stored.offset) = text;
+}
+
+/* The default in the row's JSON as a number of the table. */
+static int64_t initial_number(const struct resource_field *field)
+{
+	const char *initial = field->initial;
+
+	if (!initial || strcmp(initial, "null") == 0)
+		return field->none;
+	if (field->kind == VALUE_WORD)
+		return field_word(field, initial + 1, strlen(initial) - 2);
+	if (field->kind == VALUE_FLAG)
+		return strcmp(initial, "true") == 0;
+	return strtoll(initial, NULL, 10) * power_of_ten(field->digits);
+}
+
+void field_store_initial(const struct resource_field *field, void *record)
+{
+	if (field->stored.kind == FIELD_TEXT)
+		field_store_text(field, record, "");
+	else
+		field_store_number(field, record, initial_number(field));
+}
+
+void resource_store_initial(const struct resource *resource, void *record)
+{
+	for (int i = 0; i < resource->field_count; i++)
+		if (resource->fields[i].stored.is_set && field_is_settable(&resource->fields[i]))
+			field_store_initial(&resource->fields[i], record);
 }
 
 #define NAME_AT(names, place)                                                                      \

@@ -238,10 +238,15 @@ int field_word(const struct resource_field *field, const char *word, size_t size
 /* The word at that place; NULL behind the last. */
 const char *field_word_at(const struct resource_field *field, int place);
 
-/* What a stored field holds, in units of the table (public value times 10^digits). The record
- * must be of the kind `field->stored.record`. Numbers, flags and words only. */
+/* What a stored field holds, in units of the table: the public value times 10^digits. What is
+ * `none` or unlimited (INT64_MAX) has no unit. The record must be of the kind
+ * `field->stored.record`. Numbers, flags and words only. */
 int64_t field_load_number(const struct resource_field *field, const void *record);
 void field_store_number(const struct resource_field *field, void *record, int64_t value);
+/* Stores the row's default, or `none` and an empty text where it has none. Stored fields only. */
+void field_store_initial(const struct resource_field *field, void *record);
+/* Does so for all fields that a request can set. */
+void resource_store_initial(const struct resource *resource, void *record);
 const char *field_load_text(const struct resource_field *field, const void *record);
 /* `text` must live as long as the record. */
 void field_store_text(const struct resource_field *field, void *record, const char *text);

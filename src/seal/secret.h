@@ -26,7 +26,7 @@ bool secret_seal(const struct secret_keys *keys, const char *context, const char
  * made in this context with one of these keys. */
 bool secret_open(const struct secret_keys *keys, const char *context, const char *sealed,
                  struct buffer *plain, struct error *error);
-/* Whether it was sealed with another key than the first. */
+/* True if it was sealed with another key than the first. */
 bool secret_is_old(const struct secret_keys *keys, const char *sealed);
 
 #endif

@@ -111,7 +111,7 @@ static int run_check(struct config *config)
 	} else if (is_whole(store) && find_faults(store, &check)) {
 		status = is_fine(&check) ? 0 : 1;
 		if (status == 0)
-			printf("All that is stored makes sense: a scheduler can start on it.\n");
+			printf("Database OK: a scheduler can start on it.\n");
 		else
 			printf("%zu records are wrong. 'gpu-scheduler repair' says what can be "
 			       "done.\n",

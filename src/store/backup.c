@@ -240,7 +240,7 @@ static bool is_loadable(struct store *store, struct error *error)
 	return loaded;
 }
 
-/* Whether a scheduler ever wrote here. */
+/* True if a scheduler ever wrote here. */
 static bool is_used(struct store *to, bool *used, struct error *error)
 {
 	int64_t count = 0;
@@ -282,7 +282,7 @@ static bool restore_into(struct store *from, struct store *to, bool replace, str
 		return false;
 	if (used && !replace)
 		return error_set(error, ERROR_CONFLICT,
-		                 "the database is not empty: say that it is to be replaced");
+		                 "the database is not empty; use --yes to replace it");
 	return restore_rows(from, to, error);
 }
 

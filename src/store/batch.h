@@ -15,7 +15,7 @@ struct batch_row {
 	bool archived;                        /* kept for readers and not loaded again */
 };
 
-/* Whether the batch has all of the row, not only a part that changes. */
+/* True if the batch has all of the row, not only a part that changes. */
 static inline bool batch_row_is_whole(const struct table *table, const struct batch_row *row)
 {
 	for (int of = 0; of < table->type_count; of++)

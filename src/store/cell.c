@@ -59,7 +59,7 @@ static int character_size(unsigned char byte)
 	return byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
 }
 
-/* Whether the second byte makes it a character that there is: not a surrogate,
+/* True if the second byte makes it a character that there is: not a surrogate,
  * not beyond the last, not longer than needed. */
 static bool second_suits(unsigned char first, unsigned char second)
 {

@@ -13,13 +13,13 @@
 
 /* Makes the two tables that everything else hangs on: schema_version, leader. */
 bool migrate_bootstrap(struct backend *backend, struct error *error);
-/* Whether there is a table of this name. */
+/* True if there is a table of this name. */
 bool migrate_exists(struct backend *backend, const char *table, bool *exists, struct error *error);
 /* Brings the tables to this program's form. To be called in a transaction, so
  * that all of it happens or nothing. ERROR_CONFLICT where the database is newer:
  * its version is, or it has columns that this program does not know. */
 bool migrate_run(struct backend *backend, struct error *error);
-/* Whether the tables have this program's form; ERROR_NOT_FOUND where there are
+/* True if the tables have this program's form; ERROR_NOT_FOUND where there are
  * none, ERROR_CONFLICT where they differ. */
 bool migrate_check(struct backend *backend, struct error *error);
 

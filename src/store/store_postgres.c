@@ -327,7 +327,7 @@ static bool send_move(struct sending *sending, const struct leader *from)
 	return expect(sending, sent, -1, true);
 }
 
-/* Whether a statement is about the row. A row that is not new, or is among too
+/* True if a statement is about the row. A row that is not new, or is among too
  * few new ones to be copied, is upserted. */
 static bool concerns(const struct postgres_backend *self, enum statement statement, int place,
                      int of, bool copied, const struct batch_row *row)

@@ -47,7 +47,7 @@ static struct sqlite_backend *self_of(struct backend *backend)
 	return (struct sqlite_backend *)(void *)backend;
 }
 
-/* Whether the same may succeed when the disk, or another program, lets it. */
+/* True if the same may succeed when the disk, or another program, lets it. */
 static bool is_passing(int code)
 {
 	switch (code & 0xff) {

@@ -50,7 +50,7 @@ struct writer *writer_start(const struct writer_options *options);
  * and the journal are the caller's again. */
 void writer_stop(struct writer *writer);
 
-/* Whether there is room for more, waiting up to `wait_ms` for it. To be asked
+/* True if there is room for more, waiting up to `wait_ms` for it. To be asked
  * before the core is given a command: what it answers must be added. */
 bool writer_has_room(struct writer *writer, int64_t wait_ms);
 /* Adds what followed from a command; batch_add says what the arguments are. */

@@ -130,12 +130,12 @@ void connection_flush(struct connection *connection);
 
 /* Bytes that have been decrypted, or came in the clear. */
 void connection_take(struct connection *connection, struct text bytes);
-/* Whether an answer or message of this size may be kept for the client. Small ones always
+/* True if an answer or message of this size may be kept for the client. Small ones always
  * may, so that a refusal can be. */
 bool connection_may_hold(const struct connection *connection, size_t size);
 /* Closes the connection that holds most, where all hold too much; false: there is none. */
 bool connections_shed(struct loop *loop);
-/* Whether so much waits to be sent that nothing should be added. */
+/* True if so much waits to be sent that nothing should be added. */
 bool connection_is_full(const struct connection *connection);
 size_t connection_waiting(const struct connection *connection);
 /* Speaks another protocol from now on; the one before has let go of the connection. */

@@ -135,7 +135,7 @@ uint64_t exchange_customer(const struct exchange *exchange);
  * are closed first. */
 void exchange_trust(struct exchange *exchange);
 
-/* Whether anyone is left to read the answer. */
+/* True if anyone is left to read the answer. */
 bool exchange_is_gone(const struct exchange *exchange);
 
 const char *method_text(enum method method);

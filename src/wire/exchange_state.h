@@ -105,7 +105,7 @@ enum answer_part { ANSWER_START, ANSWER_NEXT, ANSWER_ANY };
 bool exchange_takes(const struct exchange_state *state, enum answer_part part);
 /* Room again: tells the handler if it waits for it. */
 void exchange_tell_writable(struct exchange_state *state);
-/* Whether another part of this size may be written; if not, the handler is told when it may. */
+/* True if another part of this size may be written; if not, the handler is told when it may. */
 bool exchange_has_room(struct exchange_state *state, size_t size);
 /* The answer is complete: gives up the handler's hold. */
 void exchange_finish(struct exchange_state *state);

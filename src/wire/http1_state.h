@@ -31,7 +31,7 @@ extern const llhttp_settings_t http1_parser_settings;
 void http1_parse(struct http1 *http1, struct text bytes);
 /* Refuses what is being read, and reads no more. */
 void http1_fail(struct http1 *http1, int status, const char *code, const char *text);
-/* Whether the next request must wait. */
+/* True if the next request must wait. */
 bool http1_is_blocked(const struct http1 *http1);
 
 /* http1.c: an exchange becomes owed; its answer is written. */

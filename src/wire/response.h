@@ -24,7 +24,7 @@ struct response {
 /* 'Not Found' for 404; an empty text for a status that has no name. */
 const char *response_reason(int status);
 
-/* Whether a content type is worth compressing. */
+/* True if a content type is worth compressing. */
 bool response_is_compressible(const char *content_type);
 
 #endif

@@ -53,7 +53,7 @@ def test_by_policy_gpus_that_are_not_used_are_taken_back_after_notice(cluster):
     busy = cluster.submit("sleep 1000", gpu_count=1)
     waiting = cluster.submit("sleep 1000", gpu_count=1)
     cluster.wait(lambda: "task_idle" in event_types(cluster, idle))
-    assert "if that goes on, it is stopped in 2 s" in cluster.job(idle)["message"]
+    assert "if it stays idle, it is stopped in 2 s" in cluster.job(idle)["message"]
     assert cluster.job(waiting)["state"] == "pending"
     ended = cluster.await_state(idle, "failed", "completed", "preempted", "pending")
     assert (ended["state"], ended["exit_code"]) == ("failed", 124)

@@ -25,7 +25,7 @@ def test_nodes_and_gpus_are_listed(cli):
 
 def test_a_node_is_drained_and_resumed(cli):
     alpha = f"alpha-{os.getpid()}"
-    assert cli("drain", alpha) == f"{alpha} takes no new work\n"
+    assert cli("drain", alpha) == f"{alpha} is draining\n"
     assert re.search(rf"^{alpha} +draining", cli("nodes"), re.M)
     assert "1 draining" in cli("status")
     cli("resume", alpha)
@@ -68,7 +68,7 @@ def test_a_state_that_does_not_permit_it_ends_with_one(cli, cluster):
     cluster.await_state(job, "completed")
     result = cli.run("cancel", job)
     assert result.returncode == 1
-    assert "is over already" in result.stderr
+    assert "has already finished" in result.stderr
 
 
 def test_what_is_not_understood_ends_with_two(cli):

@@ -175,10 +175,10 @@ def test_a_gpu_of_some_size_and_a_part_of_that_size_are_told_apart_before_they_a
     none = cli.submit("--hold", "--", "true")
     sharing = {job: cluster.job(job)["gpu_sharing"] for job in (whole, part, half, none)}
     assert sharing == {whole: "whole", part: "memory", half: "fraction", none: "none"}
-    assert "Asks for      1 GPU with at least 20G" in cli("get", whole)
-    assert "Asks for      20G of a GPU" in cli("get", part)
-    assert "Asks for      0.5 of a GPU" in cli("get", half)
-    assert "of at least 20480 MiB is empty" in cli("why", whole)
+    assert "Requested     1 GPU with at least 20G" in cli("get", whole)
+    assert "Requested     20G of a GPU" in cli("get", part)
+    assert "Requested     0.5 of a GPU" in cli("get", half)
+    assert "no free GPU of at least 20480 MiB" in cli("why", whole)
     assert "20480 MiB free" in cli("why", part)
     gpus = {line.split()[0]: line.split() for line in cli("list", "--state", "pending").splitlines()}
     assert "20G" in gpus[part] and "20G" not in gpus[whole]
@@ -194,7 +194,7 @@ def test_the_reason_in_the_queue_does_not_say_again_that_it_waits(cli, cluster):
 
 
 def test_memory_in_which_nothing_could_run_is_not_meant(cli):
-    for size, remedy in (("40", "which is 40 MiB: write 40G or 40M"), ("0.5", "should be a size such as 20G")):
+    for size, remedy in (("40", "which is 40 MiB: write 40G or 40M"), ("0.5", "expected a size such as 20G")):
         result = cli.run("submit", "--gpu-memory", size, "--", "true")
         assert result.returncode == 2
         assert remedy in result.stderr

@@ -148,7 +148,7 @@ def test_the_environment_goes_before_the_file_and_options_before_both(tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--confg", "x"], "there is no option '--confg'; did you mean --config?"),
+        (["--confg", "x"], "unknown option '--confg'; did you mean --config?"),
         (["--config"], "--config needs a value"),
         (["backup"], "write 'gpu-scheduler backup FILE'"),
         (["frobnicate"], "'frobnicate' is not a command"),

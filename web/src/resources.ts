@@ -74,7 +74,7 @@ export interface Allocation {
 export interface Job {
   /** The job's id. */
   id: string;
-  /** The same as id. */
+  /** Equal to id. */
   job_id: string;
   /** The tenant that the job belongs to: its id, number or name (default: the token's). */
   tenant_id: string;
@@ -542,7 +542,7 @@ export interface Gpu {
 export interface Node {
   /** The node's name. */
   id: string;
-  /** The same as id. */
+  /** Equal to id. */
   name: string;
   /** Whether it reports. */
   state: "online" | "unknown" | "lost";
@@ -697,7 +697,7 @@ export interface Decision {
   score: number;
   /** The part of the score for how much jobs that insist on the GPU model value it; 1 doubles the value. */
   premium?: number;
-  /** The promised start, or when a claim lapses. */
+  /** The promised start, or when a claim expires. */
   until: string | null;
   /** GPU time that waiting would cost. */
   wait_gpu_seconds?: number;
@@ -1032,7 +1032,7 @@ export const jobFields: Field[] = [
   {
     name: "max_runtime",
     label: "Max runtime",
-    help: "The same as a duration, such as 1h30m",
+    help: "The time limit as a duration, such as 1h30m",
     kind: "duration",
     unit: "ms",
     setter: "creation",

@@ -84,7 +84,7 @@ bool cgroup_make(const struct cgroups *cgroups, struct cgroup *group,
 bool cgroup_make_beside(const struct cgroup *group, struct cgroup *beside);
 /* Moves the calling process in. Async-signal-safe. False, with errno. */
 bool cgroup_enter(const struct cgroup *group);
-/* Whether there is a process in it that has not ended. */
+/* True if there is a process in it that has not ended. */
 bool cgroup_is_populated(const struct cgroup *group);
 /* Appends the numbers of its processes, int64_t each. */
 void cgroup_processes(const struct cgroup *group, struct buffer *pids);

@@ -44,7 +44,7 @@ int keeper_status_lock(const char *path);
 char *keeper_mark_path(const char *status_path);
 /* The mark; 0: there is none. */
 int64_t keeper_mark_read(const char *status_path);
-/* Whether the work has a keeper. */
+/* True if the work has a keeper. */
 bool keeper_status_is_locked(const char *path);
 
 #endif

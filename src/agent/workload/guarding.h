@@ -10,7 +10,7 @@
 #define GUARDING_CONTAINER_LIBRARY "/run/gpu-guard/libgpuguard.so"
 #define GUARDING_CONTAINER_BOOKS "/run/gpu-guard/books"
 
-/* Whether a work is to be under the guard: where it shares a GPU, or where the node or the
+/* True if a work is to be under the guard: where it shares a GPU, or where the node or the
  * work itself (`wanted`) asks for it. */
 bool guarding_is_due(const struct run_settings *settings, const struct node_order *order,
                      bool wanted);

@@ -80,7 +80,7 @@ int64_t works_owner(const struct cgroups *cgroups, const struct buffer *keepers,
  * here. To be freed. */
 char *works_output_directory(const char *state_directory, int64_t reservation_id, int64_t job_id,
                              int64_t task);
-/* Whether that is of a work that may write more. */
+/* True if that is of a work that may write more. */
 bool works_is_writing(const struct works *works, int64_t reservation_id, int64_t job_id,
                       int64_t task);
 /* Removes the outputs that were last written longest ago, beyond these limits: in a thread, and

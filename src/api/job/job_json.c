@@ -129,9 +129,9 @@ static bool conclude(struct job_reader *reader)
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);
 		job->request_hash = reader->with->key_hash;
 	}
-	if (!*job->user)
-		job->user =
-		    resource_own(&reader->fields, text_of(identity_user(reader->with->identity)));
+	const char *user = identity_user(reader->with->identity);
+	if (!*job->user && *user)
+		job->user = resource_own(&reader->fields, text_of(user));
 	if (!*job->name)
 		job->name = "job";
 	return job_payload_finish(&reader->payload, reader->with->secret_keys, job->tenant_id,

@@ -17,14 +17,15 @@ void job_payload_begin(struct job_payload *payload, struct buffer *buffer)
 	buffer_bytes(buffer, "{", 1);
 }
 
-static void put_raw(struct job_payload *payload, const char *name, struct text raw)
+static void put_raw(struct job_payload *payload, const struct resource_field *field,
+                    struct text raw)
 {
 	struct buffer *buffer = payload->buffer;
 	if (payload->has_items)
 		buffer_bytes(buffer, ",", 1);
 	payload->has_items = true;
 	buffer_bytes(buffer, "\"", 1);
-	buffer_bytes(buffer, name, strlen(name));
+	buffer_bytes(buffer, field->name, field->name_size);
 	buffer_bytes(buffer, "\":", 2);
 	buffer_bytes(buffer, raw.data, raw.size);
 }
@@ -38,16 +39,16 @@ static struct text since(const struct json_scan *scan, const char *start)
 static bool payload_words(struct job_payload *payload, const struct resource_field *field,
                           struct json_scan *scan, struct error *error)
 {
-	bool is_command = strcmp(field->name, "command") == 0;
 	int64_t count = 0;
 	struct text word = { NULL, 0 };
 
 	if (json_scan_kind(scan) != JSON_KIND_ARRAY)
-		return error_set(error, ERROR_INVALID,
-		                 "%s must be an array of texts, such as [\"python\",\"train.py\"], "
-		                 "not one text: nothing splits it into words%s",
-		                 field->name,
-		                 is_command ? "; a shell script goes into script" : "");
+		return error_set(
+		    error, ERROR_INVALID,
+		    "%s must be an array of texts, such as [\"python\",\"train.py\"], "
+		    "not one text: nothing splits it into words%s",
+		    field->name,
+		    strcmp(field->name, "command") == 0 ? "; a shell script goes into script" : "");
 	const char *start = scan->at;
 	json_scan_open(scan, JSON_KIND_ARRAY);
 	while (json_scan_element(scan)) {
@@ -64,7 +65,7 @@ static bool payload_words(struct job_payload *payload, const struct resource_fie
 	if (scan->failed)
 		return false;
 	if (count > 0)
-		put_raw(payload, field->name, since(scan, start));
+		put_raw(payload, field, since(scan, start));
 	return true;
 }
 
@@ -79,17 +80,21 @@ static bool payload_text(struct job_payload *payload, const struct resource_fiel
 	if (!json_scan_text(scan, &value) || !field_check_size(field, value.size, error))
 		return false;
 	if (value.size > 0)
-		put_raw(payload, field->name, since(scan, start));
+		put_raw(payload, field, since(scan, start));
 	return true;
+}
+
+static bool check_name(const struct resource_field *field, struct text key, struct error *error)
+{
+	return (key.size > 0 && !memchr(key.data, '=', key.size)) ||
+	       error_set(error, ERROR_INVALID, "%s has a name that is empty or has '=' in it",
+	                 field->name);
 }
 
 static bool check_pair(const struct resource_field *field, struct text key, struct text value,
                        struct error *error)
 {
-	if (key.size == 0 || memchr(key.data, '=', key.size))
-		return error_set(error, ERROR_INVALID,
-		                 "%s has a name that is empty or has '=' in it", field->name);
-	return field->most == 0 || (key.size + value.size <= (size_t)field->most) ||
+	return field->most == 0 || key.size + value.size <= (size_t)field->most ||
 	       error_set(error, ERROR_INVALID,
 	                 "%s.%.*s is longer than %lld bytes, name and value together", field->name,
 	                 (int)(key.size < 64 ? key.size : 64), key.data, (long long)field->most);
@@ -108,7 +113,7 @@ static bool payload_map(const struct resource_field *field, struct json_scan *sc
 	json_scan_open(scan, JSON_KIND_OBJECT);
 	while (json_scan_member(scan, &key)) {
 		int shown = (int)(key.size < 64 ? key.size : 64);
-		if (!check_pair(field, key, TEXT(""), error))
+		if (!check_name(field, key, error))
 			return false;
 		if (!json_keys_add(&keys, scan->arena, key))
 			return error_set(error, ERROR_INVALID, "%s has %.*s twice", field->name,
@@ -142,7 +147,7 @@ bool job_payload_member(struct job_payload *payload, const struct resource_field
 		return payload_map(field, scan, &payload->secrets, error);
 	if (!payload_map(field, scan, &raw, error))
 		return false;
-	put_raw(payload, field->name, raw);
+	put_raw(payload, field, raw);
 	return true;
 }
 
@@ -164,7 +169,8 @@ static bool seal(struct job_payload *payload, const struct secret_keys *keys, in
 	if (done) {
 		struct buffer quoted = { 0 };
 		buffer_print(&quoted, "\"%.*s\"", (int)sealed.size, sealed.data);
-		put_raw(payload, "secret_environment", (struct text){ quoted.data, quoted.size });
+		put_raw(payload, &job_resource.fields[JOB_FIELD_secret_environment],
+		        (struct text){ quoted.data, quoted.size });
 		buffer_free(&quoted);
 	}
 	buffer_free(&sealed);

@@ -26,7 +26,4 @@ struct model_record model_json_default(void);
 void model_json_write(struct json_writer *json, const struct model_record *model,
                       const struct model_load *load, bool is_owner, struct arena *arena);
 
-/* The name of the `place`-th member that may be sent; NULL behind the last. */
-const char *model_json_member(size_t place);
-
 #endif

@@ -2,13 +2,25 @@
 #include "api/job/job_payload.h"
 #include "api/model/model_json.h"
 #include "api/text/ids.h"
-#include "api/text/times.h"
+#include "api/text/resource_json.h"
 
-#define MIB_BYTES INT64_C(1048576)
+struct model_view {
+	const struct model_record *model;
+	const struct model_load *load;
+};
 
-static void write_splits(struct json_writer *json, const struct model_record *model)
+static void write_payload(struct resource_writer *writer)
 {
-	json_open_array(json, "splits");
+	const struct model_view *view = writer->context;
+	job_payload_show(writer->json, view->model->payload, writer->arena);
+}
+
+static void write_splits(struct resource_writer *writer)
+{
+	const struct model_record *model = ((const struct model_view *)writer->context)->model;
+	struct json_writer *json = writer->json;
+
+	json_open_array(json, writer->field->name);
 	for (int64_t i = 0; i < model->splits.count; i++) {
 		const int64_t *row = model->splits.at + i * MODEL_SPLIT_WIDTH;
 		json_open_object(json, NULL);
@@ -19,85 +31,54 @@ static void write_splits(struct json_writer *json, const struct model_record *mo
 	json_close(json);
 }
 
-static void write_users(struct json_writer *json, const struct model_record *model)
+static void write_users(struct resource_writer *writer)
 {
-	json_open_array(json, "users");
+	const struct model_record *model = ((const struct model_view *)writer->context)->model;
+
+	json_open_array(writer->json, writer->field->name);
 	for (int64_t i = 0; i < model->users.count; i++)
-		json_put_id(json, NULL, ID_TENANT, model->users.at[i]);
-	json_close(json);
+		json_put_id(writer->json, NULL, ID_TENANT, model->users.at[i]);
+	json_close(writer->json);
 }
 
-/* What whoever uses it has to know: how much goes in, and what it takes. */
-static void write_sizes(struct json_writer *json, const struct model_record *model)
+/* What the core counts, where it was asked. */
+static void write_load(struct resource_writer *writer)
 {
-	json_put_integer(json, "gpu_memory_mb", model->memory_mib);
-	json_put_flag(json, "uneven", model->uneven);
-	json_put_decimal(json, "cpu_cores", model->cpu_milli, 3);
-	json_put_integer(json, "memory_mb", model->host_bytes / MIB_BYTES);
-	json_put_integer(json, "context_length", model->context);
-	json_put_integer(json, "parallel", model->parallel);
-	json_put_integer(json, "max_concurrency", model->concurrency);
-	write_splits(json, model);
-}
+	const struct model_load *load = ((const struct model_view *)writer->context)->load;
 
-static void write_set(struct json_writer *json, const struct model_record *model)
-{
-	json_put_string(json, "kv_cache_type", model->kv_cache);
-	json_put_integer(json, "min_replicas", model->min_replicas);
-	json_put_integer(json, "max_replicas", model->max_replicas);
-	json_put_flag(json, "prewarm", model->prewarm);
-	json_put_flag(json, "pinned", model->pinned);
-	json_put_duration(json, "idle_ttl", model->idle_ttl_ms);
-	json_put_duration(json, "load_timeout", model->load_timeout_ms);
-	json_put_integer(json, "priority", model->priority);
-	json_put_flag(json, "shared", model->shared);
-	json_put_string(json, "placement", word_of(&slot_policy_words, model->policy));
-	json_put_string(json, "gpu_model", model->gpu_models);
-	write_users(json, model);
-}
-
-static void write_state(struct json_writer *json, const struct model_record *model,
-                        const struct model_load *load)
-{
-	json_put_flag(json, "removed", model->removed);
-	json_put_duration(json, "load_time", model->load_ms > 0 ? model->load_ms : -1);
 	if (!load)
 		return;
-	json_put_integer(json, "active_requests", load->active);
-	json_put_integer(json, "waiting_requests", load->waiting);
-	json_put_integer(json, "places", load->places);
-	json_put_integer(json, "ready_slots", load->ready);
-	json_put_integer(json, "coming_slots", load->coming);
-	json_put_integer(json, "stopping_slots", load->stopping);
+	const int64_t values[] = { load->active, load->waiting, load->places,
+		                   load->ready,  load->coming,  load->stopping };
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		json_put_integer(writer->json,
+		                 model_resource.fields[MODEL_FIELD_active_requests + i].name,
+		                 values[i]);
 }
+_Static_assert(MODEL_FIELD_stopping_slots == MODEL_FIELD_active_requests + 5,
+               "write_load writes these six in the order of the table");
 
-/* Why it failed is in the words of its server, which has seen all of the above. */
-static void write_failures(struct json_writer *json, const struct model_record *model)
-{
-	json_put_integer(json, "failures", model->failures);
-	json_put_moment(json, "failed_at", model->failed_ms);
-	json_put_moment(json, "not_before", model->not_before_ms);
-	json_put_string(json, "message", model->message);
-}
+static void (*const writers[MODEL_FIELDS_COUNT])(struct resource_writer *) = {
+	[MODEL_FIELD_image] = write_payload,
+	[MODEL_FIELD_splits] = write_splits,
+	[MODEL_FIELD_users] = write_users,
+	[MODEL_FIELD_active_requests] = write_load,
+};
 
 void model_json_write(struct json_writer *json, const struct model_record *model,
                       const struct model_load *load, bool is_owner, struct arena *arena)
 {
+	const struct model_view view = { model, load };
+	const void *const records[RECORD_KINDS] = { [RECORD_MODEL] = model };
+	struct resource_writer writer = { .resource = &model_resource,
+		                          .json = json,
+		                          .records = records,
+		                          .special = writers,
+		                          .is_stranger = !is_owner,
+		                          .context = &view,
+		                          .arena = arena };
+
 	json_open_object(json, NULL);
-	json_put_id(json, "id", ID_MODEL, model->id);
-	json_put_string(json, "name", model->name);
-	if (is_owner)
-		json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
-	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
-	if (is_owner && *model->command)
-		json_put_string(json, "command", model->command);
-	if (is_owner)
-		job_payload_show(json, model->payload, arena);
-	write_sizes(json, model);
-	if (is_owner)
-		write_set(json, model);
-	write_state(json, model, load);
-	if (is_owner)
-		write_failures(json, model);
+	resource_write(&writer);
 	json_close(json);
 }

@@ -34,8 +34,10 @@ struct identity {
  * has to sign in. */
 static inline const char *identity_user(const struct identity *identity)
 {
+	if (identity->credential.kind == CREDENTIAL_OPEN)
+		return "";
 	const char *space = strchr(identity->name, ' ');
-	return identity->credential.kind != CREDENTIAL_OPEN && space ? space + 1 : "";
+	return space ? space + 1 : "";
 }
 /* What explanations are redacted for: 0 sees all. */
 static inline int64_t identity_viewer(const struct identity *identity)

@@ -109,7 +109,7 @@ void request_header(struct request *request, const char *name, struct text value
 /* What was written to `body`; a read may have it not modified. */
 void request_answer(struct request *request, int status, const char *content_type);
 void request_answer_json(struct request *request, int status);
-/* The same, never compressed: for secrets. */
+/* Like request_answer_json(), never compressed: for secrets. */
 void request_answer_secret(struct request *request, int status);
 /* 200 with bytes that many share, or 304. */
 struct request_page {

@@ -26,9 +26,6 @@ bool tenant_webhook_is_private(const struct tenant_record *tenant);
 /* The Unix user that the tenant's tasks run as, in the arena; empty: none of its own. */
 const char *tenant_unix_user(const struct tenant_record *tenant, struct arena *arena);
 
-/* The name of the `place`-th member that may be sent; NULL behind the last. */
-const char *tenant_json_member(size_t place);
-
 /* The word for a priority, or NULL: "high". */
 const char *tenant_tier(int64_t priority);
 

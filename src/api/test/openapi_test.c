@@ -8,10 +8,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "api/model/model_json.h"
 #include "api/request/parameters.h"
 #include "api/request/route.h"
-#include "api/tenant/tenant_json.h"
+#include "core/record/record.h"
 #include "resource/resource.h"
 
 extern const unsigned char openapi_json_text[];
@@ -83,22 +82,18 @@ static const json_t *properties_of(const char *schema)
 	return json_object_get(json_object_get(schemas, schema), "properties");
 }
 
-static void check_members(const char *schema, const char *(*member)(size_t place))
-{
-	for (size_t i = 0; member(i); i++)
-		if (!json_object_get(properties_of(schema), member(i)))
-			fail_msg("%s.%s is not described", schema, member(i));
-}
-
 static void every_field_that_can_be_sent_is_described(void **state)
 {
 	(void)state;
-	for (int i = 0; i < job_resource.field_count; i++)
-		if (field_is_accepted(&job_resource.fields[i]) &&
-		    !json_object_get(properties_of("JobRequest"), job_resource.fields[i].name))
-			fail_msg("JobRequest.%s is not described", job_resource.fields[i].name);
-	check_members("TenantRequest", tenant_json_member);
-	check_members("ModelRequest", model_json_member);
+	for (int i = RESOURCE_NESTED + 1; i < RESOURCE_COUNT; i++) {
+		const struct resource *resource = resources[i];
+		for (int j = 0; resource->request_schema && j < resource->field_count; j++)
+			if (field_is_accepted(&resource->fields[j]) &&
+			    !json_object_get(properties_of(resource->request_schema),
+			                     resource->fields[j].name))
+				fail_msg("%s.%s is not described", resource->request_schema,
+				         resource->fields[j].name);
+	}
 }
 
 static void every_field_of_a_job_that_is_described_can_be_sent(void **state)

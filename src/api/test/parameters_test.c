@@ -54,8 +54,8 @@ static void a_misspelled_parameter_is_refused_with_the_one_that_was_meant(void *
 static void a_strange_parameter_is_refused_with_those_that_there_are(void **state)
 {
 	(void)state;
-	refuse(&list, "colour=red",
-	       "unknown query parameter 'colour': GET /list has tenant_id, state, limit and "
+	refuse(&list, "flavor=red",
+	       "unknown query parameter 'flavor': GET /list has tenant_id, state, limit and "
 	       "offset");
 	refuse(&plain, "force=1", "unknown query parameter 'force': DELETE /plain has none");
 }

@@ -232,7 +232,7 @@ static void a_webhook_is_delivered_or_fails_in_time(void **state)
 
 #define DIALOG                                                                                     \
 	{ "", "220 mail\r\n" }, { "\r\n", "250 mail\r\n" }, { "\r\n", "250 ok\r\n" },              \
-	    { "\r\n", "250 ok\r\n" }, { "\r\n", "354 go on\r\n" }, { "\r\n.\r\n", "250 ok\r\n" },  \
+	    { "\r\n", "250 ok\r\n" }, { "\r\n", "354 ready\r\n" }, { "\r\n.\r\n", "250 ok\r\n" },  \
 	{                                                                                          \
 		"\r\n", "221 bye\r\n"                                                              \
 	}

@@ -105,6 +105,26 @@ static void what_is_left_out_of_a_change_stays(void **state)
 	assert_string_equal(f->tenant.payload, "{\"organization\":\"o\"}");
 }
 
+static void where_nothing_is_said_a_tenant_has_no_limit_and_no_quota(void **state)
+{
+	struct tenant_record tenant = tenant_json_default();
+	struct model_record model = model_json_default();
+	(void)state;
+	assert_true(tenant.limit_gpu == UNLIMITED && tenant.limit_host == UNLIMITED &&
+	            tenant.limit_jobs == UNLIMITED && tenant.queue_max == UNLIMITED &&
+	            tenant.max_preemptions == UNLIMITED && tenant.budget_per_month == UNLIMITED);
+	assert_int_equal(tenant.quota_gpu, QUOTA_UNSET);
+	assert_int_equal(tenant.quota_host, QUOTA_UNSET);
+	assert_int_equal(tenant.weight, 1000);
+	assert_int_equal(tenant.priority, 500);
+	assert_true(tenant.allow_preemption && tenant.can_preempt_others);
+	assert_int_equal(tenant.cost_per_gpu_hour, 0);
+	assert_string_equal(tenant.name, "");
+	assert_int_equal(model.priority, 500);
+	assert_int_equal(model.runtime, RUNTIME_VLLM);
+	assert_string_equal(model.gpu_models, "");
+}
+
 static void what_is_wrong_is_named(void **state)
 {
 	struct fixture *f = *state;
@@ -225,6 +245,7 @@ int main(void)
 		TEST(units_become_those_of_the_core),
 		TEST(a_quota_of_minus_one_has_no_end),
 		TEST(what_is_left_out_of_a_change_stays),
+		TEST(where_nothing_is_said_a_tenant_has_no_limit_and_no_quota),
 		TEST(what_is_wrong_is_named),
 		TEST(secrets_of_notifications_are_not_shown),
 		TEST(a_model_is_read),

@@ -7,7 +7,7 @@
 #include "api/text/ids.h"
 #include "api/text/labels.h"
 #include "api/text/times.h"
-#include "core/record/field.h"
+#include "core/record/record.h"
 
 enum { SHORT_TEXT_BYTES_MAX = 256 }; /* of durations and times */
 
@@ -271,6 +271,10 @@ void field_put(struct json_writer *json, const struct resource_field *field, int
 {
 	if (value == field->none && put_none(json, field))
 		return;
+	if (value == UNLIMITED && (field->also & ALSO_UNLIMITED)) {
+		json_put_integer(json, field->name, -1);
+		return;
+	}
 	switch (field->kind) {
 	case VALUE_INTEGER:
 		json_put_integer(json, field->name, value);
@@ -325,6 +329,8 @@ void resource_write(struct resource_writer *writer)
 
 	for (int i = 0; i < resource->field_count; i++) {
 		writer->field = &resource->fields[i];
+		if (writer->is_stranger && writer->field->owner_only)
+			continue;
 		if (writer->special && writer->special[i])
 			writer->special[i](writer);
 		else if (writer->field->stored.is_set && !writer->field->hidden)

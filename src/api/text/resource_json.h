@@ -59,6 +59,7 @@ struct resource_writer {
 	struct json_writer *json;
 	const void *const *records; /* by enum record_kind; NULL: its fields are left out */
 	void (*const *special)(struct resource_writer *writer); /* by the field's place; or NULL */
+	bool is_stranger; /* fields that only owners see are left out */
 	const void *context;
 	struct arena *arena; /* to work in */
 	const struct resource_field *field;

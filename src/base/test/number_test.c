@@ -93,7 +93,7 @@ static long double true_sum(int64_t rate, int64_t elapsed, int64_t half_life)
 	return (long double)rate * (long double)half_life * reciprocal_ln2 * true_loss(x);
 }
 
-/* Whether `got` is `want` rounded down, or less by one part in 2^57, as far as
+/* True if `got` is `want` rounded down, or less by one part in 2^57, as far as
  * long double can tell. */
 static bool is_rounded_down(int64_t got, long double want, int64_t value)
 {

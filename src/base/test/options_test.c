@@ -125,8 +125,8 @@ static void what_is_not_understood_is_refused(void **state)
 	assert_int_equal(READ("--loud", "--loud").count, -1);
 	assert_int_equal(READ("-x").count, -1);
 	assert_string_equal(READ("--siz=4").error.text,
-	                    "there is no option '--siz'; did you mean --size?");
-	assert_string_equal(READ("--colour=red").error.text, "there is no option '--colour'");
+	                    "unknown option '--siz'; did you mean --size?");
+	assert_string_equal(READ("--colour=red").error.text, "unknown option '--colour'");
 }
 
 /* Where options are stored. */
@@ -185,8 +185,8 @@ static void values_that_an_option_may_not_have_are_refused(void **state)
 		{ "--mode=medium", "--mode is 'medium': it is one of: fast slow" },
 		{ "--mode=", "--mode is '': it is one of: fast slow" },
 		{ "--loud=maybe", "--loud is 'maybe': it is true or false" },
-		{ "--lod", "there is no option '--lod'; did you mean --loud?" },
-		{ "word", "'word' is one argument too many" },
+		{ "--lod", "unknown option '--lod'; did you mean --loud?" },
+		{ "word", "unexpected argument 'word'" },
 	};
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct error error = { 0 };

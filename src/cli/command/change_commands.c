@@ -80,13 +80,13 @@ static int run_requeue(const struct arguments *arguments)
 static int run_drain(const struct arguments *arguments)
 {
 	return change_all(arguments, &(struct change){ "POST", "/api/v1/nodes/%s/drain",
-	                                               "takes no new work", which_nodes, false });
+	                                               "is draining", which_nodes, false });
 }
 
 static int run_resume(const struct arguments *arguments)
 {
 	return change_all(arguments, &(struct change){ "POST", "/api/v1/nodes/%s/resume",
-	                                               "takes work again", which_nodes, false });
+	                                               "is accepting work", which_nodes, false });
 }
 
 static int run_priority(const struct arguments *arguments)

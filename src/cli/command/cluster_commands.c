@@ -220,7 +220,7 @@ static int print_node(const struct arguments *arguments, const char *name)
 static int run_nodes(const struct arguments *arguments)
 {
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	if (arguments->operand_count == 1)
 		return print_node(arguments, arguments->operands[0]);
@@ -343,7 +343,7 @@ static int run_gpus(const struct arguments *arguments)
 {
 	struct buffer query = { 0 };
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	buffer_text(&query, "");
 	if (arguments->operand_count == 1) {

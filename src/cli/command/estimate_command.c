@@ -27,7 +27,7 @@ static bool set_cache_type(const char *name, const char *text, const struct tens
 	if (!text)
 		return true;
 	*type = tensor_type_of_cache(text);
-	return *type || error_set(error, ERROR_INVALID, "%s is '%.20s', and should be one of %s",
+	return *type || error_set(error, ERROR_INVALID, "invalid %s '%.20s': expected one of %s",
 	                          name, text, tensor_type_cache_names());
 }
 
@@ -37,7 +37,7 @@ static bool set_runtime(const struct wishes *wishes, struct estimate_request *re
 	if (!wishes->runtime || estimate_runtime_find(wishes->runtime, &request->runtime))
 		return true;
 	return error_set(error, ERROR_INVALID,
-	                 "--runtime is '%.20s', and should be llama.cpp, ollama or vllm",
+	                 "invalid --runtime '%.20s': expected llama.cpp, ollama or vllm",
 	                 wishes->runtime);
 }
 
@@ -87,7 +87,7 @@ static bool check_wishes(const struct wishes *wishes, struct error *error)
 	int64_t gpus[ESTIMATE_GPUS_MAX];
 	if (wishes->output && strcmp(wishes->output, "table") != 0 &&
 	    strcmp(wishes->output, "json") != 0)
-		return error_set(error, ERROR_INVALID, "-o is '%.20s', and should be table or json",
+		return error_set(error, ERROR_INVALID, "invalid -o '%.20s': expected table or json",
 		                 wishes->output);
 	return set_request(wishes, &request, error) && set_gpus(wishes, &request, gpus, error) > 0;
 }
@@ -185,7 +185,7 @@ static int run(const struct arguments *arguments)
 	if (arguments->operand_count == 0)
 		return cli_misused(&estimate_command, "which model? Give its file or directory");
 	if (arguments->operand_count > 1)
-		return cli_misused(&estimate_command, "'%.80s' is one argument too many",
+		return cli_misused(&estimate_command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	if (!check_wishes(&wishes, &error))
 		return cli_misused(&estimate_command, "%s", error.text);

@@ -92,7 +92,7 @@ static int show(struct session *session, int64_t limit)
 	else
 		listing_print(session, jobs, COLUMNS(columns), "id");
 	if (more)
-		fprintf(stderr, "there are more: --limit N shows N of them, --all all\n");
+		fprintf(stderr, "there are more jobs: use --all, or --limit N\n");
 	json_decref(jobs);
 	return CLI_FINE;
 }

@@ -321,7 +321,7 @@ static int run_slots(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 0)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;

@@ -96,7 +96,7 @@ static int show(struct session *session, int64_t limit)
 			add_reason(session, job);
 	}
 	if (json_array_size(jobs) == 0 && session->form == FORM_TABLE)
-		fputs("nothing waits\n", stderr);
+		fputs("no jobs waiting\n", stderr);
 	else
 		listing_print(session, jobs, COLUMNS(columns), "id");
 	json_decref(jobs);

@@ -33,7 +33,7 @@ static bool read_day(const char *option, const char *text, int64_t *ms, struct e
 	return calendar_read_day(text_of(text), ms) ||
 	       error_set(
 		   error, ERROR_INVALID,
-		   "%s is '%.40s', and should be a day such as 2030-01-31, or a moment such as "
+		   "invalid %s '%.40s': expected a day such as 2030-01-31, or a moment such as "
 		   "2030-01-31T12:00:00Z",
 		   option, text);
 }
@@ -365,14 +365,14 @@ static int run(const struct arguments *arguments)
 	bool jobs = by && strcmp(by, "job") == 0;
 	if (by && !jobs && strcmp(by, "tenant") != 0)
 		return cli_misused(arguments->command,
-		                   "--by is '%.20s', and should be tenant or job", by);
+		                   "invalid --by '%.20s': expected tenant or job", by);
 	if (!read_period(arguments, &period, &error) ||
 	    (limit_text &&
 	     !quantity_integer("--limit", limit_text, 1, LISTING_MAX, &limit, &error)))
 		return cli_misused(arguments->command, "%s", error.text);
 	if (arguments->operand_count > 0)
 		return cli_misused(arguments->command,
-		                   "'%.80s' is one argument too many (--tenant-id chooses)",
+		                   "unexpected argument '%.80s' (use --tenant-id)",
 		                   arguments->operands[0]);
 	if (!session_open(&session, arguments, &status))
 		return status;

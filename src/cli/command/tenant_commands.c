@@ -93,7 +93,7 @@ static int run_tenants(const struct arguments *arguments)
 	struct error error = { 0 };
 	int status;
 	if (arguments->operand_count > 1)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;

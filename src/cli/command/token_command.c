@@ -178,12 +178,12 @@ static int run(const struct arguments *arguments)
 	struct session session;
 	int status;
 	if (!lists && !creates && !revokes)
-		return cli_misused(arguments->command, "'%.40s' is none of create, list and revoke",
-		                   verb);
+		return cli_misused(arguments->command,
+		                   "unknown subcommand '%.40s' (create, list, revoke)", verb);
 	if (revokes ? arguments->operand_count < 2 : arguments->operand_count > 1)
 		return cli_misused(arguments->command,
-		                   revokes ? "which? Give ids, such as t-20df1e19dc55"
-		                           : "'%.80s' is one argument too many",
+		                   revokes ? "missing token id, for example t-20df1e19dc55"
+		                           : "unexpected argument '%.80s'",
 		                   revokes ? "" : arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;

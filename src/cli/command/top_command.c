@@ -490,7 +490,7 @@ static int run(const struct arguments *arguments)
 	struct top top = { .session = &session, .delay_ms = 2000 };
 	int status;
 	if (arguments->operand_count > 0)
-		return cli_misused(arguments->command, "'%.80s' is one argument too many",
+		return cli_misused(arguments->command, "unexpected argument '%.80s'",
 		                   arguments->operands[0]);
 	if (delay && !quantity_duration("--delay", delay, &top.delay_ms, &error))
 		return cli_misused(arguments->command, "%s", error.text);

@@ -13,6 +13,6 @@ static int run(const struct arguments *arguments)
 const struct cli_command version_command = {
 	.name = "version",
 	.arguments = "",
-	.summary = "say which version this is",
+	.summary = "print the version",
 	.run = run,
 };

@@ -64,7 +64,7 @@ static int run(const struct arguments *arguments)
 	struct session session;
 	int status;
 	if (arguments->operand_count != 1)
-		return cli_misused(arguments->command, "of which job? Give one id, such as job-12");
+		return cli_misused(arguments->command, "missing job id, for example job-12");
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = show(&session, session_job(&session, arguments->operands[0]));

@@ -35,7 +35,7 @@ static bool read_answer(const struct resource_field *field, const char *text, js
                         struct error *error)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return error_set(error, ERROR_INVALID, "%s is '%.20s', and should be yes or no",
+		return error_set(error, ERROR_INVALID, "invalid %s '%.20s': expected yes or no",
 		                 field->option.name, text);
 	json_object_set_new(request, field->name, json_boolean(text[0] == 'y'));
 	return true;
@@ -141,7 +141,7 @@ bool field_request_pairs(struct session *session, const struct resource_field *f
 			    error, ERROR_INVALID,
 			    !equals && from_here
 				? "%s is '%.80s', which is not set here: write NAME=VALUE"
-				: "%s is '%.80s', and should be NAME=VALUE",
+				: "invalid %s '%.80s': expected NAME=VALUE",
 			    option, pair);
 		}
 		if (!pairs)

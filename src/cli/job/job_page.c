@@ -126,12 +126,13 @@ static void print_asked(struct session *session, const json_t *job, struct buffe
 		buffer_text(text, ", at most ");
 		duration_print(text, (int64_t)(field_number(job, "max_runtime_minutes") * 60000));
 	}
-	line_of(session, "Asks for", text);
+	line_of(session, "Requested", text);
 	buffer_print(text, "%lld, %s", (long long)field_integer(job, "priority"),
 	             field_flag(job, "preemptible") ? "preemptible" : "not preemptible");
 	if (field_integer(job, "preempted_count") > 0)
-		buffer_print(text, ", preempted %lld times",
-		             (long long)field_integer(job, "preempted_count"));
+		buffer_print(text, ", preempted %lld time%s",
+		             (long long)field_integer(job, "preempted_count"),
+		             field_integer(job, "preempted_count") == 1 ? "" : "s");
 	line_of(session, "Priority", text);
 }
 

@@ -33,7 +33,7 @@ static bool read_gpus(struct session *session, const struct resource_field *fiel
 	}
 	if (thousandths > 1000)
 		return error_set(error, ERROR_INVALID,
-		                 "--gpus is '%.20s', and should be a whole number, or less than 1 "
+		                 "invalid --gpus '%.20s': expected a whole number, or less than 1 "
 		                 "for a part of one GPU",
 		                 text);
 	field_request_decimal(job, "gpu_fraction", thousandths);
@@ -94,7 +94,7 @@ static bool read_priority(struct session *session, const struct resource_field *
 		}
 	if (strspn(text, "-0123456789") != strlen(text))
 		return error_set(error, ERROR_INVALID,
-		                 "--priority is '%.40s', and should be low, normal, high, urgent "
+		                 "invalid --priority '%.40s': expected low, normal, high, urgent "
 		                 "or a whole number",
 		                 text);
 	if (!quantity_integer(field->option.name, text, field->least, field->most, &number, error))

@@ -40,7 +40,7 @@ static bool read_request(const struct arguments *arguments, struct estimate_requ
 		request->key_type = request->value_type = tensor_type_of_cache(cache);
 		if (!request->key_type)
 			return error_set(error, ERROR_INVALID,
-			                 "--kv is '%.20s', and should be one of %s", cache,
+			                 "invalid --kv '%.20s': expected one of %s", cache,
 			                 tensor_type_cache_names());
 	}
 	return (!context || options_number("--context-length", context, ESTIMATE_CONTEXT_MAX,

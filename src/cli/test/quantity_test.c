@@ -62,7 +62,7 @@ static void what_is_no_size_is_refused_with_an_example(void **state)
 		assert_int_equal(memory(wrong[i]), -1);
 	assert_false(quantity_memory("--gpu-memory", "20Q", &mib, &error));
 	assert_string_equal(
-	    error.text, "--gpu-memory is '20Q', and should be a size such as 20G, 512M or 1.5T");
+	    error.text, "invalid --gpu-memory '20Q': expected a size such as 20G, 512M or 1.5T");
 }
 
 static void durations_are_parts_with_units_or_seconds(void **state)

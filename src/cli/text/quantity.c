@@ -15,7 +15,7 @@ bool quantity_memory(const char *name, const char *text, int64_t *mib, struct er
 {
 	return size_read(text_of(text), mib) ||
 	       error_set(error, ERROR_INVALID,
-	                 "%s is '%.40s', and should be a size such as 20G, 512M or 1.5T", name,
+	                 "invalid %s '%.40s': expected a size such as 20G, 512M or 1.5T", name,
 	                 text);
 }
 
@@ -25,7 +25,7 @@ bool quantity_duration(const char *name, const char *text, int64_t *ms, struct e
 
 	if (!duration_read(text_of(text), DURATION_MAX_MS, &given_ms) || given_ms == 0)
 		return error_set(error, ERROR_INVALID,
-		                 "%s is '%.40s', and should be a duration such as 90m, 2h30m or 1d",
+		                 "invalid %s '%.40s': expected a duration such as 90m, 2h30m or 1d",
 		                 name, text);
 	*ms = given_ms;
 	return true;
@@ -36,7 +36,7 @@ bool quantity_thousandths(const char *name, const char *text, int64_t most, int6
 {
 	return number_read_decimal(text_of(text), 3, 0, most, thousandths) ||
 	       error_set(error, ERROR_INVALID,
-	                 "%s is '%.40s', and should be a number from 0 to %lld with at most three "
+	                 "invalid %s '%.40s': expected a number from 0 to %lld with at most three "
 	                 "digits behind the point",
 	                 name, text, (long long)(most / 1000));
 }
@@ -46,7 +46,7 @@ bool quantity_integer(const char *name, const char *text, int64_t least, int64_t
 {
 	return number_read(text_of(text), least, most, number) ||
 	       error_set(error, ERROR_INVALID,
-	                 "%s is '%.40s', and should be a whole number from %lld to %lld", name,
+	                 "invalid %s '%.40s': expected a whole number from %lld to %lld", name,
 	                 text, (long long)least, (long long)most);
 }
 

@@ -24,7 +24,7 @@ struct bench {
 	double took;
 };
 
-/* Those that are served, or never will be, are over. */
+/* Ends requests that are served, or never will be. */
 static void end_requests(struct bench *bench)
 {
 	for (int i = 0; i < bench->models.model_count; i++) {

@@ -26,7 +26,7 @@ struct models_fixture {
 	int64_t requests;
 };
 
-/* A cluster of so many GPUs of 80 GiB, and models with these sizes in turn. */
+/* A cluster of `gpus` GPUs of 80 GiB, and models with these sizes in turn. */
 void models_begin(struct models_fixture *fixture, int gpus, int model_count,
                   const int64_t *sizes_mib, int size_count);
 void models_end(struct models_fixture *fixture);

@@ -19,7 +19,7 @@ struct change_log {
 	uint64_t *last;                 /* by rank: the number of its last change */
 };
 
-/* Begins with this many nodes, none of which anyone knows. Numbers go on. */
+/* Starts over with this many nodes, all unknown to readers. Numbers keep growing. */
 void change_log_begin(struct change_log *changes, size_t nodes);
 void change_log_free(struct change_log *changes);
 

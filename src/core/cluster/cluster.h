@@ -122,8 +122,7 @@ int cluster_gpu_type(const struct cluster *cluster, const char *name);
 bool cluster_check_report(const struct cluster *cluster, const struct node_report_command *report,
                           struct error *error);
 
-/* The same for a report on one GPU: no memory that is negative or that no
- * machine has. */
+/* Checks a report on one GPU: no negative memory, and none beyond any real machine. */
 bool cluster_check_gpu_report(const struct gpu *gpu, const struct gpu_report_command *report,
                               struct error *error);
 
@@ -137,14 +136,14 @@ struct gpu *cluster_add_gpu(struct cluster *cluster, struct node *node,
  * id, name and UUID, which stay, and but for what ledger_facts changes. */
 void node_rename(struct node *node, const struct node_record *record);
 void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_record *record);
-/* It must be empty: no GPUs, no reservations; no books. */
+/* It must be empty: no GPUs, no reservations, nothing in the ledger. */
 void cluster_remove_node(struct cluster *cluster, struct node *node);
 void cluster_remove_gpu(struct cluster *cluster, struct gpu *gpu);
 
 /* Gives ranks to nodes and numbers to racks, by name, after nodes came, went or
  * moved. */
 void cluster_order(struct cluster *cluster);
-/* Counts `total`, `gpu_total` and `smallest_mib` anew. */
+/* Recounts `total`, `gpu_total` and `smallest_mib`. */
 void cluster_count(struct cluster *cluster);
 void cluster_free(struct cluster *cluster);
 
@@ -153,7 +152,7 @@ static inline int64_t gpu_usable_mib(const struct gpu *gpu)
 {
 	return max64(gpu->r.capacity_mib - gpu->r.overhead_mib, 0);
 }
-/* The law's left side against its right side. */
+/* The memory invariant: its left side compared with the capacity. */
 static inline bool gpu_is_over(const struct gpu *gpu)
 {
 	return gpu->r.overhead_mib + gpu->r.foreign_mib + gpu->books.used_mib > gpu->r.capacity_mib;

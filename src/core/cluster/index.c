@@ -1,4 +1,4 @@
-/* index.c - what is free where, kept up to date as the books change */
+/* index.c - what is free where, updated as the ledger changes */
 #include "core/cluster/index.h"
 
 #include <inttypes.h>
@@ -213,7 +213,7 @@ enum change {
 	CHANGE_GAIN = 1 << 1, /* something may fit there that did not */
 };
 
-/* Looks at a GPU anew; what has changed. */
+/* Updates a GPU; returns what has changed. */
 static unsigned look_at_gpu(struct gpu *gpu, const struct config_record *config)
 {
 	struct gpu_offer after = summarise_gpu(gpu, config);
@@ -225,7 +225,7 @@ static unsigned look_at_gpu(struct gpu *gpu, const struct config_record *config)
 	return change;
 }
 
-/* Looks at a node anew, of whose GPUs `change` has been seen; what has changed. */
+/* Updates a node whose GPUs have changed as `change` says; returns what has changed. */
 static unsigned look_at_node(struct index *index, struct node *node, unsigned change)
 {
 	struct node_offer sum = tally_begin(node);
@@ -247,7 +247,7 @@ static unsigned look_at_node(struct index *index, struct node *node, unsigned ch
 	return change;
 }
 
-/* The same for all of it. */
+/* Updates all GPUs of a node, and the node. */
 static unsigned look(struct index *index, struct node *node, const struct config_record *config)
 {
 	unsigned change = 0;

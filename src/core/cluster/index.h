@@ -1,4 +1,4 @@
-/* index.h - what is free where, kept up to date as the books change */
+/* index.h - what is free where, updated as the ledger changes */
 #ifndef CORE_CLUSTER_INDEX_H
 #define CORE_CLUSTER_INDEX_H
 
@@ -42,23 +42,23 @@ int index_mib_level(int64_t mib);
 int index_milli_level(int64_t milli);
 int index_cpu_level(int64_t cpu_milli);
 
-/* Builds it anew, from the cluster and its books. Slots must be right. */
+/* Rebuilds it from the cluster and its ledger. Ranks of nodes must be right. */
 void index_build(struct index *index, struct cluster *cluster, const struct config_record *config);
-/* After any change to a node's books or facts: gives it a new version if the
- * policy may choose otherwise because of it. */
+/* To be called after any change of a node's ledger or facts: gives it a new version if the
+ * policy may now choose differently. */
 void index_touch(struct index *index, struct node *node, const struct config_record *config);
-/* The same where no GPUs are concerned but those of the parts: most changes are of
- * one GPU among eight. */
+/* Like index_touch(), for a change of the parts' GPUs only: most changes are of one GPU among
+ * eight. */
 void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
                        const struct config_record *config);
-/* The same when a plan is undone: the old versions are right again. */
+/* Like index_touch(), when a plan is undone: restores the old versions. */
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version);
 /* After the node's `promised` changed. */
 void index_promised(struct index *index, const struct node *node);
 void index_free(struct index *index);
 
-/* Panics unless it equals one built anew. */
+/* Panics unless it equals a fresh one. */
 void index_check(const struct index *index, const struct cluster *cluster,
                  const struct config_record *config);
 

@@ -4,8 +4,8 @@
 
 #include "core/cluster/cluster.h"
 
-/* A node and its GPUs as they might be. The checks that judge a real node judge
- * the copy as well; nothing that is done to it touches books, index or marks. */
+/* A hypothetical state of a node and its GPUs. The checks that judge a real node judge the copy
+ * as well; changes to it touch neither ledger, index nor marks. */
 struct node_copy {
 	struct node node; /* its GPUs are `list`, and theirs is this */
 	struct gpu gpus[GPUS_PER_NODE_MAX];

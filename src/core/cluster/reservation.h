@@ -27,8 +27,8 @@ struct reservation {
 	enum phase phase;
 	bool late, requeue;
 	bool dirty, gone;       /* to be written; to be deleted at the end of the command */
-	bool entered, recorded; /* in the books; in the store */
-	bool leaving; /* leaves the books with this very command: nobody looks until then */
+	bool entered, recorded; /* in the ledger; in the store */
+	bool leaving; /* leaves the ledger with the current command: nobody looks until then */
 	int64_t cpu_milli, host_bytes, since_ms;
 	int64_t counted_ms, started_ms, run_id; /* as in reservation_record */
 	enum run_ending ending;                 /* known before it ends, or RUN_GOES_ON */

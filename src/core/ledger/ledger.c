@@ -215,7 +215,7 @@ void ledger_measure(struct sched *sched, struct reservation *reservation, struct
 	}
 }
 
-/* The law for one part. A claim that is in the books does not stand in its own way. */
+/* The memory invariant for one part. A claim that is already entered does not block itself. */
 static bool may_grant_part(const struct sched *sched, const struct part *part, bool own_claim,
                            struct error *error)
 {
@@ -298,7 +298,7 @@ static void check_gpu(const struct gpu *gpu)
 		}
 	}
 	if (memcmp(&recount.books, &gpu->books, sizeof(recount.books)) != 0)
-		panic("the books of GPU %s say %lld MiB used, its reservations add up to %lld",
+		panic("the ledger of GPU %s has %lld MiB used, its reservations add up to %lld",
 		      gpu->r.uuid, (long long)gpu->books.used_mib,
 		      (long long)recount.books.used_mib);
 }
@@ -317,7 +317,7 @@ static void check_node(const struct node *node)
 	}
 	if (memcmp(&cpu, &node->cpu, sizeof(cpu)) != 0 ||
 	    memcmp(&host, &node->host, sizeof(host)) != 0)
-		panic("the books of node %s differ from its reservations", node->r.name);
+		panic("the ledger of node %s differs from its reservations", node->r.name);
 	for (int i = 0; i < node->gpu_count; i++)
 		check_gpu(node->gpus[i]);
 }
@@ -353,9 +353,9 @@ static void check_tenants(const struct sched *sched)
 		for (int k = 0; k < AMOUNT_JOBS; k++)
 			if (tenant->allocated.of[k] != allocated[i].of[k] ||
 			    tenant->fixed.of[k] != fixed[i].of[k])
-				panic(
-				    "the books of tenant %s differ from its reservations (kind %d)",
-				    tenant->r.name, k);
+				panic("the ledger of tenant %s differs from its reservations (kind "
+				      "%d)",
+				      tenant->r.name, k);
 	}
 	map_free(&place);
 	free(allocated);

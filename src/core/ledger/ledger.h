@@ -8,15 +8,15 @@
 struct sched;
 struct tenant;
 
-/* The law, checked in one place: whether each part would be granted now, with
- * `reservation` (a claim, or not in the books yet) not counted twice. False
- * with the arithmetic of the first part that fails. */
+/* The memory invariant, checked in one place: true if each part would be granted now, with
+ * `reservation` (a claim, or not yet entered) not counted twice. False with the arithmetic of
+ * the first part that fails. */
 bool ledger_may_grant(const struct sched *sched, const struct reservation *reservation,
                       struct error *error);
 
-/* Changes to the books. All of them keep every total equal to the sum of its
- * parts: of GPUs, hosts, tenants and jobs; and tell the index. They are called
- * by plan.c, which can undo them, and by sched.c for facts. */
+/* Changes to the ledger. Each of them keeps every total equal to the sum of its parts (GPUs,
+ * hosts, tenants and jobs) and updates the index. plan.c calls them, and can undo them; sched.c
+ * calls them for facts. */
 void ledger_enter(struct sched *sched, struct reservation *reservation);
 void ledger_leave(struct sched *sched, struct reservation *reservation);
 void ledger_phase(struct sched *sched, struct reservation *reservation, enum phase phase,
@@ -33,7 +33,7 @@ struct amounts reservation_amounts(const struct reservation *reservation);
 struct tenant *reservation_tenant(const struct reservation *reservation);
 bool reservation_preemptible(const struct reservation *reservation);
 
-/* Panics unless all books equal a recount from the reservations. */
+/* Panics unless all totals equal a recount from the reservations. */
 void ledger_check(const struct sched *sched);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan.c - try things in the real books, then keep all of it or none of it */
+/* plan.c - tentative changes to the real ledger, committed or undone as a whole */
 #include "core/ledger/plan.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool host_has(const struct host_books *books, int64_t total, int64_t aske
 	return asked == 0 || host_free_later(books, total) >= asked;
 }
 
-/* A claim must fit when what is releasing is back; the law is for later. */
+/* A claim must fit once releasing memory is free; the memory invariant applies later. */
 static bool may_claim(const struct sched *sched, const struct reservation *claim,
                       struct error *error)
 {
@@ -185,7 +185,8 @@ static bool still_within_limits(const struct reservation *claim, struct error *e
 		for (enum amount_kind k = 0; k < AMOUNT_KINDS; k++)
 			if (amounts.of[k] > 0 && tenant->allocated.of[k] > tenant_limit(tenant, k))
 				return error_set(error, ERROR_NO_ROOM,
-				                 "tenant %s is over its limit", tenant->r.name);
+				                 "tenant %s has exceeded its limit",
+				                 tenant->r.name);
 	return true;
 }
 
@@ -217,8 +218,7 @@ void plan_release(struct sched *sched, struct reservation *reservation)
 	reservation->since_ms = sched_now(sched);
 }
 
-/* Whether the books have room for it to stay: nothing that was placed since
- * counts on its memory. */
+/* True if it can stay: nothing that was placed since counts on its memory. */
 static bool may_stay(const struct sched *sched, const struct reservation *reservation)
 {
 	const struct node *node = reservation->node;

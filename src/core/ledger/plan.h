@@ -1,4 +1,4 @@
-/* plan.h - try things in the real books, then keep all of it or none of it */
+/* plan.h - tentative changes to the real ledger, committed or undone as a whole */
 #ifndef CORE_LEDGER_PLAN_H
 #define CORE_LEDGER_PLAN_H
 
@@ -8,10 +8,9 @@ struct job;
 struct model;
 struct slot;
 
-/* Changes are made in the books at once and remembered, so that 'what if' and
- * 'do it' are the same code. One plan is open at a time. Nothing leaves the
- * core before plan_commit; after plan_rollback the books, the index and all
- * versions are what they were. */
+/* Changes are made in the ledger at once and remembered, so that 'what if' and 'do it' are the
+ * same code. One plan is open at a time. Nothing leaves the core before plan_commit; after
+ * plan_rollback the ledger, the index and all versions are as before. */
 enum step_kind { STEP_ENTER, STEP_LEAVE, STEP_PHASE };
 struct plan_step {
 	enum step_kind kind;
@@ -36,17 +35,17 @@ void plan_begin(struct sched *sched);
 size_t plan_mark(const struct sched *sched);
 
 /* Makes a reservation in PHASE_GRANTED, or in PHASE_CLAIM, for a task that has
- * none of that kind. A held one is checked against the law, a claim against
- * what will be free later, both against the limits of the tenant and its
- * ancestors. NULL with a reason if refused. */
+ * none of that kind. A right is checked against the memory invariant, a claim against what
+ * will be free later, both against the limits of the tenant and its ancestors. NULL with a reason
+ * if refused. */
 struct reservation *plan_reserve(struct sched *sched, struct job *job, int task, struct node *node,
                                  enum phase phase, const struct part *parts, int part_count,
                                  struct error *error);
-/* The same for a new slot of a model, which comes into being with it. */
+/* Like plan_reserve(), for a new slot of a model, which it creates. */
 struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct node *node,
                                enum phase phase, const struct part *parts, int part_count,
                                struct error *error);
-/* A claim becomes a right, if the law permits. */
+/* Turns a claim into a right, if the memory invariant permits. */
 bool plan_grant(struct sched *sched, struct reservation *claim, struct error *error);
 /* What is held or live is told to stop: it counts until its memory is back. */
 void plan_release(struct sched *sched, struct reservation *reservation);

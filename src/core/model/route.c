@@ -1,4 +1,4 @@
-/* route.c - requests: which slot serves them, and what they hold until they are over */
+/* route.c - requests: which slot serves them, and their leases */
 #include "core/model/route.h"
 
 #include <inttypes.h>
@@ -294,7 +294,7 @@ static struct request_entry *find(const struct sched *sched, int64_t id, struct 
 	struct request_entry *entry = map_get(&sched->routes.by_id, id);
 
 	if (!entry)
-		error_set(error, ERROR_NOT_FOUND, "request %" PRId64 " is not known, or is over",
+		error_set(error, ERROR_NOT_FOUND, "request %" PRId64 " is not known, or has ended",
 		          id);
 	return entry;
 }
@@ -387,7 +387,7 @@ void route_reset(struct sched *sched)
 {
 	for (size_t m = 0; m < sched->models.count; m++) {
 		struct model *model = sched->models.all[m];
-		route_end_all(sched, model, ROUTE_ENDED, "all routers start anew");
+		route_end_all(sched, model, ROUTE_ENDED, "all routers restart");
 		for (size_t i = 0; i < model->slot_count; i++) {
 			struct slot *slot = model->slots[i];
 			if (slot->r.state != SLOT_READY)

@@ -1,4 +1,4 @@
-/* route.h - requests: which slot serves them, and what they hold until they are over */
+/* route.h - requests: which slot serves them, and their leases */
 #ifndef CORE_MODEL_ROUTE_H
 #define CORE_MODEL_ROUTE_H
 
@@ -12,13 +12,13 @@
  * and routing to a warm slot writes none, allocates nothing in the steady state,
  * and leaves the stored time as it is.
  *
- * What a loaded core is: COMMAND_RESET_REQUESTS says that all routers start anew.
+ * What a loaded core equals: COMMAND_RESET_REQUESTS says that all routers restart.
  * Every request ends, each with one ROUTE_ENDED; all ready slots count as last
  * used at that time, and their records say so; the clock is written. A core that
- * is loaded from the records at any moment has no requests; it goes on exactly
- * as the one that wrote them, if that was given COMMAND_RESET_REQUESTS as its
- * last command. COMMAND_START resets requests too, so that a scheduler that
- * begins from what is stored counts no slot as idle for longer than it can know.
+ * is loaded from the records at any moment has no requests; it behaves exactly
+ * like the one that wrote them, if that was given COMMAND_RESET_REQUESTS as its last command.
+ * COMMAND_START resets requests too, so that a scheduler that begins from what is stored counts no
+ * slot as idle for longer than it can know.
  *
  * Among the slots of a model that have a place the best is the one with the
  * fewest requests in flight, then on the node with the fewest, then the one used

@@ -192,7 +192,7 @@ void slot_granted(struct sched *sched, struct slot *slot)
 	slot_load_next(sched, slot->reservation->node);
 }
 
-/* Takes it out of the books and of every list. */
+/* Removes it from the ledger and from every list. */
 static void leave(struct sched *sched, struct slot *slot)
 {
 	struct reservation *reservation = slot->reservation;
@@ -359,7 +359,7 @@ void slot_node_changed(struct sched *sched, struct node *node)
 	slot_load_next(sched, node);
 }
 
-/* Stopping one may be the end of others' wait, so the list is gone through anew. */
+/* Stopping one may end others' wait, so the walk starts over. */
 void slot_stop_drained(struct sched *sched, struct node *node)
 {
 	int at = 0;

@@ -107,7 +107,7 @@ static void decide(struct sched *sched, const struct slot *slot)
 	sched_decide(sched, &decision);
 }
 
-/* It is there, so it is in the books, whether it fits or not. */
+/* It exists, so it is entered in the ledger, whether it fits or not. */
 static void adopt(struct sched *sched, struct model *model, struct node *node, int64_t id,
                   struct found *found)
 {

@@ -30,7 +30,7 @@ int64_t applicant_priority(const struct search *search);
 /* What it would count for with its tenant: of a slot, the most that it could, by the
  * smallest GPU. */
 struct amounts applicant_amounts(const struct sched *sched, const struct search *search);
-/* The same for a slot whose GPUs are known. */
+/* The amounts of a slot whose GPUs are chosen. */
 struct amounts choice_amounts(const struct search *search, const struct choice *choice);
 /* Whether its tenant may hold these amounts as well; the bound that refuses them. */
 bool applicant_may_hold(const struct sched *sched, const struct search *search,

@@ -231,9 +231,8 @@ static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
 	return tasks;
 }
 
-/* The largest part, the two largest, and so on, need so many distinct GPUs for each
- * task that have as much as the smallest of them. That is exact for one task, and
- * may be too much for several. */
+/* The k largest parts need k distinct GPUs for each task, each with as much memory as the
+ * smallest of them. That is exact for one task, and may be too strict for several. */
 static int64_t tasks_of_uneven(const struct shape_request *request, const int64_t *free_mib,
                                int count)
 {

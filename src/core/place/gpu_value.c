@@ -10,7 +10,7 @@
 
 #define ROUNDS 16
 #define GPUS 2048   /* that are filled in thought, or fewer: */
-#define ASKED 8192  /* about so many parts are asked for in a round, at the most */
+#define ASKED 8192  /* about the most parts requested in a round */
 #define OVERLOAD 13 /* tenths of what there is that is asked for */
 #define DOUBT 1     /* times that a rest was used as guessed, against those it was seen */
 

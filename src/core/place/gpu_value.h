@@ -9,7 +9,7 @@
 
 struct workload_kind;
 
-/* Of a rest of so many thousandths of a GPU: how much of it is used when the
+/* For a remainder of a GPU, in thousandths: how much of it is used when the
  * cluster is full, in thousandths x GPU_VALUE_UNIT; and of what then runs in it, the
  * CPU it needs in the mean (at most GPU_VALUE_CPU_MAX) and the variance of that.
  * A rest that nothing fits, or for which too little small work arrives, is worth

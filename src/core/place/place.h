@@ -74,8 +74,8 @@ bool choose_slot(const struct sched *sched, const struct search *search, struct 
 /* How many tasks of the shape the node could take, each with its GPUs: at the most,
  * where several tasks have uneven parts. Notes `promise_blocked`. */
 int64_t place_count(struct sched *sched, struct search *search, const struct node *node);
-/* The same for one NVLink group of the node: for the one with the least room to
- * spare beside `tasks` tasks, or else for the one that takes most. */
+/* Like place_count(), for one NVLink group of the node: the one with the least left over beside
+ * `tasks` tasks, or else the one with the most capacity. */
 int64_t place_count_linked(struct sched *sched, struct search *search, const struct node *node,
                            int64_t tasks, int64_t *link);
 

@@ -9,7 +9,7 @@ static int64_t cpu_part(int64_t free_milli, int64_t total_milli)
 	return total_milli > 0 ? free_milli * 1000 / total_milli : 1000;
 }
 
-/* The same of its GPUs. */
+/* Thousandths of a node's GPUs that are free. */
 static int64_t gpu_part(int64_t free_milli, int gpu_count)
 {
 	return gpu_count > 0 ? (int32_t)free_milli / gpu_count : 0;

@@ -8,12 +8,12 @@ const char *check_name(enum check check)
 {
 	static const char *const names[CHECK_REASONS] = {
 		[CHECK_NODE] = "the node is offline, draining or has not reported yet",
-		[CHECK_LABELS] = "the node lacks a label that is asked for",
-		[CHECK_MODEL] = "another model than asked for",
+		[CHECK_LABELS] = "the node lacks a requested label",
+		[CHECK_MODEL] = "not the requested GPU model",
 		[CHECK_HEALTH] = "unhealthy, gone or split into MIG instances",
 		[CHECK_HOT] = "too hot",
-		[CHECK_OVER] = "more on it than it has",
-		[CHECK_OCCUPIED] = "occupied",
+		[CHECK_OVER] = "over capacity",
+		[CHECK_OCCUPIED] = "in use",
 		[CHECK_WHOLE] = "given whole to another",
 		[CHECK_MEMORY] = "too little memory",
 		[CHECK_SIZE] = "too small, even if it were empty",

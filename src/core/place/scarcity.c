@@ -153,7 +153,7 @@ static int least_scarce(const struct scarcity *scarcity, const struct scarcity_s
 	return best;
 }
 
-/* Spreads what the set asks for over its models, anew. */
+/* Distributes the set's demand over its GPU types again. */
 static void pour(struct scarcity *scarcity, const struct scarcity_set *set)
 {
 	INVARIANT((size_t)(set->first + set->count) <= scarcity->member_count);

@@ -41,7 +41,7 @@ struct scarcity {
 
 struct sched;
 
-/* Brings it up to date with the books and the mix. Other policies, a mix that is given
+/* Updates it from the ledger and the mix. Other policies, a mix that is given
  * from outside and one in which nobody insists on anything have no scarcities. The index
  * must be right. */
 void scarcity_refresh(struct sched *sched);
@@ -54,7 +54,7 @@ static inline int32_t scarcity_of(const struct scarcity *scarcity, int model)
 }
 void scarcity_free(struct scarcity *scarcity);
 
-/* Panics if it does not say what one made anew would, after the changes it knows of. */
+/* Panics unless it equals a fresh one, after the changes it knows of. */
 void scarcity_check(const struct sched *sched);
 
 #endif

@@ -62,7 +62,7 @@ static void look_at(struct sched *sched, struct search *search, struct node *nod
 	}
 }
 
-/* The same as look_through for the nodes of the search's rack, which are few. */
+/* Like look_through(), for the nodes of the search's rack, which are few. */
 static void look_through_rack(struct sched *sched, struct search *search, const struct bitset *set,
                               const struct bitset *except, struct finding *finding)
 {

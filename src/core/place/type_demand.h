@@ -22,7 +22,7 @@ void type_demand_free(struct type_demand *type_demand);
 void type_demand_add(struct type_demand *type_demand, const char *models, int64_t milli);
 /* Lets all of it count half, and forgets what then counts nothing. */
 void type_demand_halve(struct type_demand *type_demand);
-/* Goes on from what type_demand_text and type_demand_rows said. False, and nothing changed, if
+/* Resumes from what type_demand_text and type_demand_rows said. False, and nothing changed, if
  * these contradict each other, or if any set asks for less than 1 or more than `most`. */
 bool type_demand_load(struct type_demand *type_demand, const char *text, struct rows rows,
                       int64_t most, struct error *error);

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 
 #define LEARN_ALL 1024   /* tasks seen before only samples count */
-#define SAMPLE 16        /* then one job in so many does */
+#define SAMPLE 16        /* then one job in 16 does */
 #define DERIVE_MIN 16    /* tasks between derivations */
 #define WINDOW (1 << 16) /* tasks seen before what was seen counts half */
 #define AMOUNT_MAX (INT64_C(1) << 40)

@@ -72,7 +72,7 @@ void workload_mix_learn(struct workload_mix *mix, int64_t number, int64_t gpu_mi
 /* Classes given from outside: rows of MIX_WIDTH. An empty list learns again,
  * from what was seen before. False, and nothing changed, if they make no sense. */
 bool workload_mix_fix(struct workload_mix *mix, struct rows rows, struct error *error);
-/* Goes on from the record. False, and nothing changed, if it makes no sense. */
+/* Resumes from the record. False, and nothing changed, if it is inconsistent. */
 bool workload_mix_load(struct workload_mix *mix, const struct mix_record *record,
                        struct error *error);
 

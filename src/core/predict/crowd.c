@@ -9,7 +9,7 @@
 
 static int64_t crowd_key(const struct traits *traits, bool same_size)
 {
-	return traits_key(traits, same_size ? USER_SIZE : USER);
+	return traits_key(traits, same_size ? BY_USER_SIZE : BY_USER);
 }
 
 static void crowd_add(struct crowd *crowd, int64_t key, int64_t count, int64_t started_ms)

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define SAMPLES_MAX 1000000
-
 /* What a new duration takes away from the older ones, in 1/65536: of 0.4 and
  * 0.03, and a twentieth of that where jobs of many users are mixed. */
 static const uint32_t rates[PACES][2] = {
@@ -22,7 +20,7 @@ struct expert *experts_find(const struct experts *experts, int64_t id)
 
 struct expert *experts_user(const struct experts *experts, const struct traits *traits)
 {
-	struct expert *user = experts_find(experts, traits_key(traits, USER));
+	struct expert *user = experts_find(experts, traits_key(traits, BY_USER));
 
 	return user && user->offsets ? user : NULL;
 }
@@ -57,7 +55,7 @@ struct expert *experts_add(struct experts *experts, int64_t id, enum expert_kind
 
 	expert->id = id;
 	expert->kind = kind;
-	if (kind == USER)
+	if (kind == BY_USER)
 		expert->offsets = memory_zero(VOICES, sizeof(*expert->offsets));
 	map_put(&experts->by_id, id, expert);
 	experts_link(experts, expert);

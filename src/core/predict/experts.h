@@ -13,13 +13,15 @@ enum pace { PACE_FAST, PACE_SLOW, PACES };
  * that come from what is running. */
 #define VOICES (EXPERT_KINDS * PACES + 2)
 
+#define SAMPLES_MAX 1000000
+
 struct expert {
 	int64_t id;
 	enum expert_kind kind;
-	int64_t samples; /* jobs seen */
+	int64_t samples; /* jobs seen, at most SAMPLES_MAX */
 	int64_t used;    /* number of the last job seen, over all experts */
 	struct histogram histograms[PACES];
-	int32_t *offsets;             /* USER: of the voices' logits; NULL: none */
+	int32_t *offsets;             /* BY_USER: of the voices' logits; NULL: none */
 	struct expert *older, *newer; /* by `used` */
 };
 

@@ -9,8 +9,8 @@
 /* What one duration counts when it is new. */
 #define HISTOGRAM_ONE (1 << 16)
 
-/* `total` is the sum of the bins. No bin exceeds HISTOGRAM_ONE / rate * 65536,
- * where rate is the smallest that the histogram is added to with. */
+/* `total` is the sum of the bins. */
+#define HISTOGRAM_MAX (1 << 28)
 struct histogram {
 	uint32_t bins[DURATION_BINS];
 	uint32_t total;

@@ -18,11 +18,11 @@ enum { VOICE_CROWD_SIZE = EXPERT_KINDS * PACES, VOICE_CROWD };
 
 /* In 1/8 octave: the narrower the better, until shown otherwise. */
 static const int8_t initial_logits[EXPERT_KINDS] = {
-	[USER_NAME_SIZE] = 14, [USER_NAME] = 14,
-	[USER_PATTERN] = 12,   [NAME] = 6,
-	[PATTERN] = 3,         [USER_LIMIT_SIZE] = 14,
-	[USER_LIMIT] = 12,     [LIMIT_SIZE] = 3,
-	[USER_SIZE] = 12,      [USER] = 9,
+	[BY_USER_NAME_SIZE] = 14, [BY_USER_NAME] = 14,
+	[BY_USER_PATTERN] = 12,   [BY_NAME] = 6,
+	[BY_PATTERN] = 3,         [BY_USER_LIMIT_SIZE] = 14,
+	[BY_USER_LIMIT] = 12,     [BY_LIMIT_SIZE] = 3,
+	[BY_USER_SIZE] = 12,      [BY_USER] = 9,
 };
 
 int32_t logit_initial(int voice)
@@ -134,9 +134,9 @@ static void hear_crowd(struct hearing *hearing, bool same_size, int64_t now_ms)
 	if (age_ms < CROWD_LEAST_MS)
 		return;
 	if (same_size)
-		source = experts_find(&mixture->experts, traits_key(traits, USER_SIZE));
+		source = experts_find(&mixture->experts, traits_key(traits, BY_USER_SIZE));
 	if (same_size && !source)
-		source = experts_find(&mixture->experts, traits_key(traits, USER));
+		source = experts_find(&mixture->experts, traits_key(traits, BY_USER));
 	struct distribution *opinion = hearing_add(
 	    hearing, same_size ? VOICE_CROWD_SIZE : VOICE_CROWD, source ? source->samples : 0);
 	if (source)
@@ -176,7 +176,7 @@ static void weigh_voices(struct hearing *hearing)
 
 static void mix_opinions(struct hearing *hearing)
 {
-	struct distribution *mixed = &hearing->foresight->outlook.durations;
+	struct distribution *mixed = &hearing->foresight->lifetime.durations;
 	uint64_t sums[DURATION_BINS] = { 0 };
 
 	for (int i = 0; i < hearing->foresight->count; i++)
@@ -241,12 +241,12 @@ void mixture_foresee(const struct mixture *mixture, const struct traits *traits,
                      struct foresight *foresight)
 {
 	static const struct histogram empty;
-	const struct expert *all = experts_find(&mixture->experts, traits_key(traits, EVERYTHING));
+	const struct expert *all = experts_find(&mixture->experts, traits_key(traits, BY_NOTHING));
 	struct hearing hearing = { .mixture = mixture, .traits = traits, .foresight = foresight };
 
 	foresight->count = 0;
 	foresight->samples = 0;
-	foresight->outlook.limit_ms = max64(traits->limit_ms, 0);
+	foresight->lifetime.limit_ms = max64(traits->limit_ms, 0);
 	histogram_base(all ? &all->histograms[PACE_SLOW] : &empty, &hearing.base);
 	hear_experts(&hearing);
 	hear_crowd(&hearing, true, now_ms);

@@ -4,7 +4,7 @@
 
 #include "core/predict/crowd.h"
 #include "core/predict/experts.h"
-#include "core/predict/outlook.h"
+#include "core/predict/lifetime.h"
 
 /* Each voice speaks in a context: how many jobs it has seen, and how sure it is. */
 #define CONTEXTS 24
@@ -27,7 +27,7 @@ struct guess {
 	int count;
 	struct guess_voice voices[];
 };
-/* Bytes that a guess of so many voices takes. */
+/* The size of a guess with this many voices. */
 size_t guess_size(int count);
 
 /* An online mixture of experts. `learned` counts the jobs learned from. All is
@@ -41,7 +41,7 @@ struct mixture {
 
 /* What is expected of a job. */
 struct foresight {
-	struct outlook outlook;
+	struct lifetime lifetime;
 	int64_t samples;   /* jobs that the weightiest expert has seen */
 	const char *basis; /* which expert that is: for people */
 	int count;         /* of what follows: what each voice says */

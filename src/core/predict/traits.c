@@ -16,19 +16,19 @@ static const struct {
 	int parts;
 	bool wide;
 } kinds[EXPERT_KINDS] = {
-	[USER_NAME_SIZE] = { "user, name and size", OF_USER | OF_NAME | OF_SIZE, false },
-	[USER_NAME] = { "user and name", OF_USER | OF_NAME, false },
-	[USER_PATTERN] = { "user and name pattern", OF_USER | OF_PATTERN, false },
-	[NAME] = { "name", OF_NAME, false },
-	[PATTERN] = { "name pattern", OF_PATTERN, false },
-	[USER_LIMIT_SIZE] = { "user, time limit and size", OF_USER | OF_LIMIT | OF_SIZE, false },
-	[USER_LIMIT] = { "user and time limit", OF_USER | OF_LIMIT, false },
-	[LIMIT_SIZE] = { "time limit and size", OF_LIMIT | OF_SIZE, true },
-	[USER_SIZE] = { "user and size", OF_USER | OF_SIZE, false },
-	[USER] = { "user", OF_USER, false },
-	[TENANT] = { "tenant", OF_TENANT, true },
-	[SIZE] = { "size", OF_SIZE, true },
-	[EVERYTHING] = { "all jobs", 0, true },
+	[BY_USER_NAME_SIZE] = { "user, name and size", OF_USER | OF_NAME | OF_SIZE, false },
+	[BY_USER_NAME] = { "user and name", OF_USER | OF_NAME, false },
+	[BY_USER_PATTERN] = { "user and name pattern", OF_USER | OF_PATTERN, false },
+	[BY_NAME] = { "name", OF_NAME, false },
+	[BY_PATTERN] = { "name pattern", OF_PATTERN, false },
+	[BY_USER_LIMIT_SIZE] = { "user, time limit and size", OF_USER | OF_LIMIT | OF_SIZE, false },
+	[BY_USER_LIMIT] = { "user and time limit", OF_USER | OF_LIMIT, false },
+	[BY_LIMIT_SIZE] = { "time limit and size", OF_LIMIT | OF_SIZE, true },
+	[BY_USER_SIZE] = { "user and size", OF_USER | OF_SIZE, false },
+	[BY_USER] = { "user", OF_USER, false },
+	[BY_TENANT] = { "tenant", OF_TENANT, true },
+	[BY_SIZE] = { "size", OF_SIZE, true },
+	[BY_NOTHING] = { "all jobs", 0, true },
 };
 
 const char *expert_kind_name(enum expert_kind kind)

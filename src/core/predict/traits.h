@@ -17,19 +17,19 @@ struct traits {
 
 /* The keys that experts are kept by, from narrow to wide. */
 enum expert_kind {
-	USER_NAME_SIZE,
-	USER_NAME,
-	USER_PATTERN,
-	NAME,
-	PATTERN,
-	USER_LIMIT_SIZE,
-	USER_LIMIT,
-	LIMIT_SIZE,
-	USER_SIZE,
-	USER,
-	TENANT,
-	SIZE,
-	EVERYTHING,
+	BY_USER_NAME_SIZE,
+	BY_USER_NAME,
+	BY_USER_PATTERN,
+	BY_NAME,
+	BY_PATTERN,
+	BY_USER_LIMIT_SIZE,
+	BY_USER_LIMIT,
+	BY_LIMIT_SIZE,
+	BY_USER_SIZE,
+	BY_USER,
+	BY_TENANT,
+	BY_SIZE,
+	BY_NOTHING,
 	EXPERT_KINDS
 };
 
@@ -46,7 +46,7 @@ int64_t traits_key(const struct traits *traits, enum expert_kind kind);
 /* The name with digits, hashes and dates cut out, so that 'train-17' and
  * 'train-18' are of one kind: 'train-#'. Appended to `buffer`. */
 void predict_pattern(struct buffer *buffer, const char *name);
-/* The same into `out`, which has room for PATTERN_BYTES_MAX + 1 bytes; returns its
+/* Writes the pattern to `out`, which has room for PATTERN_BYTES_MAX + 1 bytes; returns its
  * size. Longer names are cut off. */
 #define PATTERN_BYTES_MAX 128
 size_t pattern_write(char *out, const char *name);

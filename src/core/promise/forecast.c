@@ -281,7 +281,7 @@ static int64_t settle_tasks(struct outlook *outlook, struct node_copy *copy, int
 	return placed;
 }
 
-/* The same for a split job, whose task on this node takes all GPUs that fit. */
+/* Settles a split job, whose task on this node takes all GPUs that fit. */
 static int64_t settle_gpus(struct outlook *outlook, struct node_copy *copy, int64_t most, int *task,
                            struct forecast_rows *rows)
 {

@@ -7,9 +7,9 @@
 #include "core/queue/endings.h"
 
 /* The running jobs that are expected to end soonest, and the nodes that they
- * leave, in that order. It is of one moment: books, jobs and time must not change
- * while it is used. Only so many ends are looked at, which bounds what it costs;
- * and each only when somebody asks, since most ask for the first few. */
+ * leave, in that order. It is a snapshot: ledger, jobs and time must not change while it
+ * is used. The number of ends examined is limited, which bounds its cost. Each is examined on
+ * demand, since most callers need only the first few. */
 #define FORECAST_ENDS 2048
 #define FORECAST_LEAVINGS 4096
 

@@ -7,7 +7,7 @@
 /* A promise marks the GPUs that it counts on from its start on. Others that would
  * be served later may be placed there only if they are expected to end before. A GPU that several
  * promises name is marked for the one that starts first. Promises are kept in
- * the order of their jobs' ids, so that one can go on from the records alone. */
+ * the order of their jobs' ids, so that a core can resume from the records alone. */
 struct promise {
 	struct promise_record r;
 	struct job *job;
@@ -17,11 +17,10 @@ struct promise {
 /* GPUs that one promise names, and marks, at the most. */
 #define PROMISE_ROWS 64
 
-/* Gives promises to the first waiting jobs that are large enough, renews those
- * that time or the books have overtaken or that can be had much sooner, and
- * takes away those whose job does not wait any more. Where that takes marks off
- * GPUs the index gets a new free_version. Where very much runs, the next look is
- * some milliseconds later, so that passes in quick succession need not all do it. */
+/* Gives promises to the first waiting jobs that are large enough, renews those that are
+ * outdated or can be met much sooner, and removes those whose job no longer waits. If that
+ * removes marks from GPUs, the index gets a new free_version. With very many running jobs, the
+ * next look is some milliseconds later, so that passes in quick succession do not all do it. */
 void promise_pass(struct sched *sched);
 /* Gives the waiting job a promise with the record's start, parts and comparison,
  * in place of the one that it has; keeps it and writes the decision. No plan may

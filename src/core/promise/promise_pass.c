@@ -15,7 +15,7 @@
 #define ROUNDS_MAX 8        /* of renewing, after each of which others may have to be renewed */
 #define CLASS_COST 16       /* of looking at a class of large jobs; at a group of others, 1 */
 #define COST_MAX 8192       /* once that is spent no more tenants are looked at */
-#define ENDINGS_PER_MS 1024 /* looking at so many is worth a pause of a millisecond */
+#define ENDINGS_PER_MS 1024 /* examining this many is worth a pause of a millisecond */
 
 /* Whether it asks for so much that it would hardly ever fit without a promise. */
 static bool is_large(const struct sched *sched, const struct shape *shape)
@@ -108,8 +108,8 @@ static enum start promise_start(struct sched *sched, struct job *job, struct for
 }
 
 /* A promise that holds is changed only for a start that is sooner by an eighth
- * of the time to wait, so that it can be relied on; one that does not is made
- * anew, or taken away. True if anything changed, which may matter to others. */
+ * of the time to wait, so that it can be relied on; one that no longer holds is replaced
+ * or removed. True if anything changed, which may matter to others. */
 static bool renew(struct sched *sched, struct forecast *forecast)
 {
 	int64_t now_ms = sched_now(sched);

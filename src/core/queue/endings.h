@@ -12,7 +12,7 @@ struct ending {
 };
 
 /* When a job is expected to end that should have ended by `end_ms`, which is not
- * after now: it may go on for as long again as it is late. */
+ * after now: it may run for as long again as it is late. */
 int64_t ending_late(int64_t end_ms, int64_t now_ms);
 
 /* Puts the first `count` of the jobs in `ends`, a tree by (end, id) that has as

@@ -28,7 +28,7 @@ static int64_t share_asked(int64_t smallest_mib, int64_t mib)
 	return min64((mib * WHOLE_GPU + smallest_mib - 1) / smallest_mib, WHOLE_GPU);
 }
 
-/* The same with GPUs of `smallest` MiB. */
+/* The amounts of the tasks on GPUs of `smallest` MiB. */
 static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t smallest)
 {
 	const struct shape_request *request = &job->request;

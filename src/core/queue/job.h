@@ -21,7 +21,7 @@ struct task {
 	bool holds_right, holds_claim; /* what its record said; while loading */
 	struct reservation *reservation, *claim;
 	int64_t started_ms, ended_ms, exit_code;
-	struct task_use use; /* of all its runs that are over */
+	struct task_use use; /* of all its finished runs */
 };
 
 /* Counts over its tasks, kept by ledger.c: claims, held, live, releasing. */
@@ -39,9 +39,9 @@ struct job {
 	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
 	int task_capacity;
 	struct job_counts counts;
-	int32_t ended;            /* tasks that ended with success */
-	int32_t pending;          /* tasks in TASK_PENDING */
-	struct likeness likeness; /* for predict.c */
+	int32_t ended;        /* tasks that ended with success */
+	int32_t pending;      /* tasks in TASK_PENDING */
+	struct traits traits; /* what it is compared by: see predict.h */
 	struct queue_entry entry;
 	struct job_class *class; /* while it is queued */
 	struct amounts asked;    /* what it adds to its tenant's `waiting` */
@@ -166,7 +166,7 @@ void order_stop_unknown(struct sched *sched, const struct node *node, int64_t re
 void reservation_rows(const struct reservation *reservation, int64_t *rows);
 /* Takes it out of the queue and from among the victims, before its priority changes. */
 void job_unlist(struct sched *sched, struct job *job);
-/* The right is gone: taken out of the books, its record deleted. */
+/* Removes a right from the ledger, and deletes its record. */
 void reservation_gone(struct sched *sched, struct reservation *reservation);
 
 /* After a committed plan: orders, events and states of what changed. */
@@ -193,8 +193,8 @@ void job_link_dependencies(struct sched *sched, struct job *job);
 struct job *job_load(struct sched *sched, const struct job_record *record, struct error *error);
 bool job_load_state(struct sched *sched, const struct job_state_record *state, struct error *error);
 bool job_load_task(struct sched *sched, const struct task_record *record, struct error *error);
-/* A reservation as the record says, without an owner and not in the books yet;
- * NULL if its node or its GPUs are not there. */
+/* A reservation as the record says, without an owner and not yet in the ledger; NULL if its
+ * node or its GPUs do not exist. */
 struct reservation *reservation_from(struct sched *sched, const struct reservation_record *record);
 bool reservation_load(struct sched *sched, const struct reservation_record *record,
                       struct error *error);

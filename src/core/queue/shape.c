@@ -308,8 +308,8 @@ struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct qu
 	return class;
 }
 
-/* Takes the item, which is in the map, out. Those behind it in its chain may be
- * where they are because of it, so they are put in anew. */
+/* Takes the item, which is in the map, out. Items behind it in its chain may be there because of
+ * it, so they are inserted again. */
 static void forget(struct map *map, uint64_t (*hash)(const void *), same_kind *same, void *item)
 {
 	int64_t key, other_key;

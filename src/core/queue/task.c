@@ -151,13 +151,15 @@ void job_drop_claims(struct sched *sched, struct job *job)
 			reservation_gone(sched, job->tasks[i].claim);
 }
 
-/* The run that it was in is over; its next one starts afresh. */
+/* Ends its run; the next one starts from scratch. */
 static void forget_run(struct sched *sched, struct job *job)
 {
 	if (job->counts.granted + job->counts.live > 0 || job->s.started_ms == 0)
 		return;
 	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
 	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
+	if (!job_state_is_final((enum job_state)job->s.state))
+		predict_stopped(sched, job);
 	job->s.started_ms = 0;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);
@@ -216,13 +218,6 @@ static bool wants_success(const struct job *job, int64_t other_id)
 	return false;
 }
 
-static void lesson_changed(void *context, const struct lesson_record *lesson)
-{
-	struct sched *sched = context;
-
-	effects_put(sched->effects, RECORD_LESSON, lesson);
-}
-
 static void count_end(struct sched *sched, struct job *job)
 {
 	struct tenant_record *totals = &job->tenant->r;
@@ -231,14 +226,10 @@ static void count_end(struct sched *sched, struct job *job)
 	totals->jobs_failed += job->s.state == JOB_FAILED;
 	totals->jobs_cancelled += job->s.state == JOB_CANCELLED;
 	sched_dirty_tenant(sched, job->tenant);
-	if (job->s.state == JOB_COMPLETED && job->s.started_ms > 0 &&
-	    sched_now(sched) > job->s.started_ms)
-		predict_learn(&sched->predictor, &job->r, &job->likeness,
-		              sched_now(sched) - job->s.started_ms, sched_now(sched),
-		              lesson_changed, sched);
+	predict_ended(sched, job);
 }
 
-/* Of what runs when its job is over. */
+/* Stops tasks that still run when their job ends. */
 static enum run_ending ending_of(enum job_state state)
 {
 	if (state == JOB_COMPLETED)
@@ -290,7 +281,7 @@ static void finish_with(struct sched *sched, struct job *waiting, const struct j
 	endings->jobs[endings->count++] = waiting;
 }
 
-/* Those that waited for it go on, or end with it. */
+/* Jobs that depend on it may start now, or end with it. */
 static void tell_dependents(struct sched *sched, struct job *job, struct endings *endings)
 {
 	struct job **dependents = job->dependents;
@@ -327,7 +318,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	job_end(sched, job, JOB_CANCELLED, "cancelled");
 	return true;
@@ -336,7 +327,7 @@ bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 bool job_hold(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (job->counts.granted + job->counts.live > 0)
 		return error_set(error, ERROR_CONFLICT,
@@ -370,7 +361,7 @@ bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
 	if (job->counts.granted + job->counts.live == 0)
-		return error_set(error, ERROR_CONFLICT, "job-%lld does not run",
+		return error_set(error, ERROR_CONFLICT, "job-%lld is not running",
 		                 (long long)job->r.id);
 	job_drop_claims(sched, job);
 	job_stop(sched, job);
@@ -381,7 +372,7 @@ bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error)
 {
 	if (job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "job-%lld is over already",
+		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
 	if (priority < INT32_MIN || priority > INT32_MAX)
 		return error_set(error, ERROR_INVALID, "priority %lld is out of range",
@@ -410,10 +401,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 	if (job->s.started_ms == 0) {
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
-		struct prediction prediction =
-		    predict_job(&sched->predictor, &job->r, &job->likeness);
-		job->s.expected_ms = prediction.expected_ms;
-		job->s.confidence = prediction.confidence;
+		predict_started(sched, job);
 		sched_dirty_job(sched, job);
 	}
 	set_state(sched, job, reservation->task, TASK_RUNNING);
@@ -496,7 +484,7 @@ static void add_use(struct sched *sched, struct job *job, int place, const struc
 	sched_dirty_task(sched, job, place);
 }
 
-/* The same of this run alone. */
+/* Records the usage of this run. */
 static void note_use(struct sched *sched, struct reservation *reservation,
                      const struct task_end *end)
 {
@@ -519,7 +507,7 @@ static void fail(struct sched *sched, struct job *job, int place, const struct t
 	buffer_free(&message);
 }
 
-/* It ended by itself: its job goes on, is done, or has failed. */
+/* The task exited: its job continues, is done, or has failed. */
 static void ended(struct sched *sched, struct reservation *reservation, const struct task_end *end)
 {
 	struct job *job = reservation->job;
@@ -574,7 +562,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	if (notice < 0 || notice >= NOTICES)
 		return error_set(error, ERROR_INVALID, "notice %d is not known", (int)notice);
 	if (reservation->phase != PHASE_LIVE || job_state_is_final((enum job_state)job->s.state))
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	buffer_print(&text, "task %d: %s", reservation->task, message ? message : "");
 	set_message(sched, job, text.data);
@@ -588,7 +576,7 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 	struct job *job = reservation->job;
 
 	if (reservation->phase != PHASE_LIVE)
-		return error_set(error, ERROR_CONFLICT, "reservation %lld does not run",
+		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
 	job->s.checkpoint_ms = sched_now(sched);
 	job->s.start = ++sched->meta.last_start;

@@ -35,7 +35,7 @@ enum command_kind {
 	COMMAND_PUT_MODEL,
 	COMMAND_REMOVE_MODEL,
 	COMMAND_REQUEST,        /* someone asks a model something */
-	COMMAND_REQUEST_DONE,   /* it is over, in flight or waiting */
+	COMMAND_REQUEST_DONE,   /* it ended, in flight or waiting */
 	COMMAND_REQUEST_RENEW,  /* it is still in flight */
 	COMMAND_RESET_REQUESTS, /* all routers start anew: no request is in flight or waits */
 	COMMAND_SLOT_LOADING,   /* the node has begun */

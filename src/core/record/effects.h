@@ -81,7 +81,7 @@ enum route_outcome {
 	ROUTE_QUEUED,  /* waits for a place; never forgotten */
 	ROUTE_REFUSED, /* could never be served */
 	ROUTE_EXPIRED, /* was in flight and not renewed */
-	ROUTE_ENDED,   /* its model was removed, or all routers started anew */
+	ROUTE_ENDED,   /* its model was removed, or all routers restarted */
 };
 struct route_effect {
 	int32_t outcome; /* enum route_outcome */

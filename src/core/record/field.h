@@ -46,7 +46,7 @@ struct record_field {
 struct record_type {
 	const char *name; /* of the kind: "tenant" */
 	size_t size;      /* of the struct */
-	int keys;         /* the first so many fields, FIELD_INT64, identify a record */
+	int keys;         /* the number of leading fields, FIELD_INT64, that identify a record */
 	const struct record_field *fields;
 	int field_count;
 	uint64_t texts, rows;
@@ -115,7 +115,7 @@ static inline int64_t field_number(const struct record_field *field, const void 
 
 /* A copy with its texts and rows, but not its lists, in the arena. */
 void *fields_copy(struct arena *arena, const struct record_type *type, const void *object);
-/* The same in one piece of memory, to be freed with free(). */
+/* Copies the object into one piece of memory, to be freed with free(). */
 void *fields_clone(const struct record_type *type, const void *object);
 /* Gives the object its own texts and rows, in one piece of memory that is returned, to be freed
  * with free(). */

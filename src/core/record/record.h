@@ -5,8 +5,8 @@
 #include "core/record/field.h"
 #include "core/record/types.h"
 
-/* Everything that influences a later decision is in a record, and a core
- * loaded from the records goes on as if it had never stopped. A record is a
+/* Everything that influences a later decision is in a record, and a core loaded
+ * from the records behaves as if it had never stopped. A record is a
  * plain struct of numbers, flags, texts and lists of rows of numbers; its
  * fields are described in a table (field.h), so that stores, logs and
  * tests handle all kinds alike. Texts are never NULL. */
@@ -24,7 +24,9 @@ enum record_kind {
 	RECORD_SLOT,
 	RECORD_RESERVATION,
 	RECORD_PROMISE,
-	RECORD_LESSON,
+	RECORD_EXPERT,
+	RECORD_MIXTURE,
+	RECORD_GUESS,
 	RECORD_MIX,
 	RECORD_BACKOFF,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
@@ -61,21 +63,22 @@ struct config_record {
 	int64_t usage_half_life_ms;
 	int64_t usage_influence;    /* thousandths: how strongly past use lowers a share */
 	int64_t min_runtime_ms;     /* no task is a victim before it ran that long */
-	int64_t release_timeout_ms; /* releasing for longer is late: claims on it are planned anew
+	int64_t release_timeout_ms; /* releasing for longer is late: claims on it are planned again
 	                             */
 	int64_t gang_grace_ms;      /* a gang below its minimum is stopped after that */
 	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
 	int64_t grace_ms;          /* between notice and kill, told to the node */
 	int64_t retention_ms;      /* a finished job stays in memory that long */
+	int64_t predict_experts;   /* keys by which durations are learned, at the most */
 	int64_t promise_jobs;      /* how many waiting jobs have a promised start */
 	int64_t promise_gpus;      /* thousandths: jobs that ask for less get none */
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
-	int64_t search_pause_us; /* pause after a search for victims in vain, for each looked at */
+	int64_t search_pause_us; /* pause after a search without victims, for each one examined */
 	int64_t search_width;    /* nodes scored for one task before the best is taken */
 	int32_t time_sharing;    /* enum time_sharing */
 	int64_t sharing_wait_ms; /* who waited that long goes before all who share with it */
 	int64_t sharing_turn_ms; /* and then runs for that long at the least */
-	int64_t lease_ms;        /* a request in flight that is not renewed for so long is over */
+	int64_t lease_ms;        /* a request in flight ends if it is not renewed for this long */
 };
 
 struct tenant_record {
@@ -159,9 +162,10 @@ struct job_state_record {
 	int64_t queued_ms;     /* its age in the queue counts from here */
 	int64_t not_before_ms; /* not tried before: a node refused it */
 	int64_t refusals;
-	int64_t expected_ms; /* expected duration; 0: unknown */
-	int64_t confidence;  /* of that, thousandths */
-	int64_t start;       /* number of its last start or checkpoint; 0: never started */
+	int64_t expected_ms;     /* expected duration, the median; 0: unknown */
+	int64_t expected_p90_ms; /* nine of ten such jobs end by then; 0: unknown */
+	int64_t confidence;      /* of that, thousandths */
+	int64_t start;           /* number of its last start or checkpoint; 0: never started */
 	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
 	                                                                  */
 	int64_t preempted_count;
@@ -204,7 +208,7 @@ struct model_record {
 	int64_t min_replicas, max_replicas; /* max 0: the minimum, and at least 1 */
 	bool prewarm;            /* wanted loaded, where there is room, before anyone asks */
 	bool pinned;             /* never evicted; so bound by the tenant's quota */
-	int64_t idle_ttl_ms;     /* idle for so long, it may be evicted; 0: 10 s */
+	int64_t idle_ttl_ms;     /* idle time after which it may be evicted; 0: 10 s */
 	int64_t load_timeout_ms; /* 0: 10 min */
 	int64_t priority;
 	bool shared;       /* all tenants may use it */
@@ -265,9 +269,8 @@ enum run_ending {
 	RUN_UNLOADED,  /* a slot that was stopped */
 };
 
-/* From when to when a reservation counted for its tenant: what is billed. That is
- * from its claim or grant on until it is told to stop or is over. Numbered in the
- * order in which they ended. */
+/* The period in which a reservation counted for its tenant, which is billed: from its claim or
+ * grant until it is told to stop or ends. Numbered in the order of their ends. */
 struct run_record {
 	int64_t id;
 	int64_t tenant_id, job_id, task, model_id; /* a task's, or (job_id 0) a slot's */
@@ -297,15 +300,35 @@ struct promise_record {
 };
 #define PROMISE_WIDTH 4
 
-/* What jobs of one kind took: the predictor's memory. */
-struct lesson_record {
-	int64_t id;           /* hash of tenant and pattern */
-	int64_t tenant_id;    /* 0: of all tenants */
-	const char *pattern;  /* name with its numbers cut out; empty: any */
-	int64_t samples;      /* how many were seen, capped */
-	int64_t mean, spread; /* of log2(ms) in 1/1024: running mean, mean deviation */
-	int64_t last_ms;
+/* The durations of jobs that share a key: see core/predict/experts.h. */
+struct expert_record {
+	int64_t id;          /* hash of the key */
+	int64_t kind;        /* enum expert_kind */
+	int64_t samples;     /* jobs seen, capped */
+	int64_t used;        /* number of the last one, over all experts */
+	struct rows bins;    /* bin, fast and slow count; those that are not 0 */
+	struct rows offsets; /* of a user: voice, offset of its logit; those that are not 0 */
 };
+#define EXPERT_BIN_WIDTH 3
+#define EXPERT_OFFSET_WIDTH 2
+
+/* How far each expert is believed: see core/predict/mixture.h. One row, id 1. */
+struct mixture_record {
+	int64_t id;
+	int64_t learned;    /* jobs learned from */
+	struct rows logits; /* voice, context, logit; those that differ from the initial ones */
+};
+#define MIXTURE_WIDTH 3
+
+/* What was expected of a job when it was submitted, kept until it is over. */
+struct guess_record {
+	int64_t id;         /* the job's, or the array's: all of its elements share it */
+	int64_t p50_ms;     /* 0: nothing was said */
+	const char *levels; /* GUESS_BINS characters for each voice: '0' + level */
+	int64_t p90_ms;
+	struct rows voices; /* voice, context, weight */
+};
+#define GUESS_WIDTH 3
 
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
 struct mix_record {
@@ -348,7 +371,7 @@ enum decision_kind {
 	DECISION_SHARE,   /* others of its tenant and priority, who take longer, make room */
 };
 
-/* One row per GPU that mattered, with the arithmetic of the law. */
+/* One row per GPU that mattered, with the arithmetic of the memory invariant. */
 enum gpu_line {
 	LINE_GPU,
 	LINE_CAPACITY,
@@ -378,7 +401,7 @@ struct decision_record {
 	int64_t premium_milli;     /* part of the score: how much more free GPUs of their model are
 	                              worth to those who insist on it, in thousandths */
 	int64_t candidates;        /* nodes that fit, for the last task */
-	int64_t until_ms;          /* promised start, or when a claim lapses; 0: none */
+	int64_t until_ms;          /* promised start, or when a claim expires; 0: none */
 	int64_t wait_gpu_ms, lost_gpu_ms; /* compared: waiting against work lost */
 	struct rows gpus;                 /* enum gpu_line */
 	struct rows victims;              /* job id, task, 1 if it moves, GPU-ms lost */
@@ -419,7 +442,7 @@ struct record_key record_key(enum record_kind kind, const void *record);
 
 /* A copy whose texts and rows live in the arena too. */
 void *record_copy(struct arena *arena, enum record_kind kind, const void *record);
-/* The same in one piece of memory, to be freed with free(). */
+/* Copies the record into one piece of memory, to be freed with free(). */
 void *record_clone(enum record_kind kind, const void *record);
 
 /* Appends an encoding that is the same for equal records and on every machine. */

@@ -111,10 +111,10 @@ enum phase {
 enum node_state {
 	NODE_ONLINE,
 	NODE_UNKNOWN, /* silent */
-	NODE_LOST,    /* silent for so long that what may be given up is given up */
+	NODE_LOST,    /* silent until its leases expired; work that allows it is given up */
 };
 
-/* What a task used of its node, as measured there. What is not known is 0. */
+/* The usage of a task, as measured on its node. Unknown values are 0. */
 struct task_use {
 	int64_t peak_mib;  /* the most at one time of any one of its GPUs */
 	int64_t gpu_ms;    /* that it had GPUs, by its share of each */

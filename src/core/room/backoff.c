@@ -1,4 +1,4 @@
-/* backoff.c - long searches in vain are not repeated at once */
+/* backoff.c - long searches without a result are not repeated at once */
 #include "core/room/backoff.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ bool backoff_pauses(const struct sched *sched, int64_t id, int64_t *priority)
 	return backoff;
 }
 
-/* A search for a job of a higher priority was in vain as well. */
+/* A search for a job of a higher priority had no result either. */
 static void replace(struct backoffs *backoffs, const struct backoff_record *record)
 {
 	struct backoff_record *before = map_get(&backoffs->by_id, record->id);

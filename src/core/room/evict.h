@@ -19,7 +19,7 @@ struct cold_slots {
 
 /* Puts the slot into the list or takes it out, as things are. */
 void evict_list(struct sched *sched, struct slot *slot);
-/* The same for all slots of a model: its minimum or its number of slots changed. */
+/* Like evict_list(), for all slots of a model: its minimum or its number of slots changed. */
 void evict_list_model(struct sched *sched, struct model *model);
 /* How many slots of the model may go at the same time. Slots on nodes that are
  * drained do not count for its minimum. */

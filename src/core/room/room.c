@@ -390,7 +390,8 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 	sched_decide(sched, &decision);
 	sched->pass.budget--;
 	if (kind == ROOM_SHARE && !victim->moved)
-		job->s.queued_ms = sched_now(sched); /* its turn is over, and it waits for the next
+		job->s.queued_ms = sched_now(sched); /* its turn has ended, and it waits for the
+		                                      * next
 		                                      */
 	if (victim->task < 0)
 		job_interrupted(sched, job);

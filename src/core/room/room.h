@@ -73,7 +73,7 @@ bool room_may_help_tenant(struct sched *sched, struct tenant *tenant, enum room_
 bool room_may_help(struct sched *sched, struct job_group *group, enum room_kind kind);
 /* Whether it is worth looking for this job, which was not found to have no room. */
 bool room_may_help_job(struct sched *sched, const struct job *job, enum room_kind kind);
-/* The same for preempting so that a model is served. */
+/* True if preempting could help a model. */
 bool room_may_help_slot(const struct sched *sched, const struct model *model);
 /* The lowest priority of what runs for the tenant and may be stopped: jobs that
  * would preempt there have to be above it. INT64_MAX: nothing. */

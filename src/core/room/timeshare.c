@@ -5,8 +5,8 @@
 #include "core/room/room.h"
 #include "core/state.h"
 
-/* How long a job still takes is estimated or, since those that ran for long go on
- * for long as a rule, expected to be as long as it ran. What a GPU does for it counts
+/* The remaining time of a job is estimated or, since jobs that ran for long usually run for
+ * longer, expected to be the time it has run. What a GPU does for it counts
  * 1 over the GPU time that is left, and a job as much for each GPU it asks for.
  * Who waits takes the place of others where that gains clearly, on the node where it
  * costs least: one that runs on many GPUs is not stopped for the sake of one GPU.
@@ -19,7 +19,7 @@
 #define WEIGHT_UNIT (INT64_C(1) << 40)
 #define GAIN_FROM 5 /* a place is worth taking where 5 times what is lost is less */
 #define GAIN_TO 4   /* than 4 times what is won */
-#define TRIES 64    /* in vain, in one pass */
+#define TRIES 64    /* failed ones, in one pass */
 
 static int64_t weight_of(const struct job *job, int64_t now_ms)
 {

@@ -5,8 +5,8 @@
 
 enum { MIB = 1024 * 1024, THOUSANDTHS = 1000, MILLIONTHS_PER_HUNDREDTH = 10000 };
 
-/* Whether `asked` more than `counted` stays within `allowed`. What is over its
- * bound already refuses only what would add to it. */
+/* True if `asked` more than `counted` stays within `allowed`. A bound that is already exceeded
+ * refuses only requests that would add to it. */
 static bool fits(int64_t asked, int64_t counted, int64_t allowed)
 {
 	return asked <= 0 || allowed == UNLIMITED || asked <= allowed - counted;

@@ -183,7 +183,7 @@ static bool check_record(const struct tenants *tenants, const struct tenant_reco
 	return check_numbers(r, error);
 }
 
-/* The same for its parent; NULL is none. */
+/* Checks its parent; NULL is none. */
 static bool check_parent(const struct tenant_record *r, const struct tenant *parent,
                          const struct tenant *tenant, struct error *error)
 {

@@ -124,7 +124,7 @@ void tenants_free(struct tenants *tenants);
  * hold; `preemptible` says whether `fixed` is concerned. */
 void tenant_charge(struct tenants *tenants, struct tenant *tenant, const struct amounts *amounts,
                    bool preemptible, int sign);
-/* The same for what is waiting. */
+/* Adds to (sign 1) or takes from (sign -1) what waits for the tenant and its ancestors. */
 void tenant_ask(struct tenant *tenant, const struct amounts *amounts, int sign);
 
 /* Which bound refuses an amount, and by how much. */
@@ -160,8 +160,8 @@ void bound_print_waiting(struct buffer *buffer, const struct bound *bound);
 void tenants_settle(struct tenants *tenants, int64_t now_ms, const struct config_record *config,
                     void (*changed)(void *context, struct tenant *tenant), void *context);
 
-/* The same for one tenant, whether it is unsettled or not: before its price or
- * the half-life changes. The caller keeps the record. */
+/* Settles one tenant, whether it is unsettled or not: before its price or the half-life
+ * changes. The caller stores the record. */
 void tenant_settle_now(struct tenants *tenants, struct tenant *tenant, int64_t now_ms,
                        const struct config_record *config);
 

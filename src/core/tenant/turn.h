@@ -18,7 +18,7 @@
 struct turn_node {
 	struct turn *turn;
 	struct tenant *tenant;
-	int64_t tenant_id; /* the tenant itself may be gone when the walk is over */
+	int64_t tenant_id; /* the tenant itself may be gone when the walk ends */
 	struct turn_node *parent;
 	struct heap children; /* struct turn_node, best first */
 	struct amounts offer; /* its own, if it has one */

@@ -1,4 +1,4 @@
-/* load_test.c - a core that is loaded from records goes on as if it had never stopped */
+/* load_test.c - a core that is loaded from records behaves as if it had never stopped */
 #include "core/test/busy.h"
 #include "core/test/property_keeper.h"
 
@@ -7,7 +7,7 @@
 struct store {
 	struct keeper keeper;
 	struct sched *twin;
-	int every; /* the twin is loaded anew after so many commands */
+	int every; /* the twin is loaded again after this many commands */
 	int commands;
 };
 
@@ -102,7 +102,7 @@ static void busy_life(struct harness *h)
 	live_on(h, 4);
 }
 
-/* Lives a life that is followed by a core which is loaded anew every so often. */
+/* Runs commands, and compares with a core that is reloaded every few commands. */
 static void live_with(int every)
 {
 	struct harness *h = harness_new();

@@ -502,7 +502,7 @@ static void news_that_cannot_be_is_refused(void **unused)
 	must_not(lab.h, to_task(lab.h, COMMAND_TASK_STARTED, right, 0, false), ERROR_CONFLICT,
 	         "is not to be started");
 	must_not(lab.h, to_task(lab.h, COMMAND_TASK_CHECKPOINT, right, 0, false), ERROR_CONFLICT,
-	         "does not run");
+	         "is not running");
 	harness_free(lab.h);
 }
 

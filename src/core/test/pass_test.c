@@ -24,7 +24,7 @@ static int64_t submit_at(struct lab lab, int64_t priority, int32_t gpus)
 	return submit(lab.h, job_record);
 }
 
-/* A job that may run for so long at the most. */
+/* A job with this time limit. */
 static int64_t submit_for(struct lab lab, int64_t max_runtime_ms, int32_t gpus)
 {
 	struct job_record job_record = whole(lab.tenant, gpus);

@@ -4,7 +4,7 @@
 
 #include "core/test/property_keeper.h"
 
-/* What one tenant's runs that are over add up to. */
+/* The sum of one tenant's finished runs. */
 struct bill {
 	int64_t tenant_id, gpu_ms;
 	bool is_parent; /* was one: its meter counts what others used, too */
@@ -18,8 +18,8 @@ struct bills {
 
 /* Adds the runs among the effects, which are numbered one by one. */
 void bills_add(struct bills *bills, const struct effects *effects);
-/* Whether what each tenant without children has been metered for is what its runs
- * add up to, those included that go on. Panics if not. */
+/* Panics unless the meters of each tenant without children equal the sum of its runs, current
+ * ones included. */
 void bills_check(const struct bills *bills, const struct keeper *keeper, const struct sched *sched);
 void bills_free(struct bills *bills);
 

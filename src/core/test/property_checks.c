@@ -1,4 +1,4 @@
-/* property_checks.c - effects and jobs: each step goes on from what was */
+/* property_checks.c - effects and jobs: each step follows from the one before */
 #include "core/test/property_checks.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void check_state_step(const struct keeper *keeper, const struct job_state
 	if (!before && after->state != JOB_PENDING && after->state != JOB_CANCELLED)
 		panic("job-%lld begins in state %d", (long long)after->id, after->state);
 	if (before && is_over(before) && after->state != before->state)
-		panic("job-%lld was over in state %d and is in state %d", (long long)after->id,
+		panic("job-%lld had ended in state %d and is in state %d", (long long)after->id,
 		      before->state, after->state);
 	if (before && after->preempted_count < before->preempted_count)
 		panic("job-%lld forgets that it was preempted", (long long)after->id);
@@ -274,7 +274,7 @@ static void check_job(const struct keeper *keeper, const struct job_state_record
 	if (!job)
 		panic("job-%lld is not kept, but its state is", (long long)state->id);
 	if (is_over(state) && active > 0)
-		panic("job-%lld is over, and has %lld claims and rights", (long long)job->id,
+		panic("job-%lld has ended, and has %lld claims and rights", (long long)job->id,
 		      (long long)active);
 	if (state->state == JOB_PENDING && active + tally->releasing > 0)
 		panic("job-%lld is pending, and has reservations", (long long)job->id);

@@ -25,16 +25,16 @@ void holdings_free(struct holdings *holdings);
 void check_bounds(const struct keeper *keeper, const struct holdings *before,
                   const struct holdings *after);
 
-/* Whether each effect is one that this command may have, and goes on from the
- * records as they were: rights are given by passes alone and leave the books
- * only when their node says so or is given up, jobs that are over stay so, and
- * nothing is forgotten that is not. To be called before the keeper applies them. */
+/* Checks that this command may have each of the effects, and that they follow from the records:
+ * only passes grant rights, rights leave the ledger only when their node confirms it or is
+ * given up, finished jobs stay finished, and nothing is lost. To be called before the keeper
+ * applies them. */
 void check_effects(const struct keeper *keeper, const struct command *command,
                    const struct effects *effects);
 
-/* The law for all that was granted, with the records after the command: each GPU
- * and node has room for all that is on it, is open, and is what was asked for;
- * gangs and splits are whole. Reservations up to `last_id` were there before. */
+/* The memory invariant for all grants, with the records after the command: each GPU and node
+ * has the capacity for everything on it, is open, and matches the request; gangs and splits
+ * are complete. Reservations up to `last_id` were there before. */
 void check_grants(const struct keeper *keeper, const struct command *command,
                   const struct effects *effects, int64_t last_id);
 
@@ -62,7 +62,7 @@ struct id_set {
 	size_t count, capacity;
 };
 void new_rights(struct id_set *set, const struct keeper *keeper, const struct effects *effects);
-/* The law for these; after. */
+/* The memory invariant for these, after the command. */
 void check_new_rights(const struct id_set *set, const struct keeper *keeper, int64_t last_id);
 
 /* Whether jobs, tasks and reservations fit together. After a pass, also whether

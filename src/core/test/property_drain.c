@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 #define MINUTE_MS 60000
-#define QUIET_ROUNDS 20 /* without anything in the books, until nothing more is expected */
+#define QUIET_ROUNDS 20 /* with an empty ledger, until nothing more is expected */
 #define ROUNDS 20000
 
 static struct command at_once(const struct generator *generator, enum command_kind kind)

@@ -6,7 +6,7 @@
 #include "core/test/property_run.h"
 
 /* Puts the world right: all nodes online and healthy, no limits, nothing on hold;
- * then lets everything start and end. Panics if something is left in the books,
+ * then lets everything start and end. Panics if something is left in the ledger,
  * or if a job still waits that would fit the empty cluster. */
 void drain(struct run *run, struct generator *generator);
 

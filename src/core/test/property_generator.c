@@ -67,7 +67,7 @@ void generator_init(struct generator *generator, uint64_t seed, const struct kee
                     const struct router *router)
 {
 	*generator = (struct generator){
-		/* Not a multiple of the step: neighbours would draw the same, one later. */
+		/* Not a multiple of the step: neighbors would draw the same numbers, one later. */
 		.random = hash_number(seed),
 		.now_ms = START_MS,
 		.keeper = keeper,
@@ -209,6 +209,7 @@ struct command generator_config(struct generator *generator)
 	config.refuse_backoff_ms = between(random, 0, 20) * SECOND_MS;
 	config.grace_ms = between(random, 0, 60) * SECOND_MS;
 	config.retention_ms = between(random, 0, 1200) * SECOND_MS;
+	config.predict_experts = chance(random, 70) ? 65536 : between(random, 0, 100);
 	config.promise_jobs = between(random, 0, 6);
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);

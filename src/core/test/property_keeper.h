@@ -26,8 +26,8 @@ struct keeper {
 	size_t copied;      /* into it, since it was last tidied up */
 };
 
-/* Does what the effects say. Panics if they delete or archive what is not there.
- * Records that were read before are gone. */
+/* Applies the effects. Panics if they delete or archive a missing record. Records that were
+ * read before become invalid. */
 void keeper_apply(struct keeper *keeper, const struct effects *effects);
 void keeper_free(struct keeper *keeper);
 

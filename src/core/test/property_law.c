@@ -1,4 +1,4 @@
-/* property_law.c - the law at every grant, and limits, recounted from records */
+/* property_law.c - the memory invariant at every grant, and limits, recounted from records */
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static int64_t uneven_part(const struct job_record *job, int64_t rank)
 	return sorted[rank];
 }
 
-/* Whether the part is what the job asked for of a GPU; the law counts it. */
+/* Checks that the part is what the job requested of a GPU; the invariant counts it. */
 static void check_wanted_part(const struct job_record *job, const struct gpu_record *gpu,
                               const int64_t *part, int64_t rank)
 {
@@ -187,7 +187,7 @@ static void check_right(const struct keeper *keeper, const struct job_record *jo
 	check_wanted_node(job->node_labels, node);
 }
 
-/* The same for a slot. */
+/* Checks a right of a slot. */
 static void check_slot_right(const struct keeper *keeper, const struct reservation_record *granted,
                              bool is_new)
 {

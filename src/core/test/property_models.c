@@ -217,7 +217,7 @@ static bool generate_end(struct generator *generator, struct command *command)
 		    chance(random, 50) ? 0 : between(random, 1, 120) * SECOND_MS;
 		return true;
 	}
-	/* Those that wait mostly go on waiting. */
+	/* Most waiting requests keep waiting. */
 	if (!request->slot_id && (int64_t)router->count < WAITING_MOST && !chance(random, 5))
 		return false;
 	command->kind = COMMAND_REQUEST_DONE;

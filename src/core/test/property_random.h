@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 
-/* True in so many of a hundred, or of a thousand, cases. */
+/* True in the given number of a hundred, or of a thousand, cases. */
 static inline bool chance(uint64_t *state, int percent)
 {
 	return (int)random_below(state, 100) < percent;

@@ -118,7 +118,7 @@ static void told(struct router *router, const struct keeper *keeper, const struc
 	struct tracked *request = find(router, route->request_id);
 
 	if (!request)
-		panic("request %lld is answered, and is over or was never sent",
+		panic("request %lld is answered, and has ended or was never sent",
 		      (long long)route->request_id);
 	bool first = !request->answered, flying = request->slot_id != 0;
 	request->answered = true;
@@ -182,7 +182,7 @@ static void renew(struct router *router, const struct request_command *renewed, 
 	struct tracked *request = find(router, renewed->request_id);
 
 	if (!request)
-		panic("request %lld is over, and is renewed", (long long)renewed->request_id);
+		panic("request %lld has ended, and is renewed", (long long)renewed->request_id);
 	/* The lease stays as it was where none is given: it ends no earlier than now. */
 	request->until_ms = now_ms;
 }
@@ -204,7 +204,7 @@ void router_follow(struct router *router, const struct keeper *keeper,
 	struct tracked *done =
 	    command->kind == COMMAND_REQUEST_DONE ? find(router, command->done.request_id) : NULL;
 	if (command->kind == COMMAND_REQUEST_DONE && !done)
-		panic("request %lld is over, and is done again",
+		panic("request %lld has ended, and ends again",
 		      (long long)command->done.request_id);
 	if (done)
 		forget(router, done, now_ms);
@@ -224,7 +224,7 @@ void router_follow(struct router *router, const struct keeper *keeper,
 			panic("request %lld is not answered", (long long)request->id);
 	}
 	if (reset && router->count > 0)
-		panic("all routers start anew, and %zu requests are left", router->count);
+		panic("all routers restart, and %zu requests are left", router->count);
 }
 
 void router_compare(const struct router *router, const struct keeper *keeper,

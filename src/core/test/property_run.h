@@ -29,7 +29,7 @@ struct run {
 	struct keeper keeper;
 	struct bills bills;
 	struct router router;
-	bool volatile_state; /* requests came or went since all routers started anew */
+	bool volatile_state; /* requests came or went since all routers restarted */
 	struct id_set rights;
 	struct shadow shadows[SHADOWS];
 	struct effects effects, other_effects;

@@ -1,4 +1,4 @@
-/* property_slots.c - slots, recounted from records: the law, the model's wishes, eviction */
+/* property_slots.c - slots, recounted from records: the memory invariant, replicas, eviction */
 #include <string.h>
 
 #include "base/error.h"

@@ -318,7 +318,7 @@ static void try_number(const struct keeper *keeper, enum record_kind kind, size_
 	}
 }
 
-/* The same for the numbers in its rows, and for a row less. */
+/* Corrupts the numbers in its rows, and removes a row. */
 static void try_rows(const struct keeper *keeper, enum record_kind kind, size_t at,
                      const struct record_field *field)
 {

@@ -1,4 +1,4 @@
-/* why.c - what is going on with a job, by the same checks that decided */
+/* why.c - explains the state of a job, by the same checks that decided */
 #include "core/why/why.h"
 
 #include <inttypes.h>
@@ -216,7 +216,7 @@ static void print_releasing(const struct sched *sched, const struct gpu *gpu, in
 			}
 			buffer_text(buffer, "): late from ");
 			calendar_print(buffer, reservation->due_ms);
-			buffer_text(buffer, " on, when a claim on it lapses\n");
+			buffer_text(buffer, " on, when a claim on it expires\n");
 		}
 	}
 }
@@ -262,7 +262,7 @@ static void print_promise(const struct sched *sched, const struct job *job, stru
 
 	buffer_text(buffer, promise->instead
 	                        ? "rather than preempting others it waits for them until "
-	                        : "it is promised a start at ");
+	                        : "it is expected to start by ");
 	calendar_print(buffer, promise->start_ms);
 	if (promise->start_ms > sched_now(sched)) {
 		buffer_text(buffer, " (in ");
@@ -309,16 +309,13 @@ static void print_blocking(const struct sched *sched, const struct job *job, con
 	}
 }
 
-/* What is missing is not that others go, but nodes. */
+/* More nodes are needed, not just an end of other jobs. */
 static void print_impossible(struct sched *sched, const struct job *job, struct buffer *buffer)
 {
 	struct error error;
 
 	if (sched->cluster.node_count > 0 && !place_possible(sched, job, &error))
-		buffer_print(buffer,
-		             "it cannot start on the nodes that there are, even if they were "
-		             "empty: %s\n",
-		             error.text);
+		buffer_print(buffer, "it can never run on this cluster: %s\n", error.text);
 }
 
 static void print_room(struct sched *sched, const struct job *job, const struct why *why,
@@ -344,7 +341,7 @@ static void print_room(struct sched *sched, const struct job *job, const struct 
 		buffer_text(buffer, "it would fit at ");
 		calendar_print(buffer, why->expected_start_ms);
 		buffer_text(buffer,
-		            ", if running jobs end as expected and nobody goes before it\n");
+		            ", if running jobs end as expected and no other job is served first\n");
 	} else {
 		print_impossible(sched, job, buffer);
 	}
@@ -371,8 +368,8 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 		break;
 	case WAIT_ARRAY:
 		buffer_print(buffer,
-		             "%" PRId64 " of its array may wait or run at a time, and that many "
-		             "do\n",
+		             "its array is limited to %" PRId64 " at a time, and that many wait or "
+		             "run\n",
 		             job->array->limit);
 		break;
 	case WAIT_BOUND:
@@ -385,13 +382,13 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 		print_claims(sched, job, viewer, buffer);
 		break;
 	case WAIT_OWN_RELEASE:
-		buffer_text(buffer, "it was stopped, and its own memory is not back yet\n");
+		buffer_text(buffer, "it was stopped, and its own memory is not free yet\n");
 		print_own_release(sched, job, buffer);
 		break;
 	case WAIT_PASS:
-		buffer_text(buffer,
-		            "it fits, now or when memory that is being freed is back: the next "
-		            "pass decides\n");
+		buffer_text(
+		    buffer,
+		    "it fits, now or when releasing memory is free: the next pass decides\n");
 		break;
 	default:
 		print_room(sched, job, why, viewer, buffer);
@@ -401,11 +398,11 @@ static void print_reason(struct sched *sched, const struct job *job, const struc
 static void print_queue(const struct job *job, const struct why *why, struct buffer *buffer)
 {
 	if (job->class && why->position == 0) {
-		buffer_text(buffer, "no waiting job goes before it\n");
+		buffer_text(buffer, "it is first in line\n");
 	} else if (job->class) {
-		text_count(buffer, why->tenant_position, "waiting job");
-		buffer_print(buffer, " of its tenant and %" PRId64 " of all go before it\n",
-		             why->position);
+		text_count(buffer, why->position, "job");
+		buffer_print(buffer, " %s ahead of it (%" PRId64 " of its tenant)\n",
+		             why->position == 1 ? "is" : "are", why->tenant_position);
 	}
 	if (why->expected_ms > 0) {
 		buffer_text(buffer, "it is expected to take ");

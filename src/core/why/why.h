@@ -1,4 +1,4 @@
-/* why.h - what is going on with a job, by the same checks that decided */
+/* why.h - explains the state of a job, by the same checks that decided */
 #ifndef CORE_WHY_WHY_H
 #define CORE_WHY_WHY_H
 
@@ -34,7 +34,7 @@ struct why {
 
 /* The state of the job's wait, computed now. */
 void why_job(struct sched *sched, struct job *job, struct why *why);
-/* The same as sentences, one per line. `viewer` is the tenant that asks (0: an
+/* Prints the explanation as sentences, one per line. `viewer` is the tenant that asks (0: an
  * administrator): the work of others is named only as 'another tenant'. */
 void why_print(struct sched *sched, struct job *job, int64_t viewer, struct buffer *buffer);
 /* A recorded decision, as sentences with its arithmetic, one per line. */

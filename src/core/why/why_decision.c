@@ -92,7 +92,7 @@ static void print_promised(const struct sched *sched, const int64_t *line, struc
 	             line[LINE_ASKED], line[LINE_CAPACITY], line[LINE_USED_BEFORE]);
 }
 
-/* The law for one GPU, or for a claim what it will be once memory is back. */
+/* The memory invariant for one GPU, or for a claim once memory is free. */
 static void print_line(const struct sched *sched, const int64_t *line, struct buffer *buffer)
 {
 	bool claim = line[LINE_ASKED] > 0 && line[LINE_USED_AFTER] == line[LINE_USED_BEFORE];
@@ -191,7 +191,7 @@ static void print_until(const struct decision_record *decision, struct buffer *b
 	else if (decision->kind == DECISION_FAIL)
 		buffer_text(buffer, "not tried again before ");
 	else
-		buffer_text(buffer, "the claim lapses at ");
+		buffer_text(buffer, "the claim expires at ");
 	calendar_print(buffer, decision->until_ms);
 	buffer_text(buffer, "\n");
 }

@@ -1,4 +1,4 @@
-/* why_model.c - what is going on with a model, in sentences */
+/* why_model.c - explains the state of a model, in sentences */
 #include <inttypes.h>
 
 #include "base/calendar.h"

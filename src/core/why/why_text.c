@@ -88,13 +88,11 @@ static void text_part(struct buffer *buffer, const struct shape_request *request
 static void text_whole(struct buffer *buffer, const struct shape_request *request, bool split)
 {
 	if (request->gpu_count == 1 || split)
-		buffer_text(buffer, "no GPU");
+		buffer_text(buffer, "no free GPU");
 	else
-		buffer_print(buffer, "no node has %d GPUs", request->gpu_count);
+		buffer_print(buffer, "no node has %d free GPUs", request->gpu_count);
 	if (request->memory_mib > 0)
 		buffer_print(buffer, " of at least %" PRId64 " MiB", request->memory_mib);
-	buffer_text(buffer, request->gpu_count == 1 || split ? " is empty for it"
-	                                                     : " that are empty for it");
 }
 
 void text_lack(struct buffer *buffer, const struct shape *shape)

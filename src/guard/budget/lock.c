@@ -28,7 +28,7 @@ bool lock_holder_is_gone(const struct member *member, uint32_t place)
 	return owner != 0 && owner != member->identity.owner && seen && process_is_gone(owner);
 }
 
-/* Whether the lock may be taken away from `holder`, who has had it since we began to
+/* True if the lock may be taken away from `holder`, who has had it since we began to
  * wait. A number that is no place was written by somebody who does not keep the rules. */
 static bool may_take_away(const struct member *member, uint32_t holder, int64_t waited_ms)
 {

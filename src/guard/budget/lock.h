@@ -27,7 +27,7 @@ bool lock_take(const struct member *member);
 /* Gives the lock back, unless it was taken away. */
 void lock_give(const struct member *member);
 
-/* Whether the process in that place is certainly gone, as far as `member` can see, or
+/* True if the process in that place is certainly gone, as far as `member` can see, or
  * as the agent says: it cannot see into other namespaces by itself. */
 bool lock_holder_is_gone(const struct member *member, uint32_t place);
 

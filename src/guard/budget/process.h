@@ -42,7 +42,7 @@ struct process_stat {
 /* Reads the text of such a file; false if it is none. */
 bool process_parse_stat(const char *text, struct process_stat *stat);
 
-/* Whether the process is certainly gone, or a zombie, which has no memory any more.
+/* True if the process is certainly gone, or a zombie, which has no memory any more.
  * Only for a process in the caller's own namespace. */
 bool process_is_gone(uint64_t owner);
 

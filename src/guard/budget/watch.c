@@ -37,7 +37,7 @@ static bool is_segment(const struct segment *segment)
 	       segment->size_bytes == sizeof *segment;
 }
 
-/* Whether somebody is in the place who is not known to be gone. */
+/* True if somebody is in the place who is not known to be gone. */
 static bool is_taken(const struct segment_process *process)
 {
 	uint64_t owner = atomic_load(&process->owner);
@@ -148,7 +148,7 @@ static int find_gpu(const struct segment *segment, const uint8_t uuid[16])
 	return -1;
 }
 
-/* Whether processes may be about to list GPUs themselves. */
+/* True if processes may be about to list GPUs themselves. */
 static bool has_begun(const struct segment *segment)
 {
 	return segment_process_end(segment) > SEGMENT_FIRST_PLACE;
@@ -310,7 +310,7 @@ bool watch_measured(struct watch *watch, int64_t pid, const uint8_t uuid[16], in
 	return true;
 }
 
-/* Whether a process in a namespace that cannot be seen from here is one of those. */
+/* True if a process in a namespace that cannot be seen from here is one of those. */
 static bool is_among(const struct segment_process *process, const int64_t *pids, size_t count)
 {
 	uint64_t owner = atomic_load(&process->owner);

@@ -61,7 +61,7 @@ bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu);
 /* How many processes have joined and are not known to be gone. */
 int watch_process_count(struct watch *watch);
 
-/* Whether a process, by its id here, is under the guard: only then does the budget hold
+/* True if a process, by its id here, is under the guard: only then does the budget hold
  * for it. A process joins before it gets its first context, so one that a measurement
  * shows on the GPU and that is not here afterwards is without a guard. */
 bool watch_is_guarded(struct watch *watch, int64_t pid);

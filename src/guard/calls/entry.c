@@ -105,7 +105,7 @@ void *entry_for_symbol(const char *symbol, void *real)
 	return real;
 }
 
-/* Whether cuGetProcAddress may mean that entry by a name: the function's, or that of
+/* True if cuGetProcAddress may mean that entry by a name: the function's, or that of
  * one of its versions. */
 static bool is_named(const struct entry *entry, const char *name)
 {

@@ -26,7 +26,7 @@ void *entry_real(enum entry_number number);
 #define CALL_OR(missing, symbol, ...) (REAL(symbol) != NULL ? REAL(symbol)(__VA_ARGS__) : (missing))
 #define CALL(symbol, ...) CALL_OR(CUDA_ERROR_NOT_SUPPORTED, symbol, __VA_ARGS__)
 
-/* Whether the guard stands in for the function of that name. */
+/* True if the guard stands in for the function of that name. */
 bool entry_is_wrapped(const char *symbol);
 
 /* What a look-up of `symbol` by name is given, when the driver's own answer would be

@@ -9,7 +9,7 @@
 #include "guard/calls/pool.h"
 #include "guard/calls/state.h"
 
-/* Whether the node may be added. */
+/* True if the node may be added. */
 static bool admit(const CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
 {
 	if (!state_active() || parameters == NULL ||

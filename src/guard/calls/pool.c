@@ -87,7 +87,7 @@ static void settle(const struct member *member, struct pool *pool)
 		pool->taken = false;
 }
 
-/* Whether a pool will give back by itself what it holds and nobody uses. */
+/* True if a pool will give back by itself what it holds and nobody uses. */
 static bool will_shrink(const struct pool *pool)
 {
 	uint64_t keep_bytes = 0;

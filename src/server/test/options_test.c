@@ -48,7 +48,7 @@ static void commands_and_options_may_be_mixed(void **state)
 static void what_is_wrong_is_named(void **state)
 {
 	const char *const cases[][2] = {
-		{ "--confg", "there is no option '--confg'; did you mean --config?" },
+		{ "--confg", "unknown option '--confg'; did you mean --config?" },
 		{ "--config", "--config needs a value" },
 		{ "frob", "'frob' is not a command" },
 		{ "backup", "write 'gpu-scheduler backup FILE'" },

@@ -165,7 +165,7 @@ static void print_failure(const struct chaos_options *options, const struct chao
 	print_again(options);
 }
 
-/* Whether it fails in the same way; then it need not be longer than that. */
+/* True if it fails in the same way; then it need not be longer than that. */
 static bool still_fails(struct chaos_command *command, struct chaos_options *options,
                         struct chaos_result *found)
 {

@@ -317,7 +317,7 @@ void check_forgotten(struct chaos *chaos, int at, int64_t reservation_id);
 void check_lease(struct chaos *chaos, int at);
 /* After each step. */
 void check_after_step(struct chaos *chaos);
-/* Whether everyone was served: false with what is missing, in words. */
+/* True if everyone was served: false with what is missing, in words. */
 bool check_done(struct chaos *chaos, struct buffer *missing);
 
 #endif

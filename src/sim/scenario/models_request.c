@@ -13,7 +13,7 @@ static bool is_pinned_away(const struct models_run *run, const struct model_step
 	                               runner != runner_named(run, step->runner));
 }
 
-/* Whether `count` GPUs of the runner have so much of it each, in use or not. */
+/* True if `count` GPUs of the runner have so much of it each, in use or not. */
 static bool has_gpus(const struct models_run *run, const struct model_step *step, int runner,
                      int count, int64_t mib, bool empty)
 {

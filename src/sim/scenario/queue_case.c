@@ -147,8 +147,8 @@ static enum task_status read_status(struct reading *reading, const json_t *json,
 			return (enum task_status)i;
 	}
 	reading_refuse(reading,
-	               "%s is '%s' and should be pending, running, releasing or stuckinreleasing",
-	               name, text);
+	               "%s is '%s', expected pending, running, releasing or stuckinreleasing", name,
+	               text);
 	return STATUS_PENDING;
 }
 
@@ -303,7 +303,7 @@ static void read_jobs(struct reading *reading, struct queue_case *to, const json
 	}
 }
 
-/* Whether `key` is what expectations call the task, or (task NULL) the job. */
+/* True if `key` is what expectations call the task, or (task NULL) the job. */
 static bool is_called(const char *key, const struct case_job *job, const struct case_task *task)
 {
 	size_t length = strlen(job->record.name);

@@ -199,7 +199,7 @@ static struct finding find_task(const struct run *run, int64_t job_id, int64_t p
 	return finding;
 }
 
-/* Whether the group may be this GPU: it is already, or neither is anything yet. */
+/* True if the group may be this GPU: it is already, or neither is anything yet. */
 static bool bind(struct run *run, const char *group, int64_t node_id, int64_t gpu_id)
 {
 	for (size_t i = 0; i < run->binding_count; i++) {

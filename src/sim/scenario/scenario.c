@@ -51,7 +51,7 @@ static const char *text_field(const json_t *scenario, const char *name, const ch
 	return text ? text : otherwise;
 }
 
-/* Whether --case asks for this one: by its number in the file, or by a part of
+/* True if --case asks for this one: by its number in the file, or by a part of
  * its name or of where it comes from. */
 static bool is_asked_for(const struct runner *runner, const json_t *scenario, size_t number)
 {

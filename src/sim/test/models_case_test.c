@@ -139,24 +139,24 @@ static void values_of_the_wrong_kind_are_refused(void **state)
 	(void)state;
 	expect_refusal("{'do': 'busy'}", "steps[0]: model is missing");
 	expect_refusal("{'do': 'request', 'model': 7}",
-	               "steps[0]: model is a number and should be a text");
+	               "steps[0]: model is a number, expected a text");
 	expect_refusal("{'do': 'request', 'model': 'm', 'memory_gib': '80'}",
-	               "steps[0]: memory_gib is a text and should be a number");
+	               "steps[0]: memory_gib is a text, expected a number");
 	expect_refusal("{'do': 'request', 'model': 'm', 'memory_gib': -1}",
-	               "steps[0]: memory_gib is -1 and should be from 0 to 1000000");
+	               "steps[0]: memory_gib is -1, expected 0 to 1000000");
 	expect_refusal("{'do': 'request', 'model': 'm', 'gpu_count': 0}",
-	               "steps[0]: gpu_count is 0 and should be from 1 to 16");
+	               "steps[0]: gpu_count is 0, expected 1 to 16");
 	expect_refusal("{'do': 'request', 'model': 'm', 'runner': 'r9'}",
 	               "steps[0]: runner 'r9' is not a runner of the case");
 	expect_refusal("{'do': 'check', 'placed': 'm'}",
-	               "steps[0]: placed is a text and should be a list");
+	               "steps[0]: placed is a text, expected a list");
 	expect_refusal("{'do': 'check', 'gone': [1]}", "steps[0]: gone[0] is not a text");
 	expect_refusal("{'do': 'check', 'active_requests': {'m': -1}}",
 	               "steps[0]: active_requests.m is not a whole number from 0 on");
 	expect_refusal("{'do': 'check', 'distinct_gpus': 1}",
-	               "steps[0]: distinct_gpus is a number and should be true or false");
+	               "steps[0]: distinct_gpus is a number, expected true or false");
 	expect_refusal("{'do': 'prewarm', 'models': {'m': 'big'}}",
-	               "steps[0]: m is a text and should be a number");
+	               "steps[0]: m is a text, expected a number");
 }
 
 static void expectations_are_those_of_the_step(void **state)
@@ -166,7 +166,7 @@ static void expectations_are_those_of_the_step(void **state)
 	               "steps[0]: request cannot expect 'served', only one of: placed waiting "
 	               "unschedulable");
 	expect_refusal("{'do': 'dispatch', 'model': 'm', 'expect': 'happy'}",
-	               "steps[0]: expect is 'happy' and should be anything, placed, waiting, "
+	               "steps[0]: expect is 'happy', expected anything, placed, waiting, "
 	               "unschedulable, served, queued, served_or_queued, failed or running");
 	expect_refusal("{'do': 'request', 'model': 'm', 'leave': 'ready'}",
 	               "steps[0]: leave is 'ready' and can only be starting");

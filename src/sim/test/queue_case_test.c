@@ -141,12 +141,11 @@ static void what_is_wrong_is_named_with_its_field(void **state)
 	               "jobs[0]: tenant 'nobody' is not a tenant of the case");
 	expect_refusal("{'name': 'job', 'tenant': 'child', 'priority': 50, 'gpu_fraction': 1.5,"
 	               " 'tasks': [{'state': 'pending'}]}",
-	               "jobs[0]: gpu_fraction is 1.5 and should be from 0 to 1");
-	expect_refusal(
-	    "{'name': 'job', 'tenant': 'child', 'priority': 50, 'tasks':"
-	    " [{'state': 'asleep'}]}",
-	    "jobs[0].tasks[0]: state is 'asleep' and should be pending, running, releasing"
-	    " or stuckinreleasing");
+	               "jobs[0]: gpu_fraction is 1.5, expected 0 to 1");
+	expect_refusal("{'name': 'job', 'tenant': 'child', 'priority': 50, 'tasks':"
+	               " [{'state': 'asleep'}]}",
+	               "jobs[0].tasks[0]: state is 'asleep', expected pending, running, releasing"
+	               " or stuckinreleasing");
 }
 
 int main(void)

@@ -97,11 +97,11 @@ static double error_of(int64_t actual_ms, int64_t predicted_ms)
 	return log2((double)actual_ms / (double)max64(predicted_ms, 1));
 }
 
-static void score_duration(struct foretell_scores *scores, const struct outlook *outlook,
+static void score_duration(struct foretell_scores *scores, const struct lifetime *lifetime,
                            int64_t actual_ms)
 {
-	int64_t p90_ms = outlook_duration(outlook, 0, CHANCE_ONE * 9 / 10);
-	double off = error_of(actual_ms, outlook_duration(outlook, 0, CHANCE_ONE / 2));
+	int64_t p90_ms = lifetime_duration(lifetime, 0, CHANCE_ONE * 9 / 10);
+	double off = error_of(actual_ms, lifetime_duration(lifetime, 0, CHANCE_ONE / 2));
 	double off90 = error_of(actual_ms, p90_ms);
 
 	scores->jobs++;
@@ -122,7 +122,7 @@ static void submit_job(struct foretelling *run, size_t job, int64_t now_ms)
 	run->predict_s += clock_s(CLOCK_MONOTONIC) - began;
 	run->guesses[job] = foresight_guess(&foresight);
 	if (is_scored(run, job))
-		score_duration(run->scores, &foresight.outlook, at->duration_s * 1000);
+		score_duration(run->scores, &foresight.lifetime, at->duration_s * 1000);
 }
 
 static void end_job(struct foretelling *run, size_t job, int64_t now_ms)
@@ -149,11 +149,11 @@ static void score_rest(struct foretelling *run, size_t job, int age, int64_t now
 	struct foresight foresight;
 
 	mixture_foresee(run->mixture, &traits, now_ms, &foresight);
-	const struct outlook *outlook = &foresight.outlook;
-	int64_t rest_ms = outlook_duration(outlook, age_ms, CHANCE_ONE / 2) - age_ms;
+	const struct lifetime *lifetime = &foresight.lifetime;
+	int64_t rest_ms = lifetime_duration(lifetime, age_ms, CHANCE_ONE / 2) - age_ms;
 	double off = error_of(at->duration_s * 1000 - age_ms, max64(rest_ms, 1000));
 	struct verdict verdict = {
-		.chance = outlook_ends_within(outlook, age_ms, SOON_S * 1000),
+		.chance = lifetime_ends_within(lifetime, age_ms, SOON_S * 1000),
 		.came = at->duration_s <= foretell_ages_s[age] + SOON_S,
 	};
 	rest->in2x += fabs(off) <= 1;

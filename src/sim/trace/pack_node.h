@@ -15,7 +15,7 @@ struct pack_node {
 };
 /* An empty one. */
 void pack_node_begin(struct pack_node *node, const struct openb_node *is, int64_t first_gpu_id);
-/* Whether a pod of the kind fits. */
+/* True if a pod of the kind fits. */
 bool pack_node_fits(const struct pack_node *node, const struct openb_kind *kind);
 /* One was started on these parts, as in an order of the core. */
 void pack_node_take(struct pack_node *node, const struct openb_kind *kind, struct rows parts);

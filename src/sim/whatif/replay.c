@@ -115,7 +115,7 @@ static bool read_options(struct replay_options *options, int argc, char **argv)
 	            arguments_store(&arguments, options, &error);
 
 	if (done && arguments.operand_count > 2)
-		done = error_set(&error, ERROR_INVALID, "'%.80s' is one argument too many",
+		done = error_set(&error, ERROR_INVALID, "unexpected argument '%.80s'",
 		                 arguments.operands[2]);
 	if (done && arguments.operand_count > 0)
 		options->journal = arguments.operands[0];

@@ -128,7 +128,7 @@ static int cut(struct csv *csv, char *line)
 	return count;
 }
 
-/* Whether all that is in the line may be in one. */
+/* True if all that is in the line may be in one. */
 static bool check_line(const struct csv *csv, const char *line, size_t length, struct error *error)
 {
 	for (size_t i = 0; i < length; i++) {

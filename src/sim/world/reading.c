@@ -69,8 +69,7 @@ static void refuse_kind(struct reading *reading, const json_t *value, const char
 	if (!value)
 		reading_refuse(reading, "%s is missing", name);
 	else
-		reading_refuse(reading, "%s is %s and should be %s", name, kind_name(value),
-		               wanted);
+		reading_refuse(reading, "%s is %s, expected %s", name, kind_name(value), wanted);
 }
 
 const char *read_text(struct reading *reading, const json_t *object, const char *name)
@@ -96,8 +95,8 @@ int64_t read_number(struct reading *reading, const json_t *object, const char *n
 	int64_t number = json_integer_value(value);
 	if (number >= at_least && number <= at_most)
 		return number;
-	reading_refuse(reading, "%s is %lld and should be from %lld to %lld", name,
-	               (long long)number, (long long)at_least, (long long)at_most);
+	reading_refuse(reading, "%s is %lld, expected %lld to %lld", name, (long long)number,
+	               (long long)at_least, (long long)at_most);
 	return at_least;
 }
 
@@ -166,8 +165,7 @@ int64_t read_thousandths_or(struct reading *reading, const json_t *object, const
 	double number = json_number_value(value);
 	if (number >= 0 && number <= (double)at_most)
 		return (int64_t)(number * 1000 + 0.5);
-	reading_refuse(reading, "%s is %g and should be from 0 to %lld", name, number,
-	               (long long)at_most);
+	reading_refuse(reading, "%s is %g, expected 0 to %lld", name, number, (long long)at_most);
 	return 0;
 }
 
@@ -180,7 +178,7 @@ int64_t read_gib_value(struct reading *reading, const json_t *value, const char 
 	}
 	double gib = json_number_value(value);
 	if (gib < 0 || gib > GIB_MAX) {
-		reading_refuse(reading, "%s is %g and should be from 0 to %d", name, gib, GIB_MAX);
+		reading_refuse(reading, "%s is %g, expected 0 to %d", name, gib, GIB_MAX);
 		return 0;
 	}
 	/* 0.1 GiB is written as a number that is a little more: that is not a MiB more. */
@@ -216,7 +214,7 @@ int read_word(struct reading *reading, const json_t *object, const char *name,
 		size = (size_t)added < sizeof(wanted) - size ? size + (size_t)added
 		                                             : sizeof(wanted) - 1;
 	}
-	reading_refuse(reading, "%s is '%s' and should be %s", name, text, wanted);
+	reading_refuse(reading, "%s is '%s', expected %s", name, text, wanted);
 	return 0;
 }
 

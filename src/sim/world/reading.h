@@ -65,7 +65,7 @@ int64_t read_gib_value(struct reading *reading, const json_t *value, const char 
 int read_word(struct reading *reading, const json_t *object, const char *name,
               const struct words *words);
 
-/* Whether `name` is one of the words in `list`, which a blank separates. */
+/* True if `name` is one of the words in `list`, which a blank separates. */
 bool read_is_listed(const char *name, const char *list);
 
 #endif

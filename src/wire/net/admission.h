@@ -21,7 +21,7 @@ struct admission {
 };
 
 struct admission admission_new(size_t most, size_t reserved);
-/* Whether one more of the kind leaves the others what is theirs. */
+/* True if one more of the kind leaves the others what is theirs. */
 bool admission_has_place(const struct admission *admission, enum peer_kind kind);
 
 #endif

@@ -61,7 +61,7 @@ struct limits {
 
 /* Defaults for a service in a data center. */
 struct limits limits_default(void);
-/* Whether they make sense together; otherwise says which does not. */
+/* True if they make sense together; otherwise says which does not. */
 bool limits_check(const struct limits *limits, struct error *error);
 
 #endif

@@ -62,7 +62,7 @@ static void respond(struct exchange *exchange, const char *body)
 	exchange_respond(exchange, &(struct response){ .body = text_of(body) });
 }
 
-/* Whether the client has been sent this. */
+/* True if the client has been sent this. */
 static bool has_answer(struct pair *pair, const char *text)
 {
 	buffer_bytes(&pair->answers, "", 1);

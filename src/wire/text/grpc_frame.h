@@ -25,7 +25,7 @@ struct grpc_frame_reader {
  * change. After TOO_LARGE or INVALID the rest makes no sense. */
 enum grpc_frame_result grpc_frame_next(struct grpc_frame_reader *reader, struct text *bytes,
                                        size_t most, struct text *message, bool *is_compressed);
-/* Whether the bytes so far end with a complete message. */
+/* True if the bytes so far end with a complete message. */
 bool grpc_frame_is_between(const struct grpc_frame_reader *reader);
 void grpc_frame_reader_free(struct grpc_frame_reader *reader);
 

@@ -20,7 +20,7 @@ size_t headers_count(const struct headers *headers, const char *name)
 	return count;
 }
 
-/* Whether the parameters of a token, such as ';q=0.000', say that it is not wanted. */
+/* True if the parameters of a token, such as ';q=0.000', say that it is not wanted. */
 static bool is_refused(struct text parameters)
 {
 	struct text parameter;

@@ -19,7 +19,7 @@ struct headers {
 struct text headers_get(const struct headers *headers, const char *name);
 /* How often the name is there. */
 size_t headers_count(const struct headers *headers, const char *name);
-/* Whether a list such as Connection or Accept-Encoding has a token, in any case, in
+/* True if a list such as Connection or Accept-Encoding has a token, in any case, in
  * any header of that name, and does not refuse it with ';q=0'. */
 bool headers_has_token(const struct headers *headers, const char *name, const char *token);
 

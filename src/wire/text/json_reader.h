@@ -49,13 +49,13 @@ int json_get_word(struct json_reader *reader, const char *name, const char *cons
 /* NULL if missing. The array has at most `most` elements. */
 const json_t *json_get_object(struct json_reader *reader, const char *name);
 const json_t *json_get_array(struct json_reader *reader, const char *name, size_t most);
-/* Whether it is there and not null. */
+/* True if it is there and not null. */
 bool json_has(const struct json_reader *reader, const char *name);
 
 /* Says that a field is wrong: 'where''name' and the sentence. Returns false. */
 bool json_fail(struct json_reader *reader, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Whether all went well and no member is there whose name is not in `known` (ends with
+/* True if all went well and no member is there whose name is not in `known` (ends with
  * NULL; may be NULL for any). */
 bool json_reader_end(struct json_reader *reader, const char *const *known);
 

@@ -54,7 +54,7 @@ bool json_scan_decimal(struct json_scan *scan, int digits, int64_t *value);
 /* Any value, checked and left behind; `raw` is its text as it stands. */
 bool json_scan_skip(struct json_scan *scan, struct text *raw);
 
-/* Whether nothing but spaces is left. */
+/* True if nothing but spaces is left. */
 bool json_scan_end(struct json_scan *scan);
 /* Says what is wrong at this place. Returns false. */
 bool json_scan_fail(struct json_scan *scan, const char *sentence);

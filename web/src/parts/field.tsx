@@ -199,7 +199,7 @@ function Control({ field, values, set, required = false }: Props) {
   return <input maxLength={field.kind === "text" ? most : undefined} {...shared} />;
 }
 
-/** A labelled field; its help shows when the pointer rests on it. */
+/** A labeled field; its help shows when the pointer rests on it. */
 export function FormField(props: Props & { label?: string }) {
   return (
     <label title={props.field.help} for={`field-${props.field.name}`}>

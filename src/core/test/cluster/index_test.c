@@ -492,7 +492,7 @@ static void an_index_that_was_not_told_is_found_out(void **state)
 	world_end(&world);
 }
 
-/* Books as reservations would leave them, more or less. */
+/* Totals roughly as reservations would leave them. */
 static void random_books(struct gpu *gpu, uint64_t *random)
 {
 	int64_t usable = gpu_usable_mib(gpu);

@@ -213,7 +213,7 @@ static void a_model_that_could_never_fit_is_refused_at_once_with_the_figures(voi
 	assert_string_equal(routed(lab.h, asked)->reason,
 	                    "model huge can never be loaded: it takes 200000 MiB, the largest GPU "
 	                    "has 80000 MiB and the largest node 160000 MiB for it in all");
-	must_not(lab.h, try_done(lab.h, asked, REQUEST_GONE), ERROR_NOT_FOUND, "over");
+	must_not(lab.h, try_done(lab.h, asked, REQUEST_GONE), ERROR_NOT_FOUND, "has ended");
 	harness_free(lab.h);
 }
 
@@ -273,7 +273,7 @@ static void a_place_is_given_back_however_the_request_ends_and_only_once(void **
 		assert_int_equal(slot_of(lab.h, id)->active, 1);
 		must(lab.h, try_done(lab.h, asked, end));
 		assert_int_equal(slot_of(lab.h, id)->active, 0);
-		must_not(lab.h, try_done(lab.h, asked, end), ERROR_NOT_FOUND, "over");
+		must_not(lab.h, try_done(lab.h, asked, end), ERROR_NOT_FOUND, "has ended");
 		assert_int_equal(slot_of(lab.h, id)->active, 0);
 	}
 	harness_free(lab.h);
@@ -307,7 +307,7 @@ static void a_request_in_flight_expires_unless_it_is_renewed(void **unused)
 	time_passes(lab.h, 1);
 	assert_int_equal(outcome(lab, asked), ROUTE_EXPIRED);
 	assert_int_equal(slot_of(lab.h, id)->active, 0);
-	must_not(lab.h, try_done(lab.h, asked, REQUEST_SUCCEEDED), ERROR_NOT_FOUND, "over");
+	must_not(lab.h, try_done(lab.h, asked, REQUEST_SUCCEEDED), ERROR_NOT_FOUND, "has ended");
 	harness_free(lab.h);
 }
 

@@ -1,4 +1,4 @@
-/* slot_load_test.c - a core loaded from records goes on as one whose routers start anew */
+/* slot_load_test.c - a core loaded from records behaves like one whose routers restart */
 #include "base/number.h"
 #include "core/test/property_keeper.h"
 #include "core/test/slots.h"

@@ -12,7 +12,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LEARN(worth, kinds) gpu_value_learn(worth, kinds, COUNT(kinds))
 
-/* Thousandths that are used in the end of a rest of so many. */
+/* Thousandths of a remainder that are used in the end. */
 static int used(const struct gpu_value *worth, int milli)
 {
 	return (int)(worth->value[milli] / GPU_VALUE_UNIT);

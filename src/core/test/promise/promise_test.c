@@ -79,7 +79,7 @@ static void a_gang_is_promised_the_last_end_of_those_before_it(void **unused)
 	assert_int_equal(gpu(h, "n1-gpu0")->promised_to, gang);
 	assert_int_equal(decisions_of(h, DECISION_PROMISE), 1);
 	assert_int_equal(h->decisions[h->decision_count - 1]->until_ms, promised(h, gang));
-	assert_non_null(strstr(why(h, gang), "it is promised a start at 1970-01-01T01:37:00Z"));
+	assert_non_null(strstr(why(h, gang), "it is expected to start by 1970-01-01T01:37:00Z"));
 	harness_free(h);
 }
 
@@ -493,7 +493,7 @@ static void victims_that_end_soon_are_waited_for_but_not_for_ever(void **unused)
 	assert_int_equal(pass(h), 0);
 	assert_int_equal(state(h, victim), JOB_RUNNING);
 	assert_true(job(h, id)->promise->r.instead);
-	assert_in_range(promised(h, id), end_ms - 1000, end_ms + 1000);
+	assert_in_range(promised(h, id), end_ms - 30000, end_ms + 30000);
 	assert_int_equal(decisions_of(h, DECISION_WAIT), 1);
 	assert_non_null(
 	    strstr(why(h, id), "rather than preempting others it waits for them until"));

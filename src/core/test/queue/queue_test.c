@@ -201,9 +201,9 @@ static void a_changed_rule_orders_all_anew(void **state)
 }
 
 /* A job of priority 0 and a stream of others of `from` .. `to`, which come as
- * fast as they are served, one a second, with so many ahead that the queue never
- * runs dry: only ageing can help the low one. Whatever is served before it
- * must be what the header allows. Returns whether it was served in the end. */
+ * fast as they are served, one a second, with enough ahead that the queue
+ * never runs dry: only ageing can help the low one. Everything served before it must be
+ * allowed by the header. Returns true if it was served in the end. */
 static bool is_served(struct queue_rule rule, int64_t from, int64_t to, uint64_t seed)
 {
 	enum { ARRIVALS = 12000, AHEAD = 50 };

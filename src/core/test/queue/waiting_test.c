@@ -432,11 +432,11 @@ static void a_job_that_is_over_takes_no_more_wishes(void **unused)
 
 	(void)unused;
 	must(lab.h, cancel(lab.h, id));
-	must_not(lab.h, cancel(lab.h, id), ERROR_CONFLICT, "over already");
-	must_not(lab.h, apply_to(lab.h, COMMAND_HOLD, id), ERROR_CONFLICT, "over already");
+	must_not(lab.h, cancel(lab.h, id), ERROR_CONFLICT, "already finished");
+	must_not(lab.h, apply_to(lab.h, COMMAND_HOLD, id), ERROR_CONFLICT, "already finished");
 	must_not(lab.h, apply_to(lab.h, COMMAND_UNHOLD, id), ERROR_CONFLICT, "not held");
-	must_not(lab.h, apply_to(lab.h, COMMAND_REQUEUE, id), ERROR_CONFLICT, "does not run");
-	must_not(lab.h, reprioritise(lab.h, id, 900), ERROR_CONFLICT, "over already");
+	must_not(lab.h, apply_to(lab.h, COMMAND_REQUEUE, id), ERROR_CONFLICT, "is not running");
+	must_not(lab.h, reprioritise(lab.h, id, 900), ERROR_CONFLICT, "already finished");
 	harness_free(lab.h);
 }
 

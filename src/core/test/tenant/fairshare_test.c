@@ -422,7 +422,8 @@ static void shares_depend_on_nothing_but_the_input(void **state)
 		struct amounts total = gpus((int64_t)random_below(&seed, 60) * 500);
 		teams_put(&fresh, teams, 16);
 		fairshare_divide(&fresh, &total, &config, NOW);
-		/* The same teams, after others were there and had their shares. */
+		/* The order of earlier teams must not matter: these follow others that had shares.
+		 */
 		teams_put(&used, others, 16);
 		fairshare_divide(&used, &total, &config, NOW);
 		for (int i = 0; i < 16; i++)

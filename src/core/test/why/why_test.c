@@ -77,7 +77,7 @@ static void the_fifth_is_told_that_600_mib_are_free(void **unused)
 	assert_says(text, "job-5 waits: no GPU has 8000 MiB free for it\n");
 	assert_says(text, "1 GPU: too little memory (the nearest is 7400 MiB short: "
 	                  "600 MiB free on GPU-1 of node n1)\n");
-	assert_says(text, "no waiting job goes before it\n");
+	assert_says(text, "it is first in line\n");
 	assert_null(strstr(text, "even if they were empty"));
 	harness_free(full.h);
 }
@@ -88,10 +88,9 @@ static void what_no_node_could_take_is_told_so(void **unused)
 
 	(void)unused;
 	int64_t two = submit(full.h, whole(full.lab, 2));
-	assert_says(
-	    told(full.h, full.lab, two),
-	    "it cannot start on the nodes that there are, even if they were empty: asks for 2 "
-	    "GPUs on one node, the best node has 1 that are large enough\n");
+	assert_says(told(full.h, full.lab, two),
+	            "it can never run on this cluster: asks for 2 "
+	            "GPUs on one node, the best node has 1 that are large enough\n");
 	harness_free(full.h);
 }
 
@@ -101,9 +100,8 @@ static void a_whole_gpu_is_told_what_is_occupied(void **unused)
 
 	(void)unused;
 	int64_t all = submit(full.h, whole(full.lab, 1));
-	assert_says(told(full.h, 0, all),
-	            "waits: no GPU is empty for it\n1 GPU: occupied (GPU-1 of");
-	assert_says(told(full.h, 0, all), "1 waiting job of its tenant and 1 of all go before it");
+	assert_says(told(full.h, 0, all), "waits: no free GPU\n1 GPU: in use (GPU-1 of");
+	assert_says(told(full.h, 0, all), "1 job is ahead of it (1 of its tenant)");
 	harness_free(full.h);
 }
 
@@ -130,12 +128,12 @@ static void a_reason_is_the_check_that_refused(void **unused)
 	int64_t cpu = submit(h, job);
 	int64_t size = submit(h, memory(lab, 90000));
 	pass(h);
-	assert_says(told(h, 0, four), "no node has 4 GPUs that are empty for it\n");
+	assert_says(told(h, 0, four), "no node has 4 free GPUs\n");
 	assert_says(told(h, 0, four), "3 GPUs: it fits, but too few such GPUs are on the node (the "
 	                              "nearest is 1 GPU short: beside n1-gpu");
-	assert_says(told(h, 0, four), "1 GPU: occupied (n1-gpu");
-	assert_says(told(h, 0, other_model), "4 GPUs: another model than asked for\n");
-	assert_says(told(h, 0, other_label), "4 GPUs: the node lacks a label that is asked for\n");
+	assert_says(told(h, 0, four), "1 GPU: in use (n1-gpu");
+	assert_says(told(h, 0, other_model), "4 GPUs: not the requested GPU model\n");
+	assert_says(told(h, 0, other_label), "4 GPUs: the node lacks a requested label\n");
 	assert_says(told(h, 0, cpu), "4 GPUs: too little CPU on the node (the nearest is 2.5 cores "
 	                             "short: node n1)");
 	assert_says(told(h, 0, size),
@@ -201,7 +199,8 @@ static void a_claim_is_told_what_is_being_freed_and_until_when(void **unused)
 	assert_says(text,
 	            "8000 MiB on GPU-1 of node n1 are being freed by job-1 since "
 	            "1970-01-01T00:16:40Z (5s): late from 1970-01-01T00:18:10Z on, when a claim "
-	            "on it lapses\n");
+	            "on it expires\
+");
 	harness_free(h);
 }
 
@@ -250,7 +249,7 @@ static void a_claim_shows_what_it_counts_on(void **unused)
 	    explained(h, DECISION_CLAIM, 0),
 	    "0 overhead + 0 foreign + 32000 used - 8000 being freed + 0 claimed + 8000 asked = "
 	    "32000 of 32600 MiB\n");
-	assert_says(explained(h, DECISION_CLAIM, 0), "the claim lapses at 1970-01-01T00:18:10Z\n");
+	assert_says(explained(h, DECISION_CLAIM, 0), "the claim expires at 1970-01-01T00:18:10Z\n");
 	harness_free(h);
 }
 
@@ -343,7 +342,7 @@ static void an_element_of_an_array_knows_its_limit(void **unused)
 	submission.submit.array_to = 4;
 	must(h, harness_apply(h, submission));
 	assert_int_equal(pass(h), 2);
-	assert_says(told(h, lab, 3), "job-3 waits: 2 of its array may wait or run at a time");
+	assert_says(told(h, lab, 3), "job-3 waits: its array is limited to 2 at a time");
 	harness_free(h);
 }
 
@@ -374,7 +373,7 @@ static void a_job_that_could_grow_says_what_it_has(void **unused)
 	int64_t id = submit(h, elastic);
 	while (pass(h) > 0)
 		;
-	assert_says(told(h, lab, id), "job-1 has 2 of 3 tasks placed and waits: no GPU is empty");
+	assert_says(told(h, lab, id), "job-1 has 2 of 3 tasks placed and waits: no free GPU");
 	harness_free(h);
 }
 

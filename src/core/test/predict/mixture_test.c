@@ -45,14 +45,14 @@ static struct foresight foresee(const struct mixture *mixture, struct traits tra
 static int64_t median(const struct mixture *mixture, struct traits traits)
 {
 	struct foresight foresight = foresee(mixture, traits);
-	return outlook_duration(&foresight.outlook, 0, CHANCE_ONE / 2);
+	return lifetime_duration(&foresight.lifetime, 0, CHANCE_ONE / 2);
 }
 
 /* The chance to end within ten minutes of its start. */
 static int64_t soon(const struct mixture *mixture, struct traits traits)
 {
 	struct foresight foresight = foresee(mixture, traits);
-	return outlook_ends_within(&foresight.outlook, 0, 10 * MINUTE);
+	return lifetime_ends_within(&foresight.lifetime, 0, 10 * MINUTE);
 }
 
 static void assert_near(int64_t value, int64_t wanted, int64_t percent)
@@ -161,12 +161,12 @@ static void no_answer_exceeds_the_limit(void **state)
 	for (int i = 0; i < 20; i++)
 		learn(&mixture, traits, 5 * HOUR);
 	traits.limit_ms = HOUR;
-	struct outlook outlook = foresee(&mixture, traits).outlook;
-	assert_int_equal(outlook_duration(&outlook, 0, CHANCE_ONE / 2), HOUR);
-	assert_int_equal(outlook_duration(&outlook, 0, CHANCE_ONE), HOUR);
-	assert_int_equal(outlook_ends_within(&outlook, 50 * MINUTE, 10 * MINUTE), CHANCE_ONE);
-	assert_true(outlook_ends_within(&outlook, 0, 10 * MINUTE) < CHANCE_ONE / 10);
-	assert_int_equal(outlook_duration(&outlook, 2 * HOUR, CHANCE_ONE / 2), 2 * HOUR);
+	struct lifetime lifetime = foresee(&mixture, traits).lifetime;
+	assert_int_equal(lifetime_duration(&lifetime, 0, CHANCE_ONE / 2), HOUR);
+	assert_int_equal(lifetime_duration(&lifetime, 0, CHANCE_ONE), HOUR);
+	assert_int_equal(lifetime_ends_within(&lifetime, 50 * MINUTE, 10 * MINUTE), CHANCE_ONE);
+	assert_true(lifetime_ends_within(&lifetime, 0, 10 * MINUTE) < CHANCE_ONE / 10);
+	assert_int_equal(lifetime_duration(&lifetime, 2 * HOUR, CHANCE_ONE / 2), 2 * HOUR);
 	mixture_free(&mixture);
 }
 
@@ -179,11 +179,11 @@ static void what_is_left_depends_on_how_long_it_has_run(void **state)
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 100; i++)
 		learn(&mixture, traits, i % 2 ? DAY : MINUTE);
-	struct outlook outlook = foresee(&mixture, traits).outlook;
-	assert_true(outlook_ends_within(&outlook, 0, 2 * MINUTE) > CHANCE_ONE / 4);
-	assert_true(outlook_ends_within(&outlook, 10 * MINUTE, 2 * MINUTE) < CHANCE_ONE / 50);
-	assert_near(outlook_duration(&outlook, 10 * MINUTE, CHANCE_ONE / 2), DAY, 20);
-	assert_true(outlook_index(&outlook, 0) < outlook_index(&outlook, 10 * MINUTE));
+	struct lifetime lifetime = foresee(&mixture, traits).lifetime;
+	assert_true(lifetime_ends_within(&lifetime, 0, 2 * MINUTE) > CHANCE_ONE / 4);
+	assert_true(lifetime_ends_within(&lifetime, 10 * MINUTE, 2 * MINUTE) < CHANCE_ONE / 50);
+	assert_near(lifetime_duration(&lifetime, 10 * MINUTE, CHANCE_ONE / 2), DAY, 20);
+	assert_true(lifetime_index(&lifetime, 0) < lifetime_index(&lifetime, 10 * MINUTE));
 	mixture_free(&mixture);
 }
 
@@ -195,17 +195,18 @@ static void answers_agree_with_each_other(void **state)
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 500; i++) {
 		learn(&mixture, job_of("ann", "", 1), (int64_t)random_below(&seed, 1 << 24) + 1);
-		struct outlook outlook = foresee(&mixture, job_of("ann", "", 1)).outlook;
+		struct lifetime lifetime = foresee(&mixture, job_of("ann", "", 1)).lifetime;
 		int64_t age_ms = (int64_t)random_below(&seed, 1 << 23), before = age_ms;
 		for (int64_t chance = 0; chance <= CHANCE_ONE; chance += CHANCE_ONE / 8) {
-			int64_t duration_ms = outlook_duration(&outlook, age_ms, chance);
+			int64_t duration_ms = lifetime_duration(&lifetime, age_ms, chance);
 			assert_true(duration_ms >= before);
-			int64_t back = outlook_ends_within(&outlook, age_ms, duration_ms - age_ms);
+			int64_t back =
+			    lifetime_ends_within(&lifetime, age_ms, duration_ms - age_ms);
 			if (chance > 0 && chance < CHANCE_ONE && age_ms > 1000)
 				assert_in_range(back, chance - 400, chance + 400);
 			before = duration_ms;
 		}
-		assert_true(outlook_index(&outlook, age_ms) > 0);
+		assert_true(lifetime_index(&lifetime, age_ms) > 0);
 	}
 	mixture_free(&mixture);
 }
@@ -241,8 +242,8 @@ static uint64_t run_history(uint64_t seed, int64_t capacity, int count, bool reo
 		mixture_foresee(&mixture, &flying[at], now_ms, &foresight);
 		guesses[at] = foresight_guess(&foresight);
 		crowd_enter(&mixture.crowd, &flying[at], now_ms);
-		hash = hash_combine(hash, hash_bytes(&foresight.outlook.durations,
-		                                     sizeof(foresight.outlook.durations)));
+		hash = hash_combine(hash, hash_bytes(&foresight.lifetime.durations,
+		                                     sizeof(foresight.lifetime.durations)));
 		if (reorder && i == count / 2)
 			experts_sort(&mixture.experts);
 	}
@@ -277,9 +278,9 @@ static void the_expert_that_learned_longest_ago_makes_room(void **state)
 		mixture_learn(&mixture, &bob, NULL, HOUR, &learned);
 	}
 	assert_int_equal(mixture.experts.by_id.count, EXPERTS_MIN);
-	assert_null(experts_find(&mixture.experts, traits_key(&ann, USER)));
-	assert_non_null(experts_find(&mixture.experts, traits_key(&bob, USER)));
-	assert_non_null(experts_find(&mixture.experts, traits_key(&ann, EVERYTHING)));
+	assert_null(experts_find(&mixture.experts, traits_key(&ann, BY_USER)));
+	assert_non_null(experts_find(&mixture.experts, traits_key(&bob, BY_USER)));
+	assert_non_null(experts_find(&mixture.experts, traits_key(&ann, BY_NOTHING)));
 	mixture.experts.capacity = EXPERTS_MIN - 3;
 	for (int64_t gpus = 20; gpus < 25; gpus++) {
 		bob.size = gpus * 1000;

@@ -1,5 +1,5 @@
-/* outlook.c - what a distribution of durations says about one job */
-#include "core/predict/outlook.h"
+/* lifetime.c - what a distribution of durations says about one job */
+#include "core/predict/lifetime.h"
 
 #include "base/error.h"
 #include "base/number.h"
@@ -7,10 +7,10 @@
 #define AGE_PLACE_MAX (DURATION_BINS * BIN_LOG - 1)
 
 /* What is left of a bin beyond `place`, which spreads evenly over it. */
-static uint64_t bin_beyond(const struct outlook *outlook, int bin, int32_t place)
+static uint64_t bin_beyond(const struct lifetime *lifetime, int bin, int32_t place)
 {
 	int32_t begin = bin * BIN_LOG, end = begin + BIN_LOG;
-	uint64_t whole = outlook->durations.bins[bin];
+	uint64_t whole = lifetime->durations.bins[bin];
 
 	if (place <= begin)
 		return whole * BIN_LOG;
@@ -18,82 +18,83 @@ static uint64_t bin_beyond(const struct outlook *outlook, int bin, int32_t place
 }
 
 /* All probability beyond `place`, in 1/(BIN_LOG * PROBABILITY_ONE); never 0. */
-static uint64_t outlook_beyond(const struct outlook *outlook, int32_t place)
+static uint64_t lifetime_beyond(const struct lifetime *lifetime, int32_t place)
 {
 	uint64_t sum = 1;
 
 	for (int i = place / BIN_LOG; i < DURATION_BINS; i++)
-		sum += bin_beyond(outlook, i, place);
+		sum += bin_beyond(lifetime, i, place);
 	return sum;
 }
 
-static int64_t outlook_limited(const struct outlook *outlook, int64_t age_ms, int64_t duration_ms)
+static int64_t lifetime_limited(const struct lifetime *lifetime, int64_t age_ms,
+                                int64_t duration_ms)
 {
-	if (outlook->limit_ms > 0 && duration_ms > outlook->limit_ms)
-		duration_ms = outlook->limit_ms;
+	if (lifetime->limit_ms > 0 && duration_ms > lifetime->limit_ms)
+		duration_ms = lifetime->limit_ms;
 	return max64(duration_ms, age_ms);
 }
 
-int64_t outlook_duration(const struct outlook *outlook, int64_t age_ms, int64_t chance)
+int64_t lifetime_duration(const struct lifetime *lifetime, int64_t age_ms, int64_t chance)
 {
 	int32_t from = duration_place(age_ms);
-	uint64_t left = outlook_beyond(outlook, from), passed = 0;
+	uint64_t left = lifetime_beyond(lifetime, from), passed = 0;
 
 	INVARIANT(chance >= 0 && chance <= CHANCE_ONE);
 	uint64_t wanted = (uint64_t)((uint128)left * (uint64_t)chance / CHANCE_ONE);
 	for (int i = from / BIN_LOG; i < DURATION_BINS; i++) {
-		uint64_t here = bin_beyond(outlook, i, from);
+		uint64_t here = bin_beyond(lifetime, i, from);
 		if (passed + here >= wanted && here > 0) {
 			int32_t begin = i * BIN_LOG > from ? i * BIN_LOG : from;
 			int32_t width = (i + 1) * BIN_LOG - begin;
 			int32_t place =
 			    begin + (int32_t)((wanted - passed) * (uint64_t)width / here);
-			return outlook_limited(outlook, age_ms, duration_at(place));
+			return lifetime_limited(lifetime, age_ms, duration_at(place));
 		}
 		passed += here;
 	}
-	return outlook_limited(outlook, age_ms, duration_at(DURATION_BINS * BIN_LOG));
+	return lifetime_limited(lifetime, age_ms, duration_at(DURATION_BINS * BIN_LOG));
 }
 
-int64_t outlook_ends_within(const struct outlook *outlook, int64_t age_ms, int64_t within_ms)
+int64_t lifetime_ends_within(const struct lifetime *lifetime, int64_t age_ms, int64_t within_ms)
 {
 	int64_t until_ms = age_ms + within_ms;
 
 	INVARIANT(age_ms >= 0 && within_ms >= 0);
-	if (outlook->limit_ms > 0 && until_ms >= outlook->limit_ms)
+	if (lifetime->limit_ms > 0 && until_ms >= lifetime->limit_ms)
 		return CHANCE_ONE;
-	uint64_t left = outlook_beyond(outlook, duration_place(age_ms));
-	uint64_t after = outlook_beyond(outlook, duration_place(until_ms));
+	uint64_t left = lifetime_beyond(lifetime, duration_place(age_ms));
+	uint64_t after = lifetime_beyond(lifetime, duration_place(until_ms));
 	return CHANCE_ONE - (int64_t)((uint128)after * CHANCE_ONE / left);
 }
 
-int64_t outlook_within_twice(const struct outlook *outlook, int64_t duration_ms)
+int64_t lifetime_within_twice(const struct lifetime *lifetime, int64_t duration_ms)
 {
-	uint64_t all = outlook_beyond(outlook, 0);
-	uint64_t low = outlook_beyond(outlook, duration_place(duration_ms / 2));
-	bool limited = outlook->limit_ms > 0 && duration_ms >= outlook->limit_ms / 2;
+	uint64_t all = lifetime_beyond(lifetime, 0);
+	uint64_t low = lifetime_beyond(lifetime, duration_place(duration_ms / 2));
+	bool limited = lifetime->limit_ms > 0 && duration_ms >= lifetime->limit_ms / 2;
 	uint64_t high = limited || duration_ms > INT64_MAX / 2
 	                    ? 0
-	                    : outlook_beyond(outlook, duration_place(2 * duration_ms));
+	                    : lifetime_beyond(lifetime, duration_place(2 * duration_ms));
 
 	return (int64_t)((uint128)(low - high) * CHANCE_ONE / all);
 }
 
 /* Goes over the ends of bins: by each of them some have ended, and all were served
  * until they ended or until then. */
-int64_t outlook_index(const struct outlook *outlook, int64_t age_ms)
+int64_t lifetime_index(const struct lifetime *lifetime, int64_t age_ms)
 {
 	int32_t from = duration_place(age_ms);
-	uint64_t left = outlook_beyond(outlook, from), ended = 0;
+	uint64_t left = lifetime_beyond(lifetime, from), ended = 0;
 	uint128 served = 0; /* by those that have ended, ms times probability */
 	int64_t best = INT64_MAX;
 
 	for (int i = from / BIN_LOG; i < DURATION_BINS; i++) {
-		uint64_t here = bin_beyond(outlook, i, from);
+		uint64_t here = bin_beyond(lifetime, i, from);
 		int64_t end_ms = duration_at((i + 1) * BIN_LOG);
-		bool last = outlook->limit_ms > 0 && end_ms >= outlook->limit_ms;
+		bool last = lifetime->limit_ms > 0 && end_ms >= lifetime->limit_ms;
 		if (last) {
-			end_ms = max64(outlook->limit_ms, age_ms);
+			end_ms = max64(lifetime->limit_ms, age_ms);
 			here = left - ended;
 		}
 		int64_t begin_ms = max64(age_ms, duration_at(i * BIN_LOG));
