@@ -253,6 +253,7 @@ bool clock_move(struct sched *sched, int64_t to_ms, bool clamp, struct error *er
 	struct effects all = { 0 }, *out = sched->effects;
 	int64_t from_ms = sched_now(sched);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (to_ms < 1 || to_ms > TIME_MS_MAX || (clamp && to_ms > from_ms))
 		return error_set(error, ERROR_INVALID, "the clock cannot go from %lld to %lld ms",
 		                 (long long)from_ms, (long long)to_ms);

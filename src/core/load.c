@@ -9,6 +9,7 @@ void job_fill_request(struct job *job)
 {
 	struct shape_request *request = &job->request;
 
+	INVARIANT(job->r.gpu_count <= PARTS_MAX);
 	request->gpu_kind = (enum gpu_kind)job->r.gpu_kind;
 	request->gpu_count = job->r.gpu_kind == GPU_NONE ? 0 : job->r.gpu_count;
 	request->fraction = job->r.fraction;
@@ -186,6 +187,7 @@ bool reservation_load(struct sched *sched, const struct reservation_record *reco
 	struct reservation *reservation = known ? reservation_from(sched, record) : NULL;
 	struct reservation **place = NULL;
 
+	INVARIANT(record->job_id != 0);
 	if (reservation) {
 		reservation->job = job;
 		reservation->task = (int)record->task;
@@ -232,6 +234,7 @@ void jobs_loaded(struct sched *sched)
 	size_t count = 0;
 	struct job **jobs = memory_alloc((sched->jobs.count + 1) * sizeof(*jobs));
 
+	INVARIANT(!sched->plan.open);
 	for (size_t i = 0; i < sched->jobs.capacity; i++)
 		if (sched->jobs.entries[i].value)
 			jobs[count++] = sched->jobs.entries[i].value;

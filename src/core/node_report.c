@@ -9,6 +9,7 @@ void node_report_over(struct sched *sched, struct gpu *gpu)
 {
 	bool over = gpu_is_over(gpu);
 
+	INVARIANT(gpu->node != NULL && sched->effects != NULL);
 	if (over != gpu->was_over)
 		sched_event(sched,
 		            (struct event){ .kind = over ? EVENT_GPU_OVER : EVENT_GPU_FREE_AGAIN,
@@ -398,6 +399,7 @@ static void report_gpus(struct sched *sched, struct node *node,
 bool node_report_apply(struct sched *sched, const struct node_report_command *report,
                        struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!cluster_check_report(&sched->cluster, report, error) ||
 	    !check_moved_gpus(sched, report, error))
 		return false;
@@ -419,6 +421,7 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
 {
 	struct gpu *gpu = report->uuid ? cluster_gpu(&sched->cluster, report->uuid) : NULL;
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!gpu)
 		return error_set(error, ERROR_NOT_FOUND, "GPU %s is not known",
 		                 report->uuid ? report->uuid : "(none)");
@@ -492,6 +495,7 @@ bool node_report_state(struct sched *sched, const char *name, enum node_state st
 {
 	struct node *node = find(sched, name, error);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
 		return false;
 	if (state != NODE_ONLINE && state != NODE_UNKNOWN && state != NODE_LOST)
@@ -510,6 +514,7 @@ bool node_report_drain(struct sched *sched, const char *name, bool draining, str
 {
 	struct node *node = find(sched, name, error);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
 		return false;
 	if (node->r.draining != draining) {
@@ -523,6 +528,7 @@ bool node_report_dead(struct sched *sched, const char *name, struct error *error
 {
 	struct node *node = find(sched, name, error);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
 		return false;
 	node->r.state = NODE_LOST;
@@ -536,6 +542,7 @@ bool node_report_remove(struct sched *sched, const char *name, struct error *err
 {
 	struct node *node = find(sched, name, error);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
 		return false;
 	if (node->reservation_count > 0 || node->promised > 0)

@@ -16,6 +16,7 @@ enum outcome pass_try(struct sched *sched, struct search *search)
 {
 	struct bound bound;
 
+	INVARIANT(!sched->plan.open);
 	INVARIANT(!sched->plan.open && sched->indexed);
 	if (search->job) { /* what a slot counts for depends on its GPUs */
 		struct amounts amounts = applicant_amounts(sched, search);

@@ -161,6 +161,7 @@ static void ask_anew(struct sched *sched)
 
 void sched_prepare(struct sched *sched)
 {
+	INVARIANT(!sched->plan.open || sched->indexed);
 	if (!sched->cluster.ordered)
 		cluster_order(&sched->cluster);
 	if (sched_totals(sched)->smallest_mib != sched->asked_mib) {

@@ -36,6 +36,7 @@ void sched_dirty_reservation(struct sched *sched, struct reservation *reservatio
 
 void sched_gone_reservation(struct sched *sched, struct reservation *reservation)
 {
+	INVARIANT(!reservation->entered);
 	map_remove(&sched->reservations, reservation->id);
 	reservation->gone = true;
 	sched_dirty_reservation(sched, reservation);
@@ -121,6 +122,7 @@ void sched_forget_node(struct sched *sched, struct node *node)
 
 void sched_event(struct sched *sched, struct event event)
 {
+	INVARIANT(sched->effects != NULL);
 	event.number = ++sched->meta.last_event;
 	event.time_ms = sched_now(sched);
 	effects_event(sched->effects, &event);
@@ -128,6 +130,7 @@ void sched_event(struct sched *sched, struct event event)
 
 void sched_decide(struct sched *sched, struct decision_record *decision)
 {
+	INVARIANT(sched->effects != NULL && !sched->plan.open);
 	decision->id = ++sched->meta.last_decision_id;
 	decision->time_ms = sched_now(sched);
 	effects_put(sched->effects, RECORD_DECISION, decision);
@@ -135,6 +138,7 @@ void sched_decide(struct sched *sched, struct decision_record *decision)
 
 void reservation_rows(const struct reservation *reservation, int64_t *rows)
 {
+	INVARIANT(reservation->part_count <= PARTS_MAX);
 	for (int i = 0; i < reservation->part_count; i++) {
 		const struct part *part = &reservation->parts[i];
 		int64_t *row = rows + (size_t)i * PART_WIDTH;
@@ -360,6 +364,7 @@ static bool meta_changed(const struct sched *sched)
 
 void sched_flush(struct sched *sched)
 {
+	INVARIANT(sched->effects != NULL && !sched->plan.open);
 	tenants_settle(&sched->tenants, sched_now(sched), &sched->config, tenant_changed, sched);
 	for (size_t i = 0; i < sched->dirty.count; i++)
 		if (sched->dirty.items[i].what)

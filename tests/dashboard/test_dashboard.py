@@ -161,7 +161,8 @@ def test_a_service_that_was_lost_is_found_again(tmp_path):
         assert browser.stdout.readline() == "lost\n"
         scheduler.start()
         scheduler.post("/api/v1/tenants", {"name": "lab"})
-        scheduler.post("/api/v1/jobs", {"tenant_id": "lab", "name": "meanwhile", "gpu_count": 1})
+        scheduler.post("/api/v1/jobs", {"tenant_id": "lab", "name": "meanwhile", "gpu_count": 1,
+                                        "command": ["true"]})
         told, _ = browser.communicate("started\n", timeout=60)
         report(json.loads(told.splitlines()[-1]))
     finally:

@@ -27,7 +27,8 @@ def await_archived(service, count, seconds=60):
 
 def test_archived_jobs_are_listed_among_the_others(service):
     tenant = service.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
-    ids = [service.post("/api/v1/jobs", {"tenant_id": tenant, "name": f"x{i}"}).json()["job_id"]
+    ids = [service.post("/api/v1/jobs", {"tenant_id": tenant, "name": f"x{i}",
+                                         "command": ["true"]}).json()["job_id"]
            for i in range(10)]
     gone = ids[1::2]
     for job in gone:
@@ -57,7 +58,8 @@ def test_archived_jobs_are_listed_among_the_others(service):
 def test_archived_jobs_are_searched_like_the_others(service):
     tenant = service.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
     ids = [service.post("/api/v1/jobs", {"tenant_id": tenant, "name": f"{'ab'[i % 2]}{i}",
-                                         "labels": {"third": str(i % 3)}}).json()["job_id"]
+                                         "labels": {"third": str(i % 3)},
+                                         "command": ["true"]}).json()["job_id"]
            for i in range(12)]
     for job in ids[:7]:
         service.delete(f"/api/v1/jobs/{job}")
@@ -82,7 +84,8 @@ def test_a_tenant_lists_archived_jobs_of_those_below_it_too(signed_in):
     made = {}
     for name, parent in (("above", None), ("below", "above"), ("other", None)):
         made[name] = signed_in.post("/api/v1/tenants", {"name": name, "parent_id": parent}).json()["id"]
-    ids = {name: [signed_in.post("/api/v1/jobs", {"tenant_id": tenant, "name": f"{name}{i}"}).json()["job_id"]
+    ids = {name: [signed_in.post("/api/v1/jobs", {"tenant_id": tenant, "name": f"{name}{i}",
+                                                  "command": ["true"]}).json()["job_id"]
                   for i in range(4)] for name, tenant in made.items()}
     for jobs in ids.values():
         signed_in.delete(f"/api/v1/jobs/{jobs[0]}")

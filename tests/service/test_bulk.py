@@ -35,7 +35,7 @@ def total(service, tenant):
 @pytest.mark.parametrize("mode", ["each", "all"])
 def test_the_same_request_has_the_same_answer(service, mode):
     tenant = make_tenant(service, f"again-{mode}")
-    jobs = [{"tenant_id": tenant, "name": "a"}, {"tenant_id": tenant, "name": "b", "array": "1-3"}]
+    jobs = [{"tenant_id": tenant, "command": ["true"], "name": "a"}, {"tenant_id": tenant, "command": ["true"], "name": "b", "array": "1-3"}]
     first, again = (send(service, jobs, "monday", mode) for _ in range(2))
     assert (first.status, again.status) == (201, 200)
     assert ids(first) == ids(again)
@@ -50,9 +50,9 @@ def test_the_same_request_has_the_same_answer(service, mode):
 @pytest.mark.parametrize("mode", ["each", "all"])
 def test_another_body_under_the_same_key_is_refused(service, mode):
     tenant = make_tenant(service, f"other-body-{mode}")
-    jobs = [{"tenant_id": tenant, "name": "a"}] * 2
+    jobs = [{"tenant_id": tenant, "command": ["true"], "name": "a"}] * 2
     assert send(service, jobs, "monday", mode).status == 201
-    other = send(service, [*jobs, {"tenant_id": tenant, "gpu_cont": 1}] if mode == "each" else jobs[:1],
+    other = send(service, [*jobs, {"tenant_id": tenant, "command": ["true"], "gpu_cont": 1}] if mode == "each" else jobs[:1],
                  "monday", mode)
     assert other.status == 409, other
     assert "came with another request" in other.json()["jobs"][0]["error"]
@@ -61,7 +61,7 @@ def test_another_body_under_the_same_key_is_refused(service, mode):
 
 def test_a_request_that_was_done_in_part_is_completed(service):
     tenant = make_tenant(service, "in-part", max_gpus=1)
-    jobs = [{"tenant_id": tenant, "gpu_count": count} for count in (1, 2, 1)]
+    jobs = [{"tenant_id": tenant, "command": ["true"], "gpu_count": count} for count in (1, 2, 1)]
     first = send(service, jobs, "monday")
     assert first.status == 207
     assert first.json()["jobs"][1]["status"] == "refused"
@@ -75,7 +75,7 @@ def test_a_request_that_was_done_in_part_is_completed(service):
 
 def test_what_was_refused_together_can_be_asked_again_under_its_key(service):
     tenant = make_tenant(service, "together-again", max_gpus=1)
-    jobs = [{"tenant_id": tenant, "gpu_count": count} for count in (1, 2)]
+    jobs = [{"tenant_id": tenant, "command": ["true"], "gpu_count": count} for count in (1, 2)]
     refused = send(service, jobs, "monday", "all")
     assert refused.status == 403
     assert [job["status"] for job in refused.json()["jobs"]] == ["not_submitted", "refused"]
@@ -87,9 +87,9 @@ def test_what_was_refused_together_can_be_asked_again_under_its_key(service):
 
 def test_a_job_with_a_key_of_its_own_keeps_it(service):
     tenant = make_tenant(service, "own-key")
-    own = {"tenant_id": tenant, "idempotency_key": "mine"}
+    own = {"tenant_id": tenant, "command": ["true"], "idempotency_key": "mine"}
     alone = service.post("/api/v1/jobs", own).json()["job_id"]
-    answer = send(service, [{"tenant_id": tenant}, own], "monday")
+    answer = send(service, [{"tenant_id": tenant, "command": ["true"]}, own], "monday")
     assert ids(answer)[1] == alone
     assert total(service, tenant) == 2
 
@@ -105,7 +105,7 @@ def test_a_key_that_cannot_be_one_is_refused(service, body):
 
 def test_the_longest_key_can_be_used(service):
     tenant = make_tenant(service, "long-key")
-    jobs = [{"tenant_id": tenant}] * 12
+    jobs = [{"tenant_id": tenant, "command": ["true"]}] * 12
     first, again = (send(service, jobs, "k" * 256) for _ in range(2))
     assert (first.status, again.status) == (201, 200)
     assert total(service, tenant) == 12
@@ -113,7 +113,7 @@ def test_the_longest_key_can_be_used(service):
 
 def test_more_than_can_be_taken_together_is_refused(service):
     tenant = make_tenant(service, "too-many")
-    jobs = [{"tenant_id": tenant, "array": "1-10000"}] * 11
+    jobs = [{"tenant_id": tenant, "command": ["true"], "array": "1-10000"}] * 11
     answer = send(service, jobs, "monday", "all")
     assert answer.status == 413, answer
     assert "at most 100000 jobs" in answer.json()["error"]
@@ -124,7 +124,7 @@ def test_a_restart_forgets_no_key(tmp_path):
     one = Scheduler(tmp_path)
     try:
         tenant = make_tenant(one, "lab")
-        jobs = [{"tenant_id": tenant, "name": str(number)} for number in range(100)]
+        jobs = [{"tenant_id": tenant, "command": ["true"], "name": str(number)} for number in range(100)]
         first = {mode: send(one, jobs, mode, mode) for mode in ("each", "all")}
         for how in (one.stop, one.kill):
             how()
@@ -162,13 +162,13 @@ def test_all_or_none_are_there_after_a_kill(tmp_path, kind, kills, request):
     seen = set()
     try:
         tenant = make_tenant(one, "measured")
-        body = "\n".join([json.dumps({"tenant_id": tenant})] * JOBS)
+        body = "\n".join([json.dumps({"tenant_id": tenant, "command": ["true"]})] * JOBS)
         began = time.monotonic()
         assert send(one, body, "whole", "all", **LINES).status == 201
         took = time.monotonic() - began
         for kill in range(kills):
             tenant = make_tenant(one, f"lab-{kill}")
-            body = "\n".join([json.dumps({"tenant_id": tenant})] * JOBS)
+            body = "\n".join([json.dumps({"tenant_id": tenant, "command": ["true"]})] * JOBS)
             headers = LINES | {"Idempotency-Key": f"kill-{kill}"}
             client = threading.Thread(target=post_quietly, args=(
                 one.port, "/api/v1/jobs?mode=all", body, headers))
@@ -201,7 +201,7 @@ def test_a_request_of_rejected_jobs_is_not_read_to_its_end(service, mode):
 
 def test_a_page_of_large_jobs_ends_early_and_goes_on_where_it_ended(service):
     tenant = make_tenant(service, "large")
-    jobs = [{"tenant_id": tenant, "name": f"large-{i}", "tasks": 4000, "hold": True} for i in range(20)]
+    jobs = [{"tenant_id": tenant, "command": ["true"], "name": f"large-{i}", "tasks": 4000, "hold": True} for i in range(20)]
     assert service.post("/api/v1/jobs", jobs).json()["submitted"] == 20
     seen, after = [], ""
     while True:

@@ -18,7 +18,7 @@ def calls(tmp_path_factory):
 
 
 def submit(calls, **fields):
-    fields.setdefault("tenant_id", "lab")
+    fields = {"tenant_id": "lab", "command": ["true"]} | fields
     return calls.scheduler.SubmitJob(scheduler_pb2.SubmitJobRequest(**fields), timeout=60)
 
 
@@ -65,6 +65,8 @@ def test_what_is_wrong_is_said_in_a_sentence(calls):
     text = refused(lambda: submit(calls, tenant_id="nobody"), code.NOT_FOUND)
     assert "nobody" in text
     refused(lambda: submit(calls, gpu_count=-1), code.INVALID_ARGUMENT)
+    text = refused(lambda: submit(calls, command=[]), code.INVALID_ARGUMENT)
+    assert text == "a job needs a command, a script or an image"
     refused(lambda: submit(calls, gpu_fraction=2.5), code.INVALID_ARGUMENT)
     refused(lambda: submit(calls, max_runtime=duration_pb2.Duration(seconds=-5)),
             code.INVALID_ARGUMENT)

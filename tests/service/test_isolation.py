@@ -21,7 +21,8 @@ def two(signed_in):
     for name in ("red", "blue"):
         tenant = signed_in.post("/api/v1/tenants", {"name": name}).json()["id"]
         token = token_for(signed_in, role="tenant", tenant_id=tenant)
-        job = signed_in.post("/api/v1/jobs", {"name": f"{name}-job", "gpu_count": 1},
+        job = signed_in.post("/api/v1/jobs", {"name": f"{name}-job", "gpu_count": 1,
+                                             "command": ["true"]},
                              token=token).json()["job_id"]
         setattr(Two, name, type(name, (), {"id": tenant, "token": token, "job": job}))
     Two.viewer = token_for(signed_in, role="viewer", tenant_id=Two.red.id)
@@ -65,7 +66,7 @@ def test_lists_have_only_what_is_ones_own(two):
 def test_a_job_cannot_be_given_to_another_tenant(two):
     answer = two.service.post("/api/v1/jobs", {"tenant_id": two.blue.id}, token=two.red.token)
     assert answer.status == 404
-    depends = two.service.post("/api/v1/jobs", {"depends_on": [two.blue.job]}, token=two.red.token)
+    depends = two.service.post("/api/v1/jobs", {"depends_on": [two.blue.job], "command": ["true"]}, token=two.red.token)
     assert depends.status == 404
 
 
@@ -129,7 +130,7 @@ def test_what_everyone_may_read(two, path):
 
 def test_a_tenant_below_is_its_parents_to_see(two):
     child = two.service.post("/api/v1/tenants", {"name": "child", "parent_id": two.red.id}).json()["id"]
-    job = two.service.post("/api/v1/jobs", {"tenant_id": child}, token=two.red.token)
+    job = two.service.post("/api/v1/jobs", {"tenant_id": child, "command": ["true"]}, token=two.red.token)
     assert job.status == 201
     listed = two.service.get("/api/v1/jobs", token=two.red.token).json()
     assert {j["id"] for j in listed["jobs"]} == {two.red.job, job.json()["job_id"]}
@@ -137,7 +138,7 @@ def test_a_tenant_below_is_its_parents_to_see(two):
 
 
 def test_secrets_are_refused_without_a_key(two):
-    answer = two.service.post("/api/v1/jobs", {"secret_environment": {"T": "x"}},
+    answer = two.service.post("/api/v1/jobs", {"command": ["true"], "secret_environment": {"T": "x"}},
                               token=two.red.token)
     assert answer.status == 400
     assert "no key is configured" in answer.json()["error"]

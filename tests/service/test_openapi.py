@@ -153,7 +153,7 @@ def test_answers_are_as_described(service, description, seed):
     shapes = Shapes(description)
     maker = Maker(shapes, seed)
     service.post("/api/v1/tenants", {"name": f"openapi-{seed}"})
-    service.post("/api/v1/jobs", {"tenant_id": f"openapi-{seed}"})
+    service.post("/api/v1/jobs", {"tenant_id": f"openapi-{seed}", "command": ["true"]})
     service.post("/api/v1/models", {"name": f"m-{seed}", "tenant_id": 1, "gpu_memory_mb": 100})
     todo = list(operations(description)) * 3
     maker.random.shuffle(todo)

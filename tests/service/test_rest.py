@@ -17,7 +17,7 @@ def service(shared_scheduler):
 
 
 def submit(service, tenant, **job):
-    done = service.post("/api/v1/jobs", {"tenant_id": tenant} | job)
+    done = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["true"]} | job)
     assert done.status in (200, 201), done
     return done.json()["job_id"]
 
@@ -40,8 +40,9 @@ def test_a_job_is_read_back_as_it_was_sent(service):
 
 def test_the_same_key_gives_the_same_job(service):
     tenant = make_tenant(service, "same-key")
-    first = service.post("/api/v1/jobs", {"tenant_id": tenant}, headers={"Idempotency-Key": "one"})
-    again = service.post("/api/v1/jobs", {"tenant_id": tenant}, headers={"Idempotency-Key": "one"})
+    job = {"tenant_id": tenant, "command": ["true"]}
+    first = service.post("/api/v1/jobs", job, headers={"Idempotency-Key": "one"})
+    again = service.post("/api/v1/jobs", job, headers={"Idempotency-Key": "one"})
     assert (first.status, again.status) == (201, 200)
     assert first.json()["job_id"] == again.json()["job_id"]
 
@@ -107,20 +108,37 @@ def test_a_job_says_why_it_waits(service):
 
 def test_dependencies_and_arrays(service):
     tenant = make_tenant(service, "arrays")
-    made = service.post("/api/v1/jobs", {"tenant_id": tenant, "array": "1-3%2"}).json()
+    made = service.post("/api/v1/jobs", {"tenant_id": tenant, "array": "1-3%2",
+                                         "command": ["true"]}).json()
     assert made["count"] == 3
     last = service.get("/api/v1/jobs/" + made["last_job_id"]).json()
     assert (last["array_id"], last["array_index"], last["array_limit"]) == (made["job_id"], 3, 2)
     after = submit(service, tenant, depends_on=[{"job": made["job_id"], "condition": "any"}])
     assert service.get("/api/v1/jobs/" + after).json()["depends_on"] == [
         {"job": made["job_id"], "condition": "any"}]
-    missing = service.post("/api/v1/jobs", {"tenant_id": tenant, "depends_on": ["job-999999"]})
+    missing = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["true"],
+                                            "depends_on": ["job-999999"]})
     assert missing.status == 404
+
+
+@pytest.mark.parametrize("empty", [{}, {"command": []}, {"script": "", "image": ""}, {"args": ["x"]},
+                                   {"environment": {"A": "1"}}])
+def test_a_job_that_runs_nothing_is_refused(service, empty):
+    tenant = make_tenant(service, "-".join(["runs-nothing", *empty]))
+    job, sentence = {"tenant_id": tenant} | empty, "a job needs a command, a script or an image"
+    answer = service.post("/api/v1/jobs", job)
+    assert (answer.status, answer.json()["code"]) == (400, "invalid")
+    assert answer.json()["error"] == sentence
+    bulk = service.post("/api/v1/jobs", [job | {"image": "i"}, job])
+    assert bulk.status == 207
+    assert [one.get("error") for one in bulk.json()["jobs"]] == [None, sentence]
+    assert service.post("/api/v1/jobs?mode=all", [job | {"script": "true"}, job]).status == 400
+    assert service.get(f"/api/v1/jobs?tenant_id={tenant}").json()["total"] == 1
 
 
 def test_many_jobs_each_by_itself(service):
     tenant = make_tenant(service, "bulk-each")
-    good = {"tenant_id": tenant, "name": "good"}
+    good = {"tenant_id": tenant, "name": "good", "command": ["true"]}
     answer = service.post("/api/v1/jobs", [good, {"tenant_id": tenant, "gpu_cout": 1}, good])
     assert answer.status == 207
     assert [job["status"] for job in answer.json()["jobs"]] == ["submitted", "refused", "submitted"]
@@ -134,12 +152,13 @@ def test_many_jobs_each_by_itself(service):
 
 def test_many_jobs_all_or_none(service):
     tenant = make_tenant(service, "bulk-all", max_gpus=4)
-    good, bad = {"tenant_id": tenant}, {"tenant_id": tenant, "gpu_count": 8}
+    good = {"tenant_id": tenant, "command": ["true"]}
+    bad = good | {"gpu_count": 8}
     answer = service.post("/api/v1/jobs?mode=all", [good, bad, good])
     assert answer.status == 403
     assert answer.json()["submitted"] == 0
     assert service.get(f"/api/v1/jobs?tenant_id={tenant}&state=pending").json()["total"] == 0
-    answer = service.post("/api/v1/jobs?mode=all", [good, {"tenant_id": tenant, "hold": True}])
+    answer = service.post("/api/v1/jobs?mode=all", [good, good | {"hold": True}])
     assert answer.status == 201
     held = [service.get("/api/v1/jobs/" + job["job_id"]).json()["held"]
             for job in answer.json()["jobs"]]

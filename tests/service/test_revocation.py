@@ -279,7 +279,7 @@ def test_deleting_a_tenant_ends_its_streams_and_its_tokens(cluster):
 def test_a_request_whose_token_is_revoked_before_its_body_is_there_does_nothing(cluster):
     scheduler = cluster.scheduler
     made = cluster.make_token("tenant", tenant_id="lab")
-    body = json.dumps({"tenant_id": "lab", "name": "late"}).encode()
+    body = json.dumps({"tenant_id": "lab", "name": "late", "command": ["true"]}).encode()
     parts = urllib.parse.urlsplit(scheduler.url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     connection.putrequest("POST", "/api/v1/jobs")

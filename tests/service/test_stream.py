@@ -19,7 +19,7 @@ def tenant_of(scheduler, name):
 
 
 def submit(scheduler, tenant, **job):
-    return scheduler.post("/api/v1/jobs", {"tenant_id": tenant} | job).json()["job_id"]
+    return scheduler.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["true"]} | job).json()["job_id"]
 
 
 def test_events_are_told_as_they_happen(scheduler):
@@ -95,7 +95,8 @@ def test_what_happened_before_a_restart_is_read_from_the_store(scheduler):
 
 def test_a_slow_reader_is_told_what_it_missed_and_slows_nobody(scheduler):
     tenant = tenant_of(scheduler, "lab")
-    jobs = "\n".join(json.dumps({"tenant_id": tenant, "name": "x" * 200}) for _ in range(20000))
+    jobs = "\n".join(json.dumps({"tenant_id": tenant, "name": "x" * 200, "command": ["true"]})
+                     for _ in range(20000))
 
     async def listen():
         slow = await websockets.connect(url_of(scheduler, "?topics=jobs"), max_queue=1, ping_interval=None)

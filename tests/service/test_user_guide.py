@@ -65,7 +65,8 @@ def test_the_workflow_of_the_user_guide_works(scheduler):
 
 def test_errors_are_sentences_with_a_code(scheduler):
     tenant = scheduler.post("/api/v1/tenants", {"name": "team", "max_gpus": 4}).json()
-    too_many = scheduler.post("/api/v1/jobs", {"tenant_id": tenant["id"], "gpu_count": 8})
+    too_many = scheduler.post("/api/v1/jobs", {"tenant_id": tenant["id"], "gpu_count": 8,
+                                                 "command": ["true"]})
     assert too_many.status == 403
     assert too_many.json()["code"] == "forbidden"
     assert "GPUs requested=8, quota=4, current=0" in too_many.json()["error"]

@@ -119,11 +119,18 @@ static bool conclude_tasks(struct job_reader *reader)
 	return true;
 }
 
+static bool conclude_work(const struct job_reader *reader)
+{
+	return reader->payload.has_work || error_set(reader->fields.error, ERROR_INVALID,
+	                                             "a job needs a command, a script or an image");
+}
+
 static bool conclude(struct job_reader *reader)
 {
 	struct job_record *job = reader->job;
 
-	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader))
+	if (!conclude_tenant(reader) || !conclude_gpus(reader) || !conclude_tasks(reader) ||
+	    !conclude_work(reader))
 		return false;
 	if (reader->with->key.data && !*job->idempotency_key) {
 		job->idempotency_key = resource_own(&reader->fields, reader->with->key);

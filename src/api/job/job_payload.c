@@ -17,6 +17,14 @@ void job_payload_begin(struct job_payload *payload, struct buffer *buffer)
 	buffer_bytes(buffer, "{", 1);
 }
 
+/* True for the fields that say what runs. Arguments and an environment alone run nothing. */
+static bool is_work(const struct resource_field *field)
+{
+	return field == &job_resource.fields[JOB_FIELD_command] ||
+	       field == &job_resource.fields[JOB_FIELD_script] ||
+	       field == &job_resource.fields[JOB_FIELD_image];
+}
+
 static void put_raw(struct job_payload *payload, const struct resource_field *field,
                     struct text raw)
 {
@@ -24,6 +32,7 @@ static void put_raw(struct job_payload *payload, const struct resource_field *fi
 	if (payload->has_items)
 		buffer_bytes(buffer, ",", 1);
 	payload->has_items = true;
+	payload->has_work |= is_work(field);
 	buffer_bytes(buffer, "\"", 1);
 	buffer_bytes(buffer, field->name, field->name_size);
 	buffer_bytes(buffer, "\":", 2);

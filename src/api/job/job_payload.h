@@ -12,6 +12,7 @@
 struct job_payload {
 	struct buffer *buffer;
 	bool has_items;
+	bool has_work;       /* a command, a script or an image */
 	struct text secrets; /* data NULL: none */
 };
 

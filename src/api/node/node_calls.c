@@ -7,26 +7,10 @@
 #include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/text/ids.h"
+#include "api/text/labels.h"
 #include "api/text/times.h"
 
 #define MIB_BYTES INT64_C(1048576)
-
-static void put_labels(struct json_writer *json, const char *labels, struct arena *arena)
-{
-	struct text rest = text_of(labels), pair;
-	json_open_object(json, "labels");
-	while (text_next(&rest, '\n', &pair)) {
-		const char *equals = memchr(pair.data, '=', pair.size);
-		if (!equals)
-			continue;
-		size_t size = (size_t)(equals - pair.data);
-		char *name = arena_alloc(arena, size + 1);
-		memcpy(name, pair.data, size);
-		name[size] = '\0';
-		json_put_text(json, name, text_from(pair, size + 1));
-	}
-	json_close(json);
-}
 
 static void put_gpu(struct request *request, const struct node_record *node,
                     const struct gpu_record *gpu, bool with_holders)
@@ -68,7 +52,8 @@ static void put_node(struct request *request, const struct catalogue *catalogue,
 	json_put_flag(json, "reported", node->reported);
 	json_put_string(json, "zone", node->zone);
 	json_put_string(json, "rack", node->rack);
-	put_labels(json, node->labels, &request->engine.arena);
+	int labels = resource_find(&node_resource, "labels", strlen("labels"));
+	labels_write(json, &node_resource.fields[labels], node->labels, &request->engine.arena);
 	json_put_integer(json, "total_gpus", (int64_t)count);
 	json_put_integer(json, "available_gpus", available);
 	json_put_decimal(json, "total_cpu_cores", node->cpu_milli, 3);

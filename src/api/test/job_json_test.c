@@ -99,16 +99,16 @@ static void a_command_that_is_a_string_is_refused_with_the_remedy(void **state)
 static void sharing_is_asked_for_by_fraction_or_by_memory_alone(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":1,\"gpu_fraction\":0.5}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_fraction\":0.5}");
 	assert_int_equal(f->submit.job.gpu_kind, GPU_FRACTION);
 	assert_int_equal(f->submit.job.fraction, 500);
 	assert_int_equal(f->submit.job.gpu_count, 1);
-	accept(f, "{\"tenant_id\":1,\"gpu_memory_mb\":8000}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_memory_mb\":8000}");
 	assert_int_equal(f->submit.job.gpu_kind, GPU_MEMORY);
 	assert_int_equal(f->submit.job.memory_mib, 8000);
-	accept(f, "{\"tenant_id\":1}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1}");
 	assert_int_equal(f->submit.job.gpu_kind, GPU_NONE);
-	accept(f, "{\"tenant_id\":1,\"gpu_memory_mb\":[8000,4000]}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_memory_mb\":[8000,4000]}");
 	assert_int_equal(f->submit.job.gpu_kind, GPU_UNEVEN);
 	assert_int_equal(f->submit.job.gpu_count, 2);
 	refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":0.5,\"gpu_memory_mb\":8000}", "two ways");
@@ -120,11 +120,11 @@ static void a_gang_larger_than_a_node_is_split(void **state)
 {
 	struct fixture *f = *state;
 	f->reading.node_gpus = 8;
-	accept(f, "{\"tenant_id\":1,\"gpu_count\":20}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_count\":20}");
 	assert_int_equal(f->submit.job.split_gpus, 20);
-	accept(f, "{\"tenant_id\":1,\"gpu_count\":12,\"gang_scheduling\":true}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_count\":12,\"gang_scheduling\":true}");
 	assert_int_equal(f->submit.job.split_gpus, 12);
-	accept(f, "{\"tenant_id\":1,\"gpu_count\":8,\"gang_scheduling\":true}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_count\":8,\"gang_scheduling\":true}");
 	assert_int_equal(f->submit.job.split_gpus, 0);
 	refuse(f, "{\"tenant_id\":1,\"gpu_count\":20,\"tasks\":2}", "one task takes at most 16");
 }
@@ -132,10 +132,11 @@ static void a_gang_larger_than_a_node_is_split(void **state)
 static void tasks_and_their_minimum_are_read(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":1,\"gpu_count\":1,\"tasks\":4,\"min_available\":2}");
+	accept(f,
+	       "{\"image\":\"i\",\"tenant_id\":1,\"gpu_count\":1,\"tasks\":4,\"min_available\":2}");
 	assert_int_equal(f->submit.job.tasks, 4);
 	assert_int_equal(f->submit.job.min_available, 2);
-	accept(f, "{\"tenant_id\":1,\"tasks\":4,\"gang_scheduling\":false}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"tasks\":4,\"gang_scheduling\":false}");
 	assert_int_equal(f->submit.job.min_available, 1);
 	refuse(f, "{\"tenant_id\":1,\"tasks\":2,\"min_available\":3}", "min_available is 3");
 }
@@ -143,9 +144,9 @@ static void tasks_and_their_minimum_are_read(void **state)
 static void preemptible_defaults_to_what_the_tenant_says(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":\"shop\"}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":\"shop\"}");
 	assert_false(f->submit.job.preemptible);
-	accept(f, "{\"tenant_id\":\"shop\",\"preemptible\":true}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":\"shop\",\"preemptible\":true}");
 	assert_true(f->submit.job.preemptible);
 }
 
@@ -156,7 +157,7 @@ static void another_tenant_is_as_good_as_unknown(void **state)
 	refuse(f, "{\"tenant_id\":\"tenant-2\"}", "there is no tenant tenant-2");
 	assert_int_equal(f->error.code, ERROR_NOT_FOUND);
 	refuse(f, "{\"tenant_id\":\"tenant-9\"}", "there is no tenant tenant-9");
-	accept(f, "{\"name\":\"mine\"}");
+	accept(f, "{\"image\":\"i\",\"name\":\"mine\"}");
 	assert_int_equal(f->submit.job.tenant_id, 1);
 }
 
@@ -168,7 +169,8 @@ static void a_missing_tenant_is_named_with_the_remedy(void **state)
 static void dependencies_are_ids_or_objects(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":1,\"depends_on\":[\"job-3\",4,{\"job\":\"job-5\",\"condition\":"
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"depends_on\":[\"job-3\",4,{\"job\":\"job-5\","
+	          "\"condition\":"
 	          "\"any\"}]}");
 	assert_int_equal(f->submit.job.depends.count, 3);
 	assert_int_equal(f->submit.job.depends.at[2], 4);
@@ -183,7 +185,8 @@ static void dependencies_are_ids_or_objects(void **state)
 static void arrays_deadlines_and_runtimes_are_read(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":1,\"array\":\"1-10%2\",\"deadline\":\"2026-01-31T12:00:00Z\","
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"array\":\"1-10%2\",\"deadline\":\"2026-01-"
+	          "31T12:00:00Z\","
 	          "\"max_runtime\":\"1h\",\"estimated_runtime_minutes\":0.5,\"hold\":true,"
 	          "\"check\":true}");
 	assert_int_equal(f->submit.array_to, 10);
@@ -199,7 +202,8 @@ static void arrays_deadlines_and_runtimes_are_read(void **state)
 static void models_and_labels_are_put_in_the_cores_form(void **state)
 {
 	struct fixture *f = *state;
-	accept(f, "{\"tenant_id\":1,\"gpu_model\":[\"H100\",\"A100\"],\"node_labels\":{\"z\":\"1\","
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_model\":[\"H100\",\"A100\"],\"node_"
+	          "labels\":{\"z\":\"1\","
 	          "\"a\":\"2\"}}");
 	assert_string_equal(f->submit.job.gpu_models, "H100|A100");
 	assert_string_equal(f->submit.job.node_labels, "a=2\nz=1");
@@ -212,8 +216,8 @@ static void an_unknown_field_is_refused_with_the_one_that_was_meant(void **state
 
 static void what_the_service_itself_tells_may_be_sent_back(void **state)
 {
-	accept(*state,
-	       "{\"tenant_id\":1,\"id\":\"job-3\",\"state\":\"pending\",\"exit_code\":null}");
+	accept(*state, "{\"image\":\"i\",\"tenant_id\":1,\"id\":\"job-3\",\"state\":\"pending\","
+	               "\"exit_code\":null}");
 }
 
 static void a_field_twice_is_refused(void **state)
@@ -239,7 +243,7 @@ static void values_of_the_wrong_kind_name_their_field(void **state)
 
 static void secrets_without_a_key_are_refused_with_the_remedy(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"secret_environment\":{\"TOKEN\":\"x\"}}",
+	refuse(*state, "{\"tenant_id\":1,\"image\":\"i\",\"secret_environment\":{\"TOKEN\":\"x\"}}",
 	       "no key is configured");
 }
 
@@ -269,10 +273,23 @@ static void the_key_of_the_header_counts_where_the_job_has_none(void **state)
 {
 	struct fixture *f = *state;
 	f->reading.key = TEXT("from-header");
-	accept(f, "{\"tenant_id\":1}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1}");
 	assert_string_equal(f->submit.job.idempotency_key, "from-header");
-	accept(f, "{\"tenant_id\":1,\"idempotency_key\":\"own\"}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"idempotency_key\":\"own\"}");
 	assert_string_equal(f->submit.job.idempotency_key, "own");
+}
+
+static void a_job_that_runs_nothing_is_refused(void **state)
+{
+	static const char sentence[] = "a job needs a command, a script or an image";
+	struct fixture *f = *state;
+	refuse(f, "{\"tenant_id\":1}", sentence);
+	assert_int_equal(f->error.code, ERROR_INVALID);
+	refuse(f, "{\"tenant_id\":1,\"command\":[],\"script\":\"\",\"image\":\"\"}", sentence);
+	refuse(f, "{\"tenant_id\":1,\"args\":[\"x\"],\"labels\":{\"a\":\"b\"}}", sentence);
+	accept(f, "{\"tenant_id\":1,\"command\":[\"true\"]}");
+	accept(f, "{\"tenant_id\":1,\"script\":\"true\"}");
+	accept(f, "{\"tenant_id\":1,\"image\":\"i\"}");
 }
 
 static void a_path_that_is_not_absolute_is_refused(void **state)
@@ -282,8 +299,8 @@ static void a_path_that_is_not_absolute_is_refused(void **state)
 	       "working_directory must be an absolute path, one that begins with '/'");
 	refuse(f, "{\"tenant_id\":1,\"checkpoint_path\":\"../c\"}",
 	       "checkpoint_path must be an absolute path, one that begins with '/'");
-	accept(f,
-	       "{\"tenant_id\":1,\"working_directory\":\"\\u002fdata\",\"checkpoint_path\":\"\"}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"working_directory\":\"\\u002fdata\","
+	          "\"checkpoint_path\":\"\"}");
 }
 
 static void a_label_is_found_in_a_payload(void **state)
@@ -302,11 +319,11 @@ static void the_user_is_who_signed_in(void **state)
 		                         .tenant_id = 1,
 		                         .name = "jwt alice",
 		                         .credential = { .kind = CREDENTIAL_JWT } };
-	accept(f, "{\"name\":\"a\",\"user\":null}");
+	accept(f, "{\"image\":\"i\",\"name\":\"a\",\"user\":null}");
 	assert_string_equal(f->submit.job.user, "alice");
 	f->identity.credential.kind = CREDENTIAL_TOKEN;
 	snprintf(f->identity.name, sizeof(f->identity.name), "token t-3f2a");
-	accept(f, "{\"name\":\"a\"}");
+	accept(f, "{\"image\":\"i\",\"name\":\"a\"}");
 	assert_string_equal(f->submit.job.user, "t-3f2a");
 	refuse(f, "{\"user\":\"bob\"}",
 	       "user is set by the service: only an administrator may set it");
@@ -317,9 +334,9 @@ static void an_administrator_submits_for_another_user(void **state)
 {
 	struct fixture *f = *state;
 	f->identity.role = ROLE_ADMIN;
-	accept(f, "{\"tenant_id\":1,\"user\":\"bob\"}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"user\":\"bob\"}");
 	assert_string_equal(f->submit.job.user, "bob");
-	accept(f, "{\"tenant_id\":1}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1}");
 	assert_string_equal(f->submit.job.user, "");
 	refuse(f, "{\"tenant_id\":1,\"user\":\"b\\nob\"}", "user has control characters in it");
 }
@@ -328,18 +345,20 @@ static void annotations_are_kept_as_they_are_within_limits(void **state)
 {
 	struct fixture *f = *state;
 	struct buffer many = { 0 };
-	accept(f, "{\"tenant_id\":1,\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
+	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
 	assert_string_equal(f->submit.job.payload,
-	                    "{\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
+	                    "{\"image\":\"i\",\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
 	refuse(f, "{\"tenant_id\":1,\"annotations\":[]}", "annotations must be an object of texts");
 	refuse(f, "{\"tenant_id\":1,\"annotations\":{\"a\":1}}", "annotations.a must be a text");
-	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"%4095s\"}}", "");
+	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"%4095s\"}}",
+	             "");
 	accept(f, many.data);
 	buffer_clear(&many);
-	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"%4096s\"}}", "");
+	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"%4096s\"}}",
+	             "");
 	refuse(f, many.data, "annotations.a is longer than 4096 bytes, name and value together");
 	buffer_clear(&many);
-	buffer_print(&many, "{\"tenant_id\":1,\"annotations\":{\"a\":\"\"");
+	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"\"");
 	for (int i = 0; i < 64; i++)
 		buffer_print(&many, ",\"a%d\":\"\"", i);
 	buffer_print(&many, "}}");
@@ -369,6 +388,7 @@ int main(void)
 		TEST(secrets_without_a_key_are_refused_with_the_remedy),
 		TEST(secrets_are_sealed_for_the_tenant_and_never_shown),
 		TEST(the_key_of_the_header_counts_where_the_job_has_none),
+		TEST(a_job_that_runs_nothing_is_refused),
 		TEST(a_path_that_is_not_absolute_is_refused),
 		TEST(a_label_is_found_in_a_payload),
 		TEST(the_user_is_who_signed_in),

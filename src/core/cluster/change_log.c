@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 
 #define BLOCKS_KEPT (CHANGE_LOG_KEPT / CHANGE_LOG_BLOCK)
@@ -36,6 +37,7 @@ void change_log_note(struct change_log *changes, size_t rank)
 	uint64_t number = changes->count++;
 	uint64_t *set = set_of(changes, number / CHANGE_LOG_BLOCK);
 
+	INVARIANT(rank < changes->words * 64);
 	if (number % CHANGE_LOG_BLOCK == 0)
 		memset(set, 0, changes->words * sizeof(*set));
 	set[rank / 64] |= UINT64_C(1) << rank % 64;
@@ -47,6 +49,7 @@ void change_log_since(const struct change_log *changes, uint64_t seen, uint64_t 
 {
 	uint64_t number = seen;
 
+	INVARIANT(change_log_known(changes, seen));
 	for (; number < changes->count && number % CHANGE_LOG_BLOCK != 0; number++) {
 		size_t rank = (size_t)changes->ranks[number % CHANGE_LOG_KEPT];
 		set[rank / 64] |= UINT64_C(1) << rank % 64;

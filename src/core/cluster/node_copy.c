@@ -3,6 +3,7 @@
 
 void node_copy_make(struct node_copy *copy, const struct node *node)
 {
+	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX);
 	copy->node = *node;
 	copy->node.gpus = copy->list;
 	for (int i = 0; i < node->gpu_count; i++) {

@@ -195,6 +195,7 @@ void ledger_phase(struct sched *sched, struct reservation *reservation, enum pha
 void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, int64_t overhead_mib,
                   int64_t foreign_mib)
 {
+	INVARIANT(foreign_mib >= 0 && overhead_mib >= 0);
 	gpu->r.capacity_mib = capacity_mib;
 	gpu->r.overhead_mib = overhead_mib;
 	gpu->r.foreign_mib = foreign_mib;
@@ -204,6 +205,7 @@ void ledger_facts(struct sched *sched, struct gpu *gpu, int64_t capacity_mib, in
 void ledger_measure(struct sched *sched, struct reservation *reservation, struct gpu *gpu,
                     int64_t measured_mib)
 {
+	INVARIANT(measured_mib >= 0);
 	for (int i = 0; i < reservation->part_count; i++) {
 		struct part *part = &reservation->parts[i];
 		if (part->gpu != gpu || part->measured_mib == measured_mib)

@@ -194,6 +194,7 @@ bool plan_grant(struct sched *sched, struct reservation *claim, struct error *er
 {
 	struct task *task = claim->job ? &claim->job->tasks[claim->task] : NULL;
 
+	INVARIANT(sched->plan.open);
 	INVARIANT(claim->phase == PHASE_CLAIM);
 	if (task && task->reservation)
 		return error_set(error, ERROR_NO_ROOM, "the task's own memory is not back yet");
@@ -212,6 +213,7 @@ bool plan_grant(struct sched *sched, struct reservation *claim, struct error *er
 
 void plan_release(struct sched *sched, struct reservation *reservation)
 {
+	INVARIANT(sched->plan.open);
 	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
 	note(sched, STEP_PHASE, reservation);
 	ledger_phase(sched, reservation, PHASE_RELEASING, false);
@@ -263,6 +265,7 @@ bool plan_keep(struct sched *sched, struct reservation *reservation)
 
 void plan_drop(struct sched *sched, struct reservation *claim)
 {
+	INVARIANT(sched->plan.open);
 	INVARIANT(claim->phase == PHASE_CLAIM && claim->job);
 	note(sched, STEP_LEAVE, claim);
 	ledger_leave(sched, claim);

@@ -8,6 +8,7 @@ struct launch launch_of(const struct model_record *model, const struct reservati
 		                 .context = model->context,
 		                 .parallel = model->parallel };
 
+	INVARIANT(reservation->part_count <= PARTS_MAX);
 	for (int i = 0; i < reservation->part_count; i++) {
 		const struct part *part = &reservation->parts[i];
 		int64_t capacity = part->gpu->r.capacity_mib;

@@ -300,6 +300,7 @@ bool model_put(struct sched *sched, const struct model_command *command, struct 
 	struct model_record record = model_complete(&command->model);
 	struct model *model = record.id ? models_find(&sched->models, record.id) : NULL;
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (record.id && !model)
 		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known",
 		                 record.id);
@@ -330,6 +331,7 @@ bool model_remove(struct sched *sched, int64_t id, struct error *error)
 {
 	struct model *model = models_find(&sched->models, id);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!model || model->r.removed)
 		return error_set(error, ERROR_NOT_FOUND, "model-%" PRId64 " is not known", id);
 	model->r.removed = true;
@@ -391,6 +393,7 @@ int64_t model_part_mib(const struct model *model, int count)
 {
 	int64_t divided = (model->r.memory_mib + count - 1) / count;
 
+	INVARIANT(count >= 1 && count <= PARTS_MAX);
 	if (model->r.splits.count == 0)
 		return divided;
 	for (int64_t i = 0; i < model->r.splits.count; i++) {
@@ -430,6 +433,7 @@ void model_loaded(struct sched *sched, struct model *model, int64_t took_ms)
 {
 	int64_t before = model->r.load_ms;
 
+	INVARIANT(took_ms >= 0);
 	model->r.load_ms = before ? (3 * before + took_ms) / 4 : took_ms;
 	if (model->r.load_ms != before)
 		sched_dirty_model(sched, model);

@@ -130,6 +130,7 @@ bool replica_goes_before(const struct model *model, int64_t effective_priority)
 
 void replica_close(struct sched *sched)
 {
+	INVARIANT(!sched->plan.open);
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		sched->tenants.all[i]->open_model_first = sched->tenants.all[i]->open_model_count =
 		    0;

@@ -119,6 +119,7 @@ void slot_order_load(struct sched *sched, const struct slot *slot)
 	struct launch launch = launch_of(model, reservation);
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
+	INVARIANT(sched->effects != NULL);
 	reservation_rows(reservation, rows);
 	effects_load(
 	    sched->effects,
@@ -178,6 +179,7 @@ static void set_phase(struct sched *sched, struct slot *slot, enum phase phase)
 
 void slot_begins(struct sched *sched, struct slot *slot)
 {
+	INVARIANT(!sched->plan.open);
 	slot_link(sched, slot);
 	sched_dirty_slot(sched, slot);
 	slot_settle(sched, slot);
@@ -187,6 +189,7 @@ void slot_begins(struct sched *sched, struct slot *slot)
 
 void slot_granted(struct sched *sched, struct slot *slot)
 {
+	INVARIANT(slot->reservation->phase == PHASE_GRANTED && !sched->plan.open);
 	set_state(sched, slot, SLOT_PLACED);
 	slot_settle(sched, slot);
 	slot_load_next(sched, slot->reservation->node);
@@ -232,6 +235,7 @@ static void retire(struct sched *sched, struct slot *slot, const char *reason)
 
 void slot_stop(struct sched *sched, struct slot *slot, bool released)
 {
+	INVARIANT(!sched->plan.open);
 	switch ((enum slot_state)slot->r.state) {
 	case SLOT_WAITING:
 	case SLOT_PLACED:
@@ -249,12 +253,14 @@ void slot_stop(struct sched *sched, struct slot *slot, bool released)
 
 void slot_drop(struct sched *sched, struct slot *slot)
 {
+	INVARIANT(slot->reservation->phase == PHASE_CLAIM);
 	INVARIANT(slot->r.state == SLOT_WAITING);
 	leave(sched, slot);
 }
 
 void slot_vanished(struct sched *sched, struct slot *slot)
 {
+	INVARIANT(!sched->plan.open);
 	if (slot->r.state == SLOT_READY || slot->r.state == SLOT_LOADING) {
 		set_state(sched, slot, SLOT_STOPPING);
 		slot_settle(sched, slot);
@@ -391,6 +397,7 @@ void slot_timer(struct sched *sched, struct slot *slot)
 {
 	int64_t now_ms = sched_now(sched), ttl_ms = slot->model->r.idle_ttl_ms;
 
+	INVARIANT(slot->linked && !sched->plan.open);
 	if (slot->r.state == SLOT_LOADING) {
 		time_out(sched, slot);
 		return;

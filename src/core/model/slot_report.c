@@ -146,6 +146,7 @@ bool slot_reported(struct sched *sched, struct node *node, const struct slot_rep
 {
 	struct slot *slot = map_get(&sched->models.slots, report->reservation_id);
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!slot) {
 		struct model *model =
 		    report->model ? models_only_named(&sched->models, report->model) : NULL;

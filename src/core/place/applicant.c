@@ -131,6 +131,7 @@ bool applicant_reserve(struct sched *sched, struct search *search, const struct 
 {
 	enum phase phase = search->view == VIEW_NOW ? PHASE_GRANTED : PHASE_CLAIM;
 
+	INVARIANT(sched->plan.open && search->model != NULL);
 	INVARIANT(sched->plan.open && search->model && choice->part_count > 0);
 	search->score = choice->score;
 	search->limit_blocked = !plan_reserve_slot(sched, search->model, choice->node, phase,
@@ -166,6 +167,7 @@ static bool place_in_view(struct sched *sched, struct search *search, enum view 
 
 bool applicant_place(struct sched *sched, struct search *search)
 {
+	INVARIANT(sched->plan.open);
 	INVARIANT(sched->plan.open && !search->job != !search->model);
 	if (search->model)
 		return place_slot(sched, search);
@@ -244,6 +246,7 @@ void applicant_commit(struct sched *sched, struct search *search, struct decisio
 	bool claims = false;
 	bool grows = job && job->r.split_gpus == 0 && job_active(job) > search->shape->tasks;
 
+	INVARIANT(sched->plan.open);
 	plan_commit(sched);
 	if (job)
 		job_begins(sched, job);

@@ -198,6 +198,7 @@ bool place_on_node(struct sched *sched, const struct search *search, struct node
 {
 	int64_t short_by;
 
+	INVARIANT(search->shape != NULL);
 	choice->node = node;
 	choice->part_count = 0;
 	choice->linked = choice->promise_blocked = false;

@@ -119,6 +119,7 @@ bool choose_slot(const struct sched *sched, const struct search *search, struct 
 	struct fitting fitting;
 	int chosen[PARTS_MAX];
 
+	INVARIANT(node->gpu_count <= GPUS_PER_NODE_MAX);
 	INVARIANT(request->gpu_count >= 1 && request->gpu_count <= PARTS_MAX);
 	INVARIANT(request->gpu_kind != GPU_UNEVEN);
 	if (!find_fitting(sched, search, node, &fitting))

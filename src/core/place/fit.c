@@ -39,6 +39,7 @@ static int64_t share_of(const struct shape_request *request, const struct gpu *g
 
 struct part fit_part(const struct shape_request *request, struct gpu *gpu, int64_t mib)
 {
+	INVARIANT(mib >= 0 && request->gpu_count > 0);
 	return (struct part){
 		.gpu = gpu,
 		.mib = mib,
@@ -136,6 +137,7 @@ static bool is_promised(const struct sched *sched, const struct search *search,
 
 bool fit_may_use(const struct sched *sched, const struct search *search, const struct gpu *gpu)
 {
+	INVARIANT(search->shape != NULL);
 	if (!filter_allows(search->shape->filter, gpu) || !gpu_is_open(gpu, &sched->config) ||
 	    is_promised(sched, search, gpu))
 		return false;

@@ -7,6 +7,7 @@ int64_t place_pack(struct sched *sched, const struct search *search, struct choi
 	const struct node *node = choice->node;
 	int64_t left = 0;
 
+	INVARIANT(choice->node != NULL);
 	(void)sched;
 	if (choice->part_count == 0)
 		return host_free_now(&node->cpu, node->r.cpu_milli);

@@ -4,5 +4,6 @@
 /* Most left over goes first: the opposite of packing. */
 int64_t place_spread(struct sched *sched, const struct search *search, struct choice *choice)
 {
+	INVARIANT(choice->node != NULL);
 	return -place_pack(sched, search, choice);
 }

@@ -90,6 +90,7 @@ int place_refusals(struct sched *sched, const struct search *search, int64_t row
 	bool gpus = search->shape->request.gpu_count > 0;
 	int64_t short_by;
 
+	INVARIANT(search->shape != NULL && !sched->plan.open);
 	sched_prepare(sched);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	memset(rows, 0, CHECK_REASONS * sizeof(rows[0]));

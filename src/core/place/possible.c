@@ -220,6 +220,7 @@ bool place_possible(struct sched *sched, const struct job *job, struct error *er
 {
 	struct filter *filter = job->filter;
 
+	INVARIANT(!sched->plan.open);
 	if (!filter)
 		filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
 	sched_prepare(sched);
@@ -313,6 +314,7 @@ bool model_possible(struct sched *sched, struct model *model, struct error *erro
 {
 	struct figures figures = { 0 };
 
+	INVARIANT(model->shape_count > 0);
 	INVARIANT(model->shape_count > 0);
 	sched_prepare(sched);
 	if (sched->cluster.gpu_by_id.count == 0) /* nodes are still to come */

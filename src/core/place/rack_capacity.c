@@ -100,6 +100,7 @@ void rack_capacity_count(struct sched *sched, struct search *search, int64_t *ro
 	const struct index *index = &sched->index;
 	size_t size = ((size_t)sched->cluster.rack_count + 1) * sizeof(*room);
 
+	INVARIANT(sched->indexed && sched->cluster.ordered);
 	INVARIANT(sched->indexed && !search->link);
 	if (search->view != VIEW_NOW || search->shape->number == 0) {
 		memset(room, 0, size);

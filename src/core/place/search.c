@@ -10,6 +10,7 @@ struct scope place_scope(const struct sched *sched, const struct search *search)
 	const struct shape_request *request = &search->shape->request;
 	int64_t level;
 
+	INVARIANT(sched->indexed);
 	if (search->view == VIEW_LATER)
 		return (struct scope){ &index->releasing, 1 };
 	switch (request->gpu_kind) {
@@ -231,6 +232,7 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 {
 	const struct model *model = search->model;
 
+	INVARIANT(sched->indexed);
 	INVARIANT(search->view != VIEW_CLEARED);
 	scarcity_refresh(sched);
 	if (!model)
@@ -245,6 +247,7 @@ bool place_find(struct sched *sched, struct search *search, struct choice *choic
 
 bool place_fits(struct sched *sched, struct search *search)
 {
+	INVARIANT(sched->indexed && search->shape != NULL);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	scarcity_refresh(sched);
 	return (score_cache_serves(search) && score_cache_has_fit(sched, search)) ||

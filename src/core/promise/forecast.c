@@ -68,6 +68,7 @@ void forecast_make(struct forecast *forecast, const struct sched *sched)
 {
 	size_t most = sched->ends.count < FORECAST_ENDS ? sched->ends.count : FORECAST_ENDS;
 
+	INVARIANT(sched->indexed);
 	*forecast = (struct forecast){ .sched = sched, .count = most };
 	forecast->endings = memory_alloc(2 * most * sizeof(*forecast->endings));
 	forecast->ended = memory_zero(sched->cluster.node_count + 1, sizeof(*forecast->ended));
@@ -395,6 +396,7 @@ int64_t forecast_start(struct forecast *forecast, struct sched *sched, struct jo
 	struct outlook outlook;
 	int64_t start_ms = INT64_MAX;
 
+	INVARIANT(sched->indexed && rows->count <= rows->room);
 	rows->count = 0;
 	outlook_begin(&outlook, sched, job);
 	if (outlook.need == 1 || !fits_already(&outlook))

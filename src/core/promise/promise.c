@@ -227,6 +227,7 @@ int64_t promise_earliest(struct sched *sched, struct job *job, int64_t *parts, i
 	struct forecast forecast;
 	struct forecast_rows rows = { .at = parts, .room = room };
 
+	INVARIANT(room <= PROMISE_ROWS || job->promise == NULL);
 	INVARIANT(job->class);
 	forecast_make(&forecast, sched);
 	int64_t start_ms = forecast_start(&forecast, sched, job, INT64_MAX, &rows);

@@ -288,6 +288,7 @@ static bool try_candidates(struct sched *sched, struct forecast *forecast, struc
 	int failures = 0;
 	bool given = false;
 
+	INVARIANT(sched->promise_count <= sched->promise_capacity);
 	while (wanted > 0 && failures < FAILURES_MAX &&
 	       (job = take_candidate(sched, order, candidates))) {
 		struct shape *shape = job->class->shape;
@@ -358,6 +359,7 @@ void promise_pass(struct sched *sched)
 {
 	struct forecast forecast;
 
+	INVARIANT(!sched->plan.open && sched->indexed);
 	drop_some(sched);
 	if (!sched->config.enable_backfill || sched_now(sched) < sched->meta.promise_after_ms)
 		return;

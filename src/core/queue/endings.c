@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/number.h"
 
 #define LATE_MIN_MS 1000 /* that a late job is given at the least */
 
 int64_t ending_late(int64_t end_ms, int64_t now_ms)
 {
+	INVARIANT(end_ms <= now_ms);
 	return now_ms + max64(now_ms - end_ms, LATE_MIN_MS);
 }
 
@@ -89,6 +91,7 @@ void endings_list(struct ending *list, size_t count, const struct ranktree *ends
 	struct rank_cursor cursor = ranktree_seek(ends, INT64_MIN, INT64_MIN);
 	size_t late_count = 0;
 
+	INVARIANT(count <= ends->count);
 	for (size_t i = 0; i < count; i++) {
 		const struct rank_entry *entry = rank_cursor_next(&cursor);
 		bool late = entry->major <= now_ms;

@@ -71,6 +71,7 @@ static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t s
 
 struct amounts job_amounts(const struct sched *sched, const struct job *job, int64_t tasks)
 {
+	INVARIANT(tasks >= 0);
 	return amounts_on(job, tasks, sched_totals((struct sched *)sched)->smallest_mib);
 }
 
@@ -427,6 +428,7 @@ static void settle_claims(struct sched *sched, struct job *job)
 
 void job_settle(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	settle_claims(sched, job);
 	settle_array_active(job, job->array_active);
 	job->array_active = job_active(job);
@@ -456,6 +458,7 @@ void job_timer(struct sched *sched, struct job *job)
 {
 	int64_t now_ms = sched_now(sched);
 
+	INVARIANT(!heap_has(&sched->timers, job) && !sched->plan.open);
 	job->timer_ms = INT64_MAX; /* it is out of the heap */
 	if (job_state_is_final((enum job_state)job->s.state)) {
 		job_archive(sched, job);

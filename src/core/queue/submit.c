@@ -343,6 +343,7 @@ bool job_submit(struct sched *sched, const struct submit_command *submit, struct
 	struct job_record record;
 	struct job *before;
 
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!judge(sched, submit, &record, &before, error))
 		return false;
 	if (before) {
@@ -376,6 +377,7 @@ bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t co
 	int64_t before_ms = sched->meta.now_ms;
 	bool all = true;
 
+	INVARIANT(!sched->plan.open);
 	sched->meta.now_ms = max64(before_ms, now_ms);
 	for (size_t i = 0; i < count; i++) {
 		struct submit_trial *trial = &trials[i];

@@ -53,11 +53,13 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 
 void order_start(struct sched *sched, const struct reservation *reservation)
 {
+	INVARIANT(reservation->job != NULL && sched->effects != NULL);
 	send(sched, EFFECT_START, reservation);
 }
 
 void order_stop(struct sched *sched, const struct reservation *reservation)
 {
+	INVARIANT(reservation->job != NULL && sched->effects != NULL);
 	send(sched, EFFECT_STOP, reservation);
 }
 
@@ -87,6 +89,7 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 {
 	struct task *task = &reservation->job->tasks[reservation->task];
 
+	INVARIANT(reservation->entered && !sched->plan.open);
 	if (heap_has(&sched->releases, reservation))
 		heap_remove(&sched->releases, reservation);
 	ledger_leave(sched, reservation);
@@ -119,6 +122,7 @@ static void stop(struct sched *sched, struct reservation *reservation, bool requ
 
 void job_begins(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	if (job->s.started_ms > 0 || job->counts.granted == 0)
 		return;
 	job->s.start = ++sched->meta.last_start;
@@ -129,6 +133,7 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->phase == PHASE_GRANTED && !sched->plan.open);
 	set_state(sched, job, reservation->task, TASK_PLACED);
 	sched_dirty_task(sched, job, reservation->task);
 	send(sched, EFFECT_START, reservation);
@@ -136,11 +141,13 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 
 void job_claimed(struct sched *sched, struct reservation *claim)
 {
+	INVARIANT(claim->phase == PHASE_CLAIM && !sched->plan.open);
 	sched_dirty_task(sched, claim->job, claim->task);
 }
 
 void job_evicted(struct sched *sched, struct reservation *reservation)
 {
+	INVARIANT(reservation->phase == PHASE_RELEASING && !sched->plan.open);
 	stop(sched, reservation, true, RUN_PREEMPTED);
 }
 
@@ -167,6 +174,7 @@ static void forget_run(struct sched *sched, struct job *job)
 
 void job_interrupted(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	job->s.preempted_count++;
 	forget_run(sched, job);
 	sched_dirty_job(sched, job);
@@ -175,6 +183,7 @@ void job_interrupted(struct sched *sched, struct job *job)
 
 void job_stop(struct sched *sched, struct job *job)
 {
+	INVARIANT(!sched->plan.open);
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING)
@@ -308,6 +317,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 {
 	struct endings endings = { 0 };
 
+	INVARIANT(job_state_is_final(state) && !sched->plan.open);
 	finish(sched, job, state, message);
 	tell_dependents(sched, job, &endings);
 	for (size_t i = 0; i < endings.count; i++)
@@ -317,6 +327,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 
 bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
@@ -326,6 +337,7 @@ bool job_cancel(struct sched *sched, struct job *job, struct error *error)
 
 bool job_hold(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
@@ -346,6 +358,7 @@ bool job_hold(struct sched *sched, struct job *job, struct error *error)
 
 bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!job->s.held || job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld is not held",
 		                 (long long)job->r.id);
@@ -360,6 +373,7 @@ bool job_unhold(struct sched *sched, struct job *job, struct error *error)
 
 bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job->counts.granted + job->counts.live == 0)
 		return error_set(error, ERROR_CONFLICT, "job-%lld is not running",
 		                 (long long)job->r.id);
@@ -371,6 +385,7 @@ bool job_requeue(struct sched *sched, struct job *job, struct error *error)
 
 bool job_reprioritise(struct sched *sched, struct job *job, int64_t priority, struct error *error)
 {
+	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (job_state_is_final((enum job_state)job->s.state))
 		return error_set(error, ERROR_CONFLICT, "job-%lld has already finished",
 		                 (long long)job->r.id);
@@ -389,6 +404,7 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_LIVE)
 		return true;
 	if (reservation->phase != PHASE_GRANTED)
@@ -431,6 +447,7 @@ bool task_refused(struct sched *sched, struct reservation *reservation, const ch
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_RELEASING) /* it was told to stop meanwhile */
 		return task_released(sched, reservation, error);
 	if (reservation->phase != PHASE_GRANTED)
@@ -539,6 +556,7 @@ bool task_exited(struct sched *sched, struct reservation *reservation, const str
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase == PHASE_CLAIM)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld was never started",
 		                 (long long)reservation->id);
@@ -559,6 +577,7 @@ bool task_notice(struct sched *sched, struct reservation *reservation, int32_t n
 	struct job *job = reservation->job;
 	struct buffer text = { 0 };
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (notice < 0 || notice >= NOTICES)
 		return error_set(error, ERROR_INVALID, "notice %d is not known", (int)notice);
 	if (reservation->phase != PHASE_LIVE || job_state_is_final((enum job_state)job->s.state))
@@ -575,6 +594,7 @@ bool task_checkpoint(struct sched *sched, struct reservation *reservation, struc
 {
 	struct job *job = reservation->job;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase != PHASE_LIVE)
 		return error_set(error, ERROR_CONFLICT, "reservation %lld is not running",
 		                 (long long)reservation->id);
@@ -604,6 +624,7 @@ bool task_released(struct sched *sched, struct reservation *reservation, struct 
 	int place = reservation->task;
 	bool requeue = reservation->requeue;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (reservation->phase != PHASE_RELEASING)
 		return error_set(error, ERROR_CONFLICT,
 		                 "reservation %lld has not been told to stop",
@@ -620,6 +641,7 @@ void task_vanished(struct sched *sched, struct reservation *reservation)
 	bool requeue = reservation->phase != PHASE_RELEASING || reservation->requeue;
 	bool claim = reservation->phase == PHASE_CLAIM;
 
+	INVARIANT(reservation->job != NULL && reservation->entered);
 	if (claim) {
 		job_drop_claims(sched, job);
 		job_settle(sched, job);

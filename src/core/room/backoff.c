@@ -32,6 +32,7 @@ void backoff_expire(struct sched *sched)
 {
 	const struct rank_entry *first;
 
+	INVARIANT(sched->effects != NULL);
 	while ((first = ranktree_first(&sched->backoffs.by_time)) &&
 	       first->major <= sched_now(sched))
 		end_first(sched);
@@ -39,6 +40,7 @@ void backoff_expire(struct sched *sched)
 
 void backoff_clear(struct sched *sched)
 {
+	INVARIANT(sched->effects != NULL);
 	while (sched->backoffs.by_time.count > 0)
 		end_first(sched);
 }
@@ -78,6 +80,7 @@ bool backoff_begin(struct sched *sched, int64_t id, int64_t priority, int64_t vi
 		.priority = priority,
 	};
 
+	INVARIANT(victims >= 0 && sched->effects != NULL);
 	/* Not by `pause_ms`: whether there is one must not depend on how many others there are. */
 	if (victims == 0 || cost < WORTH_A_PAUSE || sched->config.search_pause_us == 0)
 		return false;

@@ -226,6 +226,7 @@ bool room_find(struct sched *sched, struct search *search, enum room_kind kind)
 	struct bound bound;
 	bool limited = search->job && !applicant_may_hold(sched, search, &amounts, &bound);
 
+	INVARIANT(!sched->plan.open);
 	INVARIANT(!search->model || kind == ROOM_PREEMPT);
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	victims_begin(sched, search, kind);

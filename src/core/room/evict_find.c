@@ -376,5 +376,6 @@ bool evict_could(struct sched *sched, const struct search *search)
 	struct eviction eviction;
 	struct evict_search find;
 
+	INVARIANT(!sched->plan.open);
 	return begin(&find, sched, search, &eviction) && (find_any(&find) || find_several(&find));
 }

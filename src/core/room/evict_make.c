@@ -248,6 +248,7 @@ bool evict_make(struct sched *sched, struct search *search)
 	int64_t rows[EVICTED_MAX * EVICTED_WIDTH];
 	struct eviction eviction;
 
+	INVARIANT(!sched->plan.open);
 	INVARIANT(!search->job != !search->model);
 	eviction.count = 0;
 	eviction.reload_ms = eviction.used_ms = 0;

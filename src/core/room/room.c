@@ -31,6 +31,7 @@ static int64_t free_gpus(const struct sched *sched)
 
 bool room_begin(struct sched *sched, enum room_kind kind)
 {
+	INVARIANT(!sched->plan.open && sched->indexed);
 	INVARIANT(kind < ROOM_SHARE && !sched->plan.open);
 	sched->room.round++;
 	for (size_t i = 0; i < sched->tenants.count; i++)
@@ -426,6 +427,7 @@ void room_commit(struct sched *sched, struct search *search, enum room_kind kind
 {
 	struct comparison compared = compare(sched, search);
 
+	INVARIANT(sched->plan.open);
 	commit(sched, search, kind, &compared);
 }
 
@@ -483,6 +485,7 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 
 bool room_make(struct sched *sched, struct search *search, enum room_kind kind)
 {
+	INVARIANT(!sched->plan.open && sched->indexed);
 	INVARIANT(!sched->plan.open && kind < ROOM_SHARE && !search->job != !search->model);
 	if (search->job)
 		return make_for_job(sched, search, kind);

@@ -103,6 +103,7 @@ void room_note_failure(struct sched *sched, const struct job *job, enum room_kin
 	struct job_group *group = job->class->group;
 	size_t looked_at = kind == ROOM_EVICT ? sched->cold_slots.by_cost.count : sched->room.count;
 
+	INVARIANT(!sched->plan.open);
 	INVARIANT(kind < ROOM_KINDS && !sched->plan.open);
 	note_hopeless(sched, group, job->r.priority, kind);
 	if (backoff_begin(sched, search_id(group, kind), job->r.priority, (int64_t)looked_at)) {

@@ -140,6 +140,7 @@ static void keep_place(struct place *places, int *used, int count, struct place 
 {
 	int at = *used < count ? (*used)++ : count;
 
+	INVARIANT(*used <= count);
 	while (at > 0 && places[at - 1].cost > found.cost) {
 		if (at < count)
 			places[at] = places[at - 1];
@@ -211,6 +212,7 @@ static bool take_turn(struct sched *sched, struct job *job)
 	int tasks = (int)search.shape->tasks;
 	struct place *places = memory_alloc((size_t)tasks * sizeof(*places));
 
+	INVARIANT(!sched->plan.open);
 	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
 	bool found = find_places(sched, &search, limit, places) == tasks;
 	for (int i = 0; i < tasks && found; i++) {
@@ -288,6 +290,7 @@ void timeshare_run(struct sched *sched)
 	struct job *job;
 	int tries = 0;
 
+	INVARIANT(!sched->plan.open && sched->indexed);
 	if (sched->config.time_sharing == SHARING_OFF || !sched->config.enable_preemption)
 		return;
 	sched->room.sharing++;

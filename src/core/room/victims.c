@@ -238,6 +238,7 @@ void victims_begin(struct sched *sched, const struct search *taker, enum room_ki
 	struct room *room = &sched->room;
 	size_t count = sched->tenants.count;
 
+	INVARIANT(!sched->plan.open);
 	INVARIANT(!sched->plan.open && !taker->job != !taker->model);
 	array_reserve(room->cursors, room->cursor_capacity, count);
 	room->count = room->link_count = room->node_count = 0;

@@ -9,10 +9,10 @@
 static bool goes_before(const void *a, const void *b)
 {
 	const struct turn_node *one = a, *other = b;
-	const struct turn *order = one->turn;
+	const struct turn *turn = one->turn;
 	int compared = fairshare_compare(one->tenant, &one->next->offer, other->tenant,
-	                                 &other->next->offer, order->total);
-	return order->backwards ? compared > 0 : compared < 0;
+	                                 &other->next->offer, turn->total);
+	return turn->backwards ? compared > 0 : compared < 0;
 }
 
 static struct heap *siblings(const struct turn_node *node)
@@ -45,85 +45,87 @@ static void settle_path(struct turn_node *node)
 }
 
 /* A node that nothing is known of, from those of earlier walks if there is one. */
-static struct turn_node *take_node(struct turn *order)
+static struct turn_node *take_node(struct turn *turn)
 {
-	if (order->count == order->made) {
-		array_reserve(order->nodes, order->capacity, order->made + 1);
+	if (turn->count == turn->made) {
+		array_reserve(turn->nodes, turn->capacity, turn->made + 1);
 		struct turn_node *made = NEW(struct turn_node);
 		made->children = HEAP(struct turn_node, heap_index, goes_before);
-		order->nodes[order->made++] = made;
+		turn->nodes[turn->made++] = made;
 	}
-	struct turn_node *node = order->nodes[order->count++];
-	*node = (struct turn_node){ .turn = order, .children = node->children, .heap_index = -1 };
+	struct turn_node *node = turn->nodes[turn->count++];
+	*node = (struct turn_node){ .turn = turn, .children = node->children, .heap_index = -1 };
 	return node;
 }
 
 /* The node of a tenant; it and those above it are made on first use. */
-static struct turn_node *node_of(struct turn *order, struct tenant *tenant)
+static struct turn_node *node_of(struct turn *turn, struct tenant *tenant)
 {
-	struct turn_node *node = map_get(&order->by_tenant, tenant->r.id);
+	struct turn_node *node = map_get(&turn->by_tenant, tenant->r.id);
 	if (node)
 		return node;
-	struct turn_node *parent = tenant->parent ? node_of(order, tenant->parent) : NULL;
-	node = take_node(order);
+	struct turn_node *parent = tenant->parent ? node_of(turn, tenant->parent) : NULL;
+	node = take_node(turn);
 	node->tenant = tenant;
 	node->tenant_id = tenant->r.id;
 	node->parent = parent;
-	map_put(&order->by_tenant, node->tenant_id, node);
+	map_put(&turn->by_tenant, node->tenant_id, node);
 	return node;
 }
 
-void turn_begin(struct turn *order, const struct amounts *total, bool backwards)
+void turn_begin(struct turn *turn, const struct amounts *total, bool backwards)
 {
-	for (size_t i = 0; i < order->count; i++) {
-		struct turn_node *node = order->nodes[i];
-		INVARIANT(map_remove(&order->by_tenant, node->tenant_id) == node);
+	INVARIANT(total != NULL);
+	for (size_t i = 0; i < turn->count; i++) {
+		struct turn_node *node = turn->nodes[i];
+		INVARIANT(map_remove(&turn->by_tenant, node->tenant_id) == node);
 		node->tenant = NULL;
 		heap_clear(&node->children);
 	}
-	order->count = 0;
-	heap_clear(&order->roots);
-	order->roots.before = goes_before;
-	order->roots.place = offsetof(struct turn_node, heap_index);
-	order->total = total;
-	order->backwards = backwards;
+	turn->count = 0;
+	heap_clear(&turn->roots);
+	turn->roots.before = goes_before;
+	turn->roots.place = offsetof(struct turn_node, heap_index);
+	turn->total = total;
+	turn->backwards = backwards;
 }
 
-void turn_offer(struct turn *order, struct tenant *tenant, const struct amounts *offer)
+void turn_offer(struct turn *turn, struct tenant *tenant, const struct amounts *offer)
 {
-	if (!offer && !map_get(&order->by_tenant, tenant->r.id)) {
-		turn_refresh(order, tenant);
+	INVARIANT(turn->total != NULL);
+	if (!offer && !map_get(&turn->by_tenant, tenant->r.id)) {
+		turn_refresh(turn, tenant);
 		return;
 	}
-	struct turn_node *node = node_of(order, tenant);
+	struct turn_node *node = node_of(turn, tenant);
 	node->offers = offer != NULL;
 	if (offer)
 		node->offer = *offer;
 	settle_path(node);
 }
 
-void turn_refresh(struct turn *order, struct tenant *tenant)
+void turn_refresh(struct turn *turn, struct tenant *tenant)
 {
 	struct turn_node *node = NULL;
-	while (tenant && !(node = map_get(&order->by_tenant, tenant->r.id)))
+	while (tenant && !(node = map_get(&turn->by_tenant, tenant->r.id)))
 		tenant = tenant->parent;
 	settle_path(node);
 }
 
-struct tenant *turn_first(const struct turn *order)
+struct tenant *turn_first(const struct turn *turn)
 {
-	const struct turn_node *first = heap_first(&order->roots);
+	const struct turn_node *first = heap_first(&turn->roots);
 	return first ? first->next->tenant : NULL;
 }
 
-void turn_free(struct turn *order)
+void turn_free(struct turn *turn)
 {
-	for (size_t i = 0; i < order->made; i++) {
-		heap_free(&order->nodes[i]->children);
-		free(order->nodes[i]);
+	for (size_t i = 0; i < turn->made; i++) {
+		heap_free(&turn->nodes[i]->children);
+		free(turn->nodes[i]);
 	}
-	free(order->nodes);
-	map_free(&order->by_tenant);
-	heap_free(&order->roots);
-	*order = (struct turn){ 0 };
+	free(turn->nodes);
+	map_free(&turn->by_tenant);
+	heap_free(&turn->roots);
+	*turn = (struct turn){ 0 };
 }

@@ -39,15 +39,15 @@ struct turn {
 /* Empties it for a new walk; keeps its memory. Costs as much as the last walk
  * had tenants. `total` must stay while the walk lasts, and so must the tree of
  * tenants; between walks tenants may come and go. */
-void turn_begin(struct turn *order, const struct amounts *total, bool backwards);
+void turn_begin(struct turn *turn, const struct amounts *total, bool backwards);
 /* The tenant offers this now, or (NULL) nothing any more. Also to be called
  * after what it holds has changed, before anything else is asked of the order. */
-void turn_offer(struct turn *order, struct tenant *tenant, const struct amounts *offer);
+void turn_offer(struct turn *turn, struct tenant *tenant, const struct amounts *offer);
 /* What the tenants hold has changed for `tenant` and its ancestors. To be
  * called for one such change before the next. */
-void turn_refresh(struct turn *order, struct tenant *tenant);
+void turn_refresh(struct turn *turn, struct tenant *tenant);
 /* The tenant whose turn it is, or NULL. */
-struct tenant *turn_first(const struct turn *order);
-void turn_free(struct turn *order);
+struct tenant *turn_first(const struct turn *turn);
+void turn_free(struct turn *turn);
 
 #endif

@@ -117,6 +117,7 @@ static enum wait_reason reason_outside(const struct sched *sched, const struct j
 
 void why_job(struct sched *sched, struct job *job, struct why *why)
 {
+	INVARIANT(!sched->plan.open);
 	*why = (struct why){ .expected_ms = job->s.expected_ms, .confidence = job->s.confidence };
 	if (!job->class) {
 		why->reason = reason_outside(sched, job);

@@ -120,6 +120,7 @@ static void trace_select(struct sched *sched, const struct search *search, struc
 
 void why_trace(struct sched *sched, struct job *job, struct buffer *buffer)
 {
+	INVARIANT(!sched->plan.open);
 	if (!job->class) {
 		buffer_print(buffer, "[GPU_FIT_CHECK] job-%" PRId64 ": is not in the queue\n",
 		             job->r.id);

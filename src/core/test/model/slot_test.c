@@ -345,8 +345,9 @@ static void slots_count_against_the_limits_and_the_bill_of_their_tenant(void **u
 	request(lab.h, a);
 	request(lab.h, b);
 	assert_int_equal(pass_only(lab.h, loads), 0);
-	assert_non_null(strstr(why_model(lab.h, b), "GPU memory MiB requested=20000, quota=50000, "
-	                                            "current=40000"));
+	assert_non_null(strstr(why_model(lab.h, b),
+	                       "tenant lab is at its limit of 50000 MiB of GPU "
+	                       "memory (40000 in use, 20000 requested)"));
 	const struct tenant *payer = tenants_find(&lab.h->sched->tenants, lab.tenant);
 	assert_int_equal(payer->allocated.of[AMOUNT_GPU], 500);
 	assert_int_equal(payer->allocated.of[AMOUNT_JOBS], 0);
