@@ -338,14 +338,15 @@ static int run_slots(const struct arguments *arguments)
 
 const struct cli_command models_command = {
 	.name = "models",
-	.arguments =
-	    "[list|get|create|update|delete|lease|release] [NAME] [OPTION...] [-- ARGUMENT...]",
+	.arguments = "[SUBCOMMAND] [NAME] [OPTION...] [-- ARGUMENT...]",
 	.summary = "models that are served from slots",
-	.details = "create NAME     put one; --from a file estimates the memory it takes\n"
-		   "update NAME     change it; what is not given stays\n"
-		   "delete NAME     remove it, with its last slot\n"
-		   "lease NAME      a place in a slot, to try it out; says where it serves\n"
-		   "release LEASE   give that back\n"
+	.details = "list            all models (the default)\n"
+		   "get NAME        one model\n"
+		   "create NAME     create a model; --from FILE estimates its memory\n"
+		   "update NAME     change the given settings\n"
+		   "delete NAME     delete it, with its slots\n"
+		   "lease NAME      take a lease for a test; prints the slot's address\n"
+		   "release LEASE   return a lease\n"
 		   "'gpu-cli why model-3' says what a model waits for.\n",
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
 		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"

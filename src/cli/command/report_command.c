@@ -388,8 +388,8 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it reserved, where that was measured. JOBS are those that had GPUs or CPUs in\n"
-	    "this time; those that ended without are only in the columns behind it.\n",
+	    "what it reserved, if it was measured. JOBS are those that had GPUs or CPUs in\n"
+	    "this time; those that ended without are only in the columns after it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",
