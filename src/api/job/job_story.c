@@ -17,25 +17,25 @@ struct story {
 	int64_t count;
 };
 
-static bool look_why(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_why(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
 	if (story->trace)
-		return sched_trace(sched, story->id, &ask->text, error);
-	return sched_why(sched, story->id, call_viewer(call), &ask->text, error);
+		return sched_trace(sched, story->id, &engine->text, error);
+	return sched_why(sched, story->id, request_viewer(request), &engine->text, error);
 }
 
-static void answer_why(struct ask *ask)
+static void answer_why(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	struct text rest = { ask->text.data, ask->text.size }, line;
-	struct json_writer *json = call_object(call);
+	struct text rest = { engine->text.data, engine->text.size }, line;
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, story->id);
 	json_open_array(json, "why");
 	while (text_next(&rest, '\n', &line))
@@ -43,109 +43,109 @@ static void answer_why(struct ask *ask)
 			json_put_text(json, NULL, line);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-static struct story *new_story(struct call *call)
+static struct story *new_story(struct request *request)
 {
-	struct story *story = arena_alloc(&call->ask.arena, sizeof(*story));
+	struct story *story = arena_alloc(&request->engine.arena, sizeof(*story));
 	memset(story, 0, sizeof(*story));
-	call->state = story;
+	request->state = story;
 	return story;
 }
 
 /* One that has left memory is over: that is all there is to say. */
 
-static bool read_end(struct ask *ask, struct store *store, struct error *error)
+static bool read_end(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct story *story = call_of(ask)->state;
-	return archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error);
+	struct story *story = request_of(engine)->state;
+	return archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL, error);
 }
 
-static void answer_end(struct ask *ask)
+static void answer_end(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
 	const struct job_state_record *state = &story->archived.state;
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND) {
-		call_fail(call, &ask->error);
+	if (!engine->ok && engine->error.code != ERROR_NOT_FOUND) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity,
-	                                story->archived.job.tenant_id)) {
-		call_unknown(call, "job", call_segment(call, 3));
+	if (!engine->ok || !roster_may_see(&request->service->roster, &request->identity,
+	                                   story->archived.job.tenant_id)) {
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	buffer_clear(&ask->text);
-	buffer_print(&ask->text, "job-%lld finished at ", (long long)story->id);
-	calendar_print(&ask->text, state->completed_ms);
-	buffer_print(&ask->text, ": %s", word_of(&job_state_words, state->state));
+	buffer_clear(&engine->text);
+	buffer_print(&engine->text, "job-%lld finished at ", (long long)story->id);
+	calendar_print(&engine->text, state->completed_ms);
+	buffer_print(&engine->text, ": %s", word_of(&job_state_words, state->state));
 	if (*state->message)
-		buffer_print(&ask->text, ", %s", state->message);
-	answer_why(ask);
+		buffer_print(&engine->text, ", %s", state->message);
+	answer_why(engine);
 }
 
-void jobs_why(struct call *call)
+void jobs_why(struct request *request)
 {
-	struct story *story = new_story(call);
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct text segment = call_segment(call, 3);
+	struct story *story = new_story(request);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct text segment = request_segment(request, 3);
 	struct catalogue_job job;
 	struct error error = { 0 };
 
-	if (!query_flag(&call->exchange->query, "trace", false, &story->trace, &error)) {
-		call_fail(call, &error);
+	if (!query_flag(&request->exchange->query, "trace", false, &story->trace, &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	if (!id_read(segment, ID_JOB, &story->id)) {
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 		return;
 	}
 	catalogue_lock(catalogue);
 	story->in_memory = catalogue_job(catalogue, story->id, &job);
-	bool allowed = story->in_memory &&
-	               roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
+	bool allowed = story->in_memory && roster_may_see(&request->service->roster,
+	                                                  &request->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	if (!story->in_memory)
-		call_read(call, read_end, answer_end);
+		request_read(request, read_end, answer_end);
 	else if (allowed)
-		call_look(call, look_why, answer_why);
+		request_look(request, look_why, answer_why);
 	else
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 }
 
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */
-static bool read_events(struct ask *ask, struct store *store, struct error *error)
+static bool read_events(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct story *story = call_of(ask)->state;
+	struct story *story = request_of(engine)->state;
 
 	if (!story->in_memory &&
-	    !archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error))
+	    !archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL, error))
 		return false;
 	return archive_events(store,
 	                      &(struct event_filter){ .job_id = story->id,
 	                                              .since = story->since,
 	                                              .limit = story->limit },
-	                      &ask->arena, &story->events, &story->count, error);
+	                      &engine->arena, &story->events, &story->count, error);
 }
 
-static void answer_events(struct ask *ask)
+static void answer_events(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	bool unknown = !ask->ok && ask->error.code == ERROR_NOT_FOUND;
-	if (!ask->ok && !unknown) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	bool unknown = !engine->ok && engine->error.code == ERROR_NOT_FOUND;
+	if (!engine->ok && !unknown) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	if (unknown ||
-	    (!story->in_memory && !roster_may_see(&call->service->roster, &call->identity,
+	    (!story->in_memory && !roster_may_see(&request->service->roster, &request->identity,
 	                                          story->archived.job.tenant_id))) {
-		call_unknown(call, "job", call_segment(call, 3));
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct json_writer *json = call_object(call);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, story->id);
 	json_open_array(json, "events");
 	catalogue_lock(catalogue);
@@ -154,36 +154,36 @@ static void answer_events(struct ask *ask)
 	catalogue_unlock(catalogue);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void jobs_events(struct call *call)
+void jobs_events(struct request *request)
 {
-	struct story *story = new_story(call);
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct story *story = new_story(request);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct error error = { 0 };
 	struct catalogue_job job;
-	struct text segment = call_segment(call, 3);
+	struct text segment = request_segment(request, 3);
 
-	if (!query_integer(&call->exchange->query, "since", 0, INT64_MAX, 0, &story->since,
+	if (!query_integer(&request->exchange->query, "since", 0, INT64_MAX, 0, &story->since,
 	                   &error) ||
-	    !query_integer(&call->exchange->query, "limit", 1, 10000, 1000, &story->limit,
+	    !query_integer(&request->exchange->query, "limit", 1, 10000, 1000, &story->limit,
 	                   &error)) {
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
 	if (!id_read(segment, ID_JOB, &story->id)) {
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 		return;
 	}
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, story->id, &job);
-	bool allowed =
-	    found && roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
+	bool allowed = found && roster_may_see(&request->service->roster, &request->identity,
+	                                       job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	story->in_memory = found;
 	if (found && !allowed)
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 	else
-		call_read(call, read_events, answer_events);
+		request_read(request, read_events, answer_events);
 }
