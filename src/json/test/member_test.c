@@ -10,9 +10,10 @@
 
 static json_t *members(void)
 {
-	json_t *object = json_loads("{\"t\":\"text\",\"n\":7,\"r\":2.5,\"f\":true,\"none\":null,"
-	                            "\"at\":\"2026-01-31T12:00:00.25Z\"}",
-	                            0, NULL);
+	json_t *object =
+	    json_loads("{\"t\":\"text\",\"n\":7,\"r\":2.5,\"f\":true,\"big\":1e300,\"none\":null,"
+	               "\"at\":\"2026-01-31T12:00:00.25Z\"}",
+	               0, NULL);
 	assert_non_null(object);
 	return object;
 }
@@ -24,6 +25,7 @@ static void members_read_as_what_they_are(void **state)
 	assert_string_equal(member_text(object, "t"), "text");
 	assert_int_equal(member_integer(object, "n"), 7);
 	assert_int_equal(member_integer(object, "r"), 2);
+	assert_int_equal(member_integer(object, "big"), 0);
 	assert_true(member_number(object, "r") == 2.5);
 	assert_true(member_number(object, "n") == 7);
 	assert_true(member_flag(object, "f"));
