@@ -24,7 +24,7 @@ const struct route routes[] = {
 	  "tenant_id state name label sort limit offset after" },
 	{ METHOD_GET, "/api/v1/jobs/{id}", ACCESS_READ, jobs_get, 0, "" },
 	{ METHOD_DELETE, "/api/v1/jobs/{id}", ACCESS_CHANGE, jobs_cancel, 0, "" },
-	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0, "trace" },
+	{ METHOD_GET, "/api/v1/jobs/{id}/why", ACCESS_READ, jobs_why, 0, "trace decision" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/events", ACCESS_READ, jobs_events, 0, "since limit" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/runs", ACCESS_READ, jobs_runs, 0, "" },
 	{ METHOD_GET, "/api/v1/jobs/{id}/logs", ACCESS_READ, jobs_logs, 0,

@@ -125,7 +125,10 @@ def test_an_archived_job_is_found_and_cannot_be_changed(service):
     events = service.get(f"/api/v1/jobs/{job}/events").json()["events"]
     assert [event["type"] for event in events] == ["job_ended"]
     assert service.get(f"/api/v1/jobs/{job}/logs").status == 409
-    why = service.get(f"/api/v1/jobs/{job}/why").json()["why"]
-    assert why[0].startswith(f"{job} finished at ") and ": cancelled" in why[0]
+    why = service.get(f"/api/v1/jobs/{job}/why").json()
+    assert why["why"][0].startswith(f"{job} finished at ") and ": cancelled" in why["why"][0]
+    assert "decision" not in why
+    # No decision was made about it.
+    assert service.get(f"/api/v1/jobs/{job}/why?decision=1").json() == why | {"decision": []}
     assert service.get("/api/v1/cluster/status").json()["cancelled_jobs"] == 1
     assert service.get("/api/v1/tenants/lab").json()["total_jobs"] == 1

@@ -84,6 +84,9 @@ def test_a_bill_over_all_time_is_what_the_tenant_ever_cost(service, nodes):
     await_that(lambda: service.get("/api/v1/jobs?state=cancelled").json()["total"] == 6)
     service.stop()
     service.start()
+    why = service.get(f"/api/v1/jobs/{memory}/why?decision=1").json()
+    assert why["why"][0].startswith(f"{memory} finished at ")
+    assert any("20000 asked" in sentence for sentence in why["decision"]), why
     usage, shown = bill(service, tenant), service.get(f"/api/v1/tenants/{tenant}").json()
     assert usage["cost"] > 5
     assert usage["cost"] == pytest.approx(shown["total_cost"], abs=0.01)
