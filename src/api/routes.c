@@ -74,6 +74,8 @@ const struct route routes[] = {
 	  "from to format" },
 	{ METHOD_GET, "/api/v1/reports/billing", ACCESS_READ, report_calls_billing, 0,
 	  "from to format" },
+	{ METHOD_GET, "/api/v1/reports/jobs", ACCESS_READ, report_calls_jobs, 0,
+	  "from to tenant_id limit after" },
 	{ METHOD_GET, "/metrics", ACCESS_READ, metrics_get, 0, "" },
 	{ METHOD_GET, "/api/v1/stream", ACCESS_READ, hub_listen, 0, "topics tenant_id since" },
 	{ METHOD_GET, "/api/v1/health", ACCESS_ANYONE, cluster_health, 0, "" },

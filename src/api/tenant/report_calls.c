@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/tenant/tenant_calls.h"
 #include "api/text/ids.h"
@@ -242,4 +243,93 @@ void report_calls_usage(struct call *call)
 		return;
 	report->tenant_id = id;
 	call_read(call, read_usage, answer_usage);
+}
+
+/* By job. */
+
+struct job_report {
+	struct job_usage_filter filter;
+	struct job_usage *usage;
+	int64_t count;
+};
+
+static bool read_job_usage(struct ask *ask, struct store *store, struct error *error)
+{
+	struct job_report *jobs = call_of(ask)->state;
+	return usage_read_jobs(store, &jobs->filter, &ask->arena, &jobs->usage, &jobs->count,
+	                       error);
+}
+
+static void answer_jobs(struct ask *ask)
+{
+	struct call *call = call_of(ask);
+	const struct job_report *jobs = call->state;
+	if (!ask->ok) {
+		call_fail(call, &ask->error);
+		return;
+	}
+	struct json_writer *json = call_object(call);
+	json_put_moment(json, "from", jobs->filter.from_ms);
+	json_put_moment(json, "to", jobs->filter.until_ms);
+	json_open_array(json, "jobs");
+	for (int64_t i = 0; i < jobs->count; i++) {
+		const struct job_usage *usage = &jobs->usage[i];
+		json_open_object(json, NULL);
+		json_put_id(json, "job_id", ID_JOB, usage->job_id);
+		json_put_id(json, "tenant_id", ID_TENANT, usage->tenant_id);
+		json_put_decimal(json, "gpu_hours", muldiv_down(usage->gpu_ms, 1000, HOUR_MS), 6);
+		json_put_decimal(json, "cost", usage->cost, 6);
+		json_close(json);
+	}
+	json_close(json);
+	if (jobs->count == jobs->filter.limit)
+		json_put_id(json, "next_after", ID_JOB, jobs->usage[jobs->count - 1].job_id);
+	json_close(json);
+	call_answer_json(call, 200);
+}
+
+/* The tenants that the caller may see, or the one that it names. */
+static bool read_tenants(struct call *call, struct job_usage_filter *filter)
+{
+	const struct roster *roster = &call->service->roster;
+	struct text name = query_get(&call->exchange->query, "tenant_id");
+	int64_t *ids = arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(*ids));
+
+	filter->tenant_ids = ids;
+	if (name.size > 0) {
+		const struct roster_tenant *tenant = roster_named(roster, name);
+		if (!tenant || !roster_may_see(roster, &call->identity, tenant->id)) {
+			call_unknown(call, "tenant", name);
+			return false;
+		}
+		ids[filter->tenant_count++] = tenant->id;
+		return true;
+	}
+	if (roster_sees_all(&call->identity))
+		return true;
+	ids[filter->tenant_count++] = -1; /* Without it, no tenant would mean all. */
+	for (size_t i = 0; i < roster->by_id.capacity; i++) {
+		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
+		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+			ids[filter->tenant_count++] = tenant->id;
+	}
+	return true;
+}
+
+void report_calls_jobs(struct call *call)
+{
+	struct job_report *jobs = arena_alloc(&call->ask.arena, sizeof(*jobs));
+	const struct report *report = read_report(call);
+	struct page page;
+
+	if (!report || !page_read(call, ID_JOB, &page))
+		return;
+	*jobs = (struct job_report){ .filter = { .from_ms = report->from_ms,
+		                                 .until_ms = report->until_ms,
+		                                 .now_ms = report->now_ms,
+		                                 .before_id = page.after,
+		                                 .limit = page.limit } };
+	call->state = jobs;
+	if (read_tenants(call, &jobs->filter))
+		call_read(call, read_job_usage, answer_jobs);
 }
