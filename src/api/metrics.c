@@ -45,12 +45,12 @@ static void put_milli(struct buffer *text, int64_t milli)
 
 /* Jobs. */
 
-static int64_t count_jobs(const struct call *call, const struct scrape *scrape, int state)
+static int64_t count_jobs(const struct request *request, const struct scrape *scrape, int state)
 {
-	const struct catalogue *catalogue = service_catalogue(call->service);
+	const struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_filter filter = { .state = state };
 	int64_t archived, count = 0;
-	if (roster_sees_all(&call->identity)) {
+	if (roster_sees_all(&request->identity)) {
 		count = catalogue_count(catalogue, &filter, &archived);
 		return count + archived;
 	}
@@ -62,21 +62,21 @@ static int64_t count_jobs(const struct call *call, const struct scrape *scrape, 
 	return count;
 }
 
-static void put_jobs(struct call *call, const struct scrape *scrape)
+static void put_jobs(struct request *request, const struct scrape *scrape)
 {
-	struct buffer *text = &call->body;
-	int64_t tenant_id = call->identity.tenant_id;
+	struct buffer *text = &request->body;
+	int64_t tenant_id = request->identity.tenant_id;
 	metric_head(text, METRIC_JOBS);
 	for (int state = 0; state < job_state_words.count; state++)
 		buffer_print(text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS),
-		             job_state_words.at[state], count_jobs(call, scrape, state));
+		             job_state_words.at[state], count_jobs(request, scrape, state));
 	metric_head(text, METRIC_JOBS_TOTAL);
 	for (int state = 0; state < job_state_words.count; state++)
 		buffer_print(
 		    text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS_TOTAL),
 		    job_state_words.at[state],
-		    meters_entered(&call->service->meters, tenant_id, (enum job_state)state));
-	metric_put_integer(text, METRIC_QUEUE_SIZE, count_jobs(call, scrape, JOB_PENDING));
+		    meters_entered(&request->service->meters, tenant_id, (enum job_state)state));
+	metric_put_integer(text, METRIC_QUEUE_SIZE, count_jobs(request, scrape, JOB_PENDING));
 }
 
 /* Tenants. */
@@ -115,10 +115,10 @@ static int64_t tenant_value(enum metric metric, const struct tenant_line *line,
 	}
 }
 
-static void put_tenants(struct call *call, const struct scrape *scrape)
+static void put_tenants(struct request *request, const struct scrape *scrape)
 {
-	const struct catalogue *catalogue = service_catalogue(call->service);
-	struct buffer *text = &call->body;
+	const struct catalogue *catalogue = service_catalogue(request->service);
+	struct buffer *text = &request->body;
 	if (scrape->tenant_count == 0)
 		return;
 	for (enum metric metric = METRIC_TENANT_GPUS; metric <= METRIC_TENANT_COST_TOTAL;
@@ -184,11 +184,11 @@ static int64_t sample_value(const struct agents_sample *sample, enum metric metr
 	}
 }
 
-static void put_sample(struct call *call, enum metric metric, const struct node_record *node,
+static void put_sample(struct request *request, enum metric metric, const struct node_record *node,
                        const struct gpu_record *gpu)
 {
 	struct agents_sample sample = { 0 };
-	bool sampled = agents_sample(call->service->agents, gpu->uuid, &sample);
+	bool sampled = agents_sample(request->service->agents, gpu->uuid, &sample);
 	if (!sampled && metric >= METRIC_GPU_POWER_WATTS)
 		return;
 	if (!sampled)
@@ -196,15 +196,15 @@ static void put_sample(struct call *call, enum metric metric, const struct node_
 	int64_t value = sample_value(&sample, metric);
 	if (value < 0)
 		return;
-	put_gpu_name(&call->body, metric, node, gpu);
-	buffer_text(&call->body, "} ");
-	put_milli(&call->body, value);
+	put_gpu_name(&request->body, metric, node, gpu);
+	buffer_text(&request->body, "} ");
+	put_milli(&request->body, value);
 }
 
 /* Appends a metric of every GPU that has memory of its own. */
-static void put_each_gpu(struct call *call, enum metric metric)
+static void put_each_gpu(struct request *request, enum metric metric)
 {
-	const struct catalogue *catalogue = service_catalogue(call->service);
+	const struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	const struct gpu_record *const *gpus;
 	const struct node_record *node;
@@ -214,43 +214,43 @@ static void put_each_gpu(struct call *call, enum metric metric)
 			if (gpus[i]->mig_mode)
 				continue;
 			if (metric == METRIC_GPU_MEMORY_BYTES)
-				put_memory(&call->body, catalogue, node, gpus[i]);
+				put_memory(&request->body, catalogue, node, gpus[i]);
 			else
-				put_sample(call, metric, node, gpus[i]);
+				put_sample(request, metric, node, gpus[i]);
 		}
-		service_breathe(call->service, done);
+		service_breathe(request->service, done);
 	}
 }
 
-static void put_gpus(struct call *call)
+static void put_gpus(struct request *request)
 {
 	for (enum metric metric = METRIC_GPU_UTILIZATION; metric <= METRIC_GPU_MEMORY_BYTES;
 	     metric++) {
-		metric_head(&call->body, metric);
-		put_each_gpu(call, metric);
+		metric_head(&request->body, metric);
+		put_each_gpu(request, metric);
 	}
 }
 
-static void put_nodes(struct call *call)
+static void put_nodes(struct request *request)
 {
-	const struct catalogue *catalogue = service_catalogue(call->service);
+	const struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	const struct node_record *node;
 	int64_t states[8] = { 0 };
 	while ((node = catalogue_next(catalogue, &cursor)) != NULL)
 		states[node->state & 7]++;
-	metric_head(&call->body, METRIC_NODES);
+	metric_head(&request->body, METRIC_NODES);
 	for (int i = 0; i < node_state_words.count; i++)
-		buffer_print(&call->body, "%s{state=\"%s\"} %" PRId64 "\n",
+		buffer_print(&request->body, "%s{state=\"%s\"} %" PRId64 "\n",
 		             metric_name(METRIC_NODES), node_state_words.at[i], states[i]);
 	const struct slot_record *slot;
 	int64_t slots[8] = { 0 };
 	cursor = (struct catalogue_cursor){ .kind = RECORD_SLOT };
 	while ((slot = catalogue_next(catalogue, &cursor)) != NULL)
 		slots[slot->state & 7]++;
-	metric_head(&call->body, METRIC_SLOTS);
+	metric_head(&request->body, METRIC_SLOTS);
 	for (int i = 0; i < slot_state_words.count; i++)
-		buffer_print(&call->body, "%s{state=\"%s\"} %" PRId64 "\n",
+		buffer_print(&request->body, "%s{state=\"%s\"} %" PRId64 "\n",
 		             metric_name(METRIC_SLOTS), slot_state_words.at[i], slots[i]);
 }
 
@@ -281,12 +281,12 @@ static void put_notices(struct buffer *text, const struct meters *meters)
 		             meters->notices[i]);
 }
 
-static void put_engine(struct call *call)
+static void put_engine(struct request *request)
 {
-	struct buffer *text = &call->body;
-	struct desk_health health = { 0 };
-	struct desk *desk = call->service->desk;
-	desk->health(desk, &health);
+	struct buffer *text = &request->body;
+	struct engine_health health = { 0 };
+	struct engine_port *port = request->service->port;
+	port->health(port, &health);
 	metric_put_integer(text, METRIC_LEADING, health.leading);
 	metric_put_integer(text, METRIC_STORE_OK, health.writer.ok);
 	metric_put_integer(text, METRIC_STORE_COMMITS_TOTAL, health.writer.batches);
@@ -299,11 +299,11 @@ static void put_engine(struct call *call)
 	metric_put_integer(text, METRIC_ASKS_WAITING, (int64_t)health.waiting);
 }
 
-static void put_wire(struct call *call)
+static void put_wire(struct request *request)
 {
-	struct buffer *text = &call->body;
-	struct loop_counters counters = loop_counters(call->service->desk->loop);
-	struct hub_counters hub = hub_counters(call->service->hub);
+	struct buffer *text = &request->body;
+	struct loop_counters counters = loop_counters(request->service->port->loop);
+	struct hub_counters hub = hub_counters(request->service->hub);
 	metric_put_integer(text, METRIC_CONNECTIONS, (int64_t)counters.connections);
 	metric_put_integer(text, METRIC_CONNECTIONS_TOTAL, (int64_t)counters.connections_total);
 	metric_put_integer(text, METRIC_CONNECTIONS_REFUSED_TOTAL,
@@ -312,7 +312,7 @@ static void put_wire(struct call *call)
 	metric_put_integer(text, METRIC_DESCRIPTORS_EXHAUSTED_TOTAL,
 	                   (int64_t)counters.descriptors_exhausted);
 	metric_put_integer(text, METRIC_REQUESTS_IN_FLIGHT, (int64_t)counters.exchanges);
-	metric_put_integer(text, METRIC_CALLS_IN_FLIGHT, call->service->calls.count);
+	metric_put_integer(text, METRIC_CALLS_IN_FLIGHT, request->service->requests.count);
 	metric_put_integer(text, METRIC_BUFFERED_BYTES, (int64_t)counters.buffered_bytes);
 	metric_put_integer(text, METRIC_HELD_BYTES, (int64_t)counters.held_bytes);
 	metric_put_integer(text, METRIC_ANSWERS_DROPPED_TOTAL, (int64_t)counters.answers_dropped);
@@ -322,75 +322,75 @@ static void put_wire(struct call *call)
 	metric_put_integer(text, METRIC_STREAM_LISTENERS, hub.listeners);
 	metric_put_integer(text, METRIC_STREAM_EVENTS_TOTAL, hub.sent);
 	metric_put_integer(text, METRIC_STREAM_MISSED_TOTAL, hub.skipped);
-	traffic_print(call->service->calls.traffic, text);
-	failures_print(gate_failures(call->service->gate), text);
-	if (!call->service->notify)
+	traffic_print(request->service->requests.traffic, text);
+	failures_print(gate_failures(request->service->gate), text);
+	if (!request->service->notify)
 		return;
-	struct notify_counters notes = notify_counters(call->service->notify);
+	struct notify_counters notes = notify_counters(request->service->notify);
 	metric_put_integer(text, METRIC_NOTIFICATIONS_TOTAL, notes.delivered);
 	metric_put_integer(text, METRIC_NOTIFICATIONS_FAILED_TOTAL, notes.failed + notes.dropped);
 	metric_put_integer(text, METRIC_NOTIFICATIONS_WAITING, notes.waiting);
 }
 
-static void put_all(struct call *call, const struct scrape *scrape)
+static void put_all(struct request *request, const struct scrape *scrape)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	const struct meters *meters = &call->service->meters;
-	bool sees_all = roster_sees_all(&call->identity);
-	buffer_clear(&call->body);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	const struct meters *meters = &request->service->meters;
+	bool sees_all = roster_sees_all(&request->identity);
+	buffer_clear(&request->body);
 	catalogue_lock(catalogue);
-	put_jobs(call, scrape);
-	put_tenants(call, scrape);
+	put_jobs(request, scrape);
+	put_tenants(request, scrape);
 	if (sees_all) {
-		put_nodes(call);
-		put_gpus(call);
+		put_nodes(request);
+		put_gpus(request);
 	}
 	catalogue_unlock(catalogue);
 	if (!sees_all)
 		return;
-	put_latency(&call->body, meters, METRIC_SCHEDULING_LATENCY);
-	put_latency(&call->body, meters, METRIC_SCHEDULING_LATENCY_SECONDS);
-	metric_put_integer(&call->body, METRIC_PREEMPTIONS_TOTAL, meters->preemptions);
-	put_notices(&call->body, meters);
-	metric_put_integer(&call->body, METRIC_NODE_MISREPORTS_TOTAL,
-	                   misreports_total(call->service->misreports));
-	metric_put_integer(&call->body, METRIC_SUBMISSIONS_TOTAL, meters->submitted);
-	put_engine(call);
-	put_wire(call);
-	metric_head(&call->body, METRIC_BUILD_INFO);
-	buffer_print(&call->body, "%s{version=\"", metric_name(METRIC_BUILD_INFO));
-	put_label(&call->body, call->service->settings.version);
-	buffer_text(&call->body, "\"} 1\n");
+	put_latency(&request->body, meters, METRIC_SCHEDULING_LATENCY);
+	put_latency(&request->body, meters, METRIC_SCHEDULING_LATENCY_SECONDS);
+	metric_put_integer(&request->body, METRIC_PREEMPTIONS_TOTAL, meters->preemptions);
+	put_notices(&request->body, meters);
+	metric_put_integer(&request->body, METRIC_NODE_MISREPORTS_TOTAL,
+	                   misreports_total(request->service->misreports));
+	metric_put_integer(&request->body, METRIC_SUBMISSIONS_TOTAL, meters->submitted);
+	put_engine(request);
+	put_wire(request);
+	metric_head(&request->body, METRIC_BUILD_INFO);
+	buffer_print(&request->body, "%s{version=\"", metric_name(METRIC_BUILD_INFO));
+	put_label(&request->body, request->service->settings.version);
+	buffer_text(&request->body, "\"} 1\n");
 }
 
-static bool look_at_tenants(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_at_tenants(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct scrape *scrape = call_of(ask)->state;
+	struct scrape *scrape = request_of(engine)->state;
 	(void)error;
 	for (size_t i = 0; i < scrape->tenant_count; i++)
 		sched_tenant_figures(sched, scrape->tenants[i].id, &scrape->tenants[i].figures);
 	return true;
 }
 
-static void answer(struct ask *ask)
+static void answer(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	put_all(call, call->state);
-	call_answer(call, 200, "text/plain; version=0.0.4; charset=utf-8");
+	struct request *request = request_of(engine);
+	put_all(request, request->state);
+	request_answer(request, 200, "text/plain; version=0.0.4; charset=utf-8");
 }
 
-void metrics_get(struct call *call)
+void metrics_get(struct request *request)
 {
-	const struct roster *roster = &call->service->roster;
-	struct scrape *scrape = arena_alloc(&call->ask.arena, sizeof(*scrape));
+	const struct roster *roster = &request->service->roster;
+	struct scrape *scrape = arena_alloc(&request->engine.arena, sizeof(*scrape));
 	size_t size = (roster->by_id.count + 1) * sizeof(*scrape->tenants);
-	*scrape = (struct scrape){ .tenants = arena_alloc(&call->ask.arena, size) };
+	*scrape = (struct scrape){ .tenants = arena_alloc(&request->engine.arena, size) };
 	memset(scrape->tenants, 0, size);
 	for (size_t i = 0; i < roster->by_id.capacity; i++) {
 		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
-		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			scrape->tenants[scrape->tenant_count++].id = tenant->id;
 	}
-	call->state = scrape;
-	call_look(call, look_at_tenants, answer);
+	request->state = scrape;
+	request_look(request, look_at_tenants, answer);
 }

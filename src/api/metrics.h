@@ -2,8 +2,8 @@
 #ifndef API_METRICS_H
 #define API_METRICS_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 
-void metrics_get(struct call *call);
+void metrics_get(struct request *request);
 
 #endif

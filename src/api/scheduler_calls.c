@@ -19,9 +19,9 @@ struct inquiry {
 	bool explain;
 };
 
-static bool read_type(struct call *call, struct inquiry *inquiry)
+static bool read_type(struct request *request, struct inquiry *inquiry)
 {
-	struct text type = query_get(&call->exchange->query, "type");
+	struct text type = query_get(&request->exchange->query, "type");
 	inquiry->filter.kind = -1;
 	if (!type.data || type.size == 0)
 		return true;
@@ -37,23 +37,23 @@ static bool read_type(struct call *call, struct inquiry *inquiry)
 		             : i + 1 == decision_words.count ? " or "
 		                                             : ", ",
 		             decision_words.at[i]);
-	call_refuse(call, 400, "invalid", "type must be %s", known.data);
+	request_refuse(request, 400, "invalid", "type must be %s", known.data);
 	buffer_free(&known);
 	return false;
 }
 
 /* A node is named by its GPUs. */
-static bool read_node(struct call *call, struct inquiry *inquiry)
+static bool read_node(struct request *request, struct inquiry *inquiry)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct text name = query_get(&call->exchange->query, "node");
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct text name = query_get(&request->exchange->query, "node");
 	const struct gpu_record *const *gpus;
 	if (!name.data || name.size == 0)
 		return true;
 	catalogue_lock(catalogue);
 	const struct node_record *node = catalogue_node_named(catalogue, name.data);
 	size_t count = node ? catalogue_node_gpus(catalogue, node->id, &gpus) : 0;
-	int64_t *ids = arena_alloc(&call->ask.arena, (count + 1) * sizeof(*ids));
+	int64_t *ids = arena_alloc(&request->engine.arena, (count + 1) * sizeof(*ids));
 	for (size_t i = 0; i < count; i++)
 		ids[i] = gpus[i]->id;
 	/* Without GPUs there is no decision about it; and no GPU has this id. */
@@ -62,46 +62,47 @@ static bool read_node(struct call *call, struct inquiry *inquiry)
 	inquiry->filter.gpu_count = count > 0 ? count : 1;
 	catalogue_unlock(catalogue);
 	if (!node)
-		call_unknown(call, "node", name);
+		request_unknown(request, "node", name);
 	return node != NULL;
 }
 
-static bool read_subject(struct call *call, struct inquiry *inquiry)
+static bool read_subject(struct request *request, struct inquiry *inquiry)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct text job = query_get(&call->exchange->query, "job");
-	struct text model = query_get(&call->exchange->query, "model");
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct text job = query_get(&request->exchange->query, "job");
+	struct text model = query_get(&request->exchange->query, "model");
 	if (job.data && job.size > 0 && !id_read(job, ID_JOB, &inquiry->filter.job_id)) {
-		call_refuse(call, 400, "invalid", "job must be an id such as job-12");
+		request_refuse(request, 400, "invalid", "job must be an id such as job-12");
 		return false;
 	}
 	if (!model.data || model.size == 0 || id_read(model, ID_MODEL, &inquiry->filter.model_id))
 		return true;
 	bool several;
 	catalogue_lock(catalogue);
-	const struct model_record *record = slot_view_find_model(catalogue, &call->service->roster,
-	                                                         &call->identity, model, &several);
+	const struct model_record *record = slot_view_find_model(
+	    catalogue, &request->service->roster, &request->identity, model, &several);
 	inquiry->filter.model_id = record ? record->id : 0;
 	catalogue_unlock(catalogue);
 	if (several)
-		call_refuse(call, 409, "conflict",
-		            "several models have that name: use an id, such as model-3");
+		request_refuse(request, 409, "conflict",
+		               "several models have that name: use an id, such as model-3");
 	else if (!record)
-		call_unknown(call, "model", model);
+		request_unknown(request, "model", model);
 	return record != NULL;
 }
 
 /* Only of the tenants that the caller may see; an administrator has no such bound. */
-static void read_tenants(struct call *call, struct inquiry *inquiry)
+static void read_tenants(struct request *request, struct inquiry *inquiry)
 {
-	const struct roster *roster = &call->service->roster;
-	if (roster_sees_all(&call->identity))
+	const struct roster *roster = &request->service->roster;
+	if (roster_sees_all(&request->identity))
 		return;
-	int64_t *ids = arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(*ids));
+	int64_t *ids =
+	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(*ids));
 	size_t count = 0;
 	for (size_t i = 0; i < roster->by_id.capacity; i++) {
 		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
-		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			ids[count++] = tenant->id;
 	}
 	if (count == 0)
@@ -110,106 +111,107 @@ static void read_tenants(struct call *call, struct inquiry *inquiry)
 	inquiry->filter.tenant_count = count;
 }
 
-static bool read_decisions(struct ask *ask, struct store *store, struct error *error)
+static bool read_decisions(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct inquiry *inquiry = call_of(ask)->state;
-	return archive_decisions(store, &inquiry->filter, &ask->arena, &inquiry->decisions,
+	struct inquiry *inquiry = request_of(engine)->state;
+	return archive_decisions(store, &inquiry->filter, &engine->arena, &inquiry->decisions,
 	                         &inquiry->count, error);
 }
 
-static void answer_decisions(struct ask *ask)
+static void answer_decisions(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct inquiry *inquiry = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct inquiry *inquiry = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	json_open_array(&call->json, NULL);
+	buffer_clear(&request->body);
+	request->json = json_writer_to(&request->body);
+	json_open_array(&request->json, NULL);
 	catalogue_lock(catalogue);
 	for (int64_t i = 0; i < inquiry->count; i++)
 		decision_view_write(
-		    &call->json, &inquiry->decisions[i],
+		    &request->json, &inquiry->decisions[i],
 		    &(struct decision_view){
 			.catalogue = catalogue,
-			.viewer = call_viewer(call),
+			.viewer = request_viewer(request),
 			.explanation = inquiry->explanations ? inquiry->explanations[i] : NULL,
 		    });
 	catalogue_unlock(catalogue);
-	json_close(&call->json);
-	call_answer_json(call, 200);
+	json_close(&request->json);
+	request_answer_json(request, 200);
 }
 
-static bool explain(struct ask *ask, struct sched *sched, struct error *error)
+static bool explain(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct call *call = call_of(ask);
-	struct inquiry *inquiry = call->state;
+	struct request *request = request_of(engine);
+	struct inquiry *inquiry = request->state;
 	(void)error;
 	for (int64_t i = 0; i < inquiry->count; i++) {
-		buffer_clear(&ask->text);
-		if (sched_explain(sched, &inquiry->decisions[i], call_viewer(call), &ask->text)) {
-			buffer_text(&ask->text, "");
-			inquiry->explanations[i] = arena_string(&ask->arena, ask->text.data);
+		buffer_clear(&engine->text);
+		if (sched_explain(sched, &inquiry->decisions[i], request_viewer(request),
+		                  &engine->text)) {
+			buffer_text(&engine->text, "");
+			inquiry->explanations[i] = arena_string(&engine->arena, engine->text.data);
 		}
 	}
 	return true;
 }
 
-static void got_decisions(struct ask *ask)
+static void got_decisions(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	struct inquiry *inquiry = call->state;
-	if (!ask->ok || inquiry->count == 0 || !inquiry->explain) {
-		answer_decisions(ask);
+	struct request *request = request_of(engine);
+	struct inquiry *inquiry = request->state;
+	if (!engine->ok || inquiry->count == 0 || !inquiry->explain) {
+		answer_decisions(engine);
 		return;
 	}
 	size_t size = (size_t)inquiry->count * sizeof(*inquiry->explanations);
-	inquiry->explanations = arena_alloc(&ask->arena, size);
+	inquiry->explanations = arena_alloc(&engine->arena, size);
 	memset(inquiry->explanations, 0, size);
-	call_look(call, explain, answer_decisions);
+	request_look(request, explain, answer_decisions);
 }
 
-void scheduler_calls_decisions(struct call *call)
+void scheduler_calls_decisions(struct request *request)
 {
-	struct inquiry *inquiry = arena_alloc(&call->ask.arena, sizeof(*inquiry));
+	struct inquiry *inquiry = arena_alloc(&request->engine.arena, sizeof(*inquiry));
 	struct error error = { 0 };
 	struct page page;
 
 	memset(inquiry, 0, sizeof(*inquiry));
-	call->state = inquiry;
-	if (!page_read(call, ID_DECISION, &page) || !read_type(call, inquiry) ||
-	    !read_node(call, inquiry) || !read_subject(call, inquiry))
+	request->state = inquiry;
+	if (!page_read(request, ID_DECISION, &page) || !read_type(request, inquiry) ||
+	    !read_node(request, inquiry) || !read_subject(request, inquiry))
 		return;
-	if (!query_flag(&call->exchange->query, "explain", true, &inquiry->explain, &error)) {
-		call_fail(call, &error);
+	if (!query_flag(&request->exchange->query, "explain", true, &inquiry->explain, &error)) {
+		request_fail(request, &error);
 		return;
 	}
-	read_tenants(call, inquiry);
+	read_tenants(request, inquiry);
 	inquiry->filter.limit = page.limit;
 	inquiry->filter.before_id = page.after;
-	call_read(call, read_decisions, got_decisions);
+	request_read(request, read_decisions, got_decisions);
 }
 
 /* Slots. */
 
-void scheduler_calls_slots(struct call *call)
+void scheduler_calls_slots(struct request *request)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_SLOT };
 	const struct slot_record *slot;
 
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	json_open_array(&call->json, NULL);
+	buffer_clear(&request->body);
+	request->json = json_writer_to(&request->body);
+	json_open_array(&request->json, NULL);
 	catalogue_lock(catalogue);
 	while ((slot = catalogue_next(catalogue, &cursor)) != NULL)
-		slot_view_write(call, catalogue, slot->id);
+		slot_view_write(request, catalogue, slot->id);
 	catalogue_unlock(catalogue);
-	json_close(&call->json);
-	call_answer_json(call, 200);
+	json_close(&request->json);
+	request_answer_json(request, 200);
 }
 
 /* The queue: waiting jobs with their places, those with the highest priority first. */
@@ -224,37 +226,38 @@ struct queue {
 /* How many jobs a page tells the reasons of: each is a look at the whole cluster. */
 enum { REASONS_MAX = 25 };
 
-static bool look_at_queue(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_at_queue(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct queue *queue = call_of(ask)->state;
+	struct queue *queue = request_of(engine)->state;
 	(void)error;
 	for (size_t i = 0; i < queue->count; i++) {
 		if (!sched_wait(sched, queue->ids[i], &queue->waits[i], NULL))
 			queue->waits[i].position = -1;
 		if (queue->reasons && i < REASONS_MAX)
-			queue->reasons[i] = job_why_reason(job_why_line(ask, sched, queue->ids[i]));
+			queue->reasons[i] =
+			    job_why_reason(job_why_line(engine, sched, queue->ids[i]));
 	}
 	return true;
 }
 
-static void answer_queue(struct ask *ask)
+static void answer_queue(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct queue *queue = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct request *request = request_of(engine);
+	const struct queue *queue = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	json_open_array(&call->json, NULL);
+	buffer_clear(&request->body);
+	request->json = json_writer_to(&request->body);
+	json_open_array(&request->json, NULL);
 	catalogue_lock(catalogue);
 	for (size_t i = 0; i < queue->count; i++) {
 		if (catalogue_job(catalogue, queue->ids[i], &job))
 			job_view_write(
-			    &call->json, NULL,
+			    &request->json, NULL,
 			    &(struct job_view){
 				.job = job.job,
 				.state = job.state,
@@ -264,56 +267,58 @@ static void answer_queue(struct ask *ask)
 				.wait = queue->waits[i].position >= 0 ? &queue->waits[i] : NULL,
 				.reason = queue->reasons ? queue->reasons[i] : NULL,
 				.catalogue = catalogue,
-				.agents = call->service->agents,
-				.arena = &ask->arena,
-				.now_ms = service_time_ms(call->service),
+				.agents = request->service->agents,
+				.arena = &engine->arena,
+				.now_ms = service_time_ms(request->service),
 			    });
-		service_breathe(call->service, (int64_t)i);
+		service_breathe(request->service, (int64_t)i);
 	}
 	catalogue_unlock(catalogue);
-	json_close(&call->json);
-	call_answer_json(call, 200);
+	json_close(&request->json);
+	request_answer_json(request, 200);
 }
 
-void scheduler_calls_queue(struct call *call)
+void scheduler_calls_queue(struct request *request)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct queue *queue = arena_alloc(&call->ask.arena, sizeof(*queue));
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct queue *queue = arena_alloc(&request->engine.arena, sizeof(*queue));
 	struct catalogue_filter filter = { .state = JOB_PENDING, .order = ORDER_PRIORITY };
 	struct error error = { 0 };
 	struct page page;
 	bool reasons;
 
 	*queue = (struct queue){ 0 };
-	call->state = queue;
-	if (!page_read(call, ID_JOB, &page))
+	request->state = queue;
+	if (!page_read(request, ID_JOB, &page))
 		return;
-	if (!query_flag(&call->exchange->query, "reasons", false, &reasons, &error)) {
-		call_fail(call, &error);
+	if (!query_flag(&request->exchange->query, "reasons", false, &reasons, &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	/* No tenant has the id -1. */
-	if (!roster_sees_all(&call->identity))
-		filter.tenant_id = call->identity.tenant_id > 0 ? call->identity.tenant_id : -1;
-	struct text name = query_get(&call->exchange->query, "tenant_id");
+	if (!roster_sees_all(&request->identity))
+		filter.tenant_id =
+		    request->identity.tenant_id > 0 ? request->identity.tenant_id : -1;
+	struct text name = query_get(&request->exchange->query, "tenant_id");
 	if (name.data && name.size > 0) {
-		const struct roster_tenant *tenant = roster_named(&call->service->roster, name);
+		const struct roster_tenant *tenant = roster_named(&request->service->roster, name);
 		if (!tenant ||
-		    !roster_may_see(&call->service->roster, &call->identity, tenant->id)) {
-			call_unknown(call, "tenant", name);
+		    !roster_may_see(&request->service->roster, &request->identity, tenant->id)) {
+			request_unknown(request, "tenant", name);
 			return;
 		}
 		filter.tenant_id = tenant->id;
 	}
 	size_t limit = (size_t)page.limit;
-	queue->ids = arena_alloc(&call->ask.arena, limit * sizeof(*queue->ids));
-	queue->waits = arena_alloc(&call->ask.arena, limit * sizeof(*queue->waits));
+	queue->ids = arena_alloc(&request->engine.arena, limit * sizeof(*queue->ids));
+	queue->waits = arena_alloc(&request->engine.arena, limit * sizeof(*queue->waits));
 	if (reasons) {
-		queue->reasons = arena_alloc(&call->ask.arena, limit * sizeof(*queue->reasons));
+		queue->reasons =
+		    arena_alloc(&request->engine.arena, limit * sizeof(*queue->reasons));
 		memset(queue->reasons, 0, limit * sizeof(*queue->reasons));
 	}
 	catalogue_lock(catalogue);
 	queue->count = catalogue_list(catalogue, &filter, page.offset, limit, queue->ids);
 	catalogue_unlock(catalogue);
-	call_look(call, look_at_queue, answer_queue);
+	request_look(request, look_at_queue, answer_queue);
 }

@@ -2,10 +2,10 @@
 #ifndef API_SCHEDULER_CALLS_H
 #define API_SCHEDULER_CALLS_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 
-void scheduler_calls_decisions(struct call *call);
-void scheduler_calls_slots(struct call *call);
-void scheduler_calls_queue(struct call *call);
+void scheduler_calls_decisions(struct request *request);
+void scheduler_calls_slots(struct request *request);
+void scheduler_calls_queue(struct request *request);
 
 #endif

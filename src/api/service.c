@@ -32,12 +32,12 @@ static const char not_leading[] = "this scheduler is not the active one: it is s
 
 int64_t service_time_ms(const struct service *service)
 {
-	return service->desk->time_ms ? service->desk->time_ms(service->desk) : clock_unix_ms();
+	return service->port->time_ms ? service->port->time_ms(service->port) : clock_unix_ms();
 }
 
 int64_t service_node_gpus(struct service *service)
 {
-	int64_t now_ms = loop_now_ms(service->desk->loop);
+	int64_t now_ms = loop_now_ms(service->port->loop);
 	if (now_ms < service->node_gpus_until_ms)
 		return service->node_gpus;
 	struct catalogue *catalogue = service_catalogue(service);
@@ -100,61 +100,61 @@ static void on_misreport(void *context, const char *node, const char *sentence)
 
 static void gone(struct exchange *exchange)
 {
-	struct call *call = exchange->context;
-	if (!call || call->phase != CALL_ARRIVING)
+	struct request *request = exchange->context;
+	if (!request || request->phase != REQUEST_ARRIVING)
 		return;
 	if (exchange->refused_status > 0)
-		call_count(call, exchange->refused_status);
+		request_count(request, exchange->refused_status);
 	exchange->context = NULL;
-	call_drop(call);
+	request_drop(request);
 }
 
 static const struct exchange_events waiting_events = { .gone = gone };
 
 /* A browser asks whether a page of another origin may send what it is about to send. */
-static void answer_options(struct call *call, const char *allowed)
+static void answer_options(struct request *request, const char *allowed)
 {
-	if (headers_get(&call->exchange->headers, "access-control-request-method").data) {
-		call_header(call, "access-control-allow-methods",
-		            TEXT("GET, HEAD, POST, PUT, DELETE"));
-		call_header(call, "access-control-allow-headers",
-		            TEXT("authorization, content-type, idempotency-key, if-none-match, "
-		                 "traceparent, x-request-id"));
-		call_header(call, "access-control-max-age", TEXT("600"));
+	if (headers_get(&request->exchange->headers, "access-control-request-method").data) {
+		request_header(request, "access-control-allow-methods",
+		               TEXT("GET, HEAD, POST, PUT, DELETE"));
+		request_header(request, "access-control-allow-headers",
+		               TEXT("authorization, content-type, idempotency-key, if-none-match, "
+		                    "traceparent, x-request-id"));
+		request_header(request, "access-control-max-age", TEXT("600"));
 	}
-	call_header(call, "allow", text_of(allowed));
-	call_answer(call, 204, NULL);
+	request_header(request, "allow", text_of(allowed));
+	request_answer(request, 204, NULL);
 }
 
-static void refuse_route(struct call *call, const char *allowed)
+static void refuse_route(struct request *request, const char *allowed)
 {
-	const struct exchange *exchange = call->exchange;
+	const struct exchange *exchange = request->exchange;
 	if (!*allowed) {
-		call_refuse(call, 404, "not_found",
-		            "there is nothing at %.*s; /openapi.json describes what there is",
-		            (int)min64((int64_t)exchange->path.size, 200), exchange->path.data);
+		request_refuse(request, 404, "not_found",
+		               "there is nothing at %.*s; /openapi.json describes what there is",
+		               (int)min64((int64_t)exchange->path.size, 200), exchange->path.data);
 		return;
 	}
-	call_header(call, "allow", text_of(allowed));
-	call_refuse(call, 405, "method_not_allowed", "%.*s is not possible here, only %s",
-	            (int)min64((int64_t)exchange->method_name.size, 32), exchange->method_name.data,
-	            allowed);
+	request_header(request, "allow", text_of(allowed));
+	request_refuse(request, 405, "method_not_allowed", "%.*s is not possible here, only %s",
+	               (int)min64((int64_t)exchange->method_name.size, 32),
+	               exchange->method_name.data, allowed);
 }
 
-static void refuse_at_gate(struct call *call, const struct gate_refusal *refusal)
+static void refuse_at_gate(struct request *request, const struct gate_refusal *refusal)
 {
 	char seconds[24];
 	if (refusal->status == 401)
-		call_header(call, "www-authenticate", TEXT("Bearer"));
+		request_header(request, "www-authenticate", TEXT("Bearer"));
 	if (refusal->retry_after_s > 0) {
 		struct buffer text = { 0 };
 		buffer_print(&text, "%lld", (long long)refusal->retry_after_s);
 		size_t size = text.size < sizeof(seconds) ? text.size : sizeof(seconds);
 		memcpy(seconds, text.data, size);
 		buffer_free(&text);
-		call_header(call, "retry-after", (struct text){ seconds, size });
+		request_header(request, "retry-after", (struct text){ seconds, size });
 	}
-	call_refuse(call, refusal->status, refusal->code, "%s", refusal->text);
+	request_refuse(request, refusal->status, refusal->code, "%s", refusal->text);
 }
 
 static bool has_access(const struct identity *identity, enum access access)
@@ -213,97 +213,97 @@ static bool check_again(const struct service *service, const struct identity *id
 }
 
 /* Lets it in, or answers why not. */
-static bool let_in(struct call *call, enum access access)
+static bool let_in(struct request *request, enum access access)
 {
 	struct gate_refusal refusal;
 	if (access == ACCESS_ANYONE)
 		return true;
-	if (!call->service->leading) {
-		call_refuse(call, 503, "unavailable", "%s", not_leading);
+	if (!request->service->leading) {
+		request_refuse(request, 503, "unavailable", "%s", not_leading);
 		return false;
 	}
-	if (!check(call->service, call->exchange, &call->identity, &refusal)) {
-		refuse_at_gate(call, &refusal);
+	if (!check(request->service, request->exchange, &request->identity, &refusal)) {
+		refuse_at_gate(request, &refusal);
 		return false;
 	}
-	exchange_trust(call->exchange);
-	if (has_access(&call->identity, access))
+	exchange_trust(request->exchange);
+	if (has_access(&request->identity, access))
 		return true;
-	call_refuse(call, 403, "forbidden", "this takes %s", needed_role(access));
+	request_refuse(request, 403, "forbidden", "this takes %s", needed_role(access));
 	return false;
 }
 
 /* True, or it is answered. */
-static bool has_known_parameters(struct call *call)
+static bool has_known_parameters(struct request *request)
 {
 	struct error error = { 0 };
-	if (parameters_check(call->route, &call->exchange->query, &error))
+	if (parameters_check(request->route, &request->exchange->query, &error))
 		return true;
-	call_fail(call, &error);
+	request_fail(request, &error);
 	return false;
 }
 
-static void on_grpc_head(struct call *call)
+static void on_grpc_head(struct request *request)
 {
-	struct exchange *exchange = call->exchange;
-	call->route = grpc_route_of(exchange);
-	if (!let_in(call, call->route ? call->route->access : ACCESS_SIGNED_IN))
+	struct exchange *exchange = request->exchange;
+	request->route = grpc_route_of(exchange);
+	if (!let_in(request, request->route ? request->route->access : ACCESS_SIGNED_IN))
 		return;
-	if (!call->route) {
-		grpc_refuse_unknown(call);
+	if (!request->route) {
+		grpc_refuse_unknown(request);
 		return;
 	}
 	/* Nobody has signed in, and nothing that is asked here is long. */
-	if (call->route->access == ACCESS_ANYONE)
+	if (request->route->access == ACCESS_ANYONE)
 		exchange->body_limit = PUBLIC_BODY_BYTES;
-	if (!grpc_route_is_stream(call->route))
+	if (!grpc_route_is_stream(request->route))
 		return;
-	call_stream(call);
-	call->route->handle(call);
+	request_stream(request);
+	request->route->handle(request);
 }
 
 static void on_head(struct exchange *exchange)
 {
 	struct service *service = exchange->handler->context;
 	char allowed[ROUTE_ALLOWED_MAX];
-	struct call *call = call_take(&service->calls, exchange);
+	struct request *request = request_take(&service->requests, exchange);
 
 	exchange->events = &waiting_events;
 	if (exchange->is_grpc) {
-		on_grpc_head(call);
+		on_grpc_head(request);
 		return;
 	}
-	call->route = router_find(service->router, exchange, allowed);
-	if (!call->route) {
+	request->route = router_find(service->router, exchange, allowed);
+	if (!request->route) {
 		if (exchange->method == METHOD_OPTIONS && *allowed)
-			answer_options(call, allowed);
+			answer_options(request, allowed);
 		else
-			refuse_route(call, allowed);
+			refuse_route(request, allowed);
 		return;
 	}
-	if (!let_in(call, call->route->access) || !has_known_parameters(call))
+	if (!let_in(request, request->route->access) || !has_known_parameters(request))
 		return;
-	if (call->route->body_bytes > 0)
-		exchange->body_limit = call->route->body_bytes;
+	if (request->route->body_bytes > 0)
+		exchange->body_limit = request->route->body_bytes;
 }
 
 static void on_request(struct exchange *exchange)
 {
-	struct call *call = exchange->context;
+	struct request *request = exchange->context;
 	struct gate_refusal refusal;
-	call->phase = CALL_OPEN;
-	if (call->route->access != ACCESS_ANYONE &&
-	    !check_again(call->service, &call->identity, &refusal)) {
-		refuse_at_gate(call, &refusal);
+	request->phase = REQUEST_OPEN;
+	if (request->route->access != ACCESS_ANYONE &&
+	    !check_again(request->service, &request->identity, &refusal)) {
+		refuse_at_gate(request, &refusal);
 		return;
 	}
 	if (exchange->is_grpc)
-		grpc_handle(call);
+		grpc_handle(request);
 	else
-		call->route->handle(call);
+		request->route->handle(request);
 }
 
-static const struct route *route_of(void (*handle)(struct call *call))
+static const struct route *route_of(void (*handle)(struct request *request))
 {
 	const struct route *route = routes;
 	while (route->path && route->handle != handle)
@@ -317,32 +317,32 @@ static void on_metrics_head(struct exchange *exchange)
 	struct service *service = exchange->handler->context;
 	bool is_read = exchange->method == METHOD_GET || exchange->method == METHOD_HEAD;
 	bool is_health = text_is(exchange->path, "/health");
-	struct call *call = call_take(&service->calls, exchange);
+	struct request *request = request_take(&service->requests, exchange);
 	exchange->events = &waiting_events;
 	if (!is_read || (!is_health && !text_is(exchange->path, service->settings.metrics_path))) {
-		call_refuse(call, 404, "not_found", "only %s and /health are here",
-		            service->settings.metrics_path);
+		request_refuse(request, 404, "not_found", "only %s and /health are here",
+		               service->settings.metrics_path);
 		return;
 	}
-	call->route = route_of(is_health ? cluster_health : metrics_get);
-	if (let_in(call, call->route->access))
-		has_known_parameters(call);
+	request->route = route_of(is_health ? cluster_health : metrics_get);
+	if (let_in(request, request->route->access))
+		has_known_parameters(request);
 }
 
-struct service *service_new(struct desk *desk, const struct service_settings *settings,
+struct service *service_new(struct engine_port *port, const struct service_settings *settings,
                             struct error *error)
 {
 	struct gate *gate = gate_new(&settings->gate, error);
 	if (!gate)
 		return NULL;
 	struct notify *notify = NULL;
-	if (settings->notify && !(notify = notify_new(desk, settings->notify, error))) {
+	if (settings->notify && !(notify = notify_new(port, settings->notify, error))) {
 		gate_free(gate);
 		return NULL;
 	}
 	struct service *service = NEW(struct service);
 
-	service->desk = desk;
+	service->port = port;
 	service->gate = gate;
 	service->notify = notify;
 	service->settings = *settings;
@@ -357,8 +357,8 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->router = router_new();
 	service->pages = pages_new();
 	service->hub = hub_new(service);
-	service->streams = streams_new(desk->loop, gate);
-	service->agents = agents_new(desk, &(struct agents_settings){
+	service->streams = streams_new(port->loop, gate);
+	service->agents = agents_new(port, &(struct agents_settings){
 					       .streams = service->streams,
 					       .policy = settings->sessions,
 					       .advice = settings->advice,
@@ -374,10 +374,10 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->metrics =
 	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
 	service->audit = audit_new(0);
-	service->misreports = misreports_new(desk, service->audit);
-	service->failure_audit = failure_audit_new(desk, gate_failures(gate), service->audit);
-	service->calls = (struct calls){
-		.desk = desk,
+	service->misreports = misreports_new(port, service->audit);
+	service->failure_audit = failure_audit_new(port, gate_failures(gate), service->audit);
+	service->requests = (struct requests){
+		.port = port,
 		.gate = gate,
 		.audit = service->audit,
 		.traffic = traffic_new(routes, grpc_routes),
@@ -387,11 +387,11 @@ struct service *service_new(struct desk *desk, const struct service_settings *se
 	service->leases = leases_new(service);
 	service->services = grpc_services_new(service);
 	gate_use_roster(gate, &service->roster);
-	desk->listener = (struct desk_listener){ .order = on_order,
-		                                 .route = on_route,
-		                                 .event = on_event,
-		                                 .changed = on_changed,
-		                                 .context = service };
+	port->listener = (struct engine_listener){ .order = on_order,
+		                                   .route = on_route,
+		                                   .event = on_event,
+		                                   .changed = on_changed,
+		                                   .context = service };
 	return service;
 }
 
@@ -454,7 +454,7 @@ void service_free(struct service *service)
 	grpc_services_free(service->services);
 	leases_free(service->leases);
 	agents_free(service->agents);
-	calls_free(&service->calls);
+	requests_free(&service->requests);
 	misreports_free(service->misreports);
 	failure_audit_free(service->failure_audit);
 	audit_free(service->audit);
@@ -462,7 +462,7 @@ void service_free(struct service *service)
 	gate_free(service->gate);
 	router_free(service->router);
 	pages_free(service->pages);
-	traffic_free(service->calls.traffic);
+	traffic_free(service->requests.traffic);
 	roster_free(&service->roster);
 	meters_free(&service->meters);
 	buffer_free(&service->scratch);

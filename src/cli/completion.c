@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/session.h"
-#include "cli/text/field.h"
+#include "json/member.h"
 
 enum { ANSWER_MS = 1000, JOBS_MAX = 200 };
 
@@ -76,9 +76,9 @@ static void offer_list(const struct arguments *arguments, size_t which, const ch
 	json_t *answer = session_get(&session, lists[which].path, &unused);
 	json_array_foreach(json_object_get(answer, lists[which].key), place, item)
 	{
-		offer(field_text(item, lists[which].member), typed);
+		offer(member_text(item, lists[which].member), typed);
 		if (lists[which].other && *typed)
-			offer(field_text(item, lists[which].other), typed);
+			offer(member_text(item, lists[which].other), typed);
 	}
 	json_decref(answer);
 	session_close(&session);

@@ -12,9 +12,9 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/field_print.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/yaml_text.h"
+#include "json/member.h"
 
 const struct option listing_options[] = {
 	OPTION("--columns", NULL, "NAME,...", "show these fields instead: id,name,state"),

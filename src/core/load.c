@@ -7,7 +7,7 @@
 
 void job_fill_request(struct job *job)
 {
-	struct request *request = &job->request;
+	struct shape_request *request = &job->request;
 
 	INVARIANT(job->r.gpu_count <= PARTS_MAX);
 	request->gpu_kind = (enum gpu_kind)job->r.gpu_kind;

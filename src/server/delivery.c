@@ -6,10 +6,10 @@
 
 enum { CALLS_MAX = 8 };
 
-/* What waits, in its order: an effect (`ask` is NULL), or an ask. */
+/* What waits, in its order: an effect (`ask` is NULL), or an engine request. */
 struct item {
 	struct effect effect;
-	struct ask *ask;
+	struct engine_request *request;
 };
 
 struct load {
@@ -26,14 +26,14 @@ struct load {
 /* The mutex guards `filling` and `is_posted`. `emptying` belongs to the loop's thread. */
 struct delivery {
 	struct post post; /* first: one pointer is the other */
-	struct desk *desk;
+	struct engine_port *port;
 	pthread_mutex_t mutex;
 	struct load loads[2];
 	struct load *filling, *emptying;
 	bool is_posted;
 };
 
-static void deliver_effect(const struct desk_listener *to, const struct effect *effect)
+static void deliver_effect(const struct engine_listener *to, const struct effect *effect)
 {
 	switch (effect->kind) {
 	case EFFECT_START:
@@ -68,21 +68,21 @@ static void run(struct post *post)
 	for (size_t i = 0; i < load->call_count; i++)
 		load->calls[i].call(load->calls[i].context);
 	for (size_t i = 0; i < load->count; i++) {
-		struct ask *ask = load->items[i].ask;
-		if (ask)
-			ask->done(ask);
+		struct engine_request *request = load->items[i].request;
+		if (request)
+			request->done(request);
 		else
-			deliver_effect(&delivery->desk->listener, &load->items[i].effect);
+			deliver_effect(&delivery->port->listener, &load->items[i].effect);
 	}
 	load->count = load->call_count = 0;
 	arena_reset(&load->arena);
 }
 
-struct delivery *delivery_new(struct desk *desk)
+struct delivery *delivery_new(struct engine_port *port)
 {
 	struct delivery *delivery = NEW(struct delivery);
 	delivery->post.run = run;
-	delivery->desk = desk;
+	delivery->port = port;
 	delivery->filling = &delivery->loads[0];
 	delivery->emptying = &delivery->loads[1];
 	pthread_mutex_init(&delivery->mutex, NULL);
@@ -111,14 +111,14 @@ static void finish(struct delivery *delivery)
 	delivery->is_posted = true;
 	pthread_mutex_unlock(&delivery->mutex);
 	if (post)
-		loop_post(delivery->desk->loop, &delivery->post);
+		loop_post(delivery->port->loop, &delivery->post);
 }
 
 static struct item *add(struct load *load)
 {
 	array_reserve(load->items, load->capacity, load->count + 1);
 	struct item *item = &load->items[load->count++];
-	item->ask = NULL;
+	item->request = NULL;
 	return item;
 }
 
@@ -144,31 +144,32 @@ void delivery_batch(struct delivery *delivery, const struct batch *batch)
 	}
 	for (size_t i = 0; i < batch->reply_count; i++) {
 		const struct batch_reply *reply = &batch->replies[i];
-		struct ask *ask = reply->cookie;
-		if (!ask)
+		struct engine_request *request = reply->cookie;
+		if (!request)
 			continue;
-		ask->reply_id = reply->reply_id;
-		ask->reply_count = reply->reply_count;
-		ask->repeated = reply->repeated;
-		add(load)->ask = ask;
+		request->reply_id = reply->reply_id;
+		request->reply_count = reply->reply_count;
+		request->repeated = reply->repeated;
+		add(load)->request = request;
 	}
 	finish(delivery);
 }
 
-void delivery_effects(struct delivery *delivery, const struct effects *effects, struct ask *ask)
+void delivery_effects(struct delivery *delivery, const struct effects *effects,
+                      struct engine_request *request)
 {
 	struct load *load = begin(delivery);
 	for (size_t i = 0; i < effects->count; i++)
 		if (effects->at[i].kind == EFFECT_ROUTE)
 			add(load)->effect = effect_copy(&load->arena, &effects->at[i]);
-	add(load)->ask = ask;
+	add(load)->request = request;
 	finish(delivery);
 }
 
-void delivery_ask(struct delivery *delivery, struct ask *ask)
+void delivery_ask(struct delivery *delivery, struct engine_request *request)
 {
 	struct load *load = begin(delivery);
-	add(load)->ask = ask;
+	add(load)->request = request;
 	finish(delivery);
 }
 

@@ -1,4 +1,4 @@
-/* engine.c - the threads behind the desk: the core's, the store's, and the librarian's */
+/* engine.c - the threads behind the engine: the core's, the store's, and the librarian's */
 #include "server/engine.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ enum engine_state { ENGINE_WAITING, ENGINE_LEADING, ENGINE_ENDED };
 
 /* `sched`, `effects` and the times belong to the core's thread. */
 struct engine {
-	struct desk desk; /* first: one pointer is the other */
+	struct engine_port port; /* first: one pointer is the other */
 	struct engine_options options;
 	pthread_t thread;
 	struct inbox inbox;
@@ -90,47 +90,48 @@ static bool is_fact(enum command_kind kind)
 
 /* In the loop's thread. */
 
-static void refuse(struct engine *engine, struct ask *ask, enum error_code code, const char *text)
+static void refuse(struct engine *engine, struct engine_request *request, enum error_code code,
+                   const char *text)
 {
-	while (ask) {
+	while (request) {
 		/* Once delivered, it is no longer ours to look at. */
-		struct ask *next = ask->together;
-		ask->ok = false;
-		error_set(&ask->error, code, "%s", text);
-		delivery_ask(engine->delivery, ask);
-		ask = next;
+		struct engine_request *next = request->together;
+		request->ok = false;
+		error_set(&request->error, code, "%s", text);
+		delivery_ask(engine->delivery, request);
+		request = next;
 	}
 }
 
-static void take_ask(struct desk *desk, struct ask *ask)
+static void take_request(struct engine_port *port, struct engine_request *request)
 {
-	struct engine *engine = (struct engine *)desk;
-	if (ask->read) {
-		librarian_ask(engine->librarian, ask);
+	struct engine *engine = (struct engine *)port;
+	if (request->read) {
+		librarian_ask(engine->librarian, request);
 		return;
 	}
 	int state = atomic_load(&engine->state);
 	if (state != ENGINE_LEADING)
-		refuse(engine, ask, ERROR_UNAVAILABLE,
+		refuse(engine, request, ERROR_UNAVAILABLE,
 		       state == ENGINE_WAITING
 		           ? "this scheduler is not the active one: it waits to take over"
 		           : "the scheduler is stopping");
-	else if (!ask->patient && !ask->look && atomic_load(&engine->store_fails))
-		refuse(engine, ask, ERROR_UNAVAILABLE,
+	else if (!request->patient && !request->look && atomic_load(&engine->store_fails))
+		refuse(engine, request, ERROR_UNAVAILABLE,
 		       "the store cannot commit now: nothing was changed, try again later");
-	else if (!ask->patient && atomic_load(&engine->inbox.count) >= engine->options.asks_max)
-		refuse(engine, ask, ERROR_FULL,
+	else if (!request->patient && atomic_load(&engine->inbox.count) >= engine->options.asks_max)
+		refuse(engine, request, ERROR_FULL,
 		       "too much is waiting for the scheduler: try again later");
-	else if (ask->patient && ask->has_command && is_fact(ask->command.kind))
-		inbox_put_lazily(&engine->inbox, ask);
+	else if (request->patient && request->has_command && is_fact(request->command.kind))
+		inbox_put_lazily(&engine->inbox, request);
 	else
-		inbox_put(&engine->inbox, ask);
+		inbox_put(&engine->inbox, request);
 }
 
-static void tell_health(struct desk *desk, struct desk_health *health)
+static void tell_health(struct engine_port *port, struct engine_health *health)
 {
-	struct engine *engine = (struct engine *)desk;
-	*health = (struct desk_health){
+	struct engine *engine = (struct engine *)port;
+	*health = (struct engine_health){
 		.leading = atomic_load(&engine->state) == ENGINE_LEADING,
 		.term = atomic_load(&engine->term),
 		.waiting = atomic_load(&engine->inbox.count),
@@ -147,18 +148,18 @@ static void tell_health(struct desk *desk, struct desk_health *health)
 		redis_health(engine->redis, &health->redis);
 }
 
-static int64_t tell_time_ms(struct desk *desk)
+static int64_t tell_time_ms(struct engine_port *port)
 {
-	struct engine *engine = (struct engine *)desk;
+	struct engine *engine = (struct engine *)port;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
 		return clock_unix_ms();
 	return (clock_boot_us() + atomic_load(&engine->offset_us)) / 1000;
 }
 
 /* SQLite's lock is held as long as the process lives. */
-static int64_t tell_active_ms(struct desk *desk)
+static int64_t tell_active_ms(struct engine_port *port)
 {
-	struct engine *engine = (struct engine *)desk;
+	struct engine *engine = (struct engine *)port;
 	if (atomic_load(&engine->state) != ENGINE_LEADING)
 		return 0;
 	return store_is_postgres(engine->store) ? atomic_load(&engine->active_ms)
@@ -173,7 +174,7 @@ static void on_durable(void *context, const struct batch *batch)
 	bool is_committed = batch->began_us > 0;
 	if (is_committed) {
 		atomic_store(&engine->active_ms, batch->began_us / 1000);
-		catalogue_apply(engine->desk.catalogue, batch);
+		catalogue_apply(engine->port.catalogue, batch);
 	}
 	delivery_batch(engine->delivery, batch);
 	atomic_fetch_add(&engine->durable, (int64_t)batch->reply_count);
@@ -190,8 +191,8 @@ static void on_failed(void *context, const struct error *error)
 static void tell_changed(void *context)
 {
 	struct engine *engine = context;
-	if (engine->desk.listener.changed)
-		engine->desk.listener.changed(engine->desk.listener.context);
+	if (engine->port.listener.changed)
+		engine->port.listener.changed(engine->port.listener.context);
 }
 
 static void on_changed(void *context)
@@ -240,9 +241,9 @@ static bool is_idle(const struct engine *engine, const struct command *command)
 
 /* People, requests to models, and what was decided do not wait for others. */
 static bool can_wait(const struct engine *engine, const struct command *command,
-                     const struct ask *ask)
+                     const struct engine_request *request)
 {
-	if (!command || (ask && !ask->patient))
+	if (!command || (request && !request->patient))
 		return false;
 	if (is_idle(engine, command))
 		return true;
@@ -254,14 +255,15 @@ static bool can_wait(const struct engine *engine, const struct command *command,
 	return true;
 }
 
-static void add(struct engine *engine, const struct command *command, struct ask *ask)
+static void add(struct engine *engine, const struct command *command,
+                struct engine_request *request)
 {
-	/* Once added, the ask and the command in it are no longer ours to look at. */
-	bool hurries = !can_wait(engine, command, ask);
+	/* Once added, the engine request and the command in it are no longer ours to look at. */
+	bool hurries = !can_wait(engine, command, request);
 	int64_t added = atomic_fetch_add(&engine->added, 1) + 1;
-	if (ask || !is_idle(engine, command))
+	if (request || !is_idle(engine, command))
 		engine->awaited = added;
-	writer_add(engine->writer, command, command ? &engine->effects : NULL, ask);
+	writer_add(engine->writer, command, command ? &engine->effects : NULL, request);
 	engine->hurries = engine->hurries || hurries;
 }
 
@@ -326,8 +328,8 @@ static bool wants_pass(const struct engine *engine, const struct command *comman
 }
 
 /* Applies it; whether a pass is wanted, and how soon, is noted. */
-static bool apply_at(struct engine *engine, struct command *command, const struct ask *ask,
-                     int64_t now_ms, struct error *error)
+static bool apply_at(struct engine *engine, struct command *command,
+                     const struct engine_request *request, int64_t now_ms, struct error *error)
 {
 	bool more = false;
 
@@ -339,7 +341,7 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 		more = more || engine->effects.at[i].kind == EFFECT_MORE;
 	if ((command->kind == COMMAND_PASS && !more) || !wants_pass(engine, command))
 		return true;
-	if (!can_wait(engine, command, ask))
+	if (!can_wait(engine, command, request))
 		engine->gather_us = 0;
 	else if (!engine->changed)
 		engine->gather_us = clock_steady_us() + FACTS_MS * 1000;
@@ -347,10 +349,10 @@ static bool apply_at(struct engine *engine, struct command *command, const struc
 	return true;
 }
 
-static bool apply(struct engine *engine, struct command *command, const struct ask *ask,
-                  struct error *error)
+static bool apply(struct engine *engine, struct command *command,
+                  const struct engine_request *request, struct error *error)
 {
-	return apply_at(engine, command, ask, read_time(engine), error);
+	return apply_at(engine, command, request, read_time(engine), error);
 }
 
 /* Applies a command that nobody waits for. */
@@ -392,11 +394,11 @@ static void follow_clock(struct engine *engine)
 	delivery_call(engine->delivery, tell_changed, engine);
 }
 
-static void keep_things(struct engine *engine, const struct ask *ask)
+static void keep_things(struct engine *engine, const struct engine_request *request)
 {
-	for (size_t i = 0; i < ask->keep_count; i++)
-		writer_keep(engine->writer, ask->keeps[i].kind, ask->keeps[i].key,
-		            ask->keeps[i].value);
+	for (size_t i = 0; i < request->keep_count; i++)
+		writer_keep(engine->writer, request->keeps[i].kind, request->keeps[i].key,
+		            request->keeps[i].value);
 }
 
 /* True if nothing that the core has decided can still be lost. */
@@ -406,40 +408,40 @@ static bool is_all_durable(const struct engine *engine)
 }
 
 /* An answer that changed nothing waits only if what it saw may still be lost. */
-static void answer_unchanged(struct engine *engine, struct ask *ask)
+static void answer_unchanged(struct engine *engine, struct engine_request *request)
 {
 	if (is_all_durable(engine))
-		delivery_ask(engine->delivery, ask);
+		delivery_ask(engine->delivery, request);
 	else
-		add(engine, NULL, ask);
+		add(engine, NULL, request);
 }
 
 /* The answer to a volatile command leaves now, or behind what is being stored, in the order of
  * commands. The journal has its commands in the next transaction. */
-static void answer_volatile(struct engine *engine, struct ask *ask)
+static void answer_volatile(struct engine *engine, struct engine_request *request)
 {
-	const struct command *journaled = engine->journal ? &ask->command : NULL;
+	const struct command *journaled = engine->journal ? &request->command : NULL;
 	if (is_all_durable(engine)) {
 		if (journaled)
 			writer_note(engine->writer, journaled);
-		delivery_effects(engine->delivery, &engine->effects, ask);
+		delivery_effects(engine->delivery, &engine->effects, request);
 		return;
 	}
 	atomic_fetch_add(&engine->added, 1);
 	engine->awaited = atomic_load(&engine->added);
 	engine->hurries = true;
-	writer_add(engine->writer, journaled, &engine->effects, ask);
+	writer_add(engine->writer, journaled, &engine->effects, request);
 }
 
 /* Whether the core would take all of them now. */
-static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
+static bool takes_all(struct engine *engine, struct engine_request *first, int64_t now_ms)
 {
 	struct submit_trial *trials = NULL;
 	size_t count = 0, capacity = 0;
-	for (struct ask *ask = first; ask; ask = ask->together) {
+	for (struct engine_request *request = first; request; request = request->together) {
 		array_reserve(trials, capacity, count + 1);
-		trials[count++] =
-		    (struct submit_trial){ .submit = &ask->command.submit, .error = &ask->error };
+		trials[count++] = (struct submit_trial){ .submit = &request->command.submit,
+			                                 .error = &request->error };
 	}
 	bool all = sched_takes_all(engine->sched, trials, count, now_ms);
 	free(trials);
@@ -448,47 +450,49 @@ static bool takes_all(struct engine *engine, struct ask *first, int64_t now_ms)
 
 /* Nothing comes between what is asked and what is done, so what the core said it would take
  * it takes; and all of it is one transaction. */
-static void serve_together(struct engine *engine, struct ask *ask)
+static void serve_together(struct engine *engine, struct engine_request *request)
 {
 	int64_t now_ms = read_time(engine);
-	bool all = takes_all(engine, ask, now_ms);
-	struct ask *next;
+	bool all = takes_all(engine, request, now_ms);
+	struct engine_request *next;
 	writer_join(engine->writer);
-	for (; ask; ask = next) {
-		next = ask->together;
-		ask->ok = all;
+	for (; request; request = next) {
+		next = request->together;
+		request->ok = all;
 		if (!all)
-			answer_unchanged(engine, ask);
-		else if (apply_at(engine, &ask->command, ask, now_ms, &ask->error))
-			add(engine, &ask->command, ask);
+			answer_unchanged(engine, request);
+		else if (apply_at(engine, &request->command, request, now_ms, &request->error))
+			add(engine, &request->command, request);
 		else
-			panic("a job that was to be taken is refused: %s", ask->error.text);
+			panic("a job that was to be taken is refused: %s", request->error.text);
 	}
 	writer_part(engine->writer);
 }
 
-static void serve(struct engine *engine, struct ask *ask)
+static void serve(struct engine *engine, struct engine_request *request)
 {
-	if (ask->together) {
-		serve_together(engine, ask);
+	if (request->together) {
+		serve_together(engine, request);
 		return;
 	}
-	if (ask->look) {
-		ask->ok = ask->look(ask, engine->sched, &ask->error);
-		answer_unchanged(engine, ask);
+	if (request->look) {
+		request->ok = request->look(request, engine->sched, &request->error);
+		answer_unchanged(engine, request);
 		return;
 	}
-	ask->ok = !ask->has_command || apply(engine, &ask->command, ask, &ask->error);
-	if (!ask->ok) {
-		answer_unchanged(engine, ask);
+	request->ok =
+	    !request->has_command || apply(engine, &request->command, request, &request->error);
+	if (!request->ok) {
+		answer_unchanged(engine, request);
 		return;
 	}
-	if (ask->has_command && ask->keep_count == 0 && is_volatile(engine, &ask->command)) {
-		answer_volatile(engine, ask);
+	if (request->has_command && request->keep_count == 0 &&
+	    is_volatile(engine, &request->command)) {
+		answer_volatile(engine, request);
 		return;
 	}
-	keep_things(engine, ask);
-	add(engine, ask->has_command ? &ask->command : NULL, ask);
+	keep_things(engine, request);
+	add(engine, request->has_command ? &request->command : NULL, request);
 }
 
 /* Waits until the writer takes more. False: it is time to end. */
@@ -504,10 +508,10 @@ static void pass(struct engine *engine)
 {
 	int64_t began_us = clock_steady_us();
 	engine->changed = false;
-	steps_before(engine->sched, engine->desk.catalogue);
+	steps_before(engine->sched, engine->port.catalogue);
 	apply_own(engine,
 	          (struct command){ .kind = COMMAND_PASS, .units = engine->options.pass_units });
-	steps_after(engine->sched, engine->desk.catalogue, &engine->effects);
+	steps_after(engine->sched, engine->port.catalogue, &engine->effects);
 	int64_t took_us = clock_steady_us() - began_us;
 	atomic_fetch_add(&engine->passes, 1);
 	atomic_fetch_add(&engine->pass_us_total, took_us);
@@ -519,7 +523,7 @@ static void pass(struct engine *engine)
 /* Whether time alone may change something: anything waits, runs or serves. */
 static bool is_busy(struct engine *engine)
 {
-	struct catalogue *catalogue = engine->desk.catalogue;
+	struct catalogue *catalogue = engine->port.catalogue;
 	struct catalogue_filter filter = { .state = -1 };
 	struct catalogue_cursor models = { .kind = RECORD_MODEL };
 	int64_t archived;
@@ -586,21 +590,21 @@ static bool gathers(const struct engine *engine)
 
 static void work(struct engine *engine)
 {
-	struct ask *ask = NULL;
+	struct engine_request *request = NULL;
 	int done = 0;
-	while (!inbox_is_closed(&engine->inbox) || ask) {
-		if (!ask && gathers(engine))
+	while (!inbox_is_closed(&engine->inbox) || request) {
+		if (!request && gathers(engine))
 			inbox_doze(&engine->inbox, sleep_us(engine));
-		if (!ask)
-			ask = inbox_take(&engine->inbox, sleep_us(engine));
-		for (done = 0; ask && done < ASKS_AT_ONCE; done++) {
-			struct ask *next = ask->next;
+		if (!request)
+			request = inbox_take(&engine->inbox, sleep_us(engine));
+		for (done = 0; request && done < ASKS_AT_ONCE; done++) {
+			struct engine_request *next = request->next;
 			if (!wait_for_room(engine))
 				return;
-			serve(engine, ask);
+			serve(engine, request);
 			if (!next || done % HURRY_AFTER == HURRY_AFTER - 1)
 				hurry(engine);
-			ask = next;
+			request = next;
 		}
 		/* When someone asks, ticks have been slow for no longer. */
 		if (done > 0)
@@ -664,7 +668,7 @@ static bool load_archived(void *context, int64_t tenant_id, enum job_state state
 static bool load(struct engine *engine)
 {
 	struct error error = { 0 };
-	struct catalogue *catalogue = engine->desk.catalogue;
+	struct catalogue *catalogue = engine->port.catalogue;
 	engine->sched = sched_new();
 	store_watch_load(engine->store, load_record, catalogue);
 	if (store_load(engine->store, engine->sched, &error) &&
@@ -758,8 +762,8 @@ struct engine *engine_start(const struct engine_options *options)
 		engine->options.clock_step_ms = CLOCK_STEP_MS;
 	if (options->clock_hold_ms == 0)
 		engine->options.clock_hold_ms = CLOCK_HOLD_MS;
-	engine->desk = (struct desk){
-		.ask = take_ask,
+	engine->port = (struct engine_port){
+		.send = take_request,
 		.health = tell_health,
 		.active_ms = tell_active_ms,
 		.time_ms = tell_time_ms,
@@ -767,7 +771,7 @@ struct engine *engine_start(const struct engine_options *options)
 		.loop = options->loop,
 	};
 	inbox_init(&engine->inbox);
-	engine->delivery = delivery_new(&engine->desk);
+	engine->delivery = delivery_new(&engine->port);
 	engine->librarian = librarian_start(&options->store, engine->delivery);
 	engine->store = store_new(&options->store);
 	engine->journal = options->journal ? journal_new(options->journal) : NULL;
@@ -776,9 +780,9 @@ struct engine *engine_start(const struct engine_options *options)
 	return engine;
 }
 
-struct desk *engine_desk(struct engine *engine)
+struct engine_port *engine_port(struct engine *engine)
 {
-	return &engine->desk;
+	return &engine->port;
 }
 
 void engine_reconfigure(struct engine *engine)
@@ -800,7 +804,7 @@ void engine_stop(struct engine *engine)
 	store_free(engine->store);
 	sched_free(engine->sched);
 	effects_free(&engine->effects);
-	catalogue_free(engine->desk.catalogue);
+	catalogue_free(engine->port.catalogue);
 	delivery_free(engine->delivery);
 	inbox_destroy(&engine->inbox);
 	free(engine);

@@ -1,8 +1,8 @@
-/* engine.h - the threads behind the desk: the core's, the store's, and the librarian's */
+/* engine.h - the threads behind the engine: the core's, the store's, and the librarian's */
 #ifndef SERVER_ENGINE_H
 #define SERVER_ENGINE_H
 
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 #include "store/journal.h"
 #include "store/redis.h"
 #include "store/retention.h"
@@ -41,7 +41,7 @@ struct engine_options {
 
 /* Never NULL. The options are copied, the texts in them are not: they must last. */
 struct engine *engine_start(const struct engine_options *options);
-struct desk *engine_desk(struct engine *engine);
+struct engine_port *engine_port(struct engine *engine);
 /* When nobody asks any more, and before the loop is freed: writes what is under way, ends
  * the threads, gives up the leadership. Asks that were not answered never are. */
 void engine_stop(struct engine *engine);

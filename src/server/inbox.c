@@ -22,15 +22,15 @@ void inbox_destroy(struct inbox *inbox)
 	pthread_mutex_destroy(&inbox->mutex);
 }
 
-/* Whether the taker dozes is asked after the ask is there; the taker says so before it looks
- * whether any is. So one of the two sees the other. */
-static void put(struct inbox *inbox, struct ask *ask, bool lazy)
+/* Whether the taker dozes is asked after the engine request is there; the taker says so before it
+ * looks whether any is. So one of the two sees the other. */
+static void put(struct inbox *inbox, struct engine_request *request, bool lazy)
 {
-	struct ask *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
+	struct engine_request *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
 	atomic_fetch_add_explicit(&inbox->count, 1, memory_order_relaxed);
 	do {
-		ask->next = before;
-	} while (!atomic_compare_exchange_weak(&inbox->last, &before, ask));
+		request->next = before;
+	} while (!atomic_compare_exchange_weak(&inbox->last, &before, request));
 	bool dozes = atomic_load(&inbox->is_dozing);
 	if (dozes ? lazy : before != NULL)
 		return;
@@ -40,14 +40,14 @@ static void put(struct inbox *inbox, struct ask *ask, bool lazy)
 	pthread_mutex_unlock(&inbox->mutex);
 }
 
-void inbox_put(struct inbox *inbox, struct ask *ask)
+void inbox_put(struct inbox *inbox, struct engine_request *request)
 {
-	put(inbox, ask, false);
+	put(inbox, request, false);
 }
 
-void inbox_put_lazily(struct inbox *inbox, struct ask *ask)
+void inbox_put_lazily(struct inbox *inbox, struct engine_request *request)
 {
-	put(inbox, ask, true);
+	put(inbox, request, true);
 }
 
 static void wait_for_one(struct inbox *inbox, int64_t wait_us)
@@ -79,15 +79,16 @@ void inbox_doze(struct inbox *inbox, int64_t wait_us)
 	pthread_mutex_unlock(&inbox->mutex);
 }
 
-struct ask *inbox_take(struct inbox *inbox, int64_t wait_us)
+struct engine_request *inbox_take(struct inbox *inbox, int64_t wait_us)
 {
 	if (wait_us != 0 && !atomic_load(&inbox->last))
 		wait_for_one(inbox, wait_us);
-	struct ask *at = atomic_exchange_explicit(&inbox->last, NULL, memory_order_acquire);
-	struct ask *first = NULL;
+	struct engine_request *at =
+	    atomic_exchange_explicit(&inbox->last, NULL, memory_order_acquire);
+	struct engine_request *first = NULL;
 	size_t count = 0;
 	while (at) {
-		struct ask *before = at->next;
+		struct engine_request *before = at->next;
 		at->next = first;
 		first = at;
 		at = before;

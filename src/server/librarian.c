@@ -28,25 +28,26 @@ static bool connect(struct librarian *librarian, struct error *error)
 	return true;
 }
 
-static void serve(struct librarian *librarian, struct ask *ask)
+static void serve(struct librarian *librarian, struct engine_request *request)
 {
-	ask->ok = connect(librarian, &ask->error) && ask->read(ask, librarian->store, &ask->error);
-	if (!ask->ok && ask->error.code == ERROR_UNAVAILABLE && librarian->store) {
+	request->ok = connect(librarian, &request->error) &&
+	              request->read(request, librarian->store, &request->error);
+	if (!request->ok && request->error.code == ERROR_UNAVAILABLE && librarian->store) {
 		store_free(librarian->store);
 		librarian->store = NULL;
 	}
-	delivery_ask(librarian->delivery, ask);
+	delivery_ask(librarian->delivery, request);
 }
 
 static void *run(void *context)
 {
 	struct librarian *librarian = context;
 	while (!inbox_is_closed(&librarian->inbox)) {
-		struct ask *ask = inbox_take(&librarian->inbox, -1);
-		while (ask) {
-			struct ask *next = ask->next;
-			serve(librarian, ask);
-			ask = next;
+		struct engine_request *request = inbox_take(&librarian->inbox, -1);
+		while (request) {
+			struct engine_request *next = request->next;
+			serve(librarian, request);
+			request = next;
 		}
 	}
 	return NULL;
@@ -63,15 +64,15 @@ struct librarian *librarian_start(const struct store_options *options, struct de
 	return librarian;
 }
 
-void librarian_ask(struct librarian *librarian, struct ask *ask)
+void librarian_ask(struct librarian *librarian, struct engine_request *request)
 {
 	if (atomic_load(&librarian->inbox.count) < WAITING_MAX) {
-		inbox_put(&librarian->inbox, ask);
+		inbox_put(&librarian->inbox, request);
 		return;
 	}
-	ask->ok = false;
-	error_set(&ask->error, ERROR_FULL, "too many reads are waiting: try again later");
-	delivery_ask(librarian->delivery, ask);
+	request->ok = false;
+	error_set(&request->error, ERROR_FULL, "too many reads are waiting: try again later");
+	delivery_ask(librarian->delivery, request);
 }
 
 void librarian_stop(struct librarian *librarian)

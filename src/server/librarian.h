@@ -10,7 +10,7 @@ struct librarian;
 /* Connects when something is asked for the first time, and again after it failed. */
 struct librarian *librarian_start(const struct store_options *options, struct delivery *delivery);
 /* Calls ask->read with a store that does not lead; the answer goes by the delivery. */
-void librarian_ask(struct librarian *librarian, struct ask *ask);
+void librarian_ask(struct librarian *librarian, struct engine_request *request);
 /* Ends when what it has begun is done. NULL is allowed. */
 void librarian_stop(struct librarian *librarian);
 

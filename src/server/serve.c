@@ -123,8 +123,8 @@ static void tell_addresses(const struct server *server)
 static void leading(void *context)
 {
 	struct server *server = context;
-	struct desk_health health;
-	struct desk *desk = engine_desk(server->engine);
+	struct engine_health health;
+	struct engine_port *port = engine_port(server->engine);
 	if (!server->ready)
 		return;
 	for (const struct remembered *at = server->kept; at; at = at->next)
@@ -132,7 +132,7 @@ static void leading(void *context)
 	server->kept = NULL;
 	arena_free(&server->kept_arena);
 	service_begin(server->service);
-	desk->health(desk, &health);
+	port->health(port, &health);
 	log_at(LOG_INFO, "this scheduler leads, and serves", LOG_NUMBER("term", health.term),
 	       LOG_NUMBER("http_port", listener_port(server->http)),
 	       LOG_NUMBER("grpc_port", listener_port(server->grpc)));
@@ -356,7 +356,7 @@ static bool begin(struct server *server, struct error *error)
 	set_wanted(server, server->config);
 	server->loop = loop_new(&limits);
 	server->engine = start_engine(server);
-	server->service = service_new(engine_desk(server->engine), &server->wiring->service, error);
+	server->service = service_new(engine_port(server->engine), &server->wiring->service, error);
 	if (!server->service || !open_tls(server, error) || !open_ports(server, error))
 		return false;
 	server->signals = signals_start(server->loop, on_signal, server);

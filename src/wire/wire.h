@@ -30,12 +30,12 @@
 #include "wire/loop.h"
 #include "wire/net/limits.h"
 #include "wire/response.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 #include "wire/text/query.h"
 #include "wire/text/shared.h"
 #include "wire/text/url.h"
 #include "wire/tls.h"
 #include "wire/websocket.h"
+#include "json/json_reader.h"
 
 #endif

@@ -134,4 +134,4 @@ def test_every_field_of_a_tenant_can_be_set_and_taken_away(cli):
     tenant = json.loads(cli("tenants", "alchemy", "-o", "json"))
     assert (tenant["max_gpus"], tenant["quota_gpus"], tenant["can_preempt_others"]) == (None, 2.5, False)
     refused = cli.run("quota", "alchemy", "--may-preempt", "maybe")
-    assert refused.returncode == 2 and "should be yes or no" in refused.stderr
+    assert refused.returncode == 2 and "expected yes or no" in refused.stderr

@@ -33,7 +33,7 @@ COLUMNS = ["REST in", "REST out", "gRPC in", "gRPC out", "gpu-cli", "form", "ope
 BASE = {"name": "base", "command": ["true"]}
 KEY = "k:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 # Columns that are shown, but do not count before they are complete.
-NOT_YET = {("tenant", "gpu-cli")}
+NOT_YET = set()
 # What differs between two jobs that were submitted alike.
 OF_EACH = {"id", "job_id", "submitted_at", "queue_position", "tenant_queue_position", "reason",
            "estimated_wait", "estimated_start"}

@@ -15,9 +15,9 @@
 
 #include "agent/host/file.h"
 #include "base/log.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_scan.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 #define MEMBER "secret_environment"
 #define KEY_BYTES 32

@@ -9,7 +9,7 @@
 
 #include "agent/host/vault.h"
 #include "agent/test/place.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 #define PLAIN "{\"command\":[\"a\"],\"secret_environment\":{\"P\":\"hidden\\n\"},\"image\":\"\"}"
 

@@ -14,8 +14,8 @@
 #include "agent/uplink/http_post.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 struct enrollment {
 	const char *url, *admin_token_file, *token_file, *name, *ca_file, *days;

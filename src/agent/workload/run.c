@@ -13,7 +13,7 @@
 #include "agent/workload/slot_command.h"
 #include "agent/workload/user.h"
 #include "base/number.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 #define PAYLOAD_BYTES ((size_t)32 << 20)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -10,21 +10,21 @@
 enum { GATHER_MS = 2000, PAUSE_MS = 60000 };
 
 struct failure_audit {
-	struct desk *desk; /* gone before this is freed */
+	struct engine_port *port; /* gone before this is freed */
 	struct loop *loop;
 	struct failures *failures;
 	struct audit *audit;
 	struct timer timer;
 	bool is_set, is_asked;
-	int64_t next_ms; /* no summary before */
-	struct ask ask;  /* one at a time */
+	int64_t next_ms;              /* no summary before */
+	struct engine_request engine; /* one at a time */
 };
 
-static void on_kept(struct ask *ask)
+static void on_kept(struct engine_request *engine)
 {
-	struct failure_audit *failure_audit = ask->context;
+	struct failure_audit *failure_audit = engine->context;
 
-	audit_settle(failure_audit->audit, ask);
+	audit_settle(failure_audit->audit, engine);
 	failure_audit->is_asked = false;
 	failure_audit_wake(failure_audit);
 }
@@ -34,16 +34,16 @@ static void keep(struct failure_audit *failure_audit)
 	static const struct identity nobody = { .role = ROLE_VIEWER, .name = "nobody" };
 	struct failure_summary summaries[FAILURE_SUMMARIES_MAX];
 	size_t count = failures_take(failure_audit->failures, summaries);
-	struct ask *ask = &failure_audit->ask;
+	struct engine_request *engine = &failure_audit->engine;
 	struct buffer detail = { 0 };
 
 	if (count == 0)
 		return;
-	ask_reset(ask);
+	engine_request_reset(engine);
 	for (size_t i = 0; i < count; i++) {
 		buffer_clear(&detail);
 		failure_summary_print(&summaries[i], &detail);
-		audit_note(failure_audit->audit, ask,
+		audit_note(failure_audit->audit, engine,
 		           &(struct audit_entry){ .action = "sign-in failed",
 		                                  .object = summaries[i].address,
 		                                  .detail = detail.data,
@@ -51,10 +51,10 @@ static void keep(struct failure_audit *failure_audit)
 		                                  .unix_ms = clock_unix_ms() });
 	}
 	buffer_free(&detail);
-	ask->done = on_kept;
-	ask->context = failure_audit;
+	engine->done = on_kept;
+	engine->context = failure_audit;
 	failure_audit->is_asked = true;
-	desk_ask(failure_audit->desk, ask);
+	engine_port_send(failure_audit->port, engine);
 }
 
 static void on_timer(struct timer *timer)
@@ -67,13 +67,13 @@ static void on_timer(struct timer *timer)
 	keep(failure_audit);
 }
 
-struct failure_audit *failure_audit_new(struct desk *desk, struct failures *failures,
+struct failure_audit *failure_audit_new(struct engine_port *port, struct failures *failures,
                                         struct audit *audit)
 {
 	struct failure_audit *failure_audit = NEW(struct failure_audit);
 
-	failure_audit->desk = desk;
-	failure_audit->loop = desk->loop;
+	failure_audit->port = port;
+	failure_audit->loop = port->loop;
 	failure_audit->failures = failures;
 	failure_audit->audit = audit;
 	failure_audit->timer = TIMER(on_timer);
@@ -85,7 +85,7 @@ void failure_audit_free(struct failure_audit *failure_audit)
 	if (!failure_audit)
 		return;
 	loop_timer_clear(failure_audit->loop, &failure_audit->timer);
-	ask_free(&failure_audit->ask);
+	engine_request_free(&failure_audit->engine);
 	free(failure_audit);
 }
 

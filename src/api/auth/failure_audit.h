@@ -4,13 +4,13 @@
 
 #include "api/auth/failures.h"
 #include "api/engine/audit.h"
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 
 /* At most one summary a minute, so that a flood of bad tokens fills neither the log nor the
  * store. In the loop's thread alone. */
 struct failure_audit;
 
-struct failure_audit *failure_audit_new(struct desk *desk, struct failures *failures,
+struct failure_audit *failure_audit_new(struct engine_port *port, struct failures *failures,
                                         struct audit *audit);
 void failure_audit_free(struct failure_audit *failure_audit);
 /* A sign-in failed. */

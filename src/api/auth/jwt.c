@@ -8,7 +8,7 @@
 #include "api/text/base64.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 enum { AUDIENCES_MAX = 32 };
 

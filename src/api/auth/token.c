@@ -7,8 +7,8 @@
 #include "api/text/base64.h"
 #include "api/text/digest.h"
 #include "core/record/types.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 enum { SECRET_BYTES = 32, ID_BYTES = 6 };
 

@@ -93,35 +93,35 @@ static const char *key_of(struct arena *arena, int64_t number)
 	return key;
 }
 
-void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *entry)
+void audit_note(struct audit *audit, struct engine_request *engine, const struct audit_entry *entry)
 {
 	struct buffer json = { 0 };
 	int64_t number = audit->next;
-	size_t count = ask->keep_count;
-	struct kept *keeps = arena_alloc(&ask->arena, (count + 2) * sizeof(*keeps));
+	size_t count = engine->keep_count;
+	struct kept *keeps = arena_alloc(&engine->arena, (count + 2) * sizeof(*keeps));
 
 	write_entry(&json, number, entry);
 	if (count > 0)
-		memcpy(keeps, ask->keeps, count * sizeof(*keeps));
-	keeps[count++] = (struct kept){ "audit", key_of(&ask->arena, number),
-		                        arena_string(&ask->arena, json.data) };
+		memcpy(keeps, engine->keeps, count * sizeof(*keeps));
+	keeps[count++] = (struct kept){ "audit", key_of(&engine->arena, number),
+		                        arena_string(&engine->arena, json.data) };
 	if (number - audit->most >= 1)
 		keeps[count++] =
-		    (struct kept){ "audit", key_of(&ask->arena, number - audit->most), NULL };
-	ask->keeps = keeps;
-	ask->keep_count = count;
+		    (struct kept){ "audit", key_of(&engine->arena, number - audit->most), NULL };
+	engine->keeps = keeps;
+	engine->keep_count = count;
 	put(audit, number, json.data);
 }
 
-void audit_settle(struct audit *audit, const struct ask *ask)
+void audit_settle(struct audit *audit, const struct engine_request *engine)
 {
-	for (size_t i = 0; !ask->ok && i < ask->keep_count; i++) {
-		if (strcmp(ask->keeps[i].kind, "audit") != 0 || !ask->keeps[i].value)
+	for (size_t i = 0; !engine->ok && i < engine->keep_count; i++) {
+		if (strcmp(engine->keeps[i].kind, "audit") != 0 || !engine->keeps[i].value)
 			continue;
 		int64_t number = 0;
-		number_read(text_of(ask->keeps[i].key), 1, INT64_MAX, &number);
+		number_read(text_of(engine->keeps[i].key), 1, INT64_MAX, &number);
 		char **entry = place(audit, number);
-		if (*entry && strcmp(*entry, ask->keeps[i].value) == 0) {
+		if (*entry && strcmp(*entry, engine->keeps[i].value) == 0) {
 			free(*entry);
 			*entry = NULL;
 		}

@@ -2,7 +2,7 @@
 #ifndef API_ENGINE_AUDIT_H
 #define API_ENGINE_AUDIT_H
 
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 #include "api/read/identity.h"
 #include "wire/exchange.h"
 #include "wire/text/json_writer.h"
@@ -17,7 +17,7 @@ void audit_free(struct audit *audit);
 /* An entry that was kept, at the start. */
 void audit_load(struct audit *audit, const char *key, const char *value);
 
-/* Has the ask keep an entry, beside what it keeps already, if what it asks for happens:
+/* Has the engine request keep an entry, beside what it keeps already, if what it asks for happens:
  * `action` is one word for all interfaces: the name of the command, or a verb and a noun;
  * `object` is what it is done to, or empty; `detail` may be NULL. A node's reports and
  * submissions of jobs are not changes in this sense: jobs themselves say who submitted them. */
@@ -27,9 +27,10 @@ struct audit_entry {
 	const struct exchange *exchange;
 	int64_t unix_ms;
 };
-void audit_note(struct audit *audit, struct ask *ask, const struct audit_entry *entry);
-/* To be called when the ask is done: what was refused did not happen. */
-void audit_settle(struct audit *audit, const struct ask *ask);
+void audit_note(struct audit *audit, struct engine_request *engine,
+                const struct audit_entry *entry);
+/* To be called when the engine request is done: what was refused did not happen. */
+void audit_settle(struct audit *audit, const struct engine_request *engine);
 
 /* Writes up to `limit` entries with numbers below `before`, the newest first, into an array
  * that is open. */

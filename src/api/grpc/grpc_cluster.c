@@ -26,10 +26,10 @@ static bool is_in_use(const struct gpu_record *gpu,
 }
 
 /* Counts one node; `status` may be NULL. */
-static void count_node(const struct call *call, const struct node_record *node,
+static void count_node(const struct request *request, const struct node_record *node,
                        struct census *census, Scheduler__NodeStatus *status)
 {
-	const struct service *service = call->service;
+	const struct service *service = request->service;
 	const struct catalogue *catalogue = service_catalogue(service);
 	const struct gpu_record *const *gpus;
 	const struct reservation_record *const *reservations;
@@ -81,11 +81,12 @@ static size_t count_nodes(const struct catalogue *catalogue)
 }
 
 /* `nodes` may be NULL; else it gets one for each. */
-static void take_census(struct call *call, struct census *census, Scheduler__NodeStatus ***nodes)
+static void take_census(struct request *request, struct census *census,
+                        Scheduler__NodeStatus ***nodes)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
-	struct arena *arena = &call->ask.arena;
+	struct arena *arena = &request->engine.arena;
 	const struct node_record *node;
 	size_t at = 0;
 
@@ -101,11 +102,11 @@ static void take_census(struct call *call, struct census *census, Scheduler__Nod
 			status->node_id = status->name = arena_string(arena, node->name);
 			(*nodes)[at++] = status;
 		}
-		count_node(call, node, census, status);
+		count_node(request, node, census, status);
 	}
 	for (int state = 0; state <= JOB_CANCELLED; state++) {
 		int64_t archived = 0;
-		struct catalogue_filter filter = { .tenant_id = call->identity.tenant_id,
+		struct catalogue_filter filter = { .tenant_id = request->identity.tenant_id,
 			                           .state = state };
 		census->jobs[state] = catalogue_count(catalogue, &filter, &archived) + archived;
 	}
@@ -131,12 +132,12 @@ static int64_t all_jobs(const struct census *census)
 	return sum;
 }
 
-void grpc_cluster_status(struct call *call)
+void grpc_cluster_status(struct request *request)
 {
 	Scheduler__GetClusterStatusResponse response = SCHEDULER__GET_CLUSTER_STATUS_RESPONSE__INIT;
 	struct census census;
 
-	take_census(call, &census, &response.nodes);
+	take_census(request, &census, &response.nodes);
 	response.total_gpus = number(census.gpus);
 	response.available_gpus = number(census.free_gpus);
 	response.total_nodes = number(census.nodes);
@@ -146,15 +147,15 @@ void grpc_cluster_status(struct call *call)
 	response.running_jobs = number(census.jobs[JOB_RUNNING]);
 	response.avg_gpu_utilization = utilization(&census);
 	response.n_nodes = (size_t)census.nodes;
-	grpc_answer(call, &response);
+	grpc_answer(request, &response);
 }
 
-void grpc_metrics(struct call *call)
+void grpc_metrics(struct request *request)
 {
-	const Scheduler__GetMetricsRequest *request = call->message;
+	const Scheduler__GetMetricsRequest *message = request->message;
 	struct census census;
 
-	take_census(call, &census, NULL);
+	take_census(request, &census, NULL);
 	const struct {
 		const char *type, *name;
 		double value;
@@ -178,7 +179,7 @@ void grpc_metrics(struct call *call)
 	Scheduler__GetMetricsResponse response = SCHEDULER__GET_METRICS_RESPONSE__INIT;
 	Scheduler__GetMetricsResponse__MetricsEntry entries[COUNT], *pointers[COUNT];
 	Google__Protobuf__Timestamp now = GOOGLE__PROTOBUF__TIMESTAMP__INIT;
-	const char *type = request->metric_type;
+	const char *type = message->metric_type;
 	bool every = !type[0] || strcmp(type, "all") == 0 || strcmp(type, "cluster") == 0;
 
 	for (size_t i = 0; i < COUNT; i++) {
@@ -190,8 +191,8 @@ void grpc_metrics(struct call *call)
 		pointers[response.n_metrics++] = &entries[i];
 	}
 	if (response.n_metrics == 0) {
-		call_reject(call, ERROR_INVALID,
-		            "metric_type is one of jobs, gpu, node and all, not %.60s", type);
+		request_reject(request, ERROR_INVALID,
+		               "metric_type is one of jobs, gpu, node and all, not %.60s", type);
 		return;
 	}
 	int64_t now_ms = clock_unix_ms();
@@ -199,14 +200,14 @@ void grpc_metrics(struct call *call)
 	now.nanos = (int32_t)(now_ms % 1000 * 1000000);
 	response.metrics = pointers;
 	response.timestamp = &now;
-	grpc_answer(call, &response);
+	grpc_answer(request, &response);
 }
 
-static void answer_updated(struct call *call)
+static void answer_updated(struct request *request)
 {
 	struct error error = { 0 };
-	struct text json = { call->body.data, call->body.size };
-	struct json_scan scan = json_scan_of(json, &call->ask.arena, &error);
+	struct text json = { request->body.data, request->body.size };
+	struct json_scan scan = json_scan_of(json, &request->engine.arena, &error);
 	Scheduler__UpdateTenantQuotaResponse response =
 	    SCHEDULER__UPDATE_TENANT_QUOTA_RESPONSE__INIT;
 	static char message[] = "Tenant quota updated successfully";
@@ -214,35 +215,35 @@ static void answer_updated(struct call *call)
 	response.success = true;
 	response.message = message;
 	response.tenant = (Scheduler__Tenant *)resource_message_write(
-	    &tenant_resource, &scheduler__tenant__descriptor, &scan, &call->ask.arena);
-	grpc_answer(call, &response);
+	    &tenant_resource, &scheduler__tenant__descriptor, &scan, &request->engine.arena);
+	grpc_answer(request, &response);
 }
 
-void grpc_update_quota(struct call *call)
+void grpc_update_quota(struct request *request)
 {
 	static const char collection[] = "/api/v1/tenants/";
-	const Scheduler__UpdateTenantQuotaRequest *request = call->message;
-	struct buffer *scratch = &call->service->services->scratch;
+	const Scheduler__UpdateTenantQuotaRequest *message = request->message;
+	struct buffer *scratch = &request->service->services->scratch;
 	struct json_writer json = json_writer_to(scratch);
 	struct error error = { 0 };
-	struct tenant_change change = { .name = text_of(request->tenant_id),
+	struct tenant_change change = { .name = text_of(message->tenant_id),
 		                        .shown = answer_updated };
 	size_t size = sizeof(collection) + change.name.size;
-	char *object = arena_alloc(&call->ask.arena, size);
+	char *object = arena_alloc(&request->engine.arena, size);
 
-	if (!grpc_tenant(call, request->tenant_id, &change.id))
+	if (!grpc_tenant(request, message->tenant_id, &change.id))
 		return;
 	if (change.id == 0) {
-		call_reject(call, ERROR_INVALID, "tenant_id is missing");
+		request_reject(request, ERROR_INVALID, "tenant_id is missing");
 		return;
 	}
 	buffer_clear(scratch);
-	if (!resource_message_read(&tenant_resource, &request->base, &json, &error)) {
-		call_fail(call, &error);
+	if (!resource_message_read(&tenant_resource, &message->base, &json, &error)) {
+		request_fail(request, &error);
 		return;
 	}
-	snprintf(object, size, "%s%s", collection, request->tenant_id);
+	snprintf(object, size, "%s%s", collection, message->tenant_id);
 	change.object = object;
 	change.json = (struct text){ scratch->data, scratch->size };
-	tenant_calls_change(call, &change);
+	tenant_calls_change(request, &change);
 }

@@ -7,7 +7,7 @@
 enum { WATCHES_MAX = 1000 };
 
 struct health_watch {
-	struct call *call;
+	struct request *request;
 	Grpc__Health__V1__HealthCheckResponse__ServingStatus told;
 	bool unknown; /* no such service */
 	struct health_watch *next, **link;
@@ -18,10 +18,10 @@ typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus serving_status;
 
 static serving_status status_now(const struct service *service)
 {
-	struct desk *desk = service->desk;
-	struct desk_health health = { 0 };
+	struct engine_port *port = service->port;
+	struct engine_health health = { 0 };
 
-	desk->health(desk, &health);
+	port->health(port, &health);
 	return health.leading && health.writer.ok ? SERVING(SERVING) : SERVING(NOT_SERVING);
 }
 
@@ -36,40 +36,40 @@ static struct text pack(serving_status status, uint8_t bytes[16])
 }
 
 /* True if it asks about a service that is not here. */
-static bool is_unknown(const struct call *call)
+static bool is_unknown(const struct request *request)
 {
-	const Grpc__Health__V1__HealthCheckRequest *request = call->message;
+	const Grpc__Health__V1__HealthCheckRequest *message = request->message;
 
-	return request->service[0] && !grpc_services_has(request->service);
+	return message->service[0] && !grpc_services_has(message->service);
 }
 
-void grpc_health_check(struct call *call)
+void grpc_health_check(struct request *request)
 {
 	uint8_t bytes[16];
 
-	if (is_unknown(call))
-		call_reject(call, ERROR_NOT_FOUND, "there is no such service here");
+	if (is_unknown(request))
+		request_reject(request, ERROR_NOT_FOUND, "there is no such service here");
 	else
-		call_reply(call, pack(status_now(call->service), bytes));
+		request_reply(request, pack(status_now(request->service), bytes));
 }
 
-static struct call *drop(struct health_watch *watch)
+static struct request *drop(struct health_watch *watch)
 {
-	struct call *call = watch->call;
+	struct request *request = watch->request;
 
 	*watch->link = watch->next;
 	if (watch->next)
 		watch->next->link = watch->link;
 	free(watch);
-	call->state = NULL;
-	return call;
+	request->state = NULL;
+	return request;
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	const struct call *call = exchange->context;
+	const struct request *request = exchange->context;
 
-	call_finish(drop(call->state), GRPC_CANCELLED, NULL);
+	request_finish(drop(request->state), GRPC_CANCELLED, NULL);
 }
 
 /* Only the last status counts: what was not taken is made up for when there is room. */
@@ -77,42 +77,43 @@ static void tell(struct health_watch *watch)
 {
 	uint8_t bytes[16];
 	serving_status status =
-	    watch->unknown ? SERVING(SERVICE_UNKNOWN) : status_now(watch->call->service);
+	    watch->unknown ? SERVING(SERVICE_UNKNOWN) : status_now(watch->request->service);
 
-	if (status != watch->told && grpc_send(watch->call->exchange, pack(status, bytes)))
+	if (status != watch->told && grpc_send(watch->request->exchange, pack(status, bytes)))
 		watch->told = status;
 }
 
 static void on_writable(struct exchange *exchange)
 {
-	tell(((const struct call *)exchange->context)->state);
+	tell(((const struct request *)exchange->context)->state);
 }
 
 static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
 
-void grpc_health_watch(struct call *call)
+void grpc_health_watch(struct request *request)
 {
-	struct grpc_services *services = call->service->services;
+	struct grpc_services *services = request->service->services;
 	size_t count = 0;
 
 	for (const struct health_watch *at = services->watches; at; at = at->next)
 		count++;
 	if (count >= WATCHES_MAX) {
-		call_finish(call, GRPC_RESOURCE_EXHAUSTED, "too many watch the health already");
+		request_finish(request, GRPC_RESOURCE_EXHAUSTED,
+		               "too many watch the health already");
 		return;
 	}
 	struct health_watch *watch = NEW(struct health_watch);
-	watch->call = call;
-	watch->unknown = is_unknown(call);
+	watch->request = request;
+	watch->unknown = is_unknown(request);
 	watch->told = SERVING(UNKNOWN);
 	watch->next = services->watches;
 	watch->link = &services->watches;
 	if (watch->next)
 		watch->next->link = &watch->next;
 	services->watches = watch;
-	call->state = watch;
-	call->exchange->events = &events;
-	call_stream(call);
+	request->state = watch;
+	request->exchange->events = &events;
+	request_stream(request);
 	tell(watch);
 }
 
@@ -125,5 +126,6 @@ void grpc_services_health_changed(struct grpc_services *services)
 void grpc_health_free(struct grpc_services *services)
 {
 	while (services->watches)
-		call_finish(drop(services->watches), GRPC_UNAVAILABLE, "the scheduler is stopping");
+		request_finish(drop(services->watches), GRPC_UNAVAILABLE,
+		               "the scheduler is stopping");
 }

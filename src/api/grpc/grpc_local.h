@@ -19,28 +19,28 @@ struct grpc_services {
 };
 
 /* Answers with a message of protobuf. */
-void grpc_answer(struct call *call, const void *message);
+void grpc_answer(struct request *request, const void *message);
 /* A command on a resource, which is known by its path in REST. */
-void grpc_command(struct call *call, const char *collection, const char *name,
-                  void (*done)(struct ask *ask));
+void grpc_command(struct request *request, const char *collection, const char *name,
+                  void (*done)(struct engine_request *engine));
 /* The tenant that a request names, which who calls may see; 0 where it names none and who
  * calls is bound to none. False: answered. */
-bool grpc_tenant(struct call *call, const char *name, int64_t *tenant_id);
+bool grpc_tenant(struct request *request, const char *name, int64_t *tenant_id);
 
 /* scheduler.SchedulerService, each with its message read. */
-void grpc_submit_job(struct call *call);
-void grpc_cancel_job(struct call *call);
-void grpc_job_status(struct call *call);
-void grpc_list_jobs(struct call *call);
-void grpc_update_quota(struct call *call);
-void grpc_metrics(struct call *call);
-void grpc_cluster_status(struct call *call);
+void grpc_submit_job(struct request *request);
+void grpc_cancel_job(struct request *request);
+void grpc_job_status(struct request *request);
+void grpc_list_jobs(struct request *request);
+void grpc_update_quota(struct request *request);
+void grpc_metrics(struct request *request);
+void grpc_cluster_status(struct request *request);
 
 /* grpc_health.c, grpc_reflection.c */
-void grpc_health_check(struct call *call);
-void grpc_health_watch(struct call *call);
+void grpc_health_check(struct request *request);
+void grpc_health_watch(struct request *request);
 void grpc_health_free(struct grpc_services *services);
-void grpc_reflection_open(struct call *call);
+void grpc_reflection_open(struct request *request);
 void grpc_reflection_free(struct grpc_services *services);
 /* Whether a service of that name is there. */
 bool grpc_services_has(const char *name);

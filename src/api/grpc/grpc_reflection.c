@@ -258,25 +258,25 @@ static void say_no_extensions(const char *type, reflection_response *response, s
 	response->all_extension_numbers_response = numbers;
 }
 
-static void answer(struct reflection *reflection, const reflection_request *request,
+static void answer(struct reflection *reflection, const reflection_request *message,
                    reflection_response *response, struct arena *arena)
 {
-	switch ((int)request->message_request_case) {
+	switch ((int)message->message_request_case) {
 	case ASKS(FILE_BY_FILENAME):
-		say_file(reflection, file_named(reflection, request->file_by_filename), response,
+		say_file(reflection, file_named(reflection, message->file_by_filename), response,
 		         arena);
 		break;
 	case ASKS(FILE_CONTAINING_SYMBOL):
 		say_file(reflection,
-		         text_map_get(&reflection->by_symbol, request->file_containing_symbol),
+		         text_map_get(&reflection->by_symbol, message->file_containing_symbol),
 		         response, arena);
 		break;
 	case ASKS(LIST_SERVICES):
 		say_services(response, arena);
 		break;
 	case ASKS(ALL_EXTENSION_NUMBERS_OF_TYPE):
-		if (text_map_get(&reflection->by_symbol, request->all_extension_numbers_of_type))
-			say_no_extensions(request->all_extension_numbers_of_type, response, arena);
+		if (text_map_get(&reflection->by_symbol, message->all_extension_numbers_of_type))
+			say_no_extensions(message->all_extension_numbers_of_type, response, arena);
 		else
 			say_error(response, arena, GRPC_NOT_FOUND, "there is no such type here");
 		break;
@@ -290,47 +290,47 @@ static void answer(struct reflection *reflection, const reflection_request *requ
 
 static void on_body(struct exchange *exchange, struct text part)
 {
-	struct call *call = exchange->context;
-	struct grpc_services *services = call->service->services;
+	struct request *request = exchange->context;
+	struct grpc_services *services = request->service->services;
 	struct arena arena = { 0 };
-	reflection_request *request = protobuf_read(
+	reflection_request *message = protobuf_read(
 	    &grpc__reflection__v1__server_reflection_request__descriptor, part, &arena);
 	reflection_response response = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
 
 	if (!services->reflection)
 		services->reflection = load();
-	if (request) {
-		response.valid_host = request->host;
-		response.original_request = request;
-		answer(services->reflection, request, &response, &arena);
+	if (message) {
+		response.valid_host = message->host;
+		response.original_request = message;
+		answer(services->reflection, message, &response, &arena);
 	}
 	/* A client that asks faster than it reads is not waited for. */
-	if (!request)
-		call_reject(call, ERROR_INVALID, "this is not a ServerReflectionRequest");
+	if (!message)
+		request_reject(request, ERROR_INVALID, "this is not a ServerReflectionRequest");
 	else if (!grpc_send(exchange, protobuf_write(&response, &arena)))
-		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
-		            "answers are not read as fast as questions are asked");
+		request_finish(request, GRPC_RESOURCE_EXHAUSTED,
+		               "answers are not read as fast as questions are asked");
 	arena_free(&arena);
 }
 
 static void on_end(struct exchange *exchange)
 {
-	call_finish(exchange->context, GRPC_OK, NULL);
+	request_finish(exchange->context, GRPC_OK, NULL);
 }
 
 static void on_gone(struct exchange *exchange)
 {
-	call_finish(exchange->context, GRPC_CANCELLED, NULL);
+	request_finish(exchange->context, GRPC_CANCELLED, NULL);
 }
 
 static const struct exchange_events events = { .body = on_body,
 	                                       .body_end = on_end,
 	                                       .gone = on_gone };
 
-void grpc_reflection_open(struct call *call)
+void grpc_reflection_open(struct request *request)
 {
-	call->exchange->events = &events;
-	grpc_stream(call->exchange);
+	request->exchange->events = &events;
+	grpc_stream(request->exchange);
 }
 
 void grpc_reflection_free(struct grpc_services *services)

@@ -18,29 +18,29 @@ const char *const grpc_service_names[] = {
 	NULL,
 };
 
-static void agent_register(struct call *call)
+static void agent_register(struct request *request)
 {
-	agents_register(call->service->agents, call);
+	agents_register(request->service->agents, request);
 }
 
-static void agent_report(struct call *call)
+static void agent_report(struct request *request)
 {
-	agents_report(call->service->agents, call);
+	agents_report(request->service->agents, request);
 }
 
-static void agent_connect(struct call *call)
+static void agent_connect(struct request *request)
 {
-	agents_connect(call->service->agents, call);
+	agents_connect(request->service->agents, request);
 }
 
-static void agent_heartbeat(struct call *call)
+static void agent_heartbeat(struct request *request)
 {
-	agents_heartbeat(call->service->agents, call);
+	agents_heartbeat(request->service->agents, request);
 }
 
-static void agent_assignments(struct call *call)
+static void agent_assignments(struct request *request)
 {
-	agents_assignments(call->service->agents, call);
+	agents_assignments(request->service->agents, request);
 }
 
 /* Path, who may call it, what handles it, and the one message that it takes; NULL: messages come
@@ -125,21 +125,21 @@ bool grpc_route_is_stream(const struct route *route)
 	return messages[route - grpc_routes] == NULL;
 }
 
-void grpc_handle(struct call *call)
+void grpc_handle(struct request *request)
 {
-	const ProtobufCMessageDescriptor *kind = messages[call->route - grpc_routes];
+	const ProtobufCMessageDescriptor *kind = messages[request->route - grpc_routes];
 
-	call->message = protobuf_read(kind, call->exchange->body, &call->ask.arena);
-	if (call->message)
-		call->route->handle(call);
+	request->message = protobuf_read(kind, request->exchange->body, &request->engine.arena);
+	if (request->message)
+		request->route->handle(request);
 	else
-		call_reject(call, ERROR_INVALID, "this is not a %s, or its text is not UTF-8",
-		            kind->name);
+		request_reject(request, ERROR_INVALID, "this is not a %s, or its text is not UTF-8",
+		               kind->name);
 }
 
-void grpc_refuse_unknown(struct call *call)
+void grpc_refuse_unknown(struct request *request)
 {
-	const struct url_segments *segments = &call->exchange->segments;
+	const struct url_segments *segments = &request->exchange->segments;
 	const char *service = segments->count == 2 ? segments->of[0].data : "";
 	char text[128];
 
@@ -147,36 +147,36 @@ void grpc_refuse_unknown(struct call *call)
 		snprintf(text, sizeof(text), "%s has no such method", service);
 	else
 		snprintf(text, sizeof(text), "there is no such service here");
-	call_finish(call, GRPC_UNIMPLEMENTED, text);
+	request_finish(request, GRPC_UNIMPLEMENTED, text);
 }
 
-void grpc_answer(struct call *call, const void *message)
+void grpc_answer(struct request *request, const void *message)
 {
-	call_reply(call, protobuf_write(message, &call->ask.arena));
+	request_reply(request, protobuf_write(message, &request->engine.arena));
 }
 
-void grpc_command(struct call *call, const char *collection, const char *name,
-                  void (*done)(struct ask *ask))
+void grpc_command(struct request *request, const char *collection, const char *name,
+                  void (*done)(struct engine_request *engine))
 {
 	size_t size = strlen(collection) + strlen(name) + 1;
-	char *object = arena_alloc(&call->ask.arena, size);
+	char *object = arena_alloc(&request->engine.arena, size);
 
 	snprintf(object, size, "%s%s", collection, name);
-	call_command_on(call, object, done);
+	request_command_on(request, object, done);
 }
 
-bool grpc_tenant(struct call *call, const char *name, int64_t *tenant_id)
+bool grpc_tenant(struct request *request, const char *name, int64_t *tenant_id)
 {
-	const struct roster *roster = &call->service->roster;
+	const struct roster *roster = &request->service->roster;
 
-	*tenant_id = call->identity.tenant_id;
+	*tenant_id = request->identity.tenant_id;
 	if (!name[0])
 		return true;
 	const struct roster_tenant *tenant = roster_named(roster, text_of(name));
-	if (tenant && roster_may_see(roster, &call->identity, tenant->id)) {
+	if (tenant && roster_may_see(roster, &request->identity, tenant->id)) {
 		*tenant_id = tenant->id;
 		return true;
 	}
-	call_reject(call, ERROR_NOT_FOUND, "there is no tenant %.100s", name);
+	request_reject(request, ERROR_NOT_FOUND, "there is no tenant %.100s", name);
 	return false;
 }

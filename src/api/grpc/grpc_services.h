@@ -2,7 +2,7 @@
 #ifndef API_GRPC_GRPC_SERVICES_H
 #define API_GRPC_GRPC_SERVICES_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 #include "api/request/route.h"
 
 /* scheduler.SchedulerService, agent.AgentService, grpc.health.v1.Health and
@@ -20,11 +20,11 @@ const struct route *grpc_route_of(const struct exchange *exchange);
  * the others are when they are complete. */
 bool grpc_route_is_stream(const struct route *route);
 /* Reads the message of a call that is complete, and handles it. */
-void grpc_handle(struct call *call);
+void grpc_handle(struct request *request);
 /* Answers a call that has no route. */
-void grpc_refuse_unknown(struct call *call);
+void grpc_refuse_unknown(struct request *request);
 
-/* The health of the desk has changed: who watches is told. */
+/* The health of the engine has changed: who watches is told. */
 void grpc_services_health_changed(struct grpc_services *services);
 
 #endif

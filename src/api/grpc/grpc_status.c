@@ -24,10 +24,10 @@ static Google__Protobuf__Timestamp *time_message(int64_t unix_ms, struct arena *
 }
 
 /* The job that the call's body shows as JSON; NULL: it does not. */
-static Scheduler__Job *job_message(struct call *call, struct error *error)
+static Scheduler__Job *job_message(struct request *request, struct error *error)
 {
-	struct arena *arena = &call->ask.arena;
-	struct text json = { call->body.data, call->body.size };
+	struct arena *arena = &request->engine.arena;
+	struct text json = { request->body.data, request->body.size };
 	struct json_scan scan = json_scan_of(json, arena, error);
 
 	return (Scheduler__Job *)resource_message_write(&job_resource, &scheduler__job__descriptor,
@@ -47,13 +47,13 @@ static void add_metric(Scheduler__GetJobStatusResponse *response, const char *na
 }
 
 /* What its GPUs do now, on average, in percent; -1: unknown. */
-static double utilization_of(const struct call *call, const Scheduler__Job *job)
+static double utilization_of(const struct request *request, const Scheduler__Job *job)
 {
 	int64_t measured = 0, busy = 0;
 	struct agents_sample sample;
 
-	for (size_t i = 0; call->service->agents && i < job->n_allocated_gpus; i++) {
-		if (!agents_sample(call->service->agents, job->allocated_gpus[i], &sample))
+	for (size_t i = 0; request->service->agents && i < job->n_allocated_gpus; i++) {
+		if (!agents_sample(request->service->agents, job->allocated_gpus[i], &sample))
 			continue;
 		measured++;
 		busy += sample.utilisation;
@@ -62,9 +62,9 @@ static double utilization_of(const struct call *call, const Scheduler__Job *job)
 }
 
 /* The numbers of a job under the names that were published before it was shown whole. */
-static void fill_metrics(struct call *call, Scheduler__GetJobStatusResponse *response)
+static void fill_metrics(struct request *request, Scheduler__GetJobStatusResponse *response)
 {
-	struct arena *arena = &call->ask.arena;
+	struct arena *arena = &request->engine.arena;
 	const Scheduler__Job *job = response->job;
 	bool is_final = job->completed_at != NULL;
 
@@ -80,7 +80,7 @@ static void fill_metrics(struct call *call, Scheduler__GetJobStatusResponse *res
 		add_metric(response, "guard_limit_mb", (double)job->guard->limit_mb, arena);
 		add_metric(response, "guard_refusals", (double)job->guard->refusals, arena);
 	}
-	double utilization = is_final ? -1 : utilization_of(call, job);
+	double utilization = is_final ? -1 : utilization_of(request, job);
 	if (utilization >= 0)
 		add_metric(response, "gpu_utilization", utilization, arena);
 }
@@ -90,16 +90,16 @@ static int32_t small_of(int64_t number)
 	return (int32_t)max64(min64(number, INT32_MAX), INT32_MIN);
 }
 
-static void show_status(struct call *call)
+static void show_status(struct request *request)
 {
-	const struct job_look_up *look_up = call->state;
+	const struct job_look_up *look_up = request->state;
 	Scheduler__GetJobStatusResponse response = SCHEDULER__GET_JOB_STATUS_RESPONSE__INIT;
 	struct error error = { 0 };
-	Scheduler__Job *job = job_message(call, &error);
+	Scheduler__Job *job = job_message(request, &error);
 
 	if (!job) {
-		call_reject(call, ERROR_CORRUPT, "%s cannot be shown: %s", look_up->name.data,
-		            error.text);
+		request_reject(request, ERROR_CORRUPT, "%s cannot be shown: %s", look_up->name.data,
+		               error.text);
 		return;
 	}
 	response.job = job;
@@ -107,7 +107,7 @@ static void show_status(struct call *call)
 	response.state = job->state;
 	response.message = job->message;
 	if (!job->message[0] && look_up->why)
-		response.message = arena_string(&call->ask.arena, look_up->why);
+		response.message = arena_string(&request->engine.arena, look_up->why);
 	response.allocated_gpus = job->allocated_gpus;
 	response.n_allocated_gpus = job->n_allocated_gpus;
 	response.node_name = job->node_name;
@@ -116,26 +116,26 @@ static void show_status(struct call *call)
 	response.submitted_at = job->submitted_at;
 	response.started_at = job->started_at;
 	response.completed_at = job->completed_at;
-	fill_metrics(call, &response);
-	grpc_answer(call, &response);
+	fill_metrics(request, &response);
+	grpc_answer(request, &response);
 }
 
-void grpc_job_status(struct call *call)
+void grpc_job_status(struct request *request)
 {
-	const Scheduler__GetJobStatusRequest *request = call->message;
-	struct job_look_up look_up = { .name = text_of(request->job_id),
+	const Scheduler__GetJobStatusRequest *message = request->message;
+	struct job_look_up look_up = { .name = text_of(message->job_id),
 		                       .with_reason = true,
 		                       .found = show_status };
 	int64_t named;
 
-	if (!grpc_tenant(call, request->tenant_id, &named))
+	if (!grpc_tenant(request, message->tenant_id, &named))
 		return;
-	if (request->tenant_id[0])
+	if (message->tenant_id[0])
 		look_up.tenant_id = named;
 	if (id_read(look_up.name, ID_JOB, &look_up.id))
-		job_look_up(call, &look_up);
+		job_look_up(request, &look_up);
 	else
-		call_unknown(call, "job", look_up.name);
+		request_unknown(request, "job", look_up.name);
 }
 
 /* ListJobs: those in memory, the newest first, then those that are archived. */
@@ -149,11 +149,11 @@ struct listing {
 };
 
 /* Adds one job, and the whole of it where that is asked for. The catalogue is locked. */
-static void add_job(struct call *call, const struct job_view *view)
+static void add_job(struct request *request, const struct job_view *view)
 {
-	const Scheduler__ListJobsRequest *request = call->message;
+	const Scheduler__ListJobsRequest *message = request->message;
 	const struct job_record *job = view->job;
-	struct listing *listing = call->state;
+	struct listing *listing = request->state;
 	Scheduler__JobInfo *info = arena_alloc(view->arena, sizeof(*info));
 	struct error error = { 0 };
 
@@ -167,13 +167,13 @@ static void add_job(struct call *call, const struct job_view *view)
 	info->started_at = time_message(view->state->started_ms, view->arena);
 	info->priority = small_of(job->priority);
 	listing->response.jobs[listing->response.n_jobs++] = info;
-	if (!request->full)
+	if (!message->full)
 		return;
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	job_view_write(&call->json, NULL, view);
-	info->job = job_message(call, &error);
-	listing->page_bytes += call->body.size;
+	buffer_clear(&request->body);
+	request->json = json_writer_to(&request->body);
+	job_view_write(&request->json, NULL, view);
+	info->job = job_message(request, &error);
+	listing->page_bytes += request->body.size;
 }
 
 static bool page_is_full(const struct listing *listing)
@@ -181,37 +181,37 @@ static bool page_is_full(const struct listing *listing)
 	return listing->page_bytes >= PAGE_BYTES;
 }
 
-static bool read_list(struct ask *ask, struct store *store, struct error *error)
+static bool read_list(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct listing *listing = call_of(ask)->state;
+	struct listing *listing = request_of(engine)->state;
 
-	return archive_list(store, &listing->filter, &ask->arena, &listing->archived,
+	return archive_list(store, &listing->filter, &engine->arena, &listing->archived,
 	                    &listing->archived_count, error);
 }
 
-static void on_listed(struct ask *ask)
+static void on_listed(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	struct listing *listing = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct request *request = request_of(engine);
+	struct listing *listing = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	catalogue_lock(catalogue);
 	for (int64_t i = listing->skip; i < listing->archived_count && !page_is_full(listing);
 	     i++) {
-		add_job(call, &(struct job_view){ .job = &listing->archived[i].job,
-		                                  .state = &listing->archived[i].state,
-		                                  .catalogue = catalogue,
-		                                  .agents = call->service->agents,
-		                                  .arena = &ask->arena,
-		                                  .now_ms = service_time_ms(call->service) });
-		service_breathe(call->service, i);
+		add_job(request, &(struct job_view){ .job = &listing->archived[i].job,
+		                                     .state = &listing->archived[i].state,
+		                                     .catalogue = catalogue,
+		                                     .agents = request->service->agents,
+		                                     .arena = &engine->arena,
+		                                     .now_ms = service_time_ms(request->service) });
+		service_breathe(request->service, i);
 	}
 	catalogue_unlock(catalogue);
-	grpc_answer(call, &listing->response);
+	grpc_answer(request, &listing->response);
 }
 
 static bool read_state(const char *name, int *state)
@@ -224,12 +224,12 @@ static bool read_state(const char *name, int *state)
 }
 
 /* Adds those in memory from `offset` on. Returns how many there are in all. */
-static int64_t list_memory(struct call *call, const struct catalogue_filter *filter, int64_t offset,
-                           int64_t limit, int64_t *archived)
+static int64_t list_memory(struct request *request, const struct catalogue_filter *filter,
+                           int64_t offset, int64_t limit, int64_t *archived)
 {
-	struct listing *listing = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	int64_t *ids = arena_alloc(&call->ask.arena, (size_t)limit * sizeof(*ids));
+	struct listing *listing = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	int64_t *ids = arena_alloc(&request->engine.arena, (size_t)limit * sizeof(*ids));
 
 	catalogue_lock(catalogue);
 	int64_t count = catalogue_count(catalogue, filter, archived);
@@ -237,61 +237,61 @@ static int64_t list_memory(struct call *call, const struct catalogue_filter *fil
 	for (size_t i = 0; i < found && !page_is_full(listing); i++) {
 		struct catalogue_job job;
 		if (catalogue_job(catalogue, ids[i], &job))
-			add_job(call,
+			add_job(request,
 			        &(struct job_view){ .job = job.job,
 			                            .state = job.state,
 			                            .tasks = job.tasks,
 			                            .task_count = job.task_count,
 			                            .promise = job.promise,
 			                            .catalogue = catalogue,
-			                            .agents = call->service->agents,
-			                            .arena = &call->ask.arena,
-			                            .now_ms = service_time_ms(call->service) });
-		service_breathe(call->service, (int64_t)i);
+			                            .agents = request->service->agents,
+			                            .arena = &request->engine.arena,
+			                            .now_ms = service_time_ms(request->service) });
+		service_breathe(request->service, (int64_t)i);
 	}
 	catalogue_unlock(catalogue);
 	return count;
 }
 
-void grpc_list_jobs(struct call *call)
+void grpc_list_jobs(struct request *request)
 {
-	const Scheduler__ListJobsRequest *request = call->message;
-	struct arena *arena = &call->ask.arena;
+	const Scheduler__ListJobsRequest *message = request->message;
+	struct arena *arena = &request->engine.arena;
 	struct listing *listing = arena_alloc(arena, sizeof(*listing));
 	struct catalogue_filter filter = { .order = ORDER_NEWEST };
-	int64_t limit = request->limit == 0 ? LIMIT_DEFAULT : request->limit;
+	int64_t limit = message->limit == 0 ? LIMIT_DEFAULT : message->limit;
 	int64_t archived = 0;
 
-	if (!grpc_tenant(call, request->tenant_id, &filter.tenant_id))
+	if (!grpc_tenant(request, message->tenant_id, &filter.tenant_id))
 		return;
-	if (limit < 0 || limit > LIMIT_MAX || request->offset < 0 ||
-	    !read_state(request->state, &filter.state)) {
-		call_reject(call, ERROR_INVALID,
-		            "limit is 1 to %d, offset not negative, and state one of pending, "
-		            "scheduled, running, preempted, completed, failed and cancelled",
-		            LIMIT_MAX);
+	if (limit < 0 || limit > LIMIT_MAX || message->offset < 0 ||
+	    !read_state(message->state, &filter.state)) {
+		request_reject(request, ERROR_INVALID,
+		               "limit is 1 to %d, offset not negative, and state one of pending, "
+		               "scheduled, running, preempted, completed, failed and cancelled",
+		               LIMIT_MAX);
 		return;
 	}
 	*listing = (struct listing){ .response = SCHEDULER__LIST_JOBS_RESPONSE__INIT };
-	call->state = listing;
+	request->state = listing;
 	listing->response.jobs =
 	    arena_alloc(arena, (size_t)limit * sizeof(*listing->response.jobs));
-	int64_t count = list_memory(call, &filter, request->offset, limit, &archived);
+	int64_t count = list_memory(request, &filter, message->offset, limit, &archived);
 	listing->response.total = (int32_t)min64(count + archived, INT32_MAX);
 	int64_t left = limit - (int64_t)listing->response.n_jobs;
-	listing->skip = max64(request->offset - count, 0);
+	listing->skip = max64(message->offset - count, 0);
 	if (left == 0 || archived <= listing->skip || page_is_full(listing)) {
-		grpc_answer(call, &listing->response);
+		grpc_answer(request, &listing->response);
 	} else if (listing->skip + left > ARCHIVED_MAX) {
-		call_reject(call, ERROR_INVALID,
-		            "offset goes further back than %d finished jobs: GET /api/v1/jobs "
-		            "pages through all of them",
-		            ARCHIVED_MAX);
+		request_reject(request, ERROR_INVALID,
+		               "offset goes further back than %d finished jobs: GET /api/v1/jobs "
+		               "pages through all of them",
+		               ARCHIVED_MAX);
 	} else {
 		listing->filter = (struct archive_filter){ .tenant_id = filter.tenant_id,
 			                                   .state = filter.state,
 			                                   .limit = listing->skip + left };
-		call->ask.read = read_list;
-		call_ask(call, on_listed);
+		request->engine.read = read_list;
+		request_send(request, on_listed);
 	}
 }

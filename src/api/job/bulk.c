@@ -18,21 +18,21 @@ struct outcome {
 	int64_t id, count; /* id 0: refused */
 	bool repeated;
 	enum error_code code;
-	const char *sentence; /* in the call's arena; where it was refused */
+	const char *sentence; /* in the request's arena; where it was refused */
 };
 
 struct bulk;
-struct bulk_ask {
-	struct ask ask; /* first: one pointer is the other */
+struct bulk_part {
+	struct engine_request engine; /* first: one pointer is the other */
 	struct bulk *bulk;
 	size_t place;
-	struct bulk_ask *next;
+	struct bulk_part *next;
 };
 
 /* Jobs are read as asks become free, in their order. With `all` everything is read before
  * anything is handed in, and then all of it together. */
 struct bulk {
-	struct call *call;
+	struct request *request;
 	bool is_lines, is_all;
 	struct text key;       /* of the request; data NULL: none */
 	int64_t key_hash;      /* of its body, where there is a key */
@@ -42,7 +42,7 @@ struct bulk {
 	struct arena arena; /* of texts while a job is read */
 	struct outcome *outcomes;
 	size_t count, capacity, refused;
-	struct bulk_ask *free;
+	struct bulk_part *free;
 	size_t made, in_flight;
 	struct arena together; /* with `all`: of what the commands point to */
 };
@@ -62,10 +62,10 @@ static bool is_array(struct text body)
 	return false;
 }
 
-bool jobs_is_bulk(const struct call *call)
+bool jobs_is_bulk(const struct request *request)
 {
-	struct text type = headers_get(&call->exchange->headers, "content-type");
-	return (type.data && is_ndjson(type)) || is_array(call->exchange->body);
+	struct text type = headers_get(&request->exchange->headers, "content-type");
+	return (type.data && is_ndjson(type)) || is_array(request->exchange->body);
 }
 
 static struct outcome *next_outcome(struct bulk *bulk)
@@ -80,7 +80,7 @@ static void refuse(struct bulk *bulk, size_t place, const struct error *error)
 {
 	struct outcome *outcome = &bulk->outcomes[place];
 	outcome->code = error->code;
-	outcome->sentence = arena_string(&bulk->call->ask.arena, error->text);
+	outcome->sentence = arena_string(&bulk->request->engine.arena, error->text);
 	bulk->refused++;
 }
 
@@ -141,7 +141,7 @@ static bool next_job(struct bulk *bulk, struct text *line)
 static bool read_job(struct bulk *bulk, struct arena *arena, struct text line,
                      struct submit_command *submit, struct error *error)
 {
-	struct job_reading reading = job_reading_of(bulk->call, arena);
+	struct job_reading reading = job_reading_of(bulk->request, arena);
 	char key[JOB_KEY_BYTES_MAX + 24];
 	arena_reset(&bulk->arena);
 	if (bulk->key.data) {
@@ -163,7 +163,7 @@ static int64_t hash_of(struct text body)
 
 static void begin_reading(struct bulk *bulk)
 {
-	struct text body = bulk->call->exchange->body;
+	struct text body = bulk->request->exchange->body;
 	bulk->rest = body;
 	bulk->at_end = false;
 	bulk->scan = json_scan_of(body, &bulk->arena, NULL);
@@ -197,11 +197,11 @@ static void put_outcome(struct json_writer *json, const struct outcome *outcome)
 static void bulk_free(struct bulk *bulk)
 {
 	while (bulk->free) {
-		struct bulk_ask *ask = bulk->free;
-		memory_unpoison(ask, sizeof(*ask));
-		bulk->free = ask->next;
-		ask_free(&ask->ask);
-		free(ask);
+		struct bulk_part *part = bulk->free;
+		memory_unpoison(part, sizeof(*part));
+		bulk->free = part->next;
+		engine_request_free(&part->engine);
+		free(part);
 	}
 	arena_free(&bulk->arena);
 	arena_free(&bulk->together);
@@ -225,8 +225,8 @@ static int status_for(const struct bulk *bulk, size_t repeated)
 
 static void answer(struct bulk *bulk)
 {
-	struct call *call = bulk->call;
-	struct json_writer *json = call_object(call);
+	struct request *request = bulk->request;
+	struct json_writer *json = request_object(request);
 	size_t submitted = 0, repeated = 0;
 	json_open_array(json, "jobs");
 	for (size_t i = 0; i < bulk->count; i++) {
@@ -247,36 +247,36 @@ static void answer(struct bulk *bulk)
 	}
 	json_close(json);
 	bulk_free(bulk);
-	call_answer_json(call, status);
+	request_answer_json(request, status);
 }
 
 /* Handing in. */
 
 static void fill(struct bulk *bulk);
 
-static struct bulk_ask *take_ask(struct bulk *bulk)
+static struct bulk_part *take_part(struct bulk *bulk)
 {
-	struct bulk_ask *ask = bulk->free;
-	if (ask) {
-		memory_unpoison(ask, sizeof(*ask));
-		bulk->free = ask->next;
-		return ask;
+	struct bulk_part *part = bulk->free;
+	if (part) {
+		memory_unpoison(part, sizeof(*part));
+		bulk->free = part->next;
+		return part;
 	}
 	if (bulk->made == WINDOW && !bulk->is_all)
 		return NULL;
 	bulk->made++;
-	ask = NEW(struct bulk_ask);
-	ask->bulk = bulk;
-	return ask;
+	part = NEW(struct bulk_part);
+	part->bulk = bulk;
+	return part;
 }
 
-static void give_back(struct bulk_ask *ask)
+static void give_back(struct bulk_part *part)
 {
-	struct bulk *bulk = ask->bulk;
-	ask_reset(&ask->ask);
-	ask->next = bulk->free;
-	bulk->free = ask;
-	memory_poison(ask, sizeof(*ask));
+	struct bulk *bulk = part->bulk;
+	engine_request_reset(&part->engine);
+	part->next = bulk->free;
+	bulk->free = part;
+	memory_poison(part, sizeof(*part));
 }
 
 /* Continues when half of the window is free, so that asks are handed in many at a time. */
@@ -290,31 +290,32 @@ static void go_on(struct bulk *bulk)
 	}
 }
 
-static void submitted(struct ask *done)
+static void submitted(struct engine_request *done)
 {
-	struct bulk_ask *ask = (struct bulk_ask *)done;
-	struct bulk *bulk = ask->bulk;
-	struct outcome *outcome = &bulk->outcomes[ask->place];
+	struct bulk_part *part = (struct bulk_part *)done;
+	struct bulk *bulk = part->bulk;
+	struct outcome *outcome = &bulk->outcomes[part->place];
 	if (done->ok) {
 		outcome->id = done->reply_id;
 		outcome->count = done->reply_count;
 		outcome->repeated = done->repeated;
 	} else if (done->error.code != ERROR_NONE) {
-		refuse(bulk, ask->place, &done->error);
+		refuse(bulk, part->place, &done->error);
 	}
-	give_back(ask);
+	give_back(part);
 	bulk->in_flight--;
 	go_on(bulk);
 }
 
-/* Reads the next job into the ask. One that is refused has its outcome, and the ask is given
- * back. */
-static bool prepare(struct bulk *bulk, struct bulk_ask *ask, struct arena *arena, struct text line)
+/* Reads the next job into the engine request. One that is refused has its outcome, and the engine
+ * request is given back. */
+static bool prepare(struct bulk *bulk, struct bulk_part *part, struct arena *arena,
+                    struct text line)
 {
 	struct error error = { 0 };
-	ask->place = bulk->count;
+	part->place = bulk->count;
 	next_outcome(bulk);
-	ask->ask.command.kind = COMMAND_SUBMIT;
+	part->engine.command.kind = COMMAND_SUBMIT;
 	if (bulk->count > JOBS_MAX) {
 		bulk->at_end = true;
 		error_set(&error, ERROR_INVALID,
@@ -327,13 +328,13 @@ static bool prepare(struct bulk *bulk, struct bulk_ask *ask, struct arena *arena
 		          "%d jobs of this request were rejected: this one and those after it were "
 		          "not read",
 		          REFUSED_MAX);
-	} else if (read_job(bulk, arena, line, &ask->ask.command.submit, &error)) {
-		ask->ask.has_command = true;
-		ask->ask.done = submitted;
+	} else if (read_job(bulk, arena, line, &part->engine.command.submit, &error)) {
+		part->engine.has_command = true;
+		part->engine.done = submitted;
 		return true;
 	}
-	refuse(bulk, ask->place, &error);
-	give_back(ask);
+	refuse(bulk, part->place, &error);
+	give_back(part);
 	return false;
 }
 
@@ -342,17 +343,17 @@ static void fill(struct bulk *bulk)
 	struct text line = { NULL, 0 };
 	/* An answer may come before fill returns, but never within it. */
 	for (;;) {
-		struct bulk_ask *ask = take_ask(bulk);
-		if (!ask)
+		struct bulk_part *part = take_part(bulk);
+		if (!part)
 			return;
 		if (!next_job(bulk, &line)) {
-			give_back(ask);
+			give_back(part);
 			break;
 		}
-		if (!prepare(bulk, ask, &ask->ask.arena, line))
+		if (!prepare(bulk, part, &part->engine.arena, line))
 			continue;
 		bulk->in_flight++;
-		desk_ask(bulk->call->service->desk, &ask->ask);
+		engine_port_send(bulk->request->service->port, &part->engine);
 	}
 	if (bulk->in_flight == 0)
 		go_on(bulk);
@@ -367,21 +368,21 @@ static int64_t jobs_of(const struct submit_command *submit)
 }
 
 /* Hands in all of them, the first for the others. */
-static void hand_in(struct bulk *bulk, struct bulk_ask *first)
+static void hand_in(struct bulk *bulk, struct bulk_part *first)
 {
-	for (struct bulk_ask *ask = first; ask; ask = ask->next) {
-		ask->ask.together = ask->next ? &ask->next->ask : NULL;
+	for (struct bulk_part *part = first; part; part = part->next) {
+		part->engine.together = part->next ? &part->next->engine : NULL;
 		bulk->in_flight++;
 	}
-	desk_ask(bulk->call->service->desk, &first->ask);
+	engine_port_send(bulk->request->service->port, &first->engine);
 }
 
-static void free_asks(struct bulk_ask *ask)
+static void free_parts(struct bulk_part *part)
 {
-	while (ask) {
-		struct bulk_ask *next = ask->next;
-		give_back(ask);
-		ask = next;
+	while (part) {
+		struct bulk_part *next = part->next;
+		give_back(part);
+		part = next;
 	}
 }
 
@@ -389,63 +390,63 @@ static void free_asks(struct bulk_ask *ask)
 static void submit_all(struct bulk *bulk)
 {
 	struct text line = { NULL, 0 };
-	struct bulk_ask *first = NULL, **end = &first;
+	struct bulk_part *first = NULL, **end = &first;
 	int64_t jobs = 0;
 	while (jobs <= TOGETHER_MAX && next_job(bulk, &line)) {
-		struct bulk_ask *ask = take_ask(bulk);
-		if (!prepare(bulk, ask, &bulk->together, line)) {
+		struct bulk_part *part = take_part(bulk);
+		if (!prepare(bulk, part, &bulk->together, line)) {
 			jobs++;
 			continue;
 		}
-		jobs += jobs_of(&ask->ask.command.submit);
-		ask->next = NULL;
-		*end = ask;
-		end = &ask->next;
+		jobs += jobs_of(&part->engine.command.submit);
+		part->next = NULL;
+		*end = part;
+		end = &part->next;
 	}
 	if (jobs <= TOGETHER_MAX && bulk->refused == 0 && first) {
 		hand_in(bulk, first);
 		return;
 	}
-	free_asks(first);
+	free_parts(first);
 	if (jobs <= TOGETHER_MAX) {
 		answer(bulk);
 		return;
 	}
-	struct call *call = bulk->call;
+	struct request *request = bulk->request;
 	bulk_free(bulk);
-	call_refuse(call, 413, "too_large",
-	            "mode=all takes at most %d jobs at once: send them in parts", TOGETHER_MAX);
+	request_refuse(request, 413, "too_large",
+	               "mode=all takes at most %d jobs at once: send them in parts", TOGETHER_MAX);
 }
 
-static bool read_mode(struct call *call, bool *is_all)
+static bool read_mode(struct request *request, bool *is_all)
 {
-	struct text mode = query_get(&call->exchange->query, "mode");
+	struct text mode = query_get(&request->exchange->query, "mode");
 	*is_all = mode.data && text_is(mode, "all");
 	if (!mode.data || *is_all || text_is(mode, "each"))
 		return true;
-	call_refuse(call, 400, "invalid",
-	            "mode must be all (all jobs or none) or each (every job by itself)");
+	request_refuse(request, 400, "invalid",
+	               "mode must be all (all jobs or none) or each (every job by itself)");
 	return false;
 }
 
-void jobs_submit_bulk(struct call *call)
+void jobs_submit_bulk(struct request *request)
 {
-	struct text type = headers_get(&call->exchange->headers, "content-type"), key;
+	struct text type = headers_get(&request->exchange->headers, "content-type"), key;
 	struct error error = { 0 };
 	bool is_all;
-	if (!read_mode(call, &is_all))
+	if (!read_mode(request, &is_all))
 		return;
-	if (!jobs_read_key(call, &key, &error)) {
-		call_fail(call, &error);
+	if (!jobs_read_key(request, &key, &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	struct bulk *bulk = NEW(struct bulk);
-	bulk->call = call;
+	bulk->request = request;
 	bulk->is_all = is_all;
-	bulk->is_lines = type.data && is_ndjson(type) && !is_array(call->exchange->body);
+	bulk->is_lines = type.data && is_ndjson(type) && !is_array(request->exchange->body);
 	if (key.size > 0) {
 		bulk->key = key;
-		bulk->key_hash = hash_of(call->exchange->body);
+		bulk->key_hash = hash_of(request->exchange->body);
 	}
 	begin_reading(bulk);
 	if (is_all)

@@ -39,9 +39,9 @@ struct listing {
 	int64_t archived_count;
 };
 
-static bool read_state(struct call *call, struct listing *listing)
+static bool read_state(struct request *request, struct listing *listing)
 {
-	struct text state = query_get(&call->exchange->query, "state");
+	struct text state = query_get(&request->exchange->query, "state");
 	listing->filter.state = -1;
 	if (!state.data || state.size == 0)
 		return true;
@@ -50,15 +50,15 @@ static bool read_state(struct call *call, struct listing *listing)
 			listing->filter.state = i;
 	if (listing->filter.state >= 0)
 		return true;
-	call_refuse(call, 400, "invalid",
-	            "state must be pending, scheduled, running, preempted, completed, failed or "
-	            "cancelled");
+	request_refuse(request, 400, "invalid",
+	               "state must be pending, scheduled, running, preempted, completed, failed or "
+	               "cancelled");
 	return false;
 }
 
-static bool read_sort(struct call *call, struct listing *listing)
+static bool read_sort(struct request *request, struct listing *listing)
 {
-	struct text sort = query_get(&call->exchange->query, "sort");
+	struct text sort = query_get(&request->exchange->query, "sort");
 	listing->filter.order = ORDER_NEWEST;
 	if (!sort.data || text_is(sort, "-submitted_at"))
 		return true;
@@ -67,22 +67,22 @@ static bool read_sort(struct call *call, struct listing *listing)
 	else if (text_is(sort, "priority") || text_is(sort, "-priority"))
 		listing->filter.order = ORDER_PRIORITY;
 	else {
-		call_refuse(call, 400, "invalid",
-		            "sort must be submitted_at, -submitted_at or priority");
+		request_refuse(request, 400, "invalid",
+		               "sort must be submitted_at, -submitted_at or priority");
 		return false;
 	}
 	if (listing->filter.order == ORDER_PRIORITY && listing->page.after > 0) {
-		call_refuse(call, 400, "invalid",
-		            "after goes with sort by submitted_at only: use "
-		            "offset");
+		request_refuse(request, 400, "invalid",
+		               "after goes with sort by submitted_at only: use "
+		               "offset");
 		return false;
 	}
 	return true;
 }
 
-static bool read_words(struct call *call, struct listing *listing)
+static bool read_words(struct request *request, struct listing *listing)
 {
-	const struct query *query = &call->exchange->query;
+	const struct query *query = &request->exchange->query;
 	struct text label = query_get(query, "label");
 
 	listing->name = query_get(query, "name");
@@ -92,7 +92,7 @@ static bool read_words(struct call *call, struct listing *listing)
 		return true;
 	const char *equals = memchr(label.data, '=', label.size);
 	if (!equals || equals == label.data) {
-		call_refuse(call, 400, "invalid", "label must be NAME=VALUE");
+		request_refuse(request, 400, "invalid", "label must be NAME=VALUE");
 		return false;
 	}
 	listing->label = (struct text){ label.data, (size_t)(equals - label.data) };
@@ -107,37 +107,37 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* All tenants that the caller may see. */
-static void collect_tenants(struct call *call, struct listing *listing)
+static void collect_tenants(struct request *request, struct listing *listing)
 {
-	const struct roster *roster = &call->service->roster;
+	const struct roster *roster = &request->service->roster;
 	listing->tenants =
-	    arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(int64_t));
+	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(int64_t));
 	for (size_t i = 0; i < roster->by_id.capacity && listing->tenant_count < TENANTS_MAX; i++) {
 		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
-		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			listing->tenants[listing->tenant_count++] = tenant->id;
 	}
 	qsort(listing->tenants, listing->tenant_count, sizeof(int64_t), compare_ids);
 	if (listing->tenant_count <= 1)
 		listing->filter.tenant_id =
-		    listing->tenant_count == 1 ? listing->tenants[0] : call->identity.tenant_id;
+		    listing->tenant_count == 1 ? listing->tenants[0] : request->identity.tenant_id;
 }
 
-static bool read_tenant(struct call *call, struct listing *listing)
+static bool read_tenant(struct request *request, struct listing *listing)
 {
-	struct text name = query_get(&call->exchange->query, "tenant_id");
+	struct text name = query_get(&request->exchange->query, "tenant_id");
 	if (name.data && name.size > 0) {
-		const struct roster_tenant *tenant = roster_named(&call->service->roster, name);
+		const struct roster_tenant *tenant = roster_named(&request->service->roster, name);
 		if (!tenant ||
-		    !roster_may_see(&call->service->roster, &call->identity, tenant->id)) {
-			call_unknown(call, "tenant", name);
+		    !roster_may_see(&request->service->roster, &request->identity, tenant->id)) {
+			request_unknown(request, "tenant", name);
 			return false;
 		}
 		listing->filter.tenant_id = tenant->id;
 		return true;
 	}
-	if (call->identity.role != ROLE_ADMIN && !roster_sees_all(&call->identity))
-		collect_tenants(call, listing);
+	if (request->identity.role != ROLE_ADMIN && !roster_sees_all(&request->identity))
+		collect_tenants(request, listing);
 	return true;
 }
 
@@ -168,9 +168,9 @@ static int64_t first_of(const struct catalogue *catalogue, const struct catalogu
 }
 
 /* Walks all jobs of the filter for those with the name or label. */
-static void search(struct call *call, struct listing *listing)
+static void search(struct request *request, struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	const struct catalogue_filter *filter = &listing->filter;
 	enum { CHUNK = 256 };
 	int64_t ids[CHUNK], examined = 0;
@@ -206,11 +206,12 @@ static bool comes_before(enum catalogue_order order, int64_t a, int64_t b)
 }
 
 /* The lists of several tenants as one. */
-static void merge_tenants(struct call *call, struct listing *listing)
+static void merge_tenants(struct request *request, struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_filter filter = listing->filter;
-	int64_t *offsets = arena_alloc(&call->ask.arena, listing->tenant_count * sizeof(*offsets));
+	int64_t *offsets =
+	    arena_alloc(&request->engine.arena, listing->tenant_count * sizeof(*offsets));
 	int64_t skipped = 0;
 
 	catalogue_lock(catalogue);
@@ -239,9 +240,9 @@ static void merge_tenants(struct call *call, struct listing *listing)
 	catalogue_unlock(catalogue);
 }
 
-static void list_memory(struct call *call, struct listing *listing)
+static void list_memory(struct request *request, struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	catalogue_lock(catalogue);
 	listing->count = catalogue_list(catalogue, &listing->filter,
 	                                first_of(catalogue, &listing->filter, listing),
@@ -249,32 +250,32 @@ static void list_memory(struct call *call, struct listing *listing)
 	catalogue_unlock(catalogue);
 }
 
-static void put_in_memory(struct call *call, const struct catalogue *catalogue, int64_t id)
+static void put_in_memory(struct request *request, const struct catalogue *catalogue, int64_t id)
 {
 	struct catalogue_job job;
 	if (catalogue_job(catalogue, id, &job))
-		job_view_write(&call->json, NULL,
+		job_view_write(&request->json, NULL,
 		               &(struct job_view){ .job = job.job,
 		                                   .state = job.state,
 		                                   .tasks = job.tasks,
 		                                   .task_count = job.task_count,
 		                                   .promise = job.promise,
 		                                   .catalogue = catalogue,
-		                                   .agents = call->service->agents,
-		                                   .arena = &call->ask.arena,
-		                                   .now_ms = service_time_ms(call->service) });
+		                                   .agents = request->service->agents,
+		                                   .arena = &request->engine.arena,
+		                                   .now_ms = service_time_ms(request->service) });
 }
 
-static void put_archived(struct call *call, const struct catalogue *catalogue,
+static void put_archived(struct request *request, const struct catalogue *catalogue,
                          const struct archived_job *job)
 {
-	job_view_write(&call->json, NULL,
+	job_view_write(&request->json, NULL,
 	               &(struct job_view){ .job = &job->job,
 	                                   .state = &job->state,
 	                                   .catalogue = catalogue,
-	                                   .agents = call->service->agents,
-	                                   .arena = &call->ask.arena,
-	                                   .now_ms = service_time_ms(call->service) });
+	                                   .agents = request->service->agents,
+	                                   .arena = &request->engine.arena,
+	                                   .now_ms = service_time_ms(request->service) });
 }
 
 /* Whether the next job is one in memory. By priority, those in memory come first. */
@@ -287,10 +288,10 @@ static bool is_from_memory(const struct listing *listing, size_t next, int64_t a
 	                    listing->archived[archived].job.id);
 }
 
-static void answer(struct call *call, const struct listing *listing)
+static void answer(struct request *request, const struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct json_writer *json = call_object(call);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct json_writer *json = request_object(request);
 	size_t next = 0;
 	int64_t archived = 0, skip = listing->skip, left = listing->page.limit, last = 0;
 
@@ -303,12 +304,12 @@ static void answer(struct call *call, const struct listing *listing)
 			skip--;
 		} else if (from_memory) {
 			last = listing->ids[next];
-			put_in_memory(call, catalogue, last);
-			service_breathe(call->service, left--);
+			put_in_memory(request, catalogue, last);
+			service_breathe(request->service, left--);
 		} else {
 			last = listing->archived[archived].job.id;
-			put_archived(call, catalogue, &listing->archived[archived]);
-			service_breathe(call->service, left--);
+			put_archived(request, catalogue, &listing->archived[archived]);
+			service_breathe(request->service, left--);
 		}
 		next += from_memory;
 		archived += !from_memory;
@@ -324,14 +325,14 @@ static void answer(struct call *call, const struct listing *listing)
 	if (is_cut && last > 0 && listing->filter.order != ORDER_PRIORITY)
 		json_put_id(json, "next_after", ID_JOB, last);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
 static bool wants(void *context, const struct job_record *job)
 {
-	struct call *call = context;
+	struct request *request = context;
 	struct arena arena = { 0 };
-	bool is_wanted = matches(call->state, job, &arena);
+	bool is_wanted = matches(request->state, job, &arena);
 	arena_free(&arena);
 	return is_wanted;
 }
@@ -341,10 +342,10 @@ static bool is_search(const struct listing *listing)
 	return listing->name.data || listing->label.data;
 }
 
-static bool read_archive(struct ask *ask, struct store *store, struct error *error)
+static bool read_archive(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct call *call = call_of(ask);
-	struct listing *listing = call->state;
+	struct request *request = request_of(engine);
+	struct listing *listing = request->state;
 	bool merges = listing->tenant_count > 1;
 	struct archive_filter filter = {
 		.tenant_id = listing->filter.tenant_id,
@@ -356,28 +357,28 @@ static bool read_archive(struct ask *ask, struct store *store, struct error *err
 		.limit = listing->room,
 	};
 	if (!is_search(listing))
-		return archive_list(store, &filter, &ask->arena, &listing->archived,
+		return archive_list(store, &filter, &engine->arena, &listing->archived,
 		                    &listing->archived_count, error);
-	struct archive_search search = { .wants = wants, .context = call, .most = STORED_MAX };
-	bool done = archive_search(store, &filter, &search, &ask->arena, &listing->archived,
+	struct archive_search search = { .wants = wants, .context = request, .most = STORED_MAX };
+	bool done = archive_search(store, &filter, &search, &engine->arena, &listing->archived,
 	                           &listing->archived_count, error);
 	listing->total += search.matched;
 	listing->is_partial |= search.is_partial;
 	return done;
 }
 
-static void got_archive(struct ask *ask)
+static void got_archive(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	if (ask->ok)
-		answer(call, call->state);
+	struct request *request = request_of(engine);
+	if (engine->ok)
+		answer(request, request->state);
 	else
-		call_fail(call, &ask->error);
+		request_fail(request, &engine->error);
 }
 
-static void count(struct call *call, struct listing *listing)
+static void count(struct request *request, struct listing *listing)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_filter filter = listing->filter;
 	bool merges = listing->tenant_count > 1;
 
@@ -402,35 +403,37 @@ static bool needs_archive(const struct listing *listing)
 }
 
 /* What is in memory of the page. */
-static void read_memory(struct call *call, struct listing *listing)
+static void read_memory(struct request *request, struct listing *listing)
 {
-	listing->ids = arena_alloc(&call->ask.arena, (size_t)listing->room * sizeof(*listing->ids));
+	listing->ids =
+	    arena_alloc(&request->engine.arena, (size_t)listing->room * sizeof(*listing->ids));
 	if (is_search(listing)) {
 		listing->total = 0;
-		search(call, listing);
+		search(request, listing);
 		return;
 	}
 	if (listing->tenant_count > 1)
-		merge_tenants(call, listing);
+		merge_tenants(request, listing);
 	else
-		list_memory(call, listing);
+		list_memory(request, listing);
 	listing->total += listing->archived_total;
 }
 
-void jobs_list(struct call *call)
+void jobs_list(struct request *request)
 {
-	struct listing *listing = arena_alloc(&call->ask.arena, sizeof(*listing));
+	struct listing *listing = arena_alloc(&request->engine.arena, sizeof(*listing));
 	memset(listing, 0, sizeof(*listing));
-	call->state = listing;
-	if (!page_read(call, ID_JOB, &listing->page) || !read_state(call, listing) ||
-	    !read_sort(call, listing) || !read_words(call, listing) || !read_tenant(call, listing))
+	request->state = listing;
+	if (!page_read(request, ID_JOB, &listing->page) || !read_state(request, listing) ||
+	    !read_sort(request, listing) || !read_words(request, listing) ||
+	    !read_tenant(request, listing))
 		return;
-	count(call, listing);
+	count(request, listing);
 	bool with_archive = needs_archive(listing);
 	int64_t offset = listing->page.after > 0 ? 0 : listing->page.offset;
 	if (with_archive && offset > DEEP_MAX) {
-		call_refuse(
-		    call, 400, "invalid",
+		request_refuse(
+		    request, 400, "invalid",
 		    "offset can be at most %d where jobs are archived: continue with after=ID, "
 		    "as next_after says",
 		    DEEP_MAX);
@@ -439,9 +442,9 @@ void jobs_list(struct call *call)
 	listing->from = with_archive ? 0 : offset;
 	listing->skip = with_archive ? offset : 0;
 	listing->room = listing->page.limit + listing->skip;
-	read_memory(call, listing);
+	read_memory(request, listing);
 	if (with_archive)
-		call_read(call, read_archive, got_archive);
+		request_read(request, read_archive, got_archive);
 	else
-		answer(call, listing);
+		answer(request, listing);
 }

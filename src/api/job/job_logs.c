@@ -12,7 +12,7 @@ enum { EVENTS_MAX = 10000, NODE_NAME_MAX = 256 };
 /* `call` is ours until the answer has ended. What the client does not take yet is in
  * `pending`, and the node is paused meanwhile. */
 struct logs {
-	struct call *call;
+	struct request *request;
 	struct stream stream;
 	int64_t job_id, task, reservation_id, offset;
 	bool follow, errors;
@@ -34,9 +34,9 @@ static void drop(struct logs *logs)
 
 static void finish(struct logs *logs)
 {
-	struct call *call = logs->call;
+	struct request *request = logs->request;
 	drop(logs);
-	call_end(call);
+	request_complete(request);
 }
 
 static void begin(struct logs *logs)
@@ -45,9 +45,11 @@ static void begin(struct logs *logs)
 		return;
 	logs->begun = true;
 	/* It is the text of strangers: no browser may take it for a page. */
-	call_header(logs->call, "content-disposition", TEXT("inline; filename=\"output.txt\""));
-	call_header(logs->call, "content-security-policy", TEXT("sandbox; default-src 'none'"));
-	call_begin(logs->call, 200, "text/plain; charset=utf-8");
+	request_header(logs->request, "content-disposition",
+	               TEXT("inline; filename=\"output.txt\""));
+	request_header(logs->request, "content-security-policy",
+	               TEXT("sandbox; default-src 'none'"));
+	request_begin(logs->request, 200, "text/plain; charset=utf-8");
 }
 
 static void on_part(void *context, int64_t offset, const void *data, size_t size)
@@ -56,7 +58,7 @@ static void on_part(void *context, int64_t offset, const void *data, size_t size
 	(void)offset;
 	begin(logs);
 	bool waits = logs->pending.size > 0;
-	if (!waits && exchange_write(logs->call->exchange, (struct text){ data, size }))
+	if (!waits && exchange_write(logs->request->exchange, (struct text){ data, size }))
 		return;
 	buffer_bytes(&logs->pending, data, size);
 	if (!waits && logs->output)
@@ -69,10 +71,10 @@ static void on_end(void *context, const struct error *error)
 	logs->output = NULL;
 	logs->ended = true;
 	if (error && !logs->begun) {
-		struct call *call = logs->call;
+		struct request *request = logs->request;
 		struct error copy = *error;
 		drop(logs);
-		call_fail(call, &copy);
+		request_fail(request, &copy);
 		return;
 	}
 	begin(logs);
@@ -82,8 +84,8 @@ static void on_end(void *context, const struct error *error)
 
 static void on_writable(struct exchange *exchange)
 {
-	struct call *call = exchange->context;
-	struct logs *logs = call->state;
+	struct request *request = exchange->context;
+	struct logs *logs = request->state;
 	struct text text = { logs->pending.data, logs->pending.size };
 	if (text.size > 0 && !exchange_write(exchange, text))
 		return;
@@ -96,8 +98,8 @@ static void on_writable(struct exchange *exchange)
 
 static void on_gone(struct exchange *exchange)
 {
-	struct call *call = exchange->context;
-	struct logs *logs = call->state;
+	struct request *request = exchange->context;
+	struct logs *logs = request->state;
 	if (logs->output)
 		agents_stop_output(logs->output);
 	begin(logs);
@@ -108,49 +110,49 @@ static void on_gone(struct exchange *exchange)
 static void end_reading(struct stream *stream, const char *reason)
 {
 	struct logs *logs = (struct logs *)(void *)((char *)stream - offsetof(struct logs, stream));
-	struct call *call = logs->call;
+	struct request *request = logs->request;
 	bool begun = logs->begun;
 	if (logs->output)
 		agents_stop_output(logs->output);
 	drop(logs);
 	if (begun)
-		call_abort(call);
+		request_abort(request);
 	else
-		call_refuse(call, 401, "unauthenticated", "%s", reason);
+		request_refuse(request, 401, "unauthenticated", "%s", reason);
 }
 
 static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
 
 static void start(struct logs *logs)
 {
-	struct call *call = logs->call;
-	call->exchange->events = &events;
-	call->exchange->hangup_is_gone = true;
-	if (exchange_is_gone(call->exchange)) {
-		on_gone(call->exchange);
+	struct request *request = logs->request;
+	request->exchange->events = &events;
+	request->exchange->hangup_is_gone = true;
+	if (exchange_is_gone(request->exchange)) {
+		on_gone(request->exchange);
 		return;
 	}
-	streams_add(call->service->streams, &logs->stream, &call->identity, end_reading);
+	streams_add(request->service->streams, &logs->stream, &request->identity, end_reading);
 	struct agents_output *output =
-	    agents_read_output(call->service->agents, &(struct agents_output_options){
-							  .node = logs->node,
-							  .reservation_id = logs->reservation_id,
-							  .job_id = logs->job_id,
-							  .task = logs->task,
-							  .follow = logs->follow,
-							  .offset = logs->offset,
-							  .errors = logs->errors,
-							  .part = on_part,
-							  .end = on_end,
-							  .context = logs,
-						      });
+	    agents_read_output(request->service->agents, &(struct agents_output_options){
+							     .node = logs->node,
+							     .reservation_id = logs->reservation_id,
+							     .job_id = logs->job_id,
+							     .task = logs->task,
+							     .follow = logs->follow,
+							     .offset = logs->offset,
+							     .errors = logs->errors,
+							     .part = on_part,
+							     .end = on_end,
+							     .context = logs,
+							 });
 	logs->output = output;
 }
 
 /* From the task's reservation, while it has one. */
 static bool find_in_memory(struct logs *logs)
 {
-	struct catalogue *catalogue = service_catalogue(logs->call->service);
+	struct catalogue *catalogue = service_catalogue(logs->request->service);
 	struct catalogue_job job;
 	const struct node_record *node = NULL;
 
@@ -175,21 +177,21 @@ static bool find_in_memory(struct logs *logs)
 }
 
 /* From its history: the last node that it started on. */
-static bool read_history(struct ask *ask, struct store *store, struct error *error)
+static bool read_history(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct logs *logs = call_of(ask)->state;
+	struct logs *logs = request_of(engine)->state;
 	struct archived_job job;
 	struct event *history;
 	int64_t count;
 
 	if (!logs->in_memory) {
-		if (!archive_find(store, logs->job_id, &ask->arena, &job, NULL, NULL, error))
+		if (!archive_find(store, logs->job_id, &engine->arena, &job, NULL, NULL, error))
 			return false;
 		logs->tenant_id = job.job.tenant_id;
 	}
 	if (!archive_events(store,
 	                    &(struct event_filter){ .job_id = logs->job_id, .limit = EVENTS_MAX },
-	                    &ask->arena, &history, &count, error))
+	                    &engine->arena, &history, &count, error))
 		return false;
 	for (int64_t i = 0; i < count; i++)
 		if (history[i].kind == EVENT_TASK_STARTED && history[i].task == logs->task)
@@ -197,19 +199,20 @@ static bool read_history(struct ask *ask, struct store *store, struct error *err
 	return true;
 }
 
-static void got_history(struct ask *ask)
+static void got_history(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	struct logs *logs = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct request *request = request_of(engine);
+	struct logs *logs = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 
-	if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
-		bool unknown = ask->ok || ask->error.code == ERROR_NOT_FOUND;
+	if (!engine->ok ||
+	    !roster_may_see(&request->service->roster, &request->identity, logs->tenant_id)) {
+		bool unknown = engine->ok || engine->error.code == ERROR_NOT_FOUND;
 		drop(logs);
 		if (unknown)
-			call_unknown(call, "job", call_segment(call, 3));
+			request_unknown(request, "job", request_segment(request, 3));
 		else
-			call_fail(call, &ask->error);
+			request_fail(request, &engine->error);
 		return;
 	}
 	catalogue_lock(catalogue);
@@ -223,13 +226,13 @@ static void got_history(struct ask *ask)
 	}
 	int64_t task = logs->task;
 	drop(logs);
-	call_refuse(call, 409, "conflict", "task %lld has not started, so there is no output yet",
-	            (long long)task);
+	request_refuse(request, 409, "conflict",
+	               "task %lld has not started, so there is no output yet", (long long)task);
 }
 
-static bool read_query(struct call *call, struct logs *logs, struct error *error)
+static bool read_query(struct request *request, struct logs *logs, struct error *error)
 {
-	const struct query *query = &call->exchange->query;
+	const struct query *query = &request->exchange->query;
 	struct text stream = query_get(query, "stream");
 	int64_t tail;
 	if (!query_integer(query, "task", 0, TASKS_MAX - 1, 0, &logs->task, error) ||
@@ -244,28 +247,29 @@ static bool read_query(struct call *call, struct logs *logs, struct error *error
 	       error_set(error, ERROR_INVALID, "stream must be stdout or stderr");
 }
 
-void jobs_logs(struct call *call)
+void jobs_logs(struct request *request)
 {
-	struct text segment = call_segment(call, 3);
+	struct text segment = request_segment(request, 3);
 	struct logs *logs = NEW(struct logs);
 	struct error error = { 0 };
-	logs->call = call;
-	call->state = logs;
+	logs->request = request;
+	request->state = logs;
 	bool is_id = id_read(segment, ID_JOB, &logs->job_id);
-	if (is_id && !read_query(call, logs, &error)) {
+	if (is_id && !read_query(request, logs, &error)) {
 		drop(logs);
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
 	bool is_placed = is_id && find_in_memory(logs);
 	if (is_id && !is_placed) {
-		call_read(call, read_history, got_history);
+		request_read(request, read_history, got_history);
 		return;
 	}
-	if (is_placed && roster_may_see(&call->service->roster, &call->identity, logs->tenant_id)) {
+	if (is_placed &&
+	    roster_may_see(&request->service->roster, &request->identity, logs->tenant_id)) {
 		start(logs);
 		return;
 	}
 	drop(logs);
-	call_unknown(call, "job", segment);
+	request_unknown(request, "job", segment);
 }

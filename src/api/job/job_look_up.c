@@ -5,29 +5,29 @@
 
 enum { EVENTS_MAX = 1000, DECISIONS_MAX = 100 };
 
-bool job_in_memory(struct call *call, int64_t id, int64_t *tenant_id)
+bool job_in_memory(struct request *request, int64_t id, int64_t *tenant_id)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
 
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, id, &job);
 	*tenant_id = found ? job.job->tenant_id : 0;
 	catalogue_unlock(catalogue);
-	if (found && !roster_may_see(&call->service->roster, &call->identity, *tenant_id))
+	if (found && !roster_may_see(&request->service->roster, &request->identity, *tenant_id))
 		*tenant_id = 0;
 	return found;
 }
 
-const char *job_why_line(struct ask *ask, struct sched *sched, int64_t id)
+const char *job_why_line(struct engine_request *engine, struct sched *sched, int64_t id)
 {
 	struct error error;
 
-	buffer_clear(&ask->text);
-	if (!sched_why(sched, id, call_viewer(call_of(ask)), &ask->text, &error))
+	buffer_clear(&engine->text);
+	if (!sched_why(sched, id, request_viewer(request_of(engine)), &engine->text, &error))
 		return NULL;
-	buffer_text(&ask->text, "");
-	char *text = arena_string(&ask->arena, ask->text.data);
+	buffer_text(&engine->text, "");
+	char *text = arena_string(&engine->arena, engine->text.data);
 	text[strcspn(text, "\n")] = '\0';
 	return text;
 }
@@ -40,29 +40,32 @@ const char *job_why_reason(const char *why)
 	return rest ? rest + strlen(between) : why;
 }
 
-static void look_up_miss(struct call *call)
+static void look_up_miss(struct request *request)
 {
-	const struct job_look_up *look_up = call->state;
-	call_unknown(call, "job", look_up->name);
+	const struct job_look_up *look_up = request->state;
+	request_unknown(request, "job", look_up->name);
 }
 
-static void write_job(struct call *call, const struct job_view *view)
+static void write_job(struct request *request, const struct job_view *view)
 {
-	buffer_clear(&call->body);
-	call->json = json_writer_to(&call->body);
-	job_view_write(&call->json, NULL, view);
+	buffer_clear(&request->body);
+	request->json = json_writer_to(&request->body);
+	job_view_write(&request->json, NULL, view);
 }
 
-static void show_from_memory(struct call *call, bool waits)
+static void look_up_in_store(struct request *request);
+
+/* A finished job may have left memory since it was seen there: the store has it. */
+static void show_from_memory(struct request *request, bool waits)
 {
-	const struct job_look_up *look_up = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	const struct job_look_up *look_up = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
 
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, look_up->id, &job);
 	if (found)
-		write_job(call,
+		write_job(request,
 		          &(struct job_view){ .job = job.job,
 		                              .state = job.state,
 		                              .tasks = job.tasks,
@@ -72,28 +75,28 @@ static void show_from_memory(struct call *call, bool waits)
 		                              .reason = job_why_reason(look_up->why),
 		                              .past = look_up->has_past ? &look_up->past : NULL,
 		                              .catalogue = catalogue,
-		                              .agents = call->service->agents,
-		                              .arena = &call->ask.arena,
-		                              .now_ms = service_time_ms(call->service) });
+		                              .agents = request->service->agents,
+		                              .arena = &request->engine.arena,
+		                              .now_ms = service_time_ms(request->service) });
 	catalogue_unlock(catalogue);
 	if (found)
-		look_up->found(call);
+		look_up->found(request);
 	else
-		look_up_miss(call);
+		look_up_in_store(request);
 }
 
-static bool look_at_wait(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_at_wait(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct job_look_up *look_up = call_of(ask)->state;
+	struct job_look_up *look_up = request_of(engine)->state;
 
 	if (look_up->with_reason)
-		look_up->why = job_why_line(ask, sched, look_up->id);
+		look_up->why = job_why_line(engine, sched, look_up->id);
 	return sched_wait(sched, look_up->id, &look_up->wait, error);
 }
 
-static void looked_at_wait(struct ask *ask)
+static void looked_at_wait(struct engine_request *engine)
 {
-	show_from_memory(call_of(ask), ask->ok);
+	show_from_memory(request_of(engine), engine->ok);
 }
 
 /* Where it was, from what is stored: the last start counts. */
@@ -138,100 +141,106 @@ static bool read_past(struct job_look_up *look_up, struct arena *arena, struct s
 	return true;
 }
 
-static bool read_past_only(struct ask *ask, struct store *store, struct error *error)
+static bool read_past_only(struct engine_request *engine, struct store *store, struct error *error)
 {
-	return read_past(call_of(ask)->state, &ask->arena, store, error);
+	return read_past(request_of(engine)->state, &engine->arena, store, error);
 }
 
 /* Its history is more than it needs: without it, what memory has is told. */
-static void got_past(struct ask *ask)
+static void got_past(struct engine_request *engine)
 {
-	show_from_memory(call_of(ask), false);
+	show_from_memory(request_of(engine), false);
 }
 
-static bool read_archived(struct ask *ask, struct store *store, struct error *error)
+static bool read_archived(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct job_look_up *look_up = call_of(ask)->state;
-	return archive_find(store, look_up->id, &ask->arena, &look_up->archived, &look_up->tasks,
+	struct job_look_up *look_up = request_of(engine)->state;
+	return archive_find(store, look_up->id, &engine->arena, &look_up->archived, &look_up->tasks,
 	                    &look_up->task_count, error) &&
-	       read_past(look_up, &ask->arena, store, error);
+	       read_past(look_up, &engine->arena, store, error);
 }
 
-static void show_archived(struct call *call)
+static void show_archived(struct request *request)
 {
-	const struct job_look_up *look_up = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	const struct task_record **tasks = arena_alloc(
-	    &call->ask.arena, ((size_t)look_up->task_count + 1) * sizeof(struct task_record *));
+	const struct job_look_up *look_up = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	const struct task_record **tasks =
+	    arena_alloc(&request->engine.arena,
+	                ((size_t)look_up->task_count + 1) * sizeof(struct task_record *));
 
 	for (int64_t i = 0; i < look_up->task_count; i++)
 		tasks[i] = &look_up->tasks[i];
 	catalogue_lock(catalogue);
-	write_job(call, &(struct job_view){ .job = &look_up->archived.job,
-	                                    .state = &look_up->archived.state,
-	                                    .tasks = tasks,
-	                                    .task_count = (size_t)look_up->task_count,
-	                                    .past = look_up->has_past ? &look_up->past : NULL,
-	                                    .catalogue = catalogue,
-	                                    .agents = call->service->agents,
-	                                    .arena = &call->ask.arena,
-	                                    .now_ms = service_time_ms(call->service) });
+	write_job(request, &(struct job_view){ .job = &look_up->archived.job,
+	                                       .state = &look_up->archived.state,
+	                                       .tasks = tasks,
+	                                       .task_count = (size_t)look_up->task_count,
+	                                       .past = look_up->has_past ? &look_up->past : NULL,
+	                                       .catalogue = catalogue,
+	                                       .agents = request->service->agents,
+	                                       .arena = &request->engine.arena,
+	                                       .now_ms = service_time_ms(request->service) });
 	catalogue_unlock(catalogue);
-	look_up->found(call);
+	look_up->found(request);
 }
 
-static bool look_up_owns(struct call *call, int64_t tenant_id)
+static bool look_up_owns(struct request *request, int64_t tenant_id)
 {
-	const struct job_look_up *look_up = call->state;
+	const struct job_look_up *look_up = request->state;
 	return tenant_id > 0 && (look_up->tenant_id == 0 || look_up->tenant_id == tenant_id) &&
-	       roster_may_see(&call->service->roster, &call->identity, tenant_id);
+	       roster_may_see(&request->service->roster, &request->identity, tenant_id);
 }
 
-/* True if the archive has a job that the caller may see; or else the call is answered. */
-static bool check_archived(struct ask *ask)
+/* True if the archive has a job that the caller may see; or else the request is answered. */
+static bool check_archived(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct job_look_up *look_up = call->state;
+	struct request *request = request_of(engine);
+	const struct job_look_up *look_up = request->state;
 
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND)
-		call_fail(call, &ask->error);
-	else if (!ask->ok || !look_up_owns(call, look_up->archived.job.tenant_id))
-		look_up_miss(call);
+	if (!engine->ok && engine->error.code != ERROR_NOT_FOUND)
+		request_fail(request, &engine->error);
+	else if (!engine->ok || !look_up_owns(request, look_up->archived.job.tenant_id))
+		look_up_miss(request);
 	else
 		return true;
 	return false;
 }
 
-static void found_to_show(struct ask *ask)
+static void found_to_show(struct engine_request *engine)
 {
-	if (check_archived(ask))
-		show_archived(call_of(ask));
+	if (check_archived(engine))
+		show_archived(request_of(engine));
 }
 
-static void found_archived(struct ask *ask)
+static void look_up_in_store(struct request *request)
 {
-	struct call *call = call_of(ask);
-	const struct job_look_up *look_up = call->state;
-
-	if (check_archived(ask))
-		look_up->found(call);
+	request_read(request, read_archived, found_to_show);
 }
 
-static void look_up_begin(struct call *call, const struct job_look_up *look_up)
+static void found_archived(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct job_look_up *look_up = request->state;
+
+	if (check_archived(engine))
+		look_up->found(request);
+}
+
+static void look_up_begin(struct request *request, const struct job_look_up *look_up)
 {
 	INVARIANT(look_up->found && look_up->name.data);
-	call->state = arena_copy(&call->ask.arena, look_up, sizeof(*look_up));
+	request->state = arena_copy(&request->engine.arena, look_up, sizeof(*look_up));
 }
 
-void job_look_up_archived(struct call *call, const struct job_look_up *look_up)
+void job_look_up_archived(struct request *request, const struct job_look_up *look_up)
 {
-	look_up_begin(call, look_up);
-	call_read(call, read_archived, found_archived);
+	look_up_begin(request, look_up);
+	request_read(request, read_archived, found_archived);
 }
 
-static int state_of(struct call *call, int64_t id)
+static int state_of(struct request *request, int64_t id)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
 
 	catalogue_lock(catalogue);
@@ -240,20 +249,20 @@ static int state_of(struct call *call, int64_t id)
 	return state;
 }
 
-void job_look_up(struct call *call, const struct job_look_up *look_up)
+void job_look_up(struct request *request, const struct job_look_up *look_up)
 {
-	int state = state_of(call, look_up->id);
+	int state = state_of(request, look_up->id);
 	int64_t tenant_id;
 
-	look_up_begin(call, look_up);
-	if (!job_in_memory(call, look_up->id, &tenant_id))
-		call_read(call, read_archived, found_to_show);
-	else if (!look_up_owns(call, tenant_id))
-		look_up_miss(call);
+	look_up_begin(request, look_up);
+	if (!job_in_memory(request, look_up->id, &tenant_id))
+		look_up_in_store(request);
+	else if (!look_up_owns(request, tenant_id))
+		look_up_miss(request);
 	else if (state == JOB_PENDING)
-		call_look(call, look_at_wait, looked_at_wait);
+		request_look(request, look_at_wait, looked_at_wait);
 	else if (state >= 0 && job_state_is_final((enum job_state)state))
-		call_read(call, read_past_only, got_past);
+		request_read(request, read_past_only, got_past);
 	else
-		show_from_memory(call, false);
+		show_from_memory(request, false);
 }

@@ -14,17 +14,17 @@ struct history {
 };
 
 /* Whose the job is has to be read where it has left memory. */
-static bool read_runs(struct ask *ask, struct store *store, struct error *error)
+static bool read_runs(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct history *history = call_of(ask)->state;
+	struct history *history = request_of(engine)->state;
 	struct archived_job job;
 
 	if (history->tenant_id == 0) {
-		if (!archive_find(store, history->id, &ask->arena, &job, NULL, NULL, error))
+		if (!archive_find(store, history->id, &engine->arena, &job, NULL, NULL, error))
 			return false;
 		history->tenant_id = job.job.tenant_id;
 	}
-	return archive_runs(store, history->id, &ask->arena, &history->runs, &history->count,
+	return archive_runs(store, history->id, &engine->arena, &history->runs, &history->count,
 	                    error);
 }
 
@@ -64,23 +64,23 @@ static void put_run(struct json_writer *json, const struct catalogue *catalogue,
 	json_close(json);
 }
 
-static void answer_runs(struct ask *ask)
+static void answer_runs(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct history *history = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	bool unknown = !ask->ok && ask->error.code == ERROR_NOT_FOUND;
+	struct request *request = request_of(engine);
+	const struct history *history = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	bool unknown = !engine->ok && engine->error.code == ERROR_NOT_FOUND;
 
-	if (!ask->ok && !unknown) {
-		call_fail(call, &ask->error);
+	if (!engine->ok && !unknown) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	if (unknown ||
-	    !roster_may_see(&call->service->roster, &call->identity, history->tenant_id)) {
-		call_unknown(call, "job", call_segment(call, 3));
+	    !roster_may_see(&request->service->roster, &request->identity, history->tenant_id)) {
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, history->id);
 	json_open_array(json, "runs");
 	catalogue_lock(catalogue);
@@ -89,24 +89,24 @@ static void answer_runs(struct ask *ask)
 	catalogue_unlock(catalogue);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void jobs_runs(struct call *call)
+void jobs_runs(struct request *request)
 {
-	struct history *history = arena_alloc(&call->ask.arena, sizeof(*history));
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct history *history = arena_alloc(&request->engine.arena, sizeof(*history));
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
 
 	*history = (struct history){ 0 };
-	call->state = history;
-	if (!id_read(call_segment(call, 3), ID_JOB, &history->id)) {
-		call_unknown(call, "job", call_segment(call, 3));
+	request->state = history;
+	if (!id_read(request_segment(request, 3), ID_JOB, &history->id)) {
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
 	catalogue_lock(catalogue);
 	if (catalogue_job(catalogue, history->id, &job))
 		history->tenant_id = job.job->tenant_id;
 	catalogue_unlock(catalogue);
-	call_read(call, read_runs, answer_runs);
+	request_read(request, read_runs, answer_runs);
 }

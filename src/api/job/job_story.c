@@ -21,39 +21,39 @@ struct story {
 	int64_t count;
 };
 
-static bool read_decision(struct ask *ask, struct store *store, struct error *error)
+static bool read_decision(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct story *story = call_of(ask)->state;
+	struct story *story = request_of(engine)->state;
 	struct decision_filter newest = { .job_id = story->id, .kind = -1, .limit = 1 };
-	return archive_decisions(store, &newest, &ask->arena, &story->decisions,
+	return archive_decisions(store, &newest, &engine->arena, &story->decisions,
 	                         &story->decision_count, error);
 }
 
 /* Keeps the explanation in the arena and leaves the text empty. */
-static bool look_decision(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_decision(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct call *call = call_of(ask);
-	struct story *story = call->state;
+	struct request *request = request_of(engine);
+	struct story *story = request->state;
 	(void)error;
-	buffer_clear(&ask->text);
+	buffer_clear(&engine->text);
 	if (story->decision_count > 0 &&
-	    sched_explain(sched, &story->decisions[0], call_viewer(call), &ask->text)) {
-		buffer_text(&ask->text, "");
-		story->explanation = arena_string(&ask->arena, ask->text.data);
-		buffer_clear(&ask->text);
+	    sched_explain(sched, &story->decisions[0], request_viewer(request), &engine->text)) {
+		buffer_text(&engine->text, "");
+		story->explanation = arena_string(&engine->arena, engine->text.data);
+		buffer_clear(&engine->text);
 	}
 	return true;
 }
 
-static bool look_why(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_why(struct engine_request *engine, struct sched *sched, struct error *error)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	if (!look_decision(ask, sched, error))
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	if (!look_decision(engine, sched, error))
 		return false;
 	if (story->trace)
-		return sched_trace(sched, story->id, &ask->text, error);
-	return sched_why(sched, story->id, call_viewer(call), &ask->text, error);
+		return sched_trace(sched, story->id, &engine->text, error);
+	return sched_why(sched, story->id, request_viewer(request), &engine->text, error);
 }
 
 static void put_sentences(struct json_writer *json, const char *key, struct text sentences)
@@ -66,158 +66,160 @@ static void put_sentences(struct json_writer *json, const char *key, struct text
 	json_close(json);
 }
 
-static void answer_sentences(struct ask *ask)
+static void answer_sentences(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	struct json_writer *json = call_object(call);
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, story->id);
-	put_sentences(json, "why", (struct text){ ask->text.data, ask->text.size });
+	put_sentences(json, "why", (struct text){ engine->text.data, engine->text.size });
 	if (story->with_decision)
 		put_sentences(json, "decision",
 		              text_of(story->explanation ? story->explanation : ""));
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-static struct story *new_story(struct call *call)
+static struct story *new_story(struct request *request)
 {
-	struct story *story = arena_alloc(&call->ask.arena, sizeof(*story));
+	struct story *story = arena_alloc(&request->engine.arena, sizeof(*story));
 	memset(story, 0, sizeof(*story));
-	call->state = story;
+	request->state = story;
 	return story;
 }
 
 /* One that has left memory is over: that is all there is to say. */
 
-static bool read_end(struct ask *ask, struct store *store, struct error *error)
+static bool read_end(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct story *story = call_of(ask)->state;
-	return archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error) &&
-	       (!story->with_decision || read_decision(ask, store, error));
+	struct story *story = request_of(engine)->state;
+	return archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL,
+	                    error) &&
+	       (!story->with_decision || read_decision(engine, store, error));
 }
 
-static void answer_finished(struct ask *ask)
+static void answer_finished(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
 	const struct job_state_record *state = &story->archived.state;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	buffer_clear(&ask->text);
-	buffer_print(&ask->text, "job-%lld finished at ", (long long)story->id);
-	calendar_print(&ask->text, state->completed_ms);
-	buffer_print(&ask->text, ": %s", word_of(&job_state_words, state->state));
+	buffer_clear(&engine->text);
+	buffer_print(&engine->text, "job-%lld finished at ", (long long)story->id);
+	calendar_print(&engine->text, state->completed_ms);
+	buffer_print(&engine->text, ": %s", word_of(&job_state_words, state->state));
 	if (*state->message)
-		buffer_print(&ask->text, ", %s", state->message);
-	answer_sentences(ask);
+		buffer_print(&engine->text, ", %s", state->message);
+	answer_sentences(engine);
 }
 
-static void answer_end(struct ask *ask)
+static void answer_end(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	if (!ask->ok && ask->error.code != ERROR_NOT_FOUND) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	if (!engine->ok && engine->error.code != ERROR_NOT_FOUND) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	if (!ask->ok || !roster_may_see(&call->service->roster, &call->identity,
-	                                story->archived.job.tenant_id)) {
-		call_unknown(call, "job", call_segment(call, 3));
+	if (!engine->ok || !roster_may_see(&request->service->roster, &request->identity,
+	                                   story->archived.job.tenant_id)) {
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
 	if (story->decision_count > 0)
-		call_look(call, look_decision, answer_finished);
+		request_look(request, look_decision, answer_finished);
 	else
-		answer_finished(ask);
+		answer_finished(engine);
 }
 
 /* A job may leave memory while its decision is read. */
-static void answer_why(struct ask *ask)
+static void answer_why(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	if (ask->ok)
-		answer_sentences(ask);
-	else if (ask->error.code == ERROR_NOT_FOUND)
-		call_read(call, read_end, answer_end);
+	struct request *request = request_of(engine);
+	if (engine->ok)
+		answer_sentences(engine);
+	else if (engine->error.code == ERROR_NOT_FOUND)
+		request_read(request, read_end, answer_end);
 	else
-		call_fail(call, &ask->error);
+		request_fail(request, &engine->error);
 }
 
-static void got_decision(struct ask *ask)
+static void got_decision(struct engine_request *engine)
 {
-	if (ask->ok)
-		call_look(call_of(ask), look_why, answer_why);
+	if (engine->ok)
+		request_look(request_of(engine), look_why, answer_why);
 	else
-		call_fail(call_of(ask), &ask->error);
+		request_fail(request_of(engine), &engine->error);
 }
 
-void jobs_why(struct call *call)
+void jobs_why(struct request *request)
 {
-	struct story *story = new_story(call);
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct text segment = call_segment(call, 3);
+	struct story *story = new_story(request);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct text segment = request_segment(request, 3);
 	struct catalogue_job job;
 	struct error error = { 0 };
 
-	if (!query_flag(&call->exchange->query, "trace", false, &story->trace, &error) ||
-	    !query_flag(&call->exchange->query, "decision", false, &story->with_decision, &error)) {
-		call_fail(call, &error);
+	if (!query_flag(&request->exchange->query, "trace", false, &story->trace, &error) ||
+	    !query_flag(&request->exchange->query, "decision", false, &story->with_decision,
+	                &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	if (!id_read(segment, ID_JOB, &story->id)) {
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 		return;
 	}
 	catalogue_lock(catalogue);
 	story->in_memory = catalogue_job(catalogue, story->id, &job);
-	bool allowed = story->in_memory &&
-	               roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
+	bool allowed = story->in_memory && roster_may_see(&request->service->roster,
+	                                                  &request->identity, job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	if (!story->in_memory)
-		call_read(call, read_end, answer_end);
+		request_read(request, read_end, answer_end);
 	else if (allowed && story->with_decision)
-		call_read(call, read_decision, got_decision);
+		request_read(request, read_decision, got_decision);
 	else if (allowed)
-		call_look(call, look_why, answer_why);
+		request_look(request, look_why, answer_why);
 	else
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 }
 
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */
-static bool read_events(struct ask *ask, struct store *store, struct error *error)
+static bool read_events(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct story *story = call_of(ask)->state;
+	struct story *story = request_of(engine)->state;
 
 	if (!story->in_memory &&
-	    !archive_find(store, story->id, &ask->arena, &story->archived, NULL, NULL, error))
+	    !archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL, error))
 		return false;
 	return archive_events(store,
 	                      &(struct event_filter){ .job_id = story->id,
 	                                              .since = story->since,
 	                                              .limit = story->limit },
-	                      &ask->arena, &story->events, &story->count, error);
+	                      &engine->arena, &story->events, &story->count, error);
 }
 
-static void answer_events(struct ask *ask)
+static void answer_events(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct story *story = call->state;
-	bool unknown = !ask->ok && ask->error.code == ERROR_NOT_FOUND;
-	if (!ask->ok && !unknown) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	bool unknown = !engine->ok && engine->error.code == ERROR_NOT_FOUND;
+	if (!engine->ok && !unknown) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	if (unknown ||
-	    (!story->in_memory && !roster_may_see(&call->service->roster, &call->identity,
+	    (!story->in_memory && !roster_may_see(&request->service->roster, &request->identity,
 	                                          story->archived.job.tenant_id))) {
-		call_unknown(call, "job", call_segment(call, 3));
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct json_writer *json = call_object(call);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct json_writer *json = request_object(request);
 	json_put_id(json, "job_id", ID_JOB, story->id);
 	json_open_array(json, "events");
 	catalogue_lock(catalogue);
@@ -226,36 +228,36 @@ static void answer_events(struct ask *ask)
 	catalogue_unlock(catalogue);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void jobs_events(struct call *call)
+void jobs_events(struct request *request)
 {
-	struct story *story = new_story(call);
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct story *story = new_story(request);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct error error = { 0 };
 	struct catalogue_job job;
-	struct text segment = call_segment(call, 3);
+	struct text segment = request_segment(request, 3);
 
-	if (!query_integer(&call->exchange->query, "since", 0, INT64_MAX, 0, &story->since,
+	if (!query_integer(&request->exchange->query, "since", 0, INT64_MAX, 0, &story->since,
 	                   &error) ||
-	    !query_integer(&call->exchange->query, "limit", 1, 10000, 1000, &story->limit,
+	    !query_integer(&request->exchange->query, "limit", 1, 10000, 1000, &story->limit,
 	                   &error)) {
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
 	if (!id_read(segment, ID_JOB, &story->id)) {
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 		return;
 	}
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, story->id, &job);
-	bool allowed =
-	    found && roster_may_see(&call->service->roster, &call->identity, job.job->tenant_id);
+	bool allowed = found && roster_may_see(&request->service->roster, &request->identity,
+	                                       job.job->tenant_id);
 	catalogue_unlock(catalogue);
 	story->in_memory = found;
 	if (found && !allowed)
-		call_unknown(call, "job", segment);
+		request_unknown(request, "job", segment);
 	else
-		call_read(call, read_events, answer_events);
+		request_read(request, read_events, answer_events);
 }

@@ -10,64 +10,65 @@
 /* Taking in. */
 
 /* The answer that is given most, as it stands. */
-static void answer_plain(struct call *call, int64_t id)
+static void answer_plain(struct request *request, int64_t id)
 {
 	static const char before[] = "{\"job_id\":\"";
 	static const char behind[] =
 	    "\",\"status\":\"submitted\",\"message\":\"Job submitted successfully\"}";
 	char text[ID_TEXT_MAX];
 	size_t size = id_write(text, ID_JOB, id);
-	buffer_clear(&call->body);
-	buffer_bytes(&call->body, before, sizeof(before) - 1);
-	buffer_bytes(&call->body, text, size);
-	buffer_bytes(&call->body, behind, sizeof(behind) - 1);
-	call_answer_json(call, 201);
+	buffer_clear(&request->body);
+	buffer_bytes(&request->body, before, sizeof(before) - 1);
+	buffer_bytes(&request->body, text, size);
+	buffer_bytes(&request->body, behind, sizeof(behind) - 1);
+	request_answer_json(request, 201);
 }
 
-static void submitted(struct ask *ask)
+static void submitted(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	if (!ask->repeated && ask->reply_count == 1) {
-		answer_plain(call, ask->reply_id);
+	if (!engine->repeated && engine->reply_count == 1) {
+		answer_plain(request, engine->reply_id);
 		return;
 	}
-	struct json_writer *json = call_object(call);
-	json_put_id(json, "job_id", ID_JOB, ask->reply_id);
+	struct json_writer *json = request_object(request);
+	json_put_id(json, "job_id", ID_JOB, engine->reply_id);
 	json_put_string(json, "status", "submitted");
 	json_put_string(json, "message",
-	                ask->repeated ? "Job was submitted before under this idempotency key"
-	                              : "Job submitted successfully");
-	if (ask->repeated)
+	                engine->repeated ? "Job was submitted before under this idempotency key"
+	                                 : "Job submitted successfully");
+	if (engine->repeated)
 		json_put_flag(json, "repeated", true);
-	if (ask->reply_count > 1) {
-		json_put_integer(json, "count", ask->reply_count);
-		json_put_id(json, "last_job_id", ID_JOB, ask->reply_id + ask->reply_count - 1);
+	if (engine->reply_count > 1) {
+		json_put_integer(json, "count", engine->reply_count);
+		json_put_id(json, "last_job_id", ID_JOB,
+		            engine->reply_id + engine->reply_count - 1);
 	}
 	json_close(json);
-	call_answer_json(call, ask->repeated ? 200 : 201);
+	request_answer_json(request, engine->repeated ? 200 : 201);
 }
 
-struct job_reading job_reading_of(struct call *call, struct arena *arena)
+struct job_reading job_reading_of(struct request *request, struct arena *arena)
 {
-	struct service *service = call->service;
+	struct service *service = request->service;
 	return (struct job_reading){
 		.arena = arena,
 		.buffer = &service->scratch,
 		.roster = &service->roster,
-		.identity = &call->identity,
+		.identity = &request->identity,
 		.secret_keys = service->settings.secret_keys,
 		.node_gpus = service_node_gpus(service),
 		.check_possible = service->settings.check_possible,
 	};
 }
 
-bool jobs_read_key(struct call *call, struct text *key, struct error *error)
+bool jobs_read_key(struct request *request, struct text *key, struct error *error)
 {
-	*key = headers_get(&call->exchange->headers, "idempotency-key");
+	*key = headers_get(&request->exchange->headers, "idempotency-key");
 	if (key->size > JOB_KEY_BYTES_MAX)
 		return error_set(error, ERROR_INVALID,
 		                 "the header Idempotency-Key is longer than %d bytes",
@@ -78,165 +79,169 @@ bool jobs_read_key(struct call *call, struct text *key, struct error *error)
 	return true;
 }
 
-static bool read_submission(struct call *call, struct error *error)
+static bool read_submission(struct request *request, struct error *error)
 {
-	struct job_reading reading = job_reading_of(call, &call->ask.arena);
-	struct json_scan scan = json_scan_of(call->exchange->body, &call->ask.arena, error);
+	struct job_reading reading = job_reading_of(request, &request->engine.arena);
+	struct json_scan scan =
+	    json_scan_of(request->exchange->body, &request->engine.arena, error);
 
-	if (!jobs_read_key(call, &reading.key, error))
+	if (!jobs_read_key(request, &reading.key, error))
 		return false;
-	call->ask.command.kind = COMMAND_SUBMIT;
-	if (call->exchange->body.size == 0)
+	request->engine.command.kind = COMMAND_SUBMIT;
+	if (request->exchange->body.size == 0)
 		return error_set(error, ERROR_INVALID,
 		                 "the body is empty: send the job as a JSON object, {...}");
-	return job_json_read(&scan, &reading, &call->ask.command.submit, error) &&
+	return job_json_read(&scan, &reading, &request->engine.command.submit, error) &&
 	       json_scan_end(&scan);
 }
 
-void jobs_submit(struct call *call)
+void jobs_submit(struct request *request)
 {
 	struct error error = { 0 };
-	if (jobs_is_bulk(call)) {
-		jobs_submit_bulk(call);
+	if (jobs_is_bulk(request)) {
+		jobs_submit_bulk(request);
 		return;
 	}
-	if (read_submission(call, &error))
-		call_command(call, submitted);
+	if (read_submission(request, &error))
+		request_command(request, submitted);
 	else
-		call_fail(call, &error);
+		request_fail(request, &error);
 }
 
 /* Finding. */
 
 /* The id in the path; answers 404 where it is none. */
-static bool job_of_path(struct call *call, int64_t *id)
+static bool job_of_path(struct request *request, int64_t *id)
 {
-	struct text segment = call_segment(call, 3);
+	struct text segment = request_segment(request, 3);
 	if (id_read(segment, ID_JOB, id))
 		return true;
-	call_unknown(call, "job", segment);
+	request_unknown(request, "job", segment);
 	return false;
 }
 
-static void show(struct call *call)
+static void show(struct request *request)
 {
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void jobs_get(struct call *call)
+void jobs_get(struct request *request)
 {
 	int64_t id;
-	if (job_of_path(call, &id))
-		job_look_up(call, &(struct job_look_up){
-				      .id = id, .name = call_segment(call, 3), .found = show });
+	if (job_of_path(request, &id))
+		job_look_up(request, &(struct job_look_up){ .id = id,
+		                                            .name = request_segment(request, 3),
+		                                            .found = show });
 }
 
-bool jobs_find(struct call *call, int64_t *id)
+bool jobs_find(struct request *request, int64_t *id)
 {
 	int64_t tenant_id;
-	if (!job_of_path(call, id))
+	if (!job_of_path(request, id))
 		return false;
-	if (job_in_memory(call, *id, &tenant_id) && tenant_id != 0)
+	if (job_in_memory(request, *id, &tenant_id) && tenant_id != 0)
 		return true;
-	call_unknown(call, "job", call_segment(call, 3));
+	request_unknown(request, "job", request_segment(request, 3));
 	return false;
 }
 
 /* Changing. */
 
-static void answer_done(struct ask *ask, const char *message)
+static void answer_done(struct engine_request *engine, const char *message)
 {
-	struct call *call = call_of(ask);
-	if (ask->ok)
-		call_answer_message(call, 200, message);
+	struct request *request = request_of(engine);
+	if (engine->ok)
+		request_answer_message(request, 200, message);
 	else
-		call_fail(call, &ask->error);
+		request_fail(request, &engine->error);
 }
 
-static void cancelled(struct ask *ask)
+static void cancelled(struct engine_request *engine)
 {
-	answer_done(ask, "Job cancelled successfully");
+	answer_done(engine, "Job cancelled successfully");
 }
 
-static void held(struct ask *ask)
+static void held(struct engine_request *engine)
 {
-	answer_done(ask, "Job held: it does not start until it is released");
+	answer_done(engine, "Job held: it does not start until it is released");
 }
 
-static void released(struct ask *ask)
+static void released(struct engine_request *engine)
 {
-	answer_done(ask, "Job released");
+	answer_done(engine, "Job released");
 }
 
-static void requeued(struct ask *ask)
+static void requeued(struct engine_request *engine)
 {
-	answer_done(ask, "Job is stopped and queued again");
+	answer_done(engine, "Job is stopped and queued again");
 }
 
-static void reprioritised(struct ask *ask)
+static void reprioritised(struct engine_request *engine)
 {
-	answer_done(ask, "Priority changed");
+	answer_done(engine, "Priority changed");
 }
 
 /* Only finished jobs leave memory. */
-static void refuse_final(struct call *call)
+static void refuse_final(struct request *request)
 {
-	const struct job_look_up *look_up = call->state;
-	call_refuse(
-	    call, 409, "conflict", "job-%lld has already finished (%s) and cannot be changed",
+	const struct job_look_up *look_up = request->state;
+	request_refuse(
+	    request, 409, "conflict", "job-%lld has already finished (%s) and cannot be changed",
 	    (long long)look_up->id, word_of(&job_state_words, look_up->archived.state.state));
 }
 
 /* Sends a command about the job in the path to the core, if it is the caller's. A job that has
  * left memory is finished, which is revealed only to callers that may see it. */
-static void change(struct call *call, enum command_kind kind, void (*done)(struct ask *ask))
+static void change(struct request *request, enum command_kind kind,
+                   void (*done)(struct engine_request *engine))
 {
 	int64_t id, tenant_id;
-	if (!job_of_path(call, &id))
+	if (!job_of_path(request, &id))
 		return;
-	if (!job_in_memory(call, id, &tenant_id)) {
-		job_look_up_archived(call, &(struct job_look_up){ .id = id,
-		                                                  .name = call_segment(call, 3),
-		                                                  .found = refuse_final });
+	if (!job_in_memory(request, id, &tenant_id)) {
+		job_look_up_archived(request,
+		                     &(struct job_look_up){ .id = id,
+		                                            .name = request_segment(request, 3),
+		                                            .found = refuse_final });
 		return;
 	}
 	if (tenant_id == 0) {
-		call_unknown(call, "job", call_segment(call, 3));
+		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	call->ask.command.kind = kind;
+	request->engine.command.kind = kind;
 	if (kind == COMMAND_REPRIORITISE)
-		call->ask.command.reprioritise.id = id;
+		request->engine.command.reprioritise.id = id;
 	else
-		call->ask.command.id = id;
-	call_command(call, done);
+		request->engine.command.id = id;
+	request_command(request, done);
 }
 
-void jobs_cancel(struct call *call)
+void jobs_cancel(struct request *request)
 {
-	change(call, COMMAND_CANCEL, cancelled);
+	change(request, COMMAND_CANCEL, cancelled);
 }
 
-void jobs_hold(struct call *call)
+void jobs_hold(struct request *request)
 {
-	change(call, COMMAND_HOLD, held);
+	change(request, COMMAND_HOLD, held);
 }
 
-void jobs_release(struct call *call)
+void jobs_release(struct request *request)
 {
-	change(call, COMMAND_UNHOLD, released);
+	change(request, COMMAND_UNHOLD, released);
 }
 
-void jobs_requeue(struct call *call)
+void jobs_requeue(struct request *request)
 {
-	change(call, COMMAND_REQUEUE, requeued);
+	change(request, COMMAND_REQUEUE, requeued);
 }
 
-void jobs_priority(struct call *call)
+void jobs_priority(struct request *request)
 {
 	static const char *const known[] = { "priority", NULL };
 	struct error error = { 0 };
-	json_t *body = json_read(call->exchange->body, NULL, &error);
+	json_t *body = json_read(request->exchange->body, NULL, &error);
 	int64_t priority = 0;
 	bool read = body != NULL;
 
@@ -249,9 +254,9 @@ void jobs_priority(struct call *call)
 		json_decref(body);
 	}
 	if (!read) {
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
-	call->ask.command.reprioritise.priority = priority;
-	change(call, COMMAND_REPRIORITISE, reprioritised);
+	request->engine.command.reprioritise.priority = priority;
+	change(request, COMMAND_REPRIORITISE, reprioritised);
 }

@@ -37,7 +37,7 @@ struct listener {
 	bool blocked;      /* the socket takes nothing now */
 	bool is_ending;    /* and will take nothing any more */
 	bool from_store;   /* what it misses may be read from the store */
-	struct ask *reading;
+	struct engine_request *reading;
 	struct timer pump;
 	struct listener *next, *before;
 };
@@ -177,31 +177,31 @@ static bool tell_missed(struct listener *listener, int64_t from, int64_t to)
 }
 
 struct reading {
-	struct ask ask;            /* first: one pointer is the other */
-	struct listener *listener; /* NULL: it has gone meanwhile */
+	struct engine_request engine; /* first: one pointer is the other */
+	struct listener *listener;    /* NULL: it has gone meanwhile */
 	struct hub *hub;
 	int64_t since, until;
 	struct event *events;
 	int64_t count;
 };
 
-static bool read_events(struct ask *ask, struct store *store, struct error *error)
+static bool read_events(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct reading *reading = (struct reading *)ask;
+	struct reading *reading = (struct reading *)engine;
 	return archive_events(store,
 	                      &(struct event_filter){ .since = reading->since, .limit = PAGE },
-	                      &ask->arena, &reading->events, &reading->count, error);
+	                      &engine->arena, &reading->events, &reading->count, error);
 }
 
 static void pump(struct listener *listener);
 
-static void got_events(struct ask *ask)
+static void got_events(struct engine_request *engine)
 {
-	struct reading *reading = (struct reading *)ask;
+	struct reading *reading = (struct reading *)engine;
 	struct listener *listener = reading->listener;
 	if (listener) {
 		listener->reading = NULL;
-		for (int64_t i = 0; i < reading->count && ask->ok && !listener->blocked; i++) {
+		for (int64_t i = 0; i < reading->count && engine->ok && !listener->blocked; i++) {
 			const struct event *event = &reading->events[i];
 			if (event->number > reading->until)
 				break;
@@ -215,12 +215,12 @@ static void got_events(struct ask *ask)
 			listener->cursor = event->number;
 		}
 		/* Nothing more is stored before what the ring has. */
-		bool is_end = !ask->ok || reading->count < PAGE;
+		bool is_end = !engine->ok || reading->count < PAGE;
 		if (is_end && !listener->blocked)
 			listener->from_store = false;
 		pump(listener);
 	}
-	ask_free(ask);
+	engine_request_free(engine);
 	free(reading);
 }
 
@@ -232,10 +232,10 @@ static void read_from_store(struct listener *listener)
 	reading->hub = hub;
 	reading->since = listener->cursor;
 	reading->until = hub->first - 1;
-	reading->ask.read = read_events;
-	reading->ask.done = got_events;
-	listener->reading = &reading->ask;
-	desk_ask(hub->service->desk, &reading->ask);
+	reading->engine.read = read_events;
+	reading->engine.done = got_events;
+	listener->reading = &reading->engine;
+	engine_port_send(hub->service->port, &reading->engine);
 }
 
 /* Sends what a listener that is behind has not had, as far as that goes now. */
@@ -255,7 +255,7 @@ static void pump(struct listener *listener)
 	}
 	for (int i = 0; listener->cursor < hub->last; i++) {
 		if (i == PUMP) {
-			loop_timer_set(hub->service->desk->loop, &listener->pump, 1);
+			loop_timer_set(hub->service->port->loop, &listener->pump, 1);
 			return;
 		}
 		struct moment *moment = moment_of(hub, listener->cursor + 1);
@@ -286,7 +286,7 @@ static void on_closed(struct websocket *socket, int code)
 	streams_remove(&listener->stream);
 	if (listener->reading)
 		((struct reading *)listener->reading)->listener = NULL;
-	loop_timer_clear(hub->service->desk->loop, &listener->pump);
+	loop_timer_clear(hub->service->port->loop, &listener->pump);
 	ticker_remove(hub->ticker, socket);
 	if (listener->before)
 		listener->before->next = listener->next;
@@ -314,9 +314,9 @@ static const struct websocket_events socket_events = { .writable = on_writable,
 
 /* What is asked for in the query. */
 
-static bool read_topics(struct call *call, unsigned *topics, unsigned *ticks)
+static bool read_topics(struct request *request, unsigned *topics, unsigned *ticks)
 {
-	struct text list = query_get(&call->exchange->query, "topics"), item;
+	struct text list = query_get(&request->exchange->query, "topics"), item;
 	*topics = *ticks = 0;
 	if (!list.data || list.size == 0) {
 		*topics = (1U << TOPICS) - 1;
@@ -336,23 +336,24 @@ static bool read_topics(struct call *call, unsigned *topics, unsigned *ticks)
 			}
 		if (bit)
 			continue;
-		call_refuse(call, 400, "invalid",
-		            "topics must be of jobs, nodes, slots, tenants, decisions, metrics and "
-		            "gpus, separated by commas");
+		request_refuse(
+		    request, 400, "invalid",
+		    "topics must be of jobs, nodes, slots, tenants, decisions, metrics and "
+		    "gpus, separated by commas");
 		return false;
 	}
 	return true;
 }
 
-static bool read_tenant(struct call *call, int64_t *tenant_id)
+static bool read_tenant(struct request *request, int64_t *tenant_id)
 {
-	struct text name = query_get(&call->exchange->query, "tenant_id");
+	struct text name = query_get(&request->exchange->query, "tenant_id");
 	*tenant_id = 0;
 	if (!name.data || name.size == 0)
 		return true;
-	const struct roster_tenant *tenant = roster_named(&call->service->roster, name);
-	if (!tenant || !roster_may_see(&call->service->roster, &call->identity, tenant->id)) {
-		call_unknown(call, "tenant", name);
+	const struct roster_tenant *tenant = roster_named(&request->service->roster, name);
+	if (!tenant || !roster_may_see(&request->service->roster, &request->identity, tenant->id)) {
+		request_unknown(request, "tenant", name);
 		return false;
 	}
 	*tenant_id = tenant->id;
@@ -361,9 +362,9 @@ static bool read_tenant(struct call *call, int64_t *tenant_id)
 
 /* Of the protocols that the client offers one has to be taken: none with a token, if there
  * is another. */
-static const char *choose_protocol(struct call *call)
+static const char *choose_protocol(struct request *request)
 {
-	struct text list = headers_get(&call->exchange->headers, "sec-websocket-protocol"), item;
+	struct text list = headers_get(&request->exchange->headers, "sec-websocket-protocol"), item;
 	struct text chosen = { NULL, 0 };
 	if (!list.data)
 		return NULL;
@@ -372,7 +373,7 @@ static const char *choose_protocol(struct call *call)
 			chosen = item;
 	if (!chosen.data)
 		return NULL;
-	char *copy = arena_alloc(&call->ask.arena, chosen.size + 1);
+	char *copy = arena_alloc(&request->engine.arena, chosen.size + 1);
 	memcpy(copy, chosen.data, chosen.size);
 	copy[chosen.size] = '\0';
 	return copy;
@@ -386,51 +387,52 @@ static void greet(struct listener *listener)
 	websocket_send_text(listener->socket, (struct text){ text, (size_t)size });
 }
 
-void hub_listen(struct call *call)
+void hub_listen(struct request *request)
 {
-	struct hub *hub = call->service->hub;
+	struct hub *hub = request->service->hub;
 	struct error error = { 0 };
 	unsigned topics, ticks;
 	int64_t tenant_id, since;
 
-	if (!call->exchange->is_websocket) {
-		call_header(call, "upgrade", TEXT("websocket"));
-		call_refuse(call, 426, "upgrade_required",
-		            "this is a WebSocket: connect to it with ws:// or wss://");
+	if (!request->exchange->is_websocket) {
+		request_header(request, "upgrade", TEXT("websocket"));
+		request_refuse(request, 426, "upgrade_required",
+		               "this is a WebSocket: connect to it with ws:// or wss://");
 		return;
 	}
-	if (!read_topics(call, &topics, &ticks) || !read_tenant(call, &tenant_id))
+	if (!read_topics(request, &topics, &ticks) || !read_tenant(request, &tenant_id))
 		return;
-	if (!query_integer(&call->exchange->query, "since", 0, INT64_MAX, -1, &since, &error)) {
-		call_fail(call, &error);
+	if (!query_integer(&request->exchange->query, "since", 0, INT64_MAX, -1, &since, &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	struct listener *listener = NEW(struct listener);
 	*listener = (struct listener){ .hub = hub,
-		                       .identity = call->identity,
+		                       .identity = request->identity,
 		                       .topics = topics,
 		                       .tenant_id = tenant_id,
 		                       .cursor = since >= 0 ? min64(since, hub->last) : hub->last,
 		                       .from_store = since >= 0,
 		                       .pump = TIMER(on_pump),
 		                       .next = hub->listeners };
-	call->exchange->events = NULL;
-	call_count(call, 101);
+	request->exchange->events = NULL;
+	request_count(request, 101);
 	listener->socket =
-	    websocket_accept(call->exchange, &socket_events, listener, choose_protocol(call));
+	    websocket_accept(request->exchange, &socket_events, listener, choose_protocol(request));
 	if (!listener->socket) {
 		free(listener);
-		call_drop(call);
+		request_drop(request);
 		return;
 	}
 	if (hub->listeners)
 		hub->listeners->before = listener;
 	hub->listeners = listener;
 	hub->counters.listeners++;
-	streams_add(call->service->streams, &listener->stream, &call->identity, end_listening);
+	streams_add(request->service->streams, &listener->stream, &request->identity,
+	            end_listening);
 	greet(listener);
 	if (ticks)
-		ticker_add(hub->ticker, listener->socket, &call->identity, tenant_id, ticks);
-	call_drop(call);
+		ticker_add(hub->ticker, listener->socket, &request->identity, tenant_id, ticks);
+	request_drop(request);
 	pump(listener);
 }

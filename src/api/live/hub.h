@@ -5,18 +5,18 @@
 #include "core/record/effects.h"
 
 struct service;
-struct call;
+struct request;
 struct hub;
 
 struct hub *hub_new(struct service *service);
 void hub_free(struct hub *hub);
 
-/* The desk leads: the number of the last event that there was. */
+/* The engine leads: the number of the last event that there was. */
 void hub_begin(struct hub *hub, int64_t last_event);
 /* Something became durable. */
 void hub_event(struct hub *hub, const struct event *event);
 /* GET /api/v1/stream. */
-void hub_listen(struct call *call);
+void hub_listen(struct request *request);
 
 /* For metrics. */
 struct hub_counters {

@@ -25,7 +25,7 @@ struct ticker {
 	struct watcher *watchers;
 	struct timer timer;
 	int64_t ticks;
-	struct ask ask; /* reads decisions, one at a time */
+	struct engine_request engine; /* reads decisions, one at a time */
 	bool reading;
 	bool knows_last; /* false: nothing is told of decisions that were before */
 	int64_t last_decision;
@@ -54,7 +54,7 @@ void ticker_free(struct ticker *ticker)
 		ticker->watchers = watcher->next;
 		free(watcher);
 	}
-	ask_free(&ticker->ask);
+	engine_request_free(&ticker->engine);
 	gpu_watch_free(ticker->gpus);
 	buffer_free(&ticker->text);
 	free(ticker);
@@ -90,7 +90,7 @@ void ticker_add(struct ticker *ticker, struct websocket *socket, const struct id
 	ticker->watchers = watcher;
 	watch_gpus(ticker);
 	if (first)
-		loop_timer_set(ticker->service->desk->loop, &ticker->timer, TICK_MS);
+		loop_timer_set(ticker->service->port->loop, &ticker->timer, TICK_MS);
 }
 
 void ticker_remove(struct ticker *ticker, struct websocket *socket)
@@ -105,7 +105,7 @@ void ticker_remove(struct ticker *ticker, struct websocket *socket)
 	free(watcher);
 	watch_gpus(ticker);
 	if (!ticker->watchers) {
-		loop_timer_clear(ticker->service->desk->loop, &ticker->timer);
+		loop_timer_clear(ticker->service->port->loop, &ticker->timer);
 		ticker->knows_last = false;
 	}
 }
@@ -217,20 +217,20 @@ static void tell_decision(struct ticker *ticker, const struct catalogue *catalog
 		shared_drop(frame);
 }
 
-static bool read_decisions(struct ask *ask, struct store *store, struct error *error)
+static bool read_decisions(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct ticker *ticker = ask->context;
+	struct ticker *ticker = engine->context;
 	int64_t limit = ticker->knows_last ? DECISIONS_MAX : 1;
 	return archive_decisions(store, &(struct decision_filter){ .kind = -1, .limit = limit },
-	                         &ask->arena, &ticker->decisions, &ticker->count, error);
+	                         &engine->arena, &ticker->decisions, &ticker->count, error);
 }
 
-static void got_decisions(struct ask *ask)
+static void got_decisions(struct engine_request *engine)
 {
-	struct ticker *ticker = ask->context;
+	struct ticker *ticker = engine->context;
 	struct catalogue *catalogue = service_catalogue(ticker->service);
 	ticker->reading = false;
-	if (!ask->ok)
+	if (!engine->ok)
 		return;
 	catalogue_lock(catalogue);
 	for (int64_t i = ticker->count; ticker->knows_last && i-- > 0;)
@@ -251,12 +251,12 @@ static void on_tick(struct timer *timer)
 		tell_gpus(ticker);
 	if ((ticks & TICK_DECISIONS) && !ticker->reading) {
 		ticker->reading = true;
-		ask_reset(&ticker->ask);
-		ticker->ask.read = read_decisions;
-		ticker->ask.done = got_decisions;
-		ticker->ask.context = ticker;
-		desk_ask(ticker->service->desk, &ticker->ask);
+		engine_request_reset(&ticker->engine);
+		ticker->engine.read = read_decisions;
+		ticker->engine.done = got_decisions;
+		ticker->engine.context = ticker;
+		engine_port_send(ticker->service->port, &ticker->engine);
 	}
 	if (ticker->watchers)
-		loop_timer_set(ticker->service->desk->loop, &ticker->timer, TICK_MS);
+		loop_timer_set(ticker->service->port->loop, &ticker->timer, TICK_MS);
 }

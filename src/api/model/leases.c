@@ -17,7 +17,7 @@ struct leases *leases_new(struct service *service)
 	struct leases *leases = NEW(struct leases);
 
 	leases->service = service;
-	leases->loop = service->desk->loop;
+	leases->loop = service->port->loop;
 	return leases;
 }
 
@@ -34,16 +34,16 @@ static void forget(struct lease *lease)
 	free(lease);
 }
 
-/* Nothing of the lease is in the call any more: it is the caller's to end. */
-static struct call *let_go(struct lease *lease)
+/* Nothing of the lease is in the request any more: it is the caller's to end. */
+static struct request *let_go(struct lease *lease)
 {
-	struct call *call = lease->call;
+	struct request *request = lease->request;
 
-	lease->call = NULL;
+	lease->request = NULL;
 	streams_remove(&lease->stream);
-	if (call)
-		call->state = NULL;
-	return call;
+	if (request)
+		request->state = NULL;
+	return request;
 }
 
 void leases_free(struct leases *leases)
@@ -52,10 +52,10 @@ void leases_free(struct leases *leases)
 		return;
 	struct lease *lease = leases->first, *next;
 	for (leases->first = NULL; lease; lease = next) {
-		struct call *call = let_go(lease);
+		struct request *request = let_go(lease);
 		next = lease->next;
-		if (call)
-			call_refuse(call, 503, "unavailable", "the scheduler is stopping");
+		if (request)
+			request_refuse(request, 503, "unavailable", "the scheduler is stopping");
 		loop_timer_clear(leases->loop, &lease->timer);
 		free(lease->address);
 		free(lease);
@@ -64,20 +64,20 @@ void leases_free(struct leases *leases)
 	free(leases);
 }
 
-static void on_quiet(struct ask *ask)
+static void on_quiet(struct engine_request *engine)
 {
-	call_drop(call_of(ask));
+	request_drop(request_of(engine));
 }
 
 /* A command that nobody waits for, and that must not be lost. */
 static void command_quietly(struct leases *leases, struct command command)
 {
-	struct call *call = call_take_own(&leases->service->calls);
+	struct request *request = request_take_own(&leases->service->requests);
 
-	call->ask.command = command;
-	call->ask.has_command = true;
-	call->ask.patient = true;
-	call_ask(call, on_quiet);
+	request->engine.command = command;
+	request->engine.has_command = true;
+	request->engine.patient = true;
+	request_send(request, on_quiet);
 }
 
 void leases_begin(struct leases *leases)
@@ -101,9 +101,9 @@ static void withdraw(struct lease *lease)
 
 static void on_gone(struct exchange *exchange)
 {
-	struct lease *lease = ((struct call *)exchange->context)->state;
+	struct lease *lease = ((struct request *)exchange->context)->state;
 
-	call_abort(let_go(lease));
+	request_abort(let_go(lease));
 	withdraw(lease);
 }
 
@@ -113,7 +113,7 @@ static void end_waiting(struct stream *stream, const char *reason)
 	struct lease *lease =
 	    (struct lease *)(void *)((char *)stream - offsetof(struct lease, stream));
 
-	call_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
+	request_refuse(let_go(lease), 401, "unauthenticated", "%s", reason);
 	withdraw(lease);
 }
 
@@ -121,12 +121,12 @@ static const struct exchange_events waiting_events = { .gone = on_gone };
 
 static void refuse_wait(struct lease *lease)
 {
-	struct call *call = let_go(lease);
+	struct request *request = let_go(lease);
 
-	if (call)
-		call_refuse(call, 503, "unavailable",
-		            "no slot of the model has a place now: try again, or wait longer "
-		            "with ?wait=30s");
+	if (request)
+		request_refuse(request, 503, "unavailable",
+		               "no slot of the model has a place now: try again, or wait longer "
+		               "with ?wait=30s");
 }
 
 static void on_timer(struct timer *timer)
@@ -138,15 +138,15 @@ static void on_timer(struct timer *timer)
 	withdraw(lease);
 }
 
-static void answer_refused(struct call *call, const struct route_effect *route)
+static void answer_refused(struct request *request, const struct route_effect *route)
 {
 	const char *reason =
 	    route->reason && route->reason[0] ? route->reason : "the request has ended";
 
 	if (route->outcome == ROUTE_REFUSED)
-		call_refuse(call, 422, "impossible", "%s", reason);
+		request_refuse(request, 422, "impossible", "%s", reason);
 	else
-		call_refuse(call, 503, "unavailable", "%s", reason);
+		request_refuse(request, 503, "unavailable", "%s", reason);
 }
 
 void leases_route(struct leases *leases, const struct route_effect *route)
@@ -164,27 +164,27 @@ void leases_route(struct leases *leases, const struct route_effect *route)
 		lease->node_id = route->node_id;
 		lease->until_ms = route->until_ms;
 		loop_timer_clear(leases->loop, &lease->timer);
-		if (lease->is_asked && !lease->call)
+		if (lease->is_asked && !lease->request)
 			withdraw(lease); /* who asked has been told to try again */
-		else if (lease->call)
+		else if (lease->request)
 			leases_answer(lease, let_go(lease), 201);
 	} else if (route->outcome != ROUTE_QUEUED) {
-		struct call *call = let_go(lease);
-		if (call)
-			answer_refused(call, route);
+		struct request *request = let_go(lease);
+		if (request)
+			answer_refused(request, route);
 		forget(lease);
 	}
 }
 
-/* The core has taken it in: if it waits, so do we, or who asked is told. A call that was
+/* The core has taken it in: if it waits, so do we, or who asked is told. A request that was
  * answered by leases_route does not come here. */
-static void on_asked(struct ask *ask)
+static void on_asked(struct engine_request *engine)
 {
-	struct lease *lease = call_of(ask)->state;
+	struct lease *lease = request_of(engine)->state;
 
-	INVARIANT(lease && lease->call == call_of(ask));
-	if (!ask->ok) {
-		call_fail(let_go(lease), &ask->error);
+	INVARIANT(lease && lease->request == request_of(engine));
+	if (!engine->ok) {
+		request_fail(let_go(lease), &engine->error);
 		forget(lease);
 	} else if (lease->slot_id == 0) {
 		lease->is_asked = lease->wait_ms == 0;
@@ -215,36 +215,36 @@ static struct lease *lease_new(struct leases *leases, const struct lease_wish *w
 	return lease;
 }
 
-void leases_ask(struct leases *leases, struct call *call, const struct lease_wish *wish)
+void leases_ask(struct leases *leases, struct request *request, const struct lease_wish *wish)
 {
 	struct lease *lease = lease_new(leases, wish);
 
-	lease->call = call;
-	call->state = lease;
-	streams_add(leases->service->streams, &lease->stream, &call->identity, end_waiting);
-	call->exchange->events = &waiting_events;
-	call->exchange->hangup_is_gone = true;
-	call->ask.command = (struct command){ .kind = COMMAND_REQUEST };
-	call->ask.command.request =
+	lease->request = request;
+	request->state = lease;
+	streams_add(leases->service->streams, &lease->stream, &request->identity, end_waiting);
+	request->exchange->events = &waiting_events;
+	request->exchange->hangup_is_gone = true;
+	request->engine.command = (struct command){ .kind = COMMAND_REQUEST };
+	request->engine.command.request =
 	    (struct request_command){ lease->id, wish->model_id, wish->tenant_id, wish->lease_ms };
-	call->ask.has_command = true;
-	call_ask(call, on_asked);
+	request->engine.has_command = true;
+	request_send(request, on_asked);
 }
 
-static void on_given_back(struct ask *ask)
+static void on_given_back(struct engine_request *engine)
 {
-	if (ask->ok || ask->error.code == ERROR_NOT_FOUND)
-		call_answer_message(call_of(ask), 200, "Lease given back");
+	if (engine->ok || engine->error.code == ERROR_NOT_FOUND)
+		request_answer_message(request_of(engine), 200, "Lease given back");
 	else
-		call_fail(call_of(ask), &ask->error);
+		request_fail(request_of(engine), &engine->error);
 }
 
-void leases_end(struct lease *lease, struct call *call, enum request_end end)
+void leases_end(struct lease *lease, struct request *request, enum request_end end)
 {
-	call->ask.command = (struct command){ .kind = COMMAND_REQUEST_DONE };
-	call->ask.command.done.request_id = lease->id;
-	call->ask.command.done.end = end;
-	call->ask.has_command = true;
+	request->engine.command = (struct command){ .kind = COMMAND_REQUEST_DONE };
+	request->engine.command.done.request_id = lease->id;
+	request->engine.command.done.end = end;
+	request->engine.has_command = true;
 	forget(lease);
-	call_ask(call, on_given_back);
+	request_send(request, on_given_back);
 }

@@ -2,7 +2,7 @@
 #ifndef API_MODEL_LEASES_H
 #define API_MODEL_LEASES_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 
 /* Leases are requests of the core: volatile, and ended by a restart of the scheduler.
  * In the loop's thread alone. */
@@ -11,19 +11,19 @@ struct leases;
 struct leases *leases_new(struct service *service);
 /* Before the pool of calls is freed. */
 void leases_free(struct leases *leases);
-/* The desk leads: nothing is in flight. */
+/* The engine leads: nothing is in flight. */
 void leases_begin(struct leases *leases);
-/* From the desk's listener. */
+/* From the engine's listener. */
 void leases_route(struct leases *leases, const struct route_effect *route);
 
 /* POST /api/v1/models/{id}/leases?wait=30s&lease=1m: 201 {lease_id, model_id, slot_id, node,
  * address, expires_at}. Without a place in time: 503, and the request is withdrawn; it is
  * so too if the client goes. A body {"tenant_id"} says for whom an administrator asks. */
-void leases_create(struct call *call);
+void leases_create(struct request *request);
 /* DELETE /api/v1/leases/{id}?failed=1, and POST /api/v1/leases/{id}/renew?lease=1m */
-void leases_delete(struct call *call);
-void leases_renew(struct call *call);
+void leases_delete(struct request *request);
+void leases_renew(struct request *request);
 /* GET /api/v1/leases/{id}: where it is now; a slot that went may have moved it. */
-void leases_show(struct call *call);
+void leases_show(struct request *request);
 
 #endif

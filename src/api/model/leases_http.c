@@ -5,16 +5,16 @@
 #include "api/text/ids.h"
 #include "api/text/times.h"
 #include "base/clock.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 enum { WAIT_MS_MAX = 10 * 60 * 1000 };
 #define LEASE_MS_MAX INT64_C(86400000)
 
-void leases_answer(const struct lease *lease, struct call *call, int status)
+void leases_answer(const struct lease *lease, struct request *request, int status)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct json_writer *json = call_object(call);
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct json_writer *json = request_object(request);
 
 	json_put_id(json, "lease_id", ID_LEASE, lease->id);
 	json_put_id(json, "model_id", ID_MODEL, lease->model_id);
@@ -28,7 +28,7 @@ void leases_answer(const struct lease *lease, struct call *call, int status)
 	json_put_string(json, "address", lease->slot_id > 0 ? lease->address : NULL);
 	json_put_moment(json, "expires_at", lease->slot_id > 0 ? lease->until_ms : 0);
 	json_close(json);
-	call_answer_json(call, status);
+	request_answer_json(request, status);
 }
 
 static bool query_duration(const struct exchange *exchange, const char *name, int64_t most_ms,
@@ -48,21 +48,21 @@ static bool query_duration(const struct exchange *exchange, const char *name, in
 }
 
 /* Who the request counts for: an administrator may say. */
-static bool read_tenant(const struct call *call, int64_t *tenant_id, struct error *error)
+static bool read_tenant(const struct request *request, int64_t *tenant_id, struct error *error)
 {
 	static const char *const known[] = { "tenant_id", NULL };
-	const struct roster *roster = &call->service->roster;
+	const struct roster *roster = &request->service->roster;
 	const struct roster_tenant *tenant = NULL;
 
-	*tenant_id = call->identity.tenant_id;
-	if (call->exchange->body.size == 0)
+	*tenant_id = request->identity.tenant_id;
+	if (request->exchange->body.size == 0)
 		return true;
-	json_t *document = json_read(call->exchange->body, NULL, error);
+	json_t *document = json_read(request->exchange->body, NULL, error);
 	struct json_reader reader = json_reader_of(document, "", error);
 	struct text name = json_get_text(&reader, "tenant_id", 96);
 	if (name.data) {
 		tenant = roster_named(roster, name);
-		if (!tenant || !roster_may_see(roster, &call->identity, tenant->id))
+		if (!tenant || !roster_may_see(roster, &request->identity, tenant->id))
 			json_fail(&reader, "tenant_id", "is not a tenant that is known");
 		else
 			*tenant_id = tenant->id;
@@ -72,67 +72,67 @@ static bool read_tenant(const struct call *call, int64_t *tenant_id, struct erro
 	return ok;
 }
 
-void leases_create(struct call *call)
+void leases_create(struct request *request)
 {
-	const struct exchange *exchange = call->exchange;
+	const struct exchange *exchange = request->exchange;
 	struct error error = { 0 };
 	struct lease_wish wish = { 0 };
 
-	if (!model_calls_of_path(call, &wish.model_id))
+	if (!model_calls_of_path(request, &wish.model_id))
 		return;
 	if (!query_duration(exchange, "wait", WAIT_MS_MAX, &wish.wait_ms, &error) ||
 	    !query_duration(exchange, "lease", LEASE_MS_MAX, &wish.lease_ms, &error) ||
-	    !read_tenant(call, &wish.tenant_id, &error))
-		call_fail(call, &error);
+	    !read_tenant(request, &wish.tenant_id, &error))
+		request_fail(request, &error);
 	else
-		leases_ask(call->service->leases, call, &wish);
+		leases_ask(request->service->leases, request, &wish);
 }
 
 /* The lease of the path, if who asks may touch it; otherwise answers 404. */
-static struct lease *find_lease(struct call *call)
+static struct lease *find_lease(struct request *request)
 {
-	struct text segment = call_segment(call, 3);
+	struct text segment = request_segment(request, 3);
 	int64_t id = 0;
 
 	if (!id_read(segment, ID_LEASE, &id)) {
-		call_unknown(call, "lease", segment);
+		request_unknown(request, "lease", segment);
 		return NULL;
 	}
-	struct lease *lease = map_get(&call->service->leases->by_id, id);
-	if (lease && !lease->call && !lease->is_asked &&
-	    (call->identity.role == ROLE_ADMIN ||
-	     roster_may_see(&call->service->roster, &call->identity, lease->tenant_id)))
+	struct lease *lease = map_get(&request->service->leases->by_id, id);
+	if (lease && !lease->request && !lease->is_asked &&
+	    (request->identity.role == ROLE_ADMIN ||
+	     roster_may_see(&request->service->roster, &request->identity, lease->tenant_id)))
 		return lease;
-	call_refuse(call, 404, "not_found",
-	            "there is no lease-%lld: it has expired, or was given back", (long long)id);
+	request_refuse(request, 404, "not_found",
+	               "there is no lease-%lld: it has expired, or was given back", (long long)id);
 	return NULL;
 }
 
-void leases_delete(struct call *call)
+void leases_delete(struct request *request)
 {
 	struct error error = { 0 };
 	bool failed = false;
 
-	if (!query_flag(&call->exchange->query, "failed", false, &failed, &error)) {
-		call_fail(call, &error);
+	if (!query_flag(&request->exchange->query, "failed", false, &failed, &error)) {
+		request_fail(request, &error);
 		return;
 	}
-	struct lease *lease = find_lease(call);
+	struct lease *lease = find_lease(request);
 	if (lease)
-		leases_end(lease, call, failed ? REQUEST_FAILED : REQUEST_SUCCEEDED);
+		leases_end(lease, request, failed ? REQUEST_FAILED : REQUEST_SUCCEEDED);
 }
 
-void leases_show(struct call *call)
+void leases_show(struct request *request)
 {
-	const struct lease *lease = find_lease(call);
+	const struct lease *lease = find_lease(request);
 
 	if (lease)
-		leases_answer(lease, call, 200);
+		leases_answer(lease, request, 200);
 }
 
-static int64_t default_lease_ms(const struct call *call)
+static int64_t default_lease_ms(const struct request *request)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 
 	catalogue_lock(catalogue);
 	const struct config_record *config = catalogue_get(catalogue, RECORD_CONFIG, 1, 0);
@@ -142,42 +142,43 @@ static int64_t default_lease_ms(const struct call *call)
 }
 
 /* The lease may have ended meanwhile. */
-static void on_renewed(struct ask *ask)
+static void on_renewed(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
+	struct request *request = request_of(engine);
 	struct lease *lease =
-	    map_get(&call->service->leases->by_id, ask->command.request.request_id);
+	    map_get(&request->service->leases->by_id, engine->command.request.request_id);
 
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 	} else if (!lease) {
-		call_refuse(call, 404, "not_found", "the lease has ended meanwhile");
+		request_refuse(request, 404, "not_found", "the lease has ended meanwhile");
 	} else {
-		lease->until_ms = clock_unix_ms() +
-		                  (lease->lease_ms > 0 ? lease->lease_ms : default_lease_ms(call));
-		leases_answer(lease, call, 200);
+		lease->until_ms =
+		    clock_unix_ms() +
+		    (lease->lease_ms > 0 ? lease->lease_ms : default_lease_ms(request));
+		leases_answer(lease, request, 200);
 	}
 }
 
-void leases_renew(struct call *call)
+void leases_renew(struct request *request)
 {
 	struct error error = { 0 };
 	int64_t lease_ms = 0;
 
-	if (!query_duration(call->exchange, "lease", LEASE_MS_MAX, &lease_ms, &error)) {
-		call_fail(call, &error);
+	if (!query_duration(request->exchange, "lease", LEASE_MS_MAX, &lease_ms, &error)) {
+		request_fail(request, &error);
 		return;
 	}
-	struct lease *lease = find_lease(call);
+	struct lease *lease = find_lease(request);
 	if (!lease)
 		return;
 	if (lease_ms > 0)
 		lease->lease_ms = lease_ms;
-	call->ask.command = (struct command){ .kind = COMMAND_REQUEST_RENEW };
-	call->ask.command.request = (struct request_command){ .request_id = lease->id,
-		                                              .model_id = lease->model_id,
-		                                              .tenant_id = lease->tenant_id,
-		                                              .lease_ms = lease_ms };
-	call->ask.has_command = true;
-	call_ask(call, on_renewed);
+	request->engine.command = (struct command){ .kind = COMMAND_REQUEST_RENEW };
+	request->engine.command.request = (struct request_command){ .request_id = lease->id,
+		                                                    .model_id = lease->model_id,
+		                                                    .tenant_id = lease->tenant_id,
+		                                                    .lease_ms = lease_ms };
+	request->engine.has_command = true;
+	request_send(request, on_renewed);
 }

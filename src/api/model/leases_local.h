@@ -15,7 +15,7 @@ struct lease {
 	char *address;
 	int64_t wait_ms, lease_ms; /* lease_ms 0: as configured */
 	bool is_asked;
-	struct call *call;
+	struct request *request;
 	struct stream stream; /* while `call` is there */
 	struct timer timer;
 	struct lease *next, **link;
@@ -33,11 +33,11 @@ struct lease_wish {
 	int64_t model_id, tenant_id, wait_ms, lease_ms;
 };
 /* Asks the core for a place, and answers. */
-void leases_ask(struct leases *leases, struct call *call, const struct lease_wish *wish);
+void leases_ask(struct leases *leases, struct request *request, const struct lease_wish *wish);
 /* Gives it back, and answers. The lease is gone after this. */
-void leases_end(struct lease *lease, struct call *call, enum request_end end);
+void leases_end(struct lease *lease, struct request *request, enum request_end end);
 
 /* Answers with the lease as JSON. */
-void leases_answer(const struct lease *lease, struct call *call, int status);
+void leases_answer(const struct lease *lease, struct request *request, int status);
 
 #endif

@@ -5,8 +5,8 @@
 #include "api/read/roster.h"
 #include "core/sched.h"
 #include "seal/secret.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 struct model_reading {
 	struct arena *arena;

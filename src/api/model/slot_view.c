@@ -80,34 +80,34 @@ static void put_allocation(struct json_writer *json, const struct catalogue *cat
 	json_close(json);
 }
 
-void slot_view_write(struct call *call, const struct catalogue *catalogue, int64_t slot_id)
+void slot_view_write(struct request *request, const struct catalogue *catalogue, int64_t slot_id)
 {
-	struct json_writer *json = &call->json;
+	struct json_writer *json = &request->json;
 	const struct slot_record *slot = catalogue_get(catalogue, RECORD_SLOT, slot_id, 0);
 	const struct reservation_record *reservation =
 	    catalogue_get(catalogue, RECORD_RESERVATION, slot_id, 0);
 	const struct model_record *model =
 	    slot ? catalogue_get(catalogue, RECORD_MODEL, slot->model_id, 0) : NULL;
 	if (!slot || !reservation || !model ||
-	    !slot_view_may_see(&call->service->roster, &call->identity, model))
+	    !slot_view_may_see(&request->service->roster, &request->identity, model))
 		return;
 	const struct node_record *node =
 	    catalogue_get(catalogue, RECORD_NODE, reservation->node_id, 0);
 	int64_t active =
-	    agents_slot_active(call->service->agents, node ? node->name : NULL, slot_id);
+	    agents_slot_active(request->service->agents, node ? node->name : NULL, slot_id);
 
 	json_open_object(json, NULL);
 	json_put_id(json, "id", ID_SLOT, slot->id);
 	json_put_string(json, "runner_id", node ? node->name : NULL);
 	json_put_string(json, "model", model->name);
 	json_put_id(json, "model_id", ID_MODEL, model->id);
-	if (slot_view_owns(&call->service->roster, &call->identity, model))
+	if (slot_view_owns(&request->service->roster, &request->identity, model))
 		json_put_id(json, "tenant_id", ID_TENANT, model->tenant_id);
 	json_put_string(json, "runtime", word_of(&runtime_words, model->runtime));
 	put_allocation(json, catalogue, reservation);
 	json_put_integer(json, "active_requests", max64(active, 0));
 	struct task_use use;
-	bool used = agents_use(call->service->agents, node ? node->name : NULL, slot->id, &use);
+	bool used = agents_use(request->service->agents, node ? node->name : NULL, slot->id, &use);
 	use_view_write_guard(json, used ? &use : NULL);
 	json_put_integer(json, "max_concurrency", slot->concurrency);
 	json_put_string(json, "status", word_of(&slot_state_words, slot->state));

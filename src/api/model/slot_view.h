@@ -4,7 +4,7 @@
 
 #include "api/read/catalogue.h"
 #include "api/read/roster.h"
-#include "api/request/call.h"
+#include "api/request/request.h"
 
 /* Whether who asks may know of the model: its own tenant's, or one that it may use. */
 bool slot_view_may_see(const struct roster *roster, const struct identity *identity,
@@ -20,8 +20,8 @@ const struct model_record *slot_view_find_model(const struct catalogue *catalogu
                                                 const struct roster *roster,
                                                 const struct identity *identity, struct text text,
                                                 bool *several);
-/* Writes the slot to the call's JSON, in an array, if it is there and the caller may see it.
+/* Writes the slot to the request's JSON, in an array, if it is there and the caller may see it.
  * The catalogue is locked. */
-void slot_view_write(struct call *call, const struct catalogue *catalogue, int64_t slot_id);
+void slot_view_write(struct request *request, const struct catalogue *catalogue, int64_t slot_id);
 
 #endif

@@ -5,16 +5,16 @@
 #include "api/service/figures.h"
 #include "api/service/service_state.h"
 
-void cluster_status(struct call *call)
+void cluster_status(struct request *request)
 {
-	struct json_writer *json = call_object(call);
-	figures_write(json, call->service, &call->identity, 0);
+	struct json_writer *json = request_object(request);
+	figures_write(json, request->service, &request->identity, 0);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
 /* What an operator should see to, although the service works. */
-static void put_warnings(struct json_writer *json, const struct desk_health *health)
+static void put_warnings(struct json_writer *json, const struct engine_health *health)
 {
 	char text[128];
 
@@ -30,13 +30,13 @@ static void put_warnings(struct json_writer *json, const struct desk_health *hea
 	json_close(json);
 }
 
-void cluster_health(struct call *call)
+void cluster_health(struct request *request)
 {
-	struct desk_health health = { 0 };
-	struct desk *desk = call->service->desk;
-	desk->health(desk, &health);
-	bool works = health.leading && call->service->leading && health.writer.ok;
-	struct json_writer *json = call_object(call);
+	struct engine_health health = { 0 };
+	struct engine_port *port = request->service->port;
+	port->health(port, &health);
+	bool works = health.leading && request->service->leading && health.writer.ok;
+	struct json_writer *json = request_object(request);
 	json_put_string(json, "status",
 	                works            ? "healthy"
 	                : health.leading ? "unhealthy"
@@ -51,7 +51,7 @@ void cluster_health(struct call *call)
 	put_warnings(json, &health);
 	json_put_flag(json, "leading", health.leading);
 	json_put_integer(json, "term", health.term);
-	json_put_string(json, "version", call->service->settings.version);
+	json_put_string(json, "version", request->service->settings.version);
 	json_close(json);
-	call_answer_json(call, works ? 200 : 503);
+	request_answer_json(request, works ? 200 : 503);
 }

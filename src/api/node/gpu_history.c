@@ -28,29 +28,29 @@ struct span {
 	int64_t from_ms, until_ms; /* until: 0 is now */
 };
 
-static bool read_history(struct ask *ask, struct store *store, struct error *error)
+static bool read_history(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct history *history = call_of(ask)->state;
+	struct history *history = request_of(engine)->state;
 	return archive_decisions(
 		   store,
 		   &(struct decision_filter){ .kind = -1, .placed = true, .limit = DECISIONS_MAX },
-		   &ask->arena, &history->decisions, &history->decision_count, error) &&
+		   &engine->arena, &history->decisions, &history->decision_count, error) &&
 	       archive_events(store, &(struct event_filter){ .ends = true, .limit = ENDS_MAX },
-	                      &ask->arena, &history->ends, &history->end_count, error);
+	                      &engine->arena, &history->ends, &history->end_count, error);
 }
 
 /* Whose it is and what it is called, as far as the caller may know. */
-static void put_owner(struct call *call, const struct span *span)
+static void put_owner(struct request *request, const struct span *span)
 {
-	const struct catalogue *catalogue = service_catalogue(call->service);
-	const struct roster *roster = &call->service->roster;
+	const struct catalogue *catalogue = service_catalogue(request->service);
+	const struct roster *roster = &request->service->roster;
 	const struct model_record *model =
 	    span->model_id > 0 ? catalogue_get(catalogue, RECORD_MODEL, span->model_id, 0) : NULL;
-	struct json_writer *json = &call->json;
+	struct json_writer *json = &request->json;
 	struct catalogue_job job;
 
-	if (!roster_may_see(roster, &call->identity, span->tenant_id) &&
-	    (!model || !slot_view_may_see(roster, &call->identity, model)))
+	if (!roster_may_see(roster, &request->identity, span->tenant_id) &&
+	    (!model || !slot_view_may_see(roster, &request->identity, model)))
 		return;
 	if (span->job_id > 0) {
 		json_put_id(json, "job_id", ID_JOB, span->job_id);
@@ -64,12 +64,12 @@ static void put_owner(struct call *call, const struct span *span)
 	json_put_id(json, "tenant_id", ID_TENANT, span->tenant_id);
 }
 
-static void put_span(struct call *call, const struct span *span)
+static void put_span(struct request *request, const struct span *span)
 {
-	const struct history *history = call->state;
-	const struct catalogue *catalogue = service_catalogue(call->service);
+	const struct history *history = request->state;
+	const struct catalogue *catalogue = service_catalogue(request->service);
 	const struct gpu_record *gpu = catalogue_get(catalogue, RECORD_GPU, span->gpu_id, 0);
-	struct json_writer *json = &call->json;
+	struct json_writer *json = &request->json;
 
 	if (!gpu || (history->node_id > 0 && gpu->node_id != history->node_id) ||
 	    (span->until_ms > 0 && span->until_ms < history->from_ms))
@@ -80,7 +80,7 @@ static void put_span(struct call *call, const struct span *span)
 	json_put_string(json, "node", node ? node->name : NULL);
 	json_put_integer(json, "index", gpu->place);
 	json_put_integer(json, "memory_mb", span->mib);
-	put_owner(call, span);
+	put_owner(request, span);
 	json_put_moment(json, "from", span->from_ms);
 	json_put_moment(json, "to", span->until_ms);
 	json_close(json);
@@ -123,9 +123,9 @@ static int64_t tenant_of(const struct catalogue *catalogue,
 }
 
 /* What has GPUs now. */
-static void put_present(struct call *call)
+static void put_present(struct request *request)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_cursor cursor = { .kind = RECORD_RESERVATION };
 	const struct reservation_record *reservation;
 
@@ -140,10 +140,10 @@ static void put_present(struct call *call)
 				const int64_t *part = reservation->parts.at + i * PART_WIDTH;
 				span.gpu_id = part[PART_GPU];
 				span.mib = part[PART_MIB];
-				put_span(call, &span);
+				put_span(request, &span);
 			}
 		}
-		service_breathe(call->service, done);
+		service_breathe(request->service, done);
 	}
 }
 
@@ -161,9 +161,9 @@ static void take_ends(struct history *history, int64_t time_ms, int64_t *next)
 }
 
 /* What had GPUs, and gave them back. */
-static void put_past(struct call *call)
+static void put_past(struct request *request)
 {
-	struct history *history = call->state;
+	struct history *history = request->state;
 	int64_t next = 0;
 
 	for (int64_t i = 0; i < history->decision_count; i++) {
@@ -184,7 +184,7 @@ static void put_past(struct call *call)
 			const int64_t *row = decision->gpus.at + line * LINE_WIDTH;
 			span.gpu_id = row[LINE_GPU];
 			span.mib = row[LINE_ASKED];
-			put_span(call, &span);
+			put_span(request, &span);
 		}
 	}
 }
@@ -198,35 +198,35 @@ static bool is_complete(const struct history *history)
 	       (ends < ENDS_MAX || history->ends[ends - 1].time_ms < history->from_ms);
 }
 
-static void answer(struct ask *ask)
+static void answer(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	struct history *history = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	struct history *history = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	json_put_moment(json, "from", history->from_ms);
 	json_put_moment(json, "to", history->now_ms);
 	json_put_flag(json, "complete", is_complete(history));
 	json_open_array(json, "spans");
 	catalogue_lock(catalogue);
-	put_present(call);
-	put_past(call);
+	put_present(request);
+	put_past(request);
 	catalogue_unlock(catalogue);
 	map_free(&history->jobs);
 	map_free(&history->slots);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-static bool read_node(struct call *call, struct history *history)
+static bool read_node(struct request *request, struct history *history)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	struct text name = query_get(&call->exchange->query, "node");
+	struct catalogue *catalogue = service_catalogue(request->service);
+	struct text name = query_get(&request->exchange->query, "node");
 	if (!name.data || name.size == 0)
 		return true;
 	catalogue_lock(catalogue);
@@ -234,23 +234,23 @@ static bool read_node(struct call *call, struct history *history)
 	history->node_id = node ? node->id : 0;
 	catalogue_unlock(catalogue);
 	if (!node)
-		call_unknown(call, "node", name);
+		request_unknown(request, "node", name);
 	return node != NULL;
 }
 
-void gpu_history_get(struct call *call)
+void gpu_history_get(struct request *request)
 {
-	struct history *history = arena_alloc(&call->ask.arena, sizeof(*history));
-	struct text from = query_get(&call->exchange->query, "from");
+	struct history *history = arena_alloc(&request->engine.arena, sizeof(*history));
+	struct text from = query_get(&request->exchange->query, "from");
 
-	*history = (struct history){ .now_ms = service_time_ms(call->service) };
+	*history = (struct history){ .now_ms = service_time_ms(request->service) };
 	history->from_ms = history->now_ms - HOUR_MS;
-	call->state = history;
+	request->state = history;
 	if (from.data && from.size > 0 && !calendar_read_day(from, &history->from_ms)) {
-		call_refuse(call, 400, "invalid",
-		            "from must be a time such as 2026-01-31T12:00:00Z, or a day");
+		request_refuse(request, 400, "invalid",
+		               "from must be a time such as 2026-01-31T12:00:00Z, or a day");
 		return;
 	}
-	if (read_node(call, history))
-		call_read(call, read_history, answer);
+	if (read_node(request, history))
+		request_read(request, read_history, answer);
 }

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number_text.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 enum {
 	TRIES_MAX = 12,
@@ -23,7 +23,7 @@ enum {
 
 /* Something that is to be kept or forgotten; nobody waits for it. */
 struct notify_ask {
-	struct ask ask; /* first: one pointer is the other */
+	struct engine_request engine; /* first: one pointer is the other */
 	struct notify *notify;
 	struct notify_ask *next, *next_of_all;
 };
@@ -126,41 +126,41 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 	return ok;
 }
 
-static void on_kept(struct ask *done)
+static void on_kept(struct engine_request *done)
 {
-	struct notify_ask *ask = (struct notify_ask *)done;
-	struct notify *notify = ask->notify;
+	struct notify_ask *engine = (struct notify_ask *)done;
+	struct notify *notify = engine->notify;
 
-	ask_reset(done);
-	ask->next = notify->spare;
-	notify->spare = ask;
-	memory_poison(ask, sizeof(*ask));
+	engine_request_reset(done);
+	engine->next = notify->spare;
+	notify->spare = engine;
+	memory_poison(engine, sizeof(*engine));
 }
 
 /* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
 static void keep(struct notify *notify, int64_t number, const char *value)
 {
-	struct notify_ask *ask = notify->spare;
+	struct notify_ask *engine = notify->spare;
 	char key[32];
 
-	if (ask) {
-		memory_unpoison(ask, sizeof(*ask));
-		notify->spare = ask->next;
+	if (engine) {
+		memory_unpoison(engine, sizeof(*engine));
+		notify->spare = engine->next;
 	} else {
-		ask = NEW(struct notify_ask);
-		ask->next_of_all = notify->all;
-		notify->all = ask;
+		engine = NEW(struct notify_ask);
+		engine->next_of_all = notify->all;
+		notify->all = engine;
 	}
-	ask->notify = notify;
+	engine->notify = notify;
 	snprintf(key, sizeof(key), "%018lld", (long long)number);
-	struct kept *one = arena_alloc(&ask->ask.arena, sizeof(*one));
-	*one = (struct kept){ "notify", arena_string(&ask->ask.arena, key),
-		              arena_string(&ask->ask.arena, value) };
-	ask->ask.keeps = one;
-	ask->ask.keep_count = 1;
-	ask->ask.patient = true;
-	ask->ask.done = on_kept;
-	desk_ask(notify->desk, &ask->ask);
+	struct kept *one = arena_alloc(&engine->engine.arena, sizeof(*one));
+	*one = (struct kept){ "notify", arena_string(&engine->engine.arena, key),
+		              arena_string(&engine->engine.arena, value) };
+	engine->engine.keeps = one;
+	engine->engine.keep_count = 1;
+	engine->engine.patient = true;
+	engine->engine.done = on_kept;
+	engine_port_send(notify->port, &engine->engine);
 }
 
 static void on_over(void *context, struct parcel *parcel, const struct error *error)
@@ -184,7 +184,7 @@ static void on_timer(struct timer *timer)
 	loop_timer_set(notify->loop, &notify->timer, LOOK_MS);
 }
 
-struct notify *notify_new(struct desk *desk, const struct notify_settings *settings,
+struct notify *notify_new(struct engine_port *port, const struct notify_settings *settings,
                           struct error *error)
 {
 	struct notify_means means;
@@ -192,13 +192,13 @@ struct notify *notify_new(struct desk *desk, const struct notify_settings *setti
 	if (!make_means(&means, settings, error))
 		return NULL;
 	struct notify *notify = NEW(struct notify);
-	notify->desk = desk;
-	notify->loop = desk->loop;
+	notify->port = port;
+	notify->loop = port->loop;
 	notify->means = means;
 	notify->timer = TIMER(on_timer);
 	pthread_mutex_init(&notify->lock, NULL);
 	notify->courier = courier_start(&(struct courier_settings){
-	    .loop = desk->loop,
+	    .loop = port->loop,
 	    .tries_max = settings->tries_max > 0 ? settings->tries_max : TRIES_MAX,
 	    .retry_ms = settings->retry_ms > 0 ? settings->retry_ms : RETRY_MS,
 	    .retry_ms_max = RETRY_MS_MAX,
@@ -249,11 +249,11 @@ void notify_free(struct notify *notify)
 		parcel_free(parcel);
 	}
 	while (notify->all) {
-		struct notify_ask *ask = notify->all;
-		memory_unpoison(ask, sizeof(*ask));
-		notify->all = ask->next_of_all;
-		ask_free(&ask->ask);
-		free(ask);
+		struct notify_ask *engine = notify->all;
+		memory_unpoison(engine, sizeof(*engine));
+		notify->all = engine->next_of_all;
+		engine_request_free(&engine->engine);
+		free(engine);
 	}
 	free_means(&notify->means);
 	pthread_mutex_destroy(&notify->lock);
@@ -423,7 +423,7 @@ static void read_tenant(struct notify_tenant *tenant, const char *payload)
 const struct notify_tenant *notify_tenant(struct notify *notify, int64_t tenant_id)
 {
 	struct notify_tenant *tenant = map_get(&notify->tenants, tenant_id);
-	struct catalogue *catalogue = notify->desk->catalogue;
+	struct catalogue *catalogue = notify->port->catalogue;
 
 	if (tenant)
 		return tenant;

@@ -2,7 +2,7 @@
 #ifndef API_NOTIFY_NOTIFY_H
 #define API_NOTIFY_NOTIFY_H
 
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 #include "api/notify/smtp.h"
 
 /* Who is told what:
@@ -32,17 +32,17 @@ struct notify_settings {
 	const char *service_url;     /* put before links; may be NULL */
 };
 
-struct notify *notify_new(struct desk *desk, const struct notify_settings *settings,
+struct notify *notify_new(struct engine_port *port, const struct notify_settings *settings,
                           struct error *error);
 /* Other settings from now on; false with a reason: nothing has changed. */
 bool notify_reload(struct notify *notify, const struct notify_settings *settings,
                    struct error *error);
 /* Ends the threads, within COURIER_GRACE_MS or little more; what was not delivered is kept. */
 void notify_free(struct notify *notify);
-/* What was kept, at the start; then that the desk leads. */
+/* What was kept, at the start; then that the engine leads. */
 void notify_load(struct notify *notify, const char *key, const char *value);
 void notify_begin(struct notify *notify);
-/* From the desk's listener: an event that is durable. */
+/* From the engine's listener: an event that is durable. */
 void notify_event(struct notify *notify, const struct event *event);
 
 /* For metrics. */

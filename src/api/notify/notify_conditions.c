@@ -128,7 +128,7 @@ static void tell(struct notify *notify, const struct finding *finding)
 void notify_look(struct notify *notify)
 {
 	struct look look = { .notify = notify, .end = &look.first };
-	struct catalogue *catalogue = notify->desk->catalogue;
+	struct catalogue *catalogue = notify->port->catalogue;
 
 	catalogue_lock(catalogue);
 	look_at_nodes(&look, catalogue);

@@ -64,7 +64,7 @@ static void write_job(struct buffer *buffer, const struct catalogue_job *job)
 static bool describe(struct notify *notify, const struct event *event, enum notify_kind *kind,
                      struct buffer *details, char *subject, char *sentence, size_t size)
 {
-	struct catalogue *catalogue = notify->desk->catalogue;
+	struct catalogue *catalogue = notify->port->catalogue;
 	struct catalogue_job job;
 
 	catalogue_lock(catalogue);

@@ -32,7 +32,7 @@ struct notify_means {
 };
 
 struct notify {
-	struct desk *desk; /* gone before this is freed */
+	struct engine_port *port; /* gone before this is freed */
 	struct loop *loop;
 	pthread_mutex_t lock; /* of `means` */
 	struct notify_means means;

@@ -1,8 +1,8 @@
 /* notify_parcel.c - notifications as they are kept until they are delivered */
 #include "api/notify/notify_local.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 /* Secrets are not kept with it: they are looked up again. */
 void notify_parcel_write(const struct parcel *parcel, struct buffer *json)

@@ -4,7 +4,7 @@
 
 #include "wire/exchange.h"
 
-struct call;
+struct request;
 
 enum access {
 	ACCESS_ANYONE, /* without sign-in */
@@ -20,7 +20,7 @@ struct route {
 	enum method method;
 	const char *path;
 	enum access access;
-	void (*handle)(struct call *call);
+	void (*handle)(struct request *request);
 	size_t body_bytes;      /* of the request; 0: as the listener has it */
 	const char *parameters; /* of the query, with spaces between; others are refused */
 };

@@ -19,7 +19,7 @@ struct teller {
 };
 
 struct misreports {
-	struct desk *desk;
+	struct engine_port *port;
 	struct audit *audit;
 	struct text_map tellers; /* by the node's name */
 	int64_t total;
@@ -28,23 +28,23 @@ struct misreports {
 
 /* An entry of the audit log on its way to the store. */
 struct note {
-	struct ask ask; /* first: one pointer is the other */
+	struct engine_request engine; /* first: one pointer is the other */
 	struct misreports *misreports;
 	struct note *next, **link;
 };
 
-struct misreports *misreports_new(struct desk *desk, struct audit *audit)
+struct misreports *misreports_new(struct engine_port *port, struct audit *audit)
 {
 	struct misreports *misreports = NEW(struct misreports);
 
-	misreports->desk = desk;
+	misreports->port = port;
 	misreports->audit = audit;
 	return misreports;
 }
 
 static void free_note(struct note *note)
 {
-	ask_free(&note->ask);
+	engine_request_free(&note->engine);
 	free(note);
 }
 
@@ -62,11 +62,11 @@ void misreports_free(struct misreports *misreports)
 	free(misreports);
 }
 
-static void on_kept(struct ask *ask)
+static void on_kept(struct engine_request *engine)
 {
-	struct note *note = (struct note *)ask;
+	struct note *note = (struct note *)engine;
 
-	audit_settle(note->misreports->audit, ask);
+	audit_settle(note->misreports->audit, engine);
 	*note->link = note->next;
 	if (note->next)
 		note->next->link = note->link;
@@ -85,14 +85,14 @@ static void keep(struct misreports *misreports, const char *node, const char *de
 	if (note->next)
 		note->next->link = &note->next;
 	misreports->notes = note;
-	note->ask.done = on_kept;
-	audit_note(misreports->audit, &note->ask,
+	note->engine.done = on_kept;
+	audit_note(misreports->audit, &note->engine,
 	           &(struct audit_entry){ .action = "misreport",
 	                                  .object = node,
 	                                  .detail = detail,
 	                                  .identity = &identity,
 	                                  .unix_ms = clock_unix_ms() });
-	desk_ask(misreports->desk, &note->ask);
+	engine_port_send(misreports->port, &note->engine);
 }
 
 static struct teller *teller_of(struct misreports *misreports, const char *node)
@@ -110,7 +110,7 @@ static struct teller *teller_of(struct misreports *misreports, const char *node)
 void misreports_note(struct misreports *misreports, const char *node, const char *sentence)
 {
 	struct teller *teller = teller_of(misreports, node);
-	int64_t now_ms = loop_now_ms(misreports->desk->loop);
+	int64_t now_ms = loop_now_ms(misreports->port->loop);
 
 	misreports->total++;
 	teller->untold++;

@@ -3,14 +3,14 @@
 #define API_SERVICE_MISREPORTS_H
 
 #include "api/engine/audit.h"
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 
 /* A node that reports on another's work is misconfigured, or its token is in the wrong hands.
  * Every case is counted. Of one node, one a minute is logged and goes to the audit log, with
  * how many there were since. In the loop's thread alone. */
 struct misreports;
 
-struct misreports *misreports_new(struct desk *desk, struct audit *audit);
+struct misreports *misreports_new(struct engine_port *port, struct audit *audit);
 void misreports_free(struct misreports *misreports);
 /* `sentence` says what the node claimed. */
 void misreports_note(struct misreports *misreports, const char *node, const char *sentence);

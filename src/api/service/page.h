@@ -2,7 +2,7 @@
 #ifndef API_SERVICE_PAGE_H
 #define API_SERVICE_PAGE_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 
 struct page {
 	int64_t limit, offset;
@@ -11,6 +11,6 @@ struct page {
 
 /* From limit, offset and after. Answers 400 and returns false where they make no sense;
  * `prefix` is what ids begin with. */
-bool page_read(struct call *call, const char *prefix, struct page *page);
+bool page_read(struct request *request, const char *prefix, struct page *page);
 
 #endif

@@ -14,7 +14,7 @@ extern const size_t openapi_json_text_size;
 struct page {
 	const char *name, *content_type;
 	struct shared *plain, *packed;
-	char tag[CALL_TAG_MAX];
+	char tag[REQUEST_TAG_MAX];
 };
 
 struct pages {
@@ -29,7 +29,7 @@ static struct page new_page(const char *name, const char *content_type, struct t
 	struct page page = { .name = name, .content_type = content_type };
 	page.plain = shared_lasting(plain.data, plain.size);
 	page.packed = shared_lasting(packed.data, packed.size);
-	call_make_tag(plain, page.tag);
+	request_make_tag(plain, page.tag);
 	return page;
 }
 
@@ -73,13 +73,14 @@ void pages_free(struct pages *pages)
 }
 
 /* Packed for those who take that. */
-static void answer(struct call *call, const struct page *page, bool is_lasting)
+static void answer(struct request *request, const struct page *page, bool is_lasting)
 {
-	bool packed = headers_has_token(&call->exchange->headers, "accept-encoding", "gzip");
+	bool packed = headers_has_token(&request->exchange->headers, "accept-encoding", "gzip");
 	if (packed)
-		call_header(call, "content-encoding", TEXT("gzip"));
-	call_header(call, "vary", TEXT("accept-encoding"));
-	call_answer_shared(call, &(struct call_page){ .content_type = page->content_type,
+		request_header(request, "content-encoding", TEXT("gzip"));
+	request_header(request, "vary", TEXT("accept-encoding"));
+	request_answer_shared(request,
+	                      &(struct request_page){ .content_type = page->content_type,
 	                                              .body = packed ? page->packed : page->plain,
 	                                              .tag = page->tag,
 	                                              .is_lasting = is_lasting });
@@ -93,30 +94,31 @@ static const struct page *find(const struct pages *pages, struct text name)
 	return NULL;
 }
 
-void pages_openapi(struct call *call)
+void pages_openapi(struct request *request)
 {
-	answer(call, &call->service->pages->openapi, false);
+	answer(request, &request->service->pages->openapi, false);
 }
 
-void pages_dashboard(struct call *call)
+void pages_dashboard(struct request *request)
 {
-	const struct page *page = find(call->service->pages, TEXT(""));
+	const struct page *page = find(request->service->pages, TEXT(""));
 	INVARIANT(page);
-	call_header(call, "content-security-policy",
-	            TEXT("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-	                 "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-	                 "frame-ancestors 'none'"));
-	call_header(call, "referrer-policy", TEXT("no-referrer"));
-	answer(call, page, false);
+	request_header(
+	    request, "content-security-policy",
+	    TEXT("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+	         "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+	         "frame-ancestors 'none'"));
+	request_header(request, "referrer-policy", TEXT("no-referrer"));
+	answer(request, page, false);
 }
 
-void pages_asset(struct call *call)
+void pages_asset(struct request *request)
 {
-	struct text name = call_segment(call, 1);
-	const struct page *page = name.size > 0 ? find(call->service->pages, name) : NULL;
+	struct text name = request_segment(request, 1);
+	const struct page *page = name.size > 0 ? find(request->service->pages, name) : NULL;
 	if (!page) {
-		call_unknown(call, "file", name);
+		request_unknown(request, "file", name);
 		return;
 	}
-	answer(call, page, true);
+	answer(request, page, true);
 }

@@ -2,16 +2,16 @@
 #ifndef API_SERVICE_PAGES_H
 #define API_SERVICE_PAGES_H
 
-#include "api/request/call.h"
+#include "api/request/request.h"
 
 /* All of them, made when the service is. */
 struct pages;
 struct pages *pages_new(void);
 void pages_free(struct pages *pages);
 
-void pages_openapi(struct call *call);
-void pages_dashboard(struct call *call);
+void pages_openapi(struct request *request);
+void pages_dashboard(struct request *request);
 /* A file of the dashboard, by the name behind /assets/. */
-void pages_asset(struct call *call);
+void pages_asset(struct request *request);
 
 #endif

@@ -25,12 +25,12 @@ struct service_settings {
 	/* Where tokens and other things that were kept are read from at the start. */
 };
 
-/* NULL with a reason. Sets the desk's listener. */
-struct service *service_new(struct desk *desk, const struct service_settings *settings,
+/* NULL with a reason. Sets the engine's listener. */
+struct service *service_new(struct engine_port *port, const struct service_settings *settings,
                             struct error *error);
 /* What was kept under a kind and a key is given back at the start, before the loop runs. */
 void service_load_kept(struct service *service, const struct kept *keep);
-/* The desk leads: sessions begin. */
+/* The engine leads: sessions begin. */
 void service_begin(struct service *service);
 /* What can change while it runs: rates, origins, keys, notifications, what agents are told. False:
  * nothing did. */

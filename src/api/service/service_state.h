@@ -4,7 +4,7 @@
 
 #include "api/read/meters.h"
 #include "api/read/roster.h"
-#include "api/request/call.h"
+#include "api/request/request.h"
 #include "api/service/service.h"
 
 struct agents;
@@ -20,7 +20,7 @@ struct router;
 struct streams;
 
 struct service {
-	struct desk *desk;
+	struct engine_port *port;
 	struct service_settings settings; /* `version` and `metrics_path` are its own copies */
 	struct gate *gate;
 	struct streams *streams;
@@ -37,7 +37,7 @@ struct service {
 	struct roster roster;
 	struct meters meters;
 	struct handler http, grpc, metrics;
-	struct calls calls;
+	struct requests requests;
 	struct buffer scratch;                 /* of one function at a time */
 	int64_t node_gpus, node_gpus_until_ms; /* of the largest node, and how long that holds */
 	int64_t began_ms;                      /* unix */
@@ -46,7 +46,7 @@ struct service {
 
 static inline struct catalogue *service_catalogue(const struct service *service)
 {
-	return service->desk->catalogue;
+	return service->port->catalogue;
 }
 /* In the middle of something long: lets those in who wait to write. What was got from the
  * catalogue before is not to be used any more. */

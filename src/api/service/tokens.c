@@ -12,10 +12,10 @@
 #include "api/text/times.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
-/* A change that waits to be durable; in the call's arena. */
+/* A change that waits to be durable; in the request's arena. */
 struct token_change {
 	struct gate_token token;
 	char text[96]; /* empty: it is revoked */
@@ -48,41 +48,41 @@ static void write_token(struct json_writer *json, const struct gate_token *token
 }
 
 /* Only what is durable opens the gate, or closes it. */
-static void on_changed(struct ask *ask)
+static void on_changed(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct token_change *change = call->state;
+	struct request *request = request_of(engine);
+	const struct token_change *change = request->state;
 
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 	} else if (change->text[0]) {
-		gate_put_token(call->service->gate, &change->token);
-		buffer_clear(&call->body);
-		call->json = json_writer_to(&call->body);
-		write_token(&call->json, &change->token, change->text);
-		call_answer_secret(call, 201);
+		gate_put_token(request->service->gate, &change->token);
+		buffer_clear(&request->body);
+		request->json = json_writer_to(&request->body);
+		write_token(&request->json, &change->token, change->text);
+		request_answer_secret(request, 201);
 	} else {
-		gate_remove_token(call->service->gate, change->token.id);
-		streams_check(call->service->streams);
-		call_answer_message(call, 200, "Token revoked");
+		gate_remove_token(request->service->gate, change->token.id);
+		streams_check(request->service->streams);
+		request_answer_message(request, 200, "Token revoked");
 	}
 }
 
-static void hand_in(struct call *call, const struct token_change *change, const char *value,
+static void hand_in(struct request *request, const struct token_change *change, const char *value,
                     const char *action)
 {
-	struct token_change *kept = arena_alloc(&call->ask.arena, sizeof(*kept));
-	struct kept *keep = arena_alloc(&call->ask.arena, sizeof(*keep));
+	struct token_change *kept = arena_alloc(&request->engine.arena, sizeof(*kept));
+	struct kept *keep = arena_alloc(&request->engine.arena, sizeof(*keep));
 
 	*kept = *change;
 	*keep = (struct kept){ "token", kept->token.id, value };
-	call->state = kept;
-	call_keep(call, keep, action, gate_role_name(kept->token.identity.role), on_changed);
+	request->state = kept;
+	request_keep(request, keep, action, gate_role_name(kept->token.identity.role), on_changed);
 }
 
-static bool find_tenant(const struct call *call, struct text name, int64_t *id)
+static bool find_tenant(const struct request *request, struct text name, int64_t *id)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct catalogue *catalogue = service_catalogue(request->service);
 	char text[128];
 
 	*id = 0;
@@ -103,7 +103,7 @@ static void copy(char *to, size_t size, struct text text)
 	snprintf(to, size, "%.*s", (int)text.size, text.data ? text.data : "");
 }
 
-static void read_token(const struct call *call, struct json_reader *reader,
+static void read_token(const struct request *request, struct json_reader *reader,
                        struct gate_token *token)
 {
 	static const char *const roles[] = { "admin", "tenant", "viewer", "agent", NULL };
@@ -116,7 +116,8 @@ static void read_token(const struct call *call, struct json_reader *reader,
 		json_fail(reader, "role", "is missing: admin, tenant, viewer or agent");
 	else
 		token->identity.role = role < 0 ? ROLE_VIEWER : (enum role)role;
-	if (!find_tenant(call, json_get_text(reader, "tenant_id", 96), &token->identity.tenant_id))
+	if (!find_tenant(request, json_get_text(reader, "tenant_id", 96),
+	                 &token->identity.tenant_id))
 		json_fail(reader, "tenant_id", "is not a tenant that is known");
 	copy(token->identity.node, sizeof(token->identity.node),
 	     json_get_text(reader, "node", sizeof(token->identity.node) - 1));
@@ -130,7 +131,7 @@ static void read_token(const struct call *call, struct json_reader *reader,
 		json_fail(reader, "node", "is only for the role agent");
 }
 
-void tokens_create(struct call *call)
+void tokens_create(struct request *request)
 {
 	static const char *const known[] = {
 		"role", "tenant_id", "node", "note", "expires_in", NULL
@@ -139,30 +140,30 @@ void tokens_create(struct call *call)
 	struct token_change change = { .text = "" };
 	struct gate_token *token = &change.token;
 
-	json_t *document = json_read(call->exchange->body, NULL, &error);
+	json_t *document = json_read(request->exchange->body, NULL, &error);
 	struct json_reader reader = json_reader_of(document, "", &error);
 	if (document)
-		read_token(call, &reader, token);
+		read_token(request, &reader, token);
 	bool ok = document && json_reader_end(&reader, known) &&
 	          gate_identity_check(&token->identity, &error) &&
 	          gate_make_token(token, change.text, &error);
 	json_decref(document);
 	if (!ok) {
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
 	struct buffer json = { 0 };
 	gate_token_write(token, &json);
-	const char *value = arena_string(&call->ask.arena, json.data);
+	const char *value = arena_string(&request->engine.arena, json.data);
 	buffer_free(&json);
-	hand_in(call, &change, value, "create token");
+	hand_in(request, &change, value, "create token");
 }
 
-void tokens_list(struct call *call)
+void tokens_list(struct request *request)
 {
 	const struct gate_token *const *list;
-	size_t count = gate_tokens(call->service->gate, &list);
-	struct json_writer *json = call_object(call);
+	size_t count = gate_tokens(request->service->gate, &list);
+	struct json_writer *json = request_object(request);
 
 	json_open_array(json, "tokens");
 	for (size_t i = 0; i < count; i++)
@@ -170,39 +171,40 @@ void tokens_list(struct call *call)
 	json_close(json);
 	json_put_integer(json, "total", (int64_t)count);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void tokens_revoke(struct call *call)
+void tokens_revoke(struct request *request)
 {
-	const char *id = call_segment(call, 3).data;
+	const char *id = request_segment(request, 3).data;
 	const struct gate_token *const *list;
-	size_t count = gate_tokens(call->service->gate, &list), at = 0;
+	size_t count = gate_tokens(request->service->gate, &list), at = 0;
 
 	while (at < count && strcmp(list[at]->id, id) != 0)
 		at++;
 	if (at == count)
-		call_refuse(call, 404, "not_found", "there is no token %.40s", id);
+		request_refuse(request, 404, "not_found", "there is no token %.40s", id);
 	else
-		hand_in(call, &(struct token_change){ .token = *list[at] }, NULL, "revoke token");
+		hand_in(request, &(struct token_change){ .token = *list[at] }, NULL,
+		        "revoke token");
 }
 
-void audit_calls_list(struct call *call)
+void audit_calls_list(struct request *request)
 {
 	enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
-	const struct query *query = &call->exchange->query;
+	const struct query *query = &request->exchange->query;
 	struct error error = { 0 };
 	int64_t limit, before;
 
 	if (!query_integer(query, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit, &error) ||
 	    !query_integer(query, "before", 1, INT64_MAX, INT64_MAX, &before, &error)) {
-		call_fail(call, &error);
+		request_fail(request, &error);
 		return;
 	}
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	json_open_array(json, "entries");
-	audit_write(call->service->audit, json, limit, before);
+	audit_write(request->service->audit, json, limit, before);
 	json_close(json);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }

@@ -29,12 +29,12 @@ static void copy_addresses(struct agents *agents, const char *const *hosts)
 	agents->settings.policy.addresses = &agents->addresses;
 }
 
-struct agents *agents_new(struct desk *desk, const struct agents_settings *settings)
+struct agents *agents_new(struct engine_port *port, const struct agents_settings *settings)
 {
 	struct agents *agents = NEW(struct agents);
 
-	agents->desk = desk;
-	agents->loop = desk->loop;
+	agents->port = port;
+	agents->loop = port->loop;
 	agents->settings = *settings;
 	agents->settings.policy.acknowledge_ms =
 	    min64(ACKNOWLEDGE_MS, settings->policy.resend_ms / 4);
@@ -69,11 +69,11 @@ void agents_free(struct agents *agents)
 	text_map_free(&agents->nodes);
 	agents_samples_free(agents);
 	while (agents->all) {
-		struct agents_ask *ask = agents->all;
-		memory_unpoison(ask, sizeof(*ask));
-		agents->all = ask->next_of_all;
-		ask_free(&ask->ask);
-		free(ask);
+		struct agents_request *request = agents->all;
+		memory_unpoison(request, sizeof(*request));
+		agents->all = request->next_of_all;
+		engine_request_free(&request->engine);
+		free(request);
 	}
 	for (size_t i = 0; i < agents->addresses.allowed_count; i++)
 		free((char *)agents->addresses.allowed[i]);
@@ -110,7 +110,7 @@ static void tell_time(struct agents_node *node)
 	struct agents *agents = node->agents;
 	struct session_outputs outputs = { 0 };
 
-	session_time(node->session, now_ms(agents), agents->desk->active_ms(agents->desk),
+	session_time(node->session, now_ms(agents), agents->port->active_ms(agents->port),
 	             &outputs);
 	agents_do(node, node->stream, &outputs);
 }
@@ -147,12 +147,12 @@ struct agents_node *agents_node(struct agents *agents, const char *name)
 
 void agents_begin(struct agents *agents)
 {
-	struct catalogue *catalogue = agents->desk->catalogue;
+	struct catalogue *catalogue = agents->port->catalogue;
 	struct catalogue_cursor cursor = { .kind = RECORD_NODE };
 	const struct node_record *record;
-	struct desk_health health;
+	struct engine_health health;
 
-	agents->desk->health(agents->desk, &health);
+	agents->port->health(agents->port, &health);
 	agents->term = health.term;
 	agents->begun = true;
 	catalogue_lock(catalogue);
@@ -161,19 +161,19 @@ void agents_begin(struct agents *agents)
 	catalogue_unlock(catalogue);
 }
 
-static struct agents_ask *take_ask(struct agents *agents)
+static struct agents_request *take_ask(struct agents *agents)
 {
-	struct agents_ask *ask = agents->spare;
+	struct agents_request *request = agents->spare;
 
-	if (ask) {
-		memory_unpoison(ask, sizeof(*ask));
-		agents->spare = ask->next;
-		return ask;
+	if (request) {
+		memory_unpoison(request, sizeof(*request));
+		agents->spare = request->next;
+		return request;
 	}
-	ask = NEW(struct agents_ask);
-	ask->next_of_all = agents->all;
-	agents->all = ask;
-	return ask;
+	request = NEW(struct agents_request);
+	request->next_of_all = agents->all;
+	agents->all = request;
+	return request;
 }
 
 void agents_misreport(const struct agents_node *node, const char *sentence)
@@ -185,7 +185,7 @@ void agents_misreport(const struct agents_node *node, const char *sentence)
 }
 
 /* Whether the core refused it because it is about what another node has. */
-static bool is_misreport(const struct ask *done)
+static bool is_misreport(const struct engine_request *done)
 {
 	return !done->ok &&
 	       (done->error.code == ERROR_FORBIDDEN ||
@@ -194,11 +194,11 @@ static bool is_misreport(const struct ask *done)
 
 /* A command is durable, or was refused. What could not be looked at is not old news: the
  * node has to say all of it again. */
-static void on_done(struct ask *done)
+static void on_done(struct engine_request *done)
 {
-	struct agents_ask *ask = (struct agents_ask *)done;
-	struct agents *agents = ask->agents;
-	struct agents_node *node = ask->node;
+	struct agents_request *request = (struct agents_request *)done;
+	struct agents *agents = request->agents;
+	struct agents_node *node = request->node;
 	struct session_outputs outputs = { 0 };
 	bool unseen =
 	    !done->ok && (done->error.code == ERROR_UNAVAILABLE || done->error.code == ERROR_FULL);
@@ -206,32 +206,32 @@ static void on_done(struct ask *done)
 	if (is_misreport(done))
 		agents_misreport(node, done->error.text);
 	if (unseen || (!done->ok && done->command.kind == COMMAND_NODE_REPORT))
-		session_refused(node->session, now_ms(agents), ask->connection, &done->error,
+		session_refused(node->session, now_ms(agents), request->connection, &done->error,
 		                &outputs);
-	else if (ask->change > 0)
-		session_stored(node->session, now_ms(agents), ask->connection, ask->change,
+	else if (request->change > 0)
+		session_stored(node->session, now_ms(agents), request->connection, request->change,
 		               &outputs);
 	agents_do(node, node->stream, &outputs);
-	ask_reset(done);
-	ask->next = agents->spare;
-	agents->spare = ask;
-	memory_poison(ask, sizeof(*ask));
+	engine_request_reset(done);
+	request->next = agents->spare;
+	agents->spare = request;
+	memory_poison(request, sizeof(*request));
 }
 
 static void ask_core(struct agents_node *node, const struct session_output *output)
 {
 	struct agents *agents = node->agents;
-	struct agents_ask *ask = take_ask(agents);
+	struct agents_request *request = take_ask(agents);
 
-	/* The command lives as long as the ask, not as long as the outputs. */
-	ask->ask.command = *command_copy(&ask->ask.arena, output->command);
-	ask->ask.has_command = ask->ask.patient = true;
-	ask->ask.done = on_done;
-	ask->agents = agents;
-	ask->node = node;
-	ask->connection = output->connection;
-	ask->change = output->change;
-	desk_ask(agents->desk, &ask->ask);
+	/* The command lives as long as the engine request, not as long as the outputs. */
+	request->engine.command = *command_copy(&request->engine.arena, output->command);
+	request->engine.has_command = request->engine.patient = true;
+	request->engine.done = on_done;
+	request->agents = agents;
+	request->node = node;
+	request->connection = output->connection;
+	request->change = output->change;
+	engine_port_send(agents->port, &request->engine);
 }
 
 static void send(struct agents_node *node, struct agents_stream *stream,
@@ -336,7 +336,7 @@ void agents_message(struct agents_node *node, const struct message *message,
 		node->legacy = NULL;
 		from->node = node;
 		node->stream = from;
-		set_peer(node, from->call->exchange);
+		set_peer(node, from->request->exchange);
 	}
 	agents_do(node, from, &outputs);
 	if (welcome)
@@ -382,7 +382,7 @@ bool agents_may_speak(const struct identity *identity, const char *name, struct 
 static const char *gpu_uuid(void *context, int64_t gpu_id)
 {
 	struct agents *agents = context;
-	struct catalogue *catalogue = agents->desk->catalogue;
+	struct catalogue *catalogue = agents->port->catalogue;
 
 	catalogue_lock(catalogue);
 	const struct gpu_record *gpu = catalogue_get(catalogue, RECORD_GPU, gpu_id, 0);
@@ -394,7 +394,7 @@ static const char *gpu_uuid(void *context, int64_t gpu_id)
 static const char *model_name(void *context, int64_t model_id)
 {
 	struct agents *agents = context;
-	struct catalogue *catalogue = agents->desk->catalogue;
+	struct catalogue *catalogue = agents->port->catalogue;
 
 	catalogue_lock(catalogue);
 	const struct model_record *model = catalogue_get(catalogue, RECORD_MODEL, model_id, 0);
@@ -442,7 +442,7 @@ static const char *model_payload(void *context, int64_t model_id)
 
 static struct agents_node *node_by_id(struct agents *agents, int64_t id)
 {
-	struct catalogue *catalogue = agents->desk->catalogue;
+	struct catalogue *catalogue = agents->port->catalogue;
 
 	catalogue_lock(catalogue);
 	const struct node_record *record = catalogue_get(catalogue, RECORD_NODE, id, 0);

@@ -3,7 +3,7 @@
 #define API_SESSION_AGENTS_H
 
 #include "api/auth/streams.h"
-#include "api/request/call.h"
+#include "api/request/request.h"
 #include "node/session.h"
 
 /* In the loop's thread alone. A session for each node that is known; what nodes say becomes
@@ -37,7 +37,7 @@ struct agents_settings {
 	void *context;
 };
 
-struct agents *agents_new(struct desk *desk, const struct agents_settings *settings);
+struct agents *agents_new(struct engine_port *port, const struct agents_settings *settings);
 void agents_free(struct agents *agents);
 /* Opens a session for each node in the catalogue: at the start, when leading. */
 void agents_begin(struct agents *agents);
@@ -45,7 +45,7 @@ void agents_begin(struct agents *agents);
 /* Tells all that are connected, and those that connect from now on. */
 void agents_advise(struct agents *agents, const struct agents_advice *advice);
 
-/* From the desk's listener. */
+/* From the engine's listener. */
 void agents_order(struct agents *agents, const struct effect *effect);
 /* The core found that the node reported on another's reservation. */
 void agents_misreported(struct agents *agents, const struct event *event);
@@ -54,11 +54,11 @@ void agents_given_up(struct agents *agents, const char *node, const char *reason
 
 /* The calls of agent.AgentService, from those who may speak for a node. The first two have their
  * message; the others are streams. */
-void agents_register(struct agents *agents, struct call *call);
-void agents_report(struct agents *agents, struct call *call);
-void agents_connect(struct agents *agents, struct call *call);
-void agents_heartbeat(struct agents *agents, struct call *call);
-void agents_assignments(struct agents *agents, struct call *call);
+void agents_register(struct agents *agents, struct request *request);
+void agents_report(struct agents *agents, struct request *request);
+void agents_connect(struct agents *agents, struct request *request);
+void agents_heartbeat(struct agents *agents, struct request *request);
+void agents_assignments(struct agents *agents, struct request *request);
 
 #define AGENTS_REASON_MAX 160
 /* The last that was measured: volatile. False if nothing was. */

@@ -12,7 +12,7 @@ struct legacy;
 struct agents_stream {
 	struct stream stream;
 	struct agents *agents;
-	struct call *call;
+	struct request *request;
 	struct agents_node *node;
 	struct buffer waiting; /* messages that were not taken yet: a size and the bytes of each */
 };
@@ -35,16 +35,16 @@ struct agents_node {
 };
 
 /* A command that came of what a node said. */
-struct agents_ask {
-	struct ask ask; /* first: one pointer is the other */
+struct agents_request {
+	struct engine_request engine; /* first: one pointer is the other */
 	struct agents *agents;
 	struct agents_node *node;
 	int64_t connection, change;
-	struct agents_ask *next, *next_of_all;
+	struct agents_request *next, *next_of_all;
 };
 
 struct agents {
-	struct desk *desk; /* gone before this is freed */
+	struct engine_port *port; /* gone before this is freed */
 	struct loop *loop;
 	struct agents_settings settings;
 	struct address_rules addresses;
@@ -54,8 +54,8 @@ struct agents {
 	struct text_map nodes; /* by name */
 	struct agents_node **list;
 	size_t count, capacity;
-	struct text_map samples;        /* of struct agents_sample, by UUID */
-	struct agents_ask *spare, *all; /* all: also those that are under way */
+	struct text_map samples;            /* of struct agents_sample, by UUID */
+	struct agents_request *spare, *all; /* all: also those that are under way */
 	struct buffer scratch;
 	struct arena arena;   /* of one order */
 	struct arena packing; /* of one envelope */

@@ -86,17 +86,17 @@ static void fail(struct agents_output *output, enum error_code code, const char 
 static void send_request(struct agents_output *output)
 {
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
-	Agent__OutputRequest request = AGENT__OUTPUT_REQUEST__INIT;
+	Agent__OutputRequest message = AGENT__OUTPUT_REQUEST__INIT;
 
-	request.request_id = output->id;
-	request.reservation_id = output->options.reservation_id;
-	request.job_id = output->options.job_id;
-	request.task = output->options.task;
-	request.follow = output->options.follow;
-	request.offset = output->options.offset;
-	request.errors = output->options.errors;
-	request.window = WINDOW;
-	envelope.output_request = &request;
+	message.request_id = output->id;
+	message.reservation_id = output->options.reservation_id;
+	message.job_id = output->options.job_id;
+	message.task = output->options.task;
+	message.follow = output->options.follow;
+	message.offset = output->options.offset;
+	message.errors = output->options.errors;
+	message.window = WINDOW;
+	envelope.output_request = &message;
 	agents_stream_send(output->node->stream, &envelope);
 }
 

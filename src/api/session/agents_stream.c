@@ -11,15 +11,15 @@ enum { WAITING_BYTES_MAX = 4 << 20 };
 void agents_stream_end(struct agents_stream *stream, enum grpc_status status, const char *text)
 {
 	struct agents_node *node = stream->node;
-	struct call *call = stream->call;
+	struct request *request = stream->request;
 
-	call->state = NULL;
+	request->state = NULL;
 	streams_remove(&stream->stream);
 	buffer_free(&stream->waiting);
 	free(stream);
 	if (node && node->stream == stream)
 		node->stream = NULL;
-	call_finish(call, status, text);
+	request_finish(request, status, text);
 	if (node && !node->stream)
 		agents_output_end_all(node, "the node has no connection now: try again later");
 }
@@ -41,14 +41,14 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	 */
 	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
 		bytes.size = 0;
-	else if (stream->waiting.size > 0 || !grpc_send(stream->call->exchange, bytes))
+	else if (stream->waiting.size > 0 || !grpc_send(stream->request->exchange, bytes))
 		keep(stream, bytes);
 	arena_reset(arena);
 }
 
 static struct agents_stream *stream_of(const struct exchange *exchange)
 {
-	return ((const struct call *)exchange->context)->state;
+	return ((const struct request *)exchange->context)->state;
 }
 
 static void on_writable(struct exchange *exchange)
@@ -107,7 +107,7 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 	if (!message) {
 		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
 	} else if (message->kind == MESSAGE_HELLO) {
-		if (!agents_may_speak(&stream->call->identity, message->hello.name, &error))
+		if (!agents_may_speak(&stream->request->identity, message->hello.name, &error))
 			drop(stream, grpc_status_of_error(error.code), error.text);
 		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
 			drop(stream, GRPC_INVALID_ARGUMENT, "a connection is of one node");
@@ -140,14 +140,14 @@ static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
 
-void agents_connect(struct agents *agents, struct call *call)
+void agents_connect(struct agents *agents, struct request *request)
 {
 	struct agents_stream *stream = NEW(struct agents_stream);
 
 	stream->agents = agents;
-	stream->call = call;
-	call->state = stream;
-	call->exchange->events = &events;
-	streams_add(agents->settings.streams, &stream->stream, &call->identity, end_sign_in);
-	grpc_stream(call->exchange);
+	stream->request = request;
+	request->state = stream;
+	request->exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, &request->identity, end_sign_in);
+	grpc_stream(request->exchange);
 }

@@ -188,16 +188,16 @@ static void answer_registration(struct legacy *legacy, bool ok, const char *text
 	Agent__RegisterAgentResponse response = AGENT__REGISTER_AGENT_RESPONSE__INIT;
 	uint8_t bytes[1024];
 	char message[ERROR_TEXT_MAX];
-	struct call *call = legacy_end_registering(legacy);
+	struct request *request = legacy_end_registering(legacy);
 
-	if (!call)
+	if (!request)
 		return;
 	snprintf(message, sizeof(message), "%s", text);
 	response.success = ok;
 	response.message = message;
 	response.agent_id = legacy->node->name;
 	size_t size = agent__register_agent_response__pack(&response, bytes);
-	call_reply(call, (struct text){ (const char *)bytes, size });
+	request_reply(request, (struct text){ (const char *)bytes, size });
 }
 
 void legacy_take(struct agents_node *node, const void *data, size_t size)

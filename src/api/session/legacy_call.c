@@ -12,7 +12,7 @@
  * gone meanwhile. */
 struct legacy_stream {
 	struct stream stream;
-	struct call *call;
+	struct request *request;
 	struct agents *agents;
 	bool is_heartbeat;
 	char node[96]; /* the one that it speaks for; empty: not said yet */
@@ -29,81 +29,81 @@ static struct legacy *find(const struct agents *agents, const char *name)
 	return node ? node->legacy : NULL;
 }
 
-static bool check_registration(const Agent__RegisterAgentRequest *request, struct error *error)
+static bool check_registration(const Agent__RegisterAgentRequest *message, struct error *error)
 {
-	if (request->n_gpus > GPUS_PER_NODE_MAX)
+	if (message->n_gpus > GPUS_PER_NODE_MAX)
 		return error_set(error, ERROR_INVALID, "a node has at most %d GPUs, not %zu",
-		                 GPUS_PER_NODE_MAX, request->n_gpus);
-	for (size_t i = 0; i < request->n_gpus; i++)
-		if (!request->gpus[i]->gpu_id[0] || request->gpus[i]->memory_total_mb <= 0 ||
-		    request->gpus[i]->memory_total_mb > MIB_MAX)
+		                 GPUS_PER_NODE_MAX, message->n_gpus);
+	for (size_t i = 0; i < message->n_gpus; i++)
+		if (!message->gpus[i]->gpu_id[0] || message->gpus[i]->memory_total_mb <= 0 ||
+		    message->gpus[i]->memory_total_mb > MIB_MAX)
 			return error_set(error, ERROR_INVALID,
 			                 "gpus[%zu] needs a gpu_id and a memory_total_mb", i);
-	for (size_t i = 0; i < request->n_gpus; i++)
-		if (!text_check("device", "uuid", request->gpus[i]->gpu_id, error) ||
-		    !text_check("device", "model", request->gpus[i]->model, error))
+	for (size_t i = 0; i < message->n_gpus; i++)
+		if (!text_check("device", "uuid", message->gpus[i]->gpu_id, error) ||
+		    !text_check("device", "model", message->gpus[i]->model, error))
 			return false;
 	return true;
 }
 
-static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *request)
+static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *message)
 {
 	for (int64_t i = 0; i < legacy->device_count; i++) {
 		free(legacy->devices[i].uuid);
 		free(legacy->devices[i].model);
 	}
 	free(legacy->devices);
-	legacy->device_count = (int64_t)request->n_gpus;
-	legacy->devices = memory_zero(request->n_gpus, sizeof(*legacy->devices));
-	for (size_t i = 0; i < request->n_gpus; i++)
+	legacy->device_count = (int64_t)message->n_gpus;
+	legacy->devices = memory_zero(message->n_gpus, sizeof(*legacy->devices));
+	for (size_t i = 0; i < message->n_gpus; i++)
 		legacy->devices[i] = (struct legacy_device){
-			memory_text(request->gpus[i]->gpu_id),
-			memory_text(request->gpus[i]->model),
+			memory_text(message->gpus[i]->gpu_id),
+			memory_text(message->gpus[i]->model),
 			(int64_t)i,
-			request->gpus[i]->memory_total_mb,
+			message->gpus[i]->memory_total_mb,
 		};
-	legacy->cpu_milli = max64(request->total_cpu_cores, 0) * 1000;
-	legacy->host_bytes = max64(0, min64(request->total_memory_mb, HOST_BYTES_MAX >> 20)) << 20;
+	legacy->cpu_milli = max64(message->total_cpu_cores, 0) * 1000;
+	legacy->host_bytes = max64(0, min64(message->total_memory_mb, HOST_BYTES_MAX >> 20)) << 20;
 }
 
-struct call *legacy_end_registering(struct legacy *legacy)
+struct request *legacy_end_registering(struct legacy *legacy)
 {
-	struct call *call = legacy->registering;
+	struct request *request = legacy->registering;
 
 	legacy->registering = NULL;
-	if (call)
-		call->state = NULL;
-	return call;
+	if (request)
+		request->state = NULL;
+	return request;
 }
 
 /* The node is registered all the same: only nobody waits to hear it. */
 static void registering_gone(struct exchange *exchange)
 {
-	struct call *call = exchange->context;
-	const struct agents_node *node = call->state;
+	struct request *request = exchange->context;
+	const struct agents_node *node = request->state;
 
-	INVARIANT(node->legacy && node->legacy->registering == call);
+	INVARIANT(node->legacy && node->legacy->registering == request);
 	legacy_end_registering(node->legacy);
-	call_finish(call, GRPC_CANCELLED, NULL);
+	request_finish(request, GRPC_CANCELLED, NULL);
 }
 
 static const struct exchange_events registering_events = { .gone = registering_gone };
 
-void agents_register(struct agents *agents, struct call *call)
+void agents_register(struct agents *agents, struct request *request)
 {
-	const Agent__RegisterAgentRequest *request = call->message;
-	const char *name = request->node_id[0] ? request->node_id : request->hostname;
+	const Agent__RegisterAgentRequest *message = request->message;
+	const char *name = message->node_id[0] ? message->node_id : message->hostname;
 	struct error error = { 0 };
 
-	if (!agents_may_speak(&call->identity, name, &error) ||
-	    !check_registration(request, &error)) {
-		call_fail(call, &error);
+	if (!agents_may_speak(&request->identity, name, &error) ||
+	    !check_registration(message, &error)) {
+		request_fail(request, &error);
 		return;
 	}
 	struct agents_node *node = agents_node(agents, name);
 	if (node->stream) {
-		call_finish(call, GRPC_ALREADY_EXISTS,
-		            "a node of this name is connected by another agent");
+		request_finish(request, GRPC_ALREADY_EXISTS,
+		               "a node of this name is connected by another agent");
 		return;
 	}
 	if (!node->legacy) {
@@ -112,13 +112,13 @@ void agents_register(struct agents *agents, struct call *call)
 		snprintf(node->legacy->boot, sizeof(node->legacy->boot), "registered");
 		legacy_adopt(node->legacy);
 	}
-	fill(node->legacy, request);
-	struct call *before = legacy_end_registering(node->legacy);
+	fill(node->legacy, message);
+	struct request *before = legacy_end_registering(node->legacy);
 	if (before)
-		call_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
-	node->legacy->registering = call;
-	call->state = node;
-	call->exchange->events = &registering_events;
+		request_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
+	node->legacy->registering = request;
+	request->state = node;
+	request->exchange->events = &registering_events;
 	legacy_connect(node->legacy);
 }
 
@@ -157,26 +157,26 @@ static void take_job(struct legacy *legacy, const Agent__JobMetrics *metrics)
 	}
 }
 
-void agents_report(struct agents *agents, struct call *call)
+void agents_report(struct agents *agents, struct request *request)
 {
-	const Agent__ReportMetricsRequest *request = call->message;
+	const Agent__ReportMetricsRequest *message = request->message;
 	Agent__ReportMetricsResponse response = AGENT__REPORT_METRICS_RESPONSE__INIT;
 	struct error error = { 0 };
 
-	if (!agents_may_speak(&call->identity, request->node_id, &error)) {
-		call_fail(call, &error);
+	if (!agents_may_speak(&request->identity, message->node_id, &error)) {
+		request_fail(request, &error);
 		return;
 	}
-	struct legacy *legacy = find(agents, request->node_id);
+	struct legacy *legacy = find(agents, message->node_id);
 	if (!legacy) {
-		call_finish(call, GRPC_FAILED_PRECONDITION, not_registered);
+		request_finish(request, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
 	}
-	legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
-	for (size_t i = 0; i < request->n_job_metrics; i++)
-		take_job(legacy, request->job_metrics[i]);
+	legacy_beat(legacy, message->gpu_metrics, message->n_gpu_metrics);
+	for (size_t i = 0; i < message->n_job_metrics; i++)
+		take_job(legacy, message->job_metrics[i]);
 	response.success = true;
-	call_reply(call, protobuf_write(&response, &call->ask.arena));
+	request_reply(request, protobuf_write(&response, &request->engine.arena));
 }
 
 /* "stop job-12" for each that is to stop, until it is reported as ended. */
@@ -201,52 +201,52 @@ static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy, s
 	grpc_send(exchange, protobuf_write(&response, arena));
 }
 
-void legacy_end_stream(struct call *call, enum grpc_status status, const char *text)
+void legacy_end_stream(struct request *request, enum grpc_status status, const char *text)
 {
-	struct legacy_stream *stream = call->state;
+	struct legacy_stream *stream = request->state;
 	struct legacy *legacy = find(stream->agents, stream->node);
 
-	if (legacy && legacy->assignments == call)
+	if (legacy && legacy->assignments == request)
 		legacy->assignments = NULL;
-	call->state = NULL;
+	request->state = NULL;
 	streams_remove(&stream->stream);
 	free(stream);
-	call_finish(call, status, text);
+	request_finish(request, status, text);
 }
 
-static void take_heartbeat(struct call *call, const Agent__HeartbeatRequest *request,
+static void take_heartbeat(struct request *request, const Agent__HeartbeatRequest *message,
                            struct arena *arena)
 {
-	const struct legacy_stream *stream = call->state;
-	struct legacy *legacy = find(stream->agents, request->node_id);
+	const struct legacy_stream *stream = request->state;
+	struct legacy *legacy = find(stream->agents, message->node_id);
 
 	if (legacy)
-		legacy_beat(legacy, request->gpu_metrics, request->n_gpu_metrics);
-	answer_heartbeat(call->exchange, legacy, arena);
+		legacy_beat(legacy, message->gpu_metrics, message->n_gpu_metrics);
+	answer_heartbeat(request->exchange, legacy, arena);
 }
 
-static void take_readiness(struct call *call, const Agent__JobAssignmentRequest *request)
+static void take_readiness(struct request *request, const Agent__JobAssignmentRequest *message)
 {
-	const struct legacy_stream *stream = call->state;
-	struct legacy *legacy = find(stream->agents, request->node_id);
+	const struct legacy_stream *stream = request->state;
+	struct legacy *legacy = find(stream->agents, message->node_id);
 
 	if (!legacy) {
-		legacy_end_stream(call, GRPC_FAILED_PRECONDITION, not_registered);
+		legacy_end_stream(request, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
 	}
-	struct call *before = legacy->assignments;
-	legacy->assignments = call;
-	if (before && before != call)
+	struct request *before = legacy->assignments;
+	legacy->assignments = request;
+	if (before && before != request)
 		legacy_end_stream(before, GRPC_ABORTED,
 		                  "the node takes its assignments by another call");
-	legacy->assignments = call;
+	legacy->assignments = request;
 	legacy_hand_out(legacy);
 }
 
 /* A stream names its node once: what is kept of it, and cleared with it, is kept there. */
 static bool take_name(struct legacy_stream *stream, const char *name, struct error *error)
 {
-	if (!agents_may_speak(&stream->call->identity, name, error))
+	if (!agents_may_speak(&stream->request->identity, name, error))
 		return false;
 	if (stream->node[0] && strcmp(stream->node, name) != 0)
 		return error_set(error, ERROR_INVALID,
@@ -259,35 +259,35 @@ static bool take_name(struct legacy_stream *stream, const char *name, struct err
 
 static void on_body(struct exchange *exchange, struct text part)
 {
-	struct call *call = exchange->context;
-	struct legacy_stream *stream = call->state;
+	struct request *request = exchange->context;
+	struct legacy_stream *stream = request->state;
 	struct arena arena = { 0 };
 	struct error error = { 0 };
-	const void *request =
+	const void *message =
 	    protobuf_read(stream->is_heartbeat ? &agent__heartbeat_request__descriptor
 	                                       : &agent__job_assignment_request__descriptor,
 	                  part, &arena);
 	const char *name = "";
 
-	if (request)
+	if (message)
 		name = stream->is_heartbeat
-		           ? ((const Agent__HeartbeatRequest *)request)->node_id
-		           : ((const Agent__JobAssignmentRequest *)request)->node_id;
-	if (!request)
-		legacy_end_stream(call, GRPC_INVALID_ARGUMENT,
+		           ? ((const Agent__HeartbeatRequest *)message)->node_id
+		           : ((const Agent__JobAssignmentRequest *)message)->node_id;
+	if (!message)
+		legacy_end_stream(request, GRPC_INVALID_ARGUMENT,
 		                  "this is not a message of this call");
 	else if (!take_name(stream, name, &error))
-		legacy_end_stream(call, grpc_status_of_error(error.code), error.text);
+		legacy_end_stream(request, grpc_status_of_error(error.code), error.text);
 	else if (stream->is_heartbeat)
-		take_heartbeat(call, request, &arena);
+		take_heartbeat(request, message, &arena);
 	else
-		take_readiness(call, request);
+		take_readiness(request, message);
 	arena_free(&arena);
 }
 
 static void on_writable(struct exchange *exchange)
 {
-	const struct legacy_stream *stream = ((const struct call *)exchange->context)->state;
+	const struct legacy_stream *stream = ((const struct request *)exchange->context)->state;
 	struct legacy *legacy = find(stream->agents, stream->node);
 
 	if (legacy)
@@ -296,7 +296,7 @@ static void on_writable(struct exchange *exchange)
 
 static void on_end(struct exchange *exchange)
 {
-	const struct legacy_stream *stream = ((const struct call *)exchange->context)->state;
+	const struct legacy_stream *stream = ((const struct request *)exchange->context)->state;
 
 	/* Who said that it is ready and then closed its side still takes assignments. */
 	if (stream->is_heartbeat || !stream->node[0])
@@ -315,32 +315,32 @@ static void end_sign_in(struct stream *watched, const char *reason)
 	    (struct legacy_stream *)(void *)((char *)watched -
 	                                     offsetof(struct legacy_stream, stream));
 
-	legacy_end_stream(stream->call, GRPC_UNAUTHENTICATED, reason);
+	legacy_end_stream(stream->request, GRPC_UNAUTHENTICATED, reason);
 }
 
 static const struct exchange_events events = {
 	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
 };
 
-static void open_stream(struct agents *agents, struct call *call, bool is_heartbeat)
+static void open_stream(struct agents *agents, struct request *request, bool is_heartbeat)
 {
 	struct legacy_stream *stream = NEW(struct legacy_stream);
 
 	stream->agents = agents;
-	stream->call = call;
+	stream->request = request;
 	stream->is_heartbeat = is_heartbeat;
-	call->state = stream;
-	call->exchange->events = &events;
-	streams_add(agents->settings.streams, &stream->stream, &call->identity, end_sign_in);
-	grpc_stream(call->exchange);
+	request->state = stream;
+	request->exchange->events = &events;
+	streams_add(agents->settings.streams, &stream->stream, &request->identity, end_sign_in);
+	grpc_stream(request->exchange);
 }
 
-void agents_heartbeat(struct agents *agents, struct call *call)
+void agents_heartbeat(struct agents *agents, struct request *request)
 {
-	open_stream(agents, call, true);
+	open_stream(agents, request, true);
 }
 
-void agents_assignments(struct agents *agents, struct call *call)
+void agents_assignments(struct agents *agents, struct request *request)
 {
-	open_stream(agents, call, false);
+	open_stream(agents, request, false);
 }

@@ -39,8 +39,8 @@ struct legacy {
 	int64_t device_count;
 	struct legacy_work **works;
 	size_t work_count, work_capacity;
-	struct call *registering; /* waits for the snapshot to be durable */
-	struct call *assignments; /* the stream of ReceiveJobAssignment; NULL: none */
+	struct request *registering; /* waits for the snapshot to be durable */
+	struct request *assignments; /* the stream of ReceiveJobAssignment; NULL: none */
 };
 
 /* legacy.c */
@@ -57,9 +57,9 @@ void legacy_beat(struct legacy *legacy, Agent__GPUMetrics *const *metrics, size_
 
 /* legacy_call.c */
 /* The call of RegisterAgent that waits, if there is one. It is the caller's to end. */
-struct call *legacy_end_registering(struct legacy *legacy);
+struct request *legacy_end_registering(struct legacy *legacy);
 /* Ends one of the two streams. */
-void legacy_end_stream(struct call *call, enum grpc_status status, const char *text);
+void legacy_end_stream(struct request *request, enum grpc_status status, const char *text);
 
 /* legacy_work.c */
 void legacy_order(struct legacy *legacy, const struct node_order *order);

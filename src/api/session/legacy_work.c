@@ -6,7 +6,7 @@
 #include "api/text/ids.h"
 #include "api/text/protobuf.h"
 #include "base/memory.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 static char **texts_of(const json_t *array, size_t *count, struct arena *arena)
 {
@@ -166,7 +166,7 @@ void legacy_hand_out(struct legacy *legacy)
 
 void legacy_not_here(struct legacy *legacy, const char *job)
 {
-	struct catalogue *catalogue = legacy->node->agents->desk->catalogue;
+	struct catalogue *catalogue = legacy->node->agents->port->catalogue;
 	struct catalogue_job found;
 	char sentence[256];
 	int64_t id = 0;
@@ -189,7 +189,7 @@ void legacy_not_here(struct legacy *legacy, const char *job)
 
 void legacy_adopt(struct legacy *legacy)
 {
-	struct catalogue *catalogue = legacy->node->agents->desk->catalogue;
+	struct catalogue *catalogue = legacy->node->agents->port->catalogue;
 	const struct reservation_record *const *reservations;
 
 	catalogue_lock(catalogue);

@@ -21,50 +21,50 @@ struct report {
 	int64_t count;
 };
 
-static bool read_time(struct call *call, const char *name, int64_t otherwise, int64_t *value)
+static bool read_time(struct request *request, const char *name, int64_t otherwise, int64_t *value)
 {
-	struct text text = query_get(&call->exchange->query, name);
+	struct text text = query_get(&request->exchange->query, name);
 	*value = otherwise;
 	if (!text.data || text.size == 0 || calendar_read_day(text, value))
 		return true;
-	call_refuse(call, 400, "invalid",
-	            "%s must be a day such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",
-	            name);
+	request_refuse(request, 400, "invalid",
+	               "%s must be a day such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",
+	               name);
 	return false;
 }
 
-static bool read_format(struct call *call, struct report *report)
+static bool read_format(struct request *request, struct report *report)
 {
-	struct text format = query_get(&call->exchange->query, "format");
-	struct text accept = headers_get(&call->exchange->headers, "accept");
+	struct text format = query_get(&request->exchange->query, "format");
+	struct text accept = headers_get(&request->exchange->headers, "accept");
 	report->is_csv =
 	    format.data ? text_is(format, "csv") : accept.data && text_starts(accept, "text/csv");
 	if (!format.data || report->is_csv || text_is(format, "json"))
 		return true;
-	call_refuse(call, 400, "invalid", "format must be json or csv");
+	request_refuse(request, 400, "invalid", "format must be json or csv");
 	return false;
 }
 
-static struct report *read_report(struct call *call)
+static struct report *read_report(struct request *request)
 {
-	struct report *report = arena_alloc(&call->ask.arena, sizeof(*report));
-	*report = (struct report){ .now_ms = service_time_ms(call->service) };
-	call->state = report;
-	if (!read_time(call, "to", report->now_ms, &report->until_ms) ||
-	    !read_time(call, "from", max64(report->until_ms - MONTH_MS, 0), &report->from_ms) ||
-	    !read_format(call, report))
+	struct report *report = arena_alloc(&request->engine.arena, sizeof(*report));
+	*report = (struct report){ .now_ms = service_time_ms(request->service) };
+	request->state = report;
+	if (!read_time(request, "to", report->now_ms, &report->until_ms) ||
+	    !read_time(request, "from", max64(report->until_ms - MONTH_MS, 0), &report->from_ms) ||
+	    !read_format(request, report))
 		return NULL;
 	if (report->from_ms < report->until_ms)
 		return report;
-	call_refuse(call, 400, "invalid", "from must be before to");
+	request_refuse(request, 400, "invalid", "from must be before to");
 	return NULL;
 }
 
-static bool read_usage(struct ask *ask, struct store *store, struct error *error)
+static bool read_usage(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct report *report = call_of(ask)->state;
+	struct report *report = request_of(engine)->state;
 	return usage_read(store, report->tenant_id, report->from_ms, report->until_ms,
-	                  report->now_ms, &ask->arena, &report->usage, &report->count, error);
+	                  report->now_ms, &engine->arena, &report->usage, &report->count, error);
 }
 
 /* A tenant's line. */
@@ -136,29 +136,30 @@ static void put_csv_line(struct buffer *text, const struct line *line)
 	buffer_print(text, ",%" PRId64 "\r\n", usage->runs);
 }
 
-static bool is_wanted(const struct call *call, const struct report *report, int64_t tenant_id)
+static bool is_wanted(const struct request *request, const struct report *report, int64_t tenant_id)
 {
-	return roster_may_see(&call->service->roster, &call->identity, tenant_id) &&
+	return roster_may_see(&request->service->roster, &request->identity, tenant_id) &&
 	       (report->tenant_id == 0 || report->tenant_id == tenant_id);
 }
 
-static void answer_csv(struct call *call, const struct report *report)
+static void answer_csv(struct request *request, const struct report *report)
 {
-	struct catalogue *catalogue = service_catalogue(call->service);
-	buffer_clear(&call->body);
-	buffer_text(&call->body,
+	struct catalogue *catalogue = service_catalogue(request->service);
+	buffer_clear(&request->body);
+	buffer_text(&request->body,
 	            "tenant_id,tenant,jobs,completed_jobs,failed_jobs,cancelled_jobs,gpu_hours,"
 	            "gpu_memory_mb_hours,cpu_core_hours,cost_per_gpu_hour,cost,runs\r\n");
 	catalogue_lock(catalogue);
 	for (int64_t i = 0; i < report->count; i++) {
-		if (!is_wanted(call, report, report->usage[i].tenant_id))
+		if (!is_wanted(request, report, report->usage[i].tenant_id))
 			continue;
 		struct line line = line_of(catalogue, &report->usage[i]);
-		put_csv_line(&call->body, &line);
+		put_csv_line(&request->body, &line);
 	}
 	catalogue_unlock(catalogue);
-	call_header(call, "content-disposition", TEXT("attachment; filename=\"billing.csv\""));
-	call_answer(call, 200, "text/csv; charset=utf-8");
+	request_header(request, "content-disposition",
+	               TEXT("attachment; filename=\"billing.csv\""));
+	request_answer(request, 200, "text/csv; charset=utf-8");
 }
 
 static void put_period(struct json_writer *json, const struct report *report)
@@ -167,26 +168,26 @@ static void put_period(struct json_writer *json, const struct report *report)
 	json_put_moment(json, "to", report->until_ms);
 }
 
-static void answer_billing(struct ask *ask)
+static void answer_billing(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct report *report = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct request *request = request_of(engine);
+	const struct report *report = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 	int64_t cost = 0;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	if (report->is_csv) {
-		answer_csv(call, report);
+		answer_csv(request, report);
 		return;
 	}
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	put_period(json, report);
 	json_open_array(json, "tenants");
 	catalogue_lock(catalogue);
 	for (int64_t i = 0; i < report->count; i++) {
-		if (!is_wanted(call, report, report->usage[i].tenant_id))
+		if (!is_wanted(request, report, report->usage[i].tenant_id))
 			continue;
 		struct line line = line_of(catalogue, &report->usage[i]);
 		cost += report->usage[i].cost;
@@ -196,53 +197,53 @@ static void answer_billing(struct ask *ask)
 	json_close(json);
 	json_put_decimal(json, "total_cost", cost, 6);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-static void answer_usage(struct ask *ask)
+static void answer_usage(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct report *report = call->state;
-	struct catalogue *catalogue = service_catalogue(call->service);
+	struct request *request = request_of(engine);
+	const struct report *report = request->state;
+	struct catalogue *catalogue = service_catalogue(request->service);
 	struct usage none = { .tenant_id = report->tenant_id };
 	const struct usage *usage = &none;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
 	if (report->is_csv) {
-		answer_csv(call, report);
+		answer_csv(request, report);
 		return;
 	}
 	for (int64_t i = 0; i < report->count; i++)
 		if (report->usage[i].tenant_id == report->tenant_id)
 			usage = &report->usage[i];
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	put_period(json, report);
 	catalogue_lock(catalogue);
 	struct line line = line_of(catalogue, usage);
 	put_line(json, "usage", &line);
 	catalogue_unlock(catalogue);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
-void report_calls_billing(struct call *call)
+void report_calls_billing(struct request *request)
 {
-	if (read_report(call))
-		call_read(call, read_usage, answer_billing);
+	if (read_report(request))
+		request_read(request, read_usage, answer_billing);
 }
 
-void report_calls_usage(struct call *call)
+void report_calls_usage(struct request *request)
 {
 	int64_t id;
-	if (!tenant_calls_of_path(call, &id))
+	if (!tenant_calls_of_path(request, &id))
 		return;
-	struct report *report = read_report(call);
+	struct report *report = read_report(request);
 	if (!report)
 		return;
 	report->tenant_id = id;
-	call_read(call, read_usage, answer_usage);
+	request_read(request, read_usage, answer_usage);
 }
 
 /* By job. */
@@ -253,22 +254,22 @@ struct job_report {
 	int64_t count;
 };
 
-static bool read_job_usage(struct ask *ask, struct store *store, struct error *error)
+static bool read_job_usage(struct engine_request *engine, struct store *store, struct error *error)
 {
-	struct job_report *jobs = call_of(ask)->state;
-	return usage_read_jobs(store, &jobs->filter, &ask->arena, &jobs->usage, &jobs->count,
+	struct job_report *jobs = request_of(engine)->state;
+	return usage_read_jobs(store, &jobs->filter, &engine->arena, &jobs->usage, &jobs->count,
 	                       error);
 }
 
-static void answer_jobs(struct ask *ask)
+static void answer_jobs(struct engine_request *engine)
 {
-	struct call *call = call_of(ask);
-	const struct job_report *jobs = call->state;
-	if (!ask->ok) {
-		call_fail(call, &ask->error);
+	struct request *request = request_of(engine);
+	const struct job_report *jobs = request->state;
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
 		return;
 	}
-	struct json_writer *json = call_object(call);
+	struct json_writer *json = request_object(request);
 	json_put_moment(json, "from", jobs->filter.from_ms);
 	json_put_moment(json, "to", jobs->filter.until_ms);
 	json_open_array(json, "jobs");
@@ -285,51 +286,52 @@ static void answer_jobs(struct ask *ask)
 	if (jobs->count == jobs->filter.limit)
 		json_put_id(json, "next_after", ID_JOB, jobs->usage[jobs->count - 1].job_id);
 	json_close(json);
-	call_answer_json(call, 200);
+	request_answer_json(request, 200);
 }
 
 /* The tenants that the caller may see, or the one that it names. */
-static bool read_tenants(struct call *call, struct job_usage_filter *filter)
+static bool read_tenants(struct request *request, struct job_usage_filter *filter)
 {
-	const struct roster *roster = &call->service->roster;
-	struct text name = query_get(&call->exchange->query, "tenant_id");
-	int64_t *ids = arena_alloc(&call->ask.arena, (roster->by_id.count + 1) * sizeof(*ids));
+	const struct roster *roster = &request->service->roster;
+	struct text name = query_get(&request->exchange->query, "tenant_id");
+	int64_t *ids =
+	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(*ids));
 
 	filter->tenant_ids = ids;
 	if (name.size > 0) {
 		const struct roster_tenant *tenant = roster_named(roster, name);
-		if (!tenant || !roster_may_see(roster, &call->identity, tenant->id)) {
-			call_unknown(call, "tenant", name);
+		if (!tenant || !roster_may_see(roster, &request->identity, tenant->id)) {
+			request_unknown(request, "tenant", name);
 			return false;
 		}
 		ids[filter->tenant_count++] = tenant->id;
 		return true;
 	}
-	if (roster_sees_all(&call->identity))
+	if (roster_sees_all(&request->identity))
 		return true;
 	ids[filter->tenant_count++] = -1; /* Without it, no tenant would mean all. */
 	for (size_t i = 0; i < roster->by_id.capacity; i++) {
 		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
-		if (tenant && roster_may_see(roster, &call->identity, tenant->id))
+		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			ids[filter->tenant_count++] = tenant->id;
 	}
 	return true;
 }
 
-void report_calls_jobs(struct call *call)
+void report_calls_jobs(struct request *request)
 {
-	struct job_report *jobs = arena_alloc(&call->ask.arena, sizeof(*jobs));
-	const struct report *report = read_report(call);
+	struct job_report *jobs = arena_alloc(&request->engine.arena, sizeof(*jobs));
+	const struct report *report = read_report(request);
 	struct page page;
 
-	if (!report || !page_read(call, ID_JOB, &page))
+	if (!report || !page_read(request, ID_JOB, &page))
 		return;
 	*jobs = (struct job_report){ .filter = { .from_ms = report->from_ms,
 		                                 .until_ms = report->until_ms,
 		                                 .now_ms = report->now_ms,
 		                                 .before_id = page.after,
 		                                 .limit = page.limit } };
-	call->state = jobs;
-	if (read_tenants(call, &jobs->filter))
-		call_read(call, read_job_usage, answer_jobs);
+	request->state = jobs;
+	if (read_tenants(request, &jobs->filter))
+		request_read(request, read_job_usage, answer_jobs);
 }

@@ -5,8 +5,8 @@
 #include "api/read/catalogue.h"
 #include "api/read/roster.h"
 #include "core/sched.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
+#include "json/json_reader.h"
 
 /* What a tenant is where nothing is said: no limits, no quota, no price. */
 struct tenant_record tenant_json_default(void);

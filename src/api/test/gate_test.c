@@ -20,12 +20,12 @@ static struct gate_refusal refusal;
 static struct error error;
 
 /* A request as the wire hands it over. */
-struct call {
+struct request {
 	struct exchange exchange;
 	struct header headers[4];
 };
 
-static void add_header(struct call *request, const char *name, const char *value)
+static void add_header(struct request *request, const char *name, const char *value)
 {
 	if (value)
 		request->headers[request->exchange.headers.count++] =
@@ -36,9 +36,9 @@ static void add_header(struct call *request, const char *name, const char *value
 static bool check(struct gate *gate, const char *host, const char *origin, const char *token,
                   int64_t now_ms)
 {
-	struct call request = { .exchange = { .authority = text_of(host),
-		                              .peer_address = TEXT("192.0.2.1"),
-		                              .received_ms = now_ms } };
+	struct request request = { .exchange = { .authority = text_of(host),
+		                                 .peer_address = TEXT("192.0.2.1"),
+		                                 .received_ms = now_ms } };
 	char bearer[2048];
 
 	snprintf(bearer, sizeof(bearer), "Bearer %s", token ? token : "");
@@ -130,8 +130,8 @@ static void a_page_of_another_site_cannot_make_a_browser_ask(void **state)
 	struct gate *gate = open_gate(NULL, NULL);
 
 	for (size_t i = 0; i < sizeof(sites) / sizeof(*sites); i++) {
-		struct call request = { .exchange = { .authority = TEXT("localhost"),
-			                              .peer_address = TEXT("192.0.2.1") } };
+		struct request request = { .exchange = { .authority = TEXT("localhost"),
+			                                 .peer_address = TEXT("192.0.2.1") } };
 		add_header(&request, "sec-fetch-site", sites[i].site);
 		assert_int_equal(gate_check(gate, &request.exchange, 0, &who, &refusal),
 		                 sites[i].good);
@@ -324,10 +324,10 @@ static bool check_signed(struct gate *gate, EVP_PKEY *key, const char *subject, 
 	snprintf(claims, sizeof(claims), "{\"exp\":900,\"role\":\"admin\",\"sub\":\"%s\"}",
 	         subject);
 	char *token = sign_key("{\"alg\":\"ES256\"}", claims, key);
-	struct call request = { .exchange = { .authority = TEXT("x"),
-		                              .peer_address = TEXT("192.0.2.1"),
-		                              .peer_port = port,
-		                              .received_ms = now_ms } };
+	struct request request = { .exchange = { .authority = TEXT("x"),
+		                                 .peer_address = TEXT("192.0.2.1"),
+		                                 .peer_port = port,
+		                                 .received_ms = now_ms } };
 
 	snprintf(bearer, sizeof(bearer), "Bearer %s", token);
 	free(token);

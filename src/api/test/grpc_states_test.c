@@ -196,7 +196,7 @@ static const struct rpc {
 };
 enum { METHODS = sizeof(methods) / sizeof(methods[0]) };
 
-/* How much of a call has arrived when the first event comes. */
+/* How much of a request has arrived when the first event comes. */
 enum arrival { WHOLE, HEAD_ALONE, LEFT_OPEN, MALFORMED, ARRIVALS };
 enum happening { CANCEL, DEADLINE, DISCONNECT, REPLY, EVENTS };
 
@@ -249,7 +249,7 @@ static int set_up(void **state)
 	memset(&world, 0, sizeof(world));
 	world.pair = pair_new(NULL);
 	world.standin = standin_new(world.pair.loop);
-	world.service = service_new(&world.standin->desk, &settings, &error);
+	world.service = service_new(&world.standin->port, &settings, &error);
 	assert_non_null(world.service);
 	standin_tenant(world.standin, lab);
 	service_begin(world.service);
@@ -267,7 +267,7 @@ static int tear_down(void **state)
 	pair_hang_up(&world.pair);
 	standin_settle(world.standin);
 	h2_client_free(world.client);
-	assert_int_equal(world.service->calls.count, 0);
+	assert_int_equal(world.service->requests.count, 0);
 	service_free(world.service);
 	pair_free(&world.pair);
 	standin_free(world.standin);
@@ -319,7 +319,7 @@ static void check_stranger(int32_t id)
 static void reply(void)
 {
 	world.standin->healthy = !world.standin->healthy;
-	world.standin->desk.listener.changed(world.standin->desk.listener.context);
+	world.standin->port.listener.changed(world.standin->port.listener.context);
 	standin_settle(world.standin);
 	if (world.pair.client >= 0)
 		h2_client_run(world.client);
@@ -373,7 +373,7 @@ static void run_order(const struct rpc *method, enum arrival arrival,
 			check_stranger(strangers[i]);
 	pair_hang_up(&world.pair);
 	standin_settle(world.standin);
-	assert_int_equal(world.service->calls.count, 0);
+	assert_int_equal(world.service->requests.count, 0);
 	assert_int_equal(loop_counters(world.pair.loop).exchanges, 0);
 	assert_int_equal(loop_counters(world.pair.loop).buffered_bytes, 0);
 }
@@ -404,7 +404,7 @@ static void malformed_calls_leave_nothing_behind(void **state)
 		int32_t id = ask(method->path, method->put, MALFORMED);
 		assert_true(h2_client_stream(world.client, id)->grpc_status > 0);
 	}
-	assert_int_equal(world.service->calls.count, 0);
+	assert_int_equal(world.service->requests.count, 0);
 	assert_int_equal(loop_counters(world.pair.loop).exchanges, 0);
 }
 

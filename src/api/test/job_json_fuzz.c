@@ -3,7 +3,7 @@
 
 #include "api/job/job_json.h"
 #include "api/job/job_payload.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

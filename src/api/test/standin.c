@@ -1,32 +1,32 @@
-/* standin.c - a desk for tests: a real core that answers when it is told to */
+/* standin.c - a engine for tests: a real core that answers when it is told to */
 #include "standin.h"
 
 #include <stdlib.h>
 
 enum { PASS_UNITS = 1000 };
 
-static void take(struct desk *desk, struct ask *ask)
+static void take(struct engine_port *port, struct engine_request *request)
 {
-	struct standin *standin = (struct standin *)desk;
-	INVARIANT(!ask->together);
-	ask->next = NULL;
+	struct standin *standin = (struct standin *)port;
+	INVARIANT(!request->together);
+	request->next = NULL;
 	if (standin->last)
-		standin->last->next = ask;
+		standin->last->next = request;
 	else
-		standin->first = ask;
-	standin->last = ask;
+		standin->first = request;
+	standin->last = request;
 }
 
-static void tell_health(struct desk *desk, struct desk_health *health)
+static void tell_health(struct engine_port *port, struct engine_health *health)
 {
-	const struct standin *standin = (const struct standin *)desk;
-	*health = (struct desk_health){ .leading = true, .term = 1 };
+	const struct standin *standin = (const struct standin *)port;
+	*health = (struct engine_health){ .leading = true, .term = 1 };
 	health->writer.ok = standin->healthy;
 }
 
-static int64_t tell_active_ms(struct desk *desk)
+static int64_t tell_active_ms(struct engine_port *port)
 {
-	return loop_now_ms(desk->loop);
+	return loop_now_ms(port->loop);
 }
 
 struct standin *standin_new(struct loop *loop)
@@ -37,24 +37,24 @@ struct standin *standin_new(struct loop *loop)
 	standin->batch = batch_new(&standin->schema);
 	standin->now_ms = 1000;
 	standin->healthy = true;
-	standin->desk = (struct desk){ .ask = take,
-		                       .health = tell_health,
-		                       .active_ms = tell_active_ms,
-		                       .catalogue = catalogue_new(),
-		                       .loop = loop };
+	standin->port = (struct engine_port){ .send = take,
+		                              .health = tell_health,
+		                              .active_ms = tell_active_ms,
+		                              .catalogue = catalogue_new(),
+		                              .loop = loop };
 	return standin;
 }
 
 void standin_free(struct standin *standin)
 {
-	catalogue_free(standin->desk.catalogue);
+	catalogue_free(standin->port.catalogue);
 	batch_free(standin->batch);
 	effects_free(&standin->effects);
 	sched_free(standin->sched);
 	free(standin);
 }
 
-static void deliver(const struct desk_listener *listener, const struct effect *effect)
+static void deliver(const struct engine_listener *listener, const struct effect *effect)
 {
 	switch (effect->kind) {
 	case EFFECT_START:
@@ -81,9 +81,9 @@ static void commit(struct standin *standin, const struct command *command)
 {
 	struct batch *batch = standin->batch;
 	batch_add(batch, command, &standin->effects, NULL);
-	catalogue_apply(standin->desk.catalogue, batch);
+	catalogue_apply(standin->port.catalogue, batch);
 	for (size_t i = 0; i < batch->outgoing_count; i++)
-		deliver(&standin->desk.listener, &batch->outgoing[i]);
+		deliver(&standin->port.listener, &batch->outgoing[i]);
 	batch_clear(batch);
 }
 
@@ -125,32 +125,33 @@ int64_t standin_tenant(struct standin *standin, const char *name)
 	                                                   .budget_per_month = UNLIMITED } });
 }
 
-static void serve(struct standin *standin, struct ask *ask)
+static void serve(struct standin *standin, struct engine_request *request)
 {
-	if (ask->read) {
-		ask->ok = error_set(&ask->error, ERROR_NOT_FOUND, "nothing is stored here");
-	} else if (ask->look) {
-		ask->ok = ask->look(ask, standin->sched, &ask->error);
+	if (request->read) {
+		request->ok = error_set(&request->error, ERROR_NOT_FOUND, "nothing is stored here");
+	} else if (request->look) {
+		request->ok = request->look(request, standin->sched, &request->error);
 	} else {
-		ask->ok = !ask->has_command || apply(standin, &ask->command, &ask->error);
-		if (ask->ok && ask->has_command) {
-			ask->reply_id = standin->effects.reply_id;
-			ask->reply_count = standin->effects.reply_count;
-			ask->repeated = standin->effects.repeated;
-			commit(standin, &ask->command);
+		request->ok =
+		    !request->has_command || apply(standin, &request->command, &request->error);
+		if (request->ok && request->has_command) {
+			request->reply_id = standin->effects.reply_id;
+			request->reply_count = standin->effects.reply_count;
+			request->repeated = standin->effects.repeated;
+			commit(standin, &request->command);
 		}
 	}
-	ask->done(ask);
+	request->done(request);
 }
 
 static void serve_all(struct standin *standin)
 {
 	while (standin->first) {
-		struct ask *ask = standin->first;
-		standin->first = ask->next;
+		struct engine_request *request = standin->first;
+		standin->first = request->next;
 		if (!standin->first)
 			standin->last = NULL;
-		serve(standin, ask);
+		serve(standin, request);
 	}
 }
 

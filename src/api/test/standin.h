@@ -1,19 +1,19 @@
-/* standin.h - a desk for tests: a real core that answers when it is told to */
+/* standin.h - a engine for tests: a real core that answers when it is told to */
 #ifndef API_TEST_STANDIN_H
 #define API_TEST_STANDIN_H
 
-#include "api/engine/desk.h"
+#include "api/engine/engine_port.h"
 
 /* What is asked waits until standin_settle; then it is applied to the core, becomes visible in
  * the catalogue at once, and is answered, one ask after the other. There is no store: reads
  * are answered ERROR_NOT_FOUND. */
 struct standin {
-	struct desk desk; /* first: one pointer is the other */
+	struct engine_port port; /* first: one pointer is the other */
 	struct schema schema;
 	struct sched *sched;
 	struct effects effects;
 	struct batch *batch;
-	struct ask *first, *last;
+	struct engine_request *first, *last;
 	int64_t now_ms;
 	bool healthy;
 };

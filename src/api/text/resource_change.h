@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "resource/resource.h"
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 struct resource_change {
 	struct json_reader *json;

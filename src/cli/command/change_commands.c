@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 /* What is asked for each operand. `path` has one %s for it. */
 struct change {

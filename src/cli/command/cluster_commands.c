@@ -5,9 +5,9 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
 #include "cli/text/order.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 /* A line such as 'GPUs    16, 12 free'. */
 static void say(const struct session *session, const char *label, struct buffer *text)
@@ -19,7 +19,7 @@ static void say(const struct session *session, const char *label, struct buffer 
 
 static void add_count(struct buffer *text, const json_t *status, const char *key, const char *word)
 {
-	int64_t count = field_integer(status, key);
+	int64_t count = member_integer(status, key);
 	if (count > 0)
 		buffer_print(text, "%s%lld %s", text->size > 0 ? ", " : "", (long long)count, word);
 }
@@ -27,32 +27,33 @@ static void add_count(struct buffer *text, const json_t *status, const char *key
 static void print_status(const struct session *session, const json_t *status, const json_t *health)
 {
 	struct buffer text = { 0 };
-	buffer_print(&text, "%s, %s", session->server, field_text(health, "status"));
-	if (*field_text(health, "version"))
-		buffer_print(&text, ", version %s", field_text(health, "version"));
+	buffer_print(&text, "%s, %s", session->server, member_text(health, "status"));
+	if (*member_text(health, "version"))
+		buffer_print(&text, ", version %s", member_text(health, "version"));
 	say(session, "Service", &text);
-	buffer_print(&text, "%lld of %lld online", (long long)field_integer(status, "online_nodes"),
-	             (long long)field_integer(status, "total_nodes"));
+	buffer_print(&text, "%lld of %lld online",
+	             (long long)member_integer(status, "online_nodes"),
+	             (long long)member_integer(status, "total_nodes"));
 	add_count(&text, status, "draining_nodes", "draining");
 	say(session, "Nodes", &text);
-	buffer_print(&text, "%lld, %lld free", (long long)field_integer(status, "total_gpus"),
-	             (long long)field_integer(status, "available_gpus"));
-	if (field_has(status, "avg_gpu_utilization"))
+	buffer_print(&text, "%lld, %lld free", (long long)member_integer(status, "total_gpus"),
+	             (long long)member_integer(status, "available_gpus"));
+	if (member_has(status, "avg_gpu_utilization"))
 		buffer_print(&text, ", %.0f%% busy",
-		             field_number(status, "avg_gpu_utilization") * 100);
+		             member_number(status, "avg_gpu_utilization") * 100);
 	say(session, "GPUs", &text);
-	size_print(&text, field_integer(status, "reserved_gpu_memory_mb"));
+	size_print(&text, member_integer(status, "reserved_gpu_memory_mb"));
 	buffer_text(&text, " of ");
-	size_print(&text, field_integer(status, "total_gpu_memory_mb"));
+	size_print(&text, member_integer(status, "total_gpu_memory_mb"));
 	buffer_text(&text, " reserved");
-	if (field_integer(status, "releasing_gpu_memory_mb") > 0) {
+	if (member_integer(status, "releasing_gpu_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		size_print(&text, field_integer(status, "releasing_gpu_memory_mb"));
+		size_print(&text, member_integer(status, "releasing_gpu_memory_mb"));
 		buffer_text(&text, " being freed");
 	}
-	if (field_integer(status, "foreign_gpu_memory_mb") > 0) {
+	if (member_integer(status, "foreign_gpu_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		size_print(&text, field_integer(status, "foreign_gpu_memory_mb"));
+		size_print(&text, member_integer(status, "foreign_gpu_memory_mb"));
 		buffer_text(&text, " foreign");
 	}
 	say(session, "GPU memory", &text);
@@ -93,14 +94,14 @@ static int run_status(const struct arguments *arguments)
 static void node_name(struct session *session, struct table *table, const json_t *node)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(node, "id"));
+	table_cell(table, "%s", member_text(node, "id"));
 }
 
 static void node_state(struct session *session, struct table *table, const json_t *node)
 {
-	const char *state = field_flag(node, "draining") && field_flag(node, "online")
+	const char *state = member_flag(node, "draining") && member_flag(node, "online")
 	                        ? "draining"
-	                        : field_text(node, "state");
+	                        : member_text(node, "state");
 	(void)session;
 	table_coloured(table, colour_of_state(state), "%s", state);
 }
@@ -108,42 +109,42 @@ static void node_state(struct session *session, struct table *table, const json_
 static void node_gpus(struct session *session, struct table *table, const json_t *node)
 {
 	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(node, "total_gpus"));
+	table_cell(table, "%lld", (long long)member_integer(node, "total_gpus"));
 }
 
 static void node_free(struct session *session, struct table *table, const json_t *node)
 {
 	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(node, "available_gpus"));
+	table_cell(table, "%lld", (long long)member_integer(node, "available_gpus"));
 }
 
 static void node_tasks(struct session *session, struct table *table, const json_t *node)
 {
 	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(node, "reservations"));
+	table_cell(table, "%lld", (long long)member_integer(node, "reservations"));
 }
 
 static void node_cpus(struct session *session, struct table *table, const json_t *node)
 {
 	(void)session;
-	table_cell(table, "%g/%g", field_number(node, "used_cpu_cores"),
-	           field_number(node, "total_cpu_cores"));
+	table_cell(table, "%g/%g", member_number(node, "used_cpu_cores"),
+	           member_number(node, "total_cpu_cores"));
 }
 
 static void node_memory(struct session *session, struct table *table, const json_t *node)
 {
 	struct buffer text = { 0 };
 	(void)session;
-	size_print(&text, field_integer(node, "used_memory_mb"));
+	size_print(&text, member_integer(node, "used_memory_mb"));
 	buffer_text(&text, "/");
-	size_print(&text, field_integer(node, "total_memory_mb"));
+	size_print(&text, member_integer(node, "total_memory_mb"));
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);
 }
 
 static void node_place(struct session *session, struct table *table, const json_t *node)
 {
-	const char *zone = field_text(node, "zone"), *rack = field_text(node, "rack");
+	const char *zone = member_text(node, "zone"), *rack = member_text(node, "rack");
 	(void)session;
 	table_cell(table, "%s%s%s", zone, *zone && *rack ? "/" : "", rack);
 }
@@ -230,56 +231,56 @@ static int run_nodes(const struct arguments *arguments)
 static void gpu_node(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(gpu, "node"));
+	table_cell(table, "%s", member_text(gpu, "node"));
 }
 
 static void gpu_index(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(gpu, "index"));
+	table_cell(table, "%lld", (long long)member_integer(gpu, "index"));
 }
 
 static void gpu_model(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(gpu, "model"));
+	table_cell(table, "%s", member_text(gpu, "model"));
 }
 
 static void gpu_total(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	listing_memory(table, field_integer(gpu, "total_memory"));
+	listing_memory(table, member_integer(gpu, "total_memory"));
 }
 
 static void gpu_free(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	listing_memory(table, field_integer(gpu, "free_memory"));
+	listing_memory(table, member_integer(gpu, "free_memory"));
 }
 
 static void gpu_reserved(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	listing_memory(table, field_integer(gpu, "reserved_memory"));
+	listing_memory(table, member_integer(gpu, "reserved_memory"));
 }
 
 static void gpu_releasing(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	listing_memory(table, field_integer(gpu, "releasing_memory"));
+	listing_memory(table, member_integer(gpu, "releasing_memory"));
 }
 
 static void gpu_foreign(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	listing_memory(table, field_integer(gpu, "foreign_memory"));
+	listing_memory(table, member_integer(gpu, "foreign_memory"));
 }
 
 static void gpu_busy(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	if (field_has(gpu, "utilization"))
-		table_cell(table, "%.0f%%", field_number(gpu, "utilization") * 100);
+	if (member_has(gpu, "utilization"))
+		table_cell(table, "%.0f%%", member_number(gpu, "utilization") * 100);
 	else
 		table_cell(table, "%s", "-");
 }
@@ -287,9 +288,9 @@ static void gpu_busy(struct session *session, struct table *table, const json_t 
 static void gpu_heat(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	if (field_has(gpu, "temperature_c"))
-		table_coloured(table, field_flag(gpu, "hot") ? COLOUR_RED : COLOUR_NONE, "%lld C",
-		               (long long)field_integer(gpu, "temperature_c"));
+	if (member_has(gpu, "temperature_c"))
+		table_coloured(table, member_flag(gpu, "hot") ? COLOUR_RED : COLOUR_NONE, "%lld C",
+		               (long long)member_integer(gpu, "temperature_c"));
 	else
 		table_cell(table, "%s", "-");
 }
@@ -297,20 +298,20 @@ static void gpu_heat(struct session *session, struct table *table, const json_t 
 static void gpu_power(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	table_cell(table, "%.0f W", field_number(gpu, "power_watts"));
+	table_cell(table, "%.0f W", member_number(gpu, "power_watts"));
 }
 
 /* What is to be said about it in a word or two; nothing where all is well. */
 static void gpu_note(struct session *session, struct table *table, const json_t *gpu)
 {
-	const char *note = !field_flag(gpu, "present")    ? "gone"
-	                   : !field_flag(gpu, "healthy")  ? "unhealthy"
-	                   : field_flag(gpu, "over")      ? "over"
-	                   : field_flag(gpu, "hot")       ? "hot"
-	                   : field_flag(gpu, "mig_mode")  ? "MIG"
-	                   : field_flag(gpu, "available") ? "free"
-	                   : field_flag(gpu, "whole")     ? "whole"
-	                                                  : "";
+	const char *note = !member_flag(gpu, "present")    ? "gone"
+	                   : !member_flag(gpu, "healthy")  ? "unhealthy"
+	                   : member_flag(gpu, "over")      ? "over"
+	                   : member_flag(gpu, "hot")       ? "hot"
+	                   : member_flag(gpu, "mig_mode")  ? "MIG"
+	                   : member_flag(gpu, "available") ? "free"
+	                   : member_flag(gpu, "whole")     ? "whole"
+	                                                   : "";
 	bool bad = strcmp(note, "unhealthy") == 0 || strcmp(note, "over") == 0 ||
 	           strcmp(note, "hot") == 0 || strcmp(note, "gone") == 0;
 	(void)session;
@@ -320,7 +321,7 @@ static void gpu_note(struct session *session, struct table *table, const json_t 
 static void gpu_uuid(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(gpu, "uuid"));
+	table_cell(table, "%s", member_text(gpu, "uuid"));
 }
 
 static const struct column gpu_columns[] = {

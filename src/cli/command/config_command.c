@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/listing.h"
 #include "cli/session.h"
-#include "cli/text/field.h"
+#include "json/member.h"
 
 static const struct option context_options[] = {
 	OPTION("--server", NULL, "URL", "where the service is"),

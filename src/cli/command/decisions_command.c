@@ -3,9 +3,9 @@
 
 #include "cli/commands.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/text_width.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--job", "-j", "JOB", "about this one", .completes = COMPLETES_JOBS),
@@ -25,14 +25,14 @@ static const struct option options[] = {
 static void column_id(struct session *session, struct table *table, const json_t *decision)
 {
 	(void)session;
-	table_cell(table, "%lld", (long long)field_integer(decision, "id"));
+	table_cell(table, "%lld", (long long)member_integer(decision, "id"));
 }
 
 static void column_time(struct session *session, struct table *table, const json_t *decision)
 {
 	struct buffer text = { 0 };
 	(void)session;
-	quantity_print_moment(&text, field_moment(decision, "time"));
+	quantity_print_moment(&text, member_moment(decision, "time"));
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);
 }
@@ -40,13 +40,13 @@ static void column_time(struct session *session, struct table *table, const json
 static void column_type(struct session *session, struct table *table, const json_t *decision)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(decision, "type"));
+	table_cell(table, "%s", member_text(decision, "type"));
 }
 
 static void column_about(struct session *session, struct table *table, const json_t *decision)
 {
-	const char *job = field_text(decision, "job_id"), *slot = field_text(decision, "slot_id"),
-		   *model = field_text(decision, "model");
+	const char *job = member_text(decision, "job_id"), *slot = member_text(decision, "slot_id"),
+		   *model = member_text(decision, "model");
 	(void)session;
 	table_cell(table, "%s", *job ? job : *slot ? slot : model);
 }
@@ -54,7 +54,7 @@ static void column_about(struct session *session, struct table *table, const jso
 static void column_node(struct session *session, struct table *table, const json_t *decision)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(decision, "runner_id"));
+	table_cell(table, "%s", member_text(decision, "runner_id"));
 }
 
 static void column_gpus(struct session *session, struct table *table, const json_t *decision)
@@ -66,7 +66,7 @@ static void column_gpus(struct session *session, struct table *table, const json
 static void column_message(struct session *session, struct table *table, const json_t *decision)
 {
 	const json_t *lines = json_object_get(decision, "explanation");
-	const char *message = field_text(decision, "message");
+	const char *message = member_text(decision, "message");
 	size_t count = json_array_size(lines);
 	const char *first = json_string_value(json_array_get(lines, count > 1 ? 1 : 0));
 	(void)session;

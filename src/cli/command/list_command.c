@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--state", "-s", "STATE",
@@ -25,7 +25,7 @@ static const struct option options[] = {
 /* How long it ran, or has run so far. */
 static void column_time(struct session *session, struct table *table, const json_t *job)
 {
-	int64_t start = field_moment(job, "started_at"), end = field_moment(job, "completed_at");
+	int64_t start = member_moment(job, "started_at"), end = member_moment(job, "completed_at");
 	(void)session;
 	listing_duration(table, start < 0 ? -1 : (end < 0 ? clock_unix_ms() : end) - start);
 }
@@ -33,8 +33,8 @@ static void column_time(struct session *session, struct table *table, const json
 static void column_code(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
-	if (field_has(job, "exit_code"))
-		table_cell(table, "%lld", (long long)field_integer(job, "exit_code"));
+	if (member_has(job, "exit_code"))
+		table_cell(table, "%lld", (long long)member_integer(job, "exit_code"));
 	else
 		table_cell(table, "%s", "");
 }
@@ -42,7 +42,7 @@ static void column_code(struct session *session, struct table *table, const json
 static void column_message(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(job, "message"));
+	table_cell(table, "%s", member_text(job, "message"));
 }
 
 static const struct column columns[] = {

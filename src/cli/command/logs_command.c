@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/job/job_watch.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--follow", "-f", NULL, "follow the output until the job finishes"),

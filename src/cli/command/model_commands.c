@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/job/model_request.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--from", NULL, "FILE",
@@ -21,27 +21,27 @@ static const struct option options[] = {
 
 static void model_tenant(struct session *session, struct table *table, const json_t *model)
 {
-	table_cell(table, "%s", session_tenant_name(session, field_text(model, "tenant_id")));
+	table_cell(table, "%s", session_tenant_name(session, member_text(model, "tenant_id")));
 }
 
 static void model_memory(struct session *session, struct table *table, const json_t *model)
 {
 	(void)session;
-	listing_memory(table, field_integer(model, "gpu_memory_mb"));
+	listing_memory(table, member_integer(model, "gpu_memory_mb"));
 }
 
 static void model_slots(struct session *session, struct table *table, const json_t *model)
 {
 	(void)session;
-	table_cell(table, "%lld+%lld", (long long)field_integer(model, "ready_slots"),
-	           (long long)field_integer(model, "coming_slots"));
+	table_cell(table, "%lld+%lld", (long long)member_integer(model, "ready_slots"),
+	           (long long)member_integer(model, "coming_slots"));
 }
 
 static void model_range(struct session *session, struct table *table, const json_t *model)
 {
 	(void)session;
-	table_cell(table, "%lld-%lld", (long long)field_integer(model, "min_replicas"),
-	           (long long)field_integer(model, "max_replicas"));
+	table_cell(table, "%lld-%lld", (long long)member_integer(model, "min_replicas"),
+	           (long long)member_integer(model, "max_replicas"));
 }
 
 static const struct column columns[] = {
@@ -102,7 +102,7 @@ static int create(struct session *session, const char *name)
 	else
 		json_decref(body);
 	if (model && session->form == FORM_TABLE) {
-		printf("%s created (%s)\n", field_text(model, "id"), field_text(model, "name"));
+		printf("%s created (%s)\n", member_text(model, "id"), member_text(model, "name"));
 		json_decref(model);
 		return CLI_FINE;
 	}
@@ -167,9 +167,9 @@ static int lease(struct session *session, const char *name)
 	if (!listing_print_document(session, answer, "lease_id"))
 		printf("%s: %s serves at %s until %s\n"
 		       "Give it back with: gpu-cli models release %s\n",
-		       field_text(answer, "lease_id"), field_text(answer, "slot_id"),
-		       field_text(answer, "address"), field_text(answer, "expires_at"),
-		       field_text(answer, "lease_id"));
+		       member_text(answer, "lease_id"), member_text(answer, "slot_id"),
+		       member_text(answer, "address"), member_text(answer, "expires_at"),
+		       member_text(answer, "lease_id"));
 	json_decref(answer);
 	return CLI_FINE;
 }
@@ -231,18 +231,18 @@ static int run_models(const struct arguments *arguments)
 static void slot_id(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(slot, "id"));
+	table_cell(table, "%s", member_text(slot, "id"));
 }
 
 static void slot_model(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(slot, "model"));
+	table_cell(table, "%s", member_text(slot, "model"));
 }
 
 static void slot_status(struct session *session, struct table *table, const json_t *slot)
 {
-	const char *status = field_text(slot, "status");
+	const char *status = member_text(slot, "status");
 	(void)session;
 	table_coloured(table, colour_of_state(status), "%s", status);
 }
@@ -250,7 +250,7 @@ static void slot_status(struct session *session, struct table *table, const json
 static void slot_node(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(slot, "runner_id"));
+	table_cell(table, "%s", member_text(slot, "runner_id"));
 }
 
 /* 0:20G,1:20G */
@@ -264,8 +264,8 @@ static void slot_gpus(struct session *session, struct table *table, const json_t
 	json_array_foreach(json_object_get(slot, "gpu_allocation"), place, gpu)
 	{
 		buffer_print(&text, "%s%lld:", place > 0 ? "," : "",
-		             (long long)field_integer(gpu, "index"));
-		size_print(&text, field_integer(gpu, "memory_mb"));
+		             (long long)member_integer(gpu, "index"));
+		size_print(&text, member_integer(gpu, "memory_mb"));
 	}
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);
@@ -274,32 +274,32 @@ static void slot_gpus(struct session *session, struct table *table, const json_t
 static void slot_requests(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%lld/%lld", (long long)field_integer(slot, "active_requests"),
-	           (long long)field_integer(slot, "max_concurrency"));
+	table_cell(table, "%lld/%lld", (long long)member_integer(slot, "active_requests"),
+	           (long long)member_integer(slot, "max_concurrency"));
 }
 
 static void slot_age(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	listing_since(table, field_moment(slot, "created"));
+	listing_since(table, member_moment(slot, "created"));
 }
 
 static void slot_idle(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	listing_since(table, field_moment(slot, "last_used_at"));
+	listing_since(table, member_moment(slot, "last_used_at"));
 }
 
 static void slot_address(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(slot, "address"));
+	table_cell(table, "%s", member_text(slot, "address"));
 }
 
 static void slot_runtime(struct session *session, struct table *table, const json_t *slot)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(slot, "runtime"));
+	table_cell(table, "%s", member_text(slot, "runtime"));
 }
 
 static const struct column slot_columns[] = {
@@ -338,14 +338,15 @@ static int run_slots(const struct arguments *arguments)
 
 const struct cli_command models_command = {
 	.name = "models",
-	.arguments =
-	    "[list|get|create|update|delete|lease|release] [NAME] [OPTION...] [-- ARGUMENT...]",
+	.arguments = "[SUBCOMMAND] [NAME] [OPTION...] [-- ARGUMENT...]",
 	.summary = "models that are served from slots",
-	.details = "create NAME     put one; --from a file estimates the memory it takes\n"
-		   "update NAME     change it; what is not given stays\n"
-		   "delete NAME     remove it, with its last slot\n"
-		   "lease NAME      a place in a slot, to try it out; says where it serves\n"
-		   "release LEASE   give that back\n"
+	.details = "list            all models (the default)\n"
+		   "get NAME        one model\n"
+		   "create NAME     create a model; --from FILE estimates its memory\n"
+		   "update NAME     change the given settings\n"
+		   "delete NAME     delete it, with its slots\n"
+		   "lease NAME      take a lease for a test; prints the slot's address\n"
+		   "release LEASE   return a lease\n"
 		   "'gpu-cli why model-3' says what a model waits for.\n",
 	.examples = "models create llama --from llama-8b.gguf --context-length 8k --min 1\n"
 		    "models create m7b --runtime vllm --gpu-memory 20G --path mistralai/7B\n"

@@ -4,9 +4,9 @@
 
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
-#include "cli/text/field.h"
 #include "cli/text/order.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--limit", NULL, "N", "the most to show (default 100)"),
@@ -20,8 +20,8 @@ enum { REASONS_MAX = 100 };
 static void column_place(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
-	if (field_has(job, "queue_position"))
-		table_cell(table, "%lld", (long long)field_integer(job, "queue_position"));
+	if (member_has(job, "queue_position"))
+		table_cell(table, "%lld", (long long)member_integer(job, "queue_position"));
 	else
 		table_cell(table, "%s", "-");
 }
@@ -31,10 +31,10 @@ static void column_start(struct session *session, struct table *table, const jso
 	struct buffer text = { 0 };
 	(void)session;
 	buffer_text(&text, "");
-	if (field_has(job, "estimated_start"))
-		quantity_print_moment(&text, field_moment(job, "estimated_start"));
+	if (member_has(job, "estimated_start"))
+		quantity_print_moment(&text, member_moment(job, "estimated_start"));
 	else
-		buffer_text(&text, field_flag(job, "held") ? "when released" : "-");
+		buffer_text(&text, member_flag(job, "held") ? "when released" : "-");
 	table_cell(table, "%s", text.data);
 	buffer_free(&text);
 }
@@ -42,7 +42,7 @@ static void column_start(struct session *session, struct table *table, const jso
 static void column_reason(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(job, "reason"));
+	table_cell(table, "%s", member_text(job, "reason"));
 }
 
 static const struct column columns[] = {
@@ -62,7 +62,7 @@ static void add_reason(struct session *session, json_t *job)
 {
 	struct error unused = { 0 };
 	json_t *answer = session_get(
-	    session, session_path(session, "/api/v1/jobs/%s/why", field_text(job, "id")), &unused);
+	    session, session_path(session, "/api/v1/jobs/%s/why", member_text(job, "id")), &unused);
 	const char *reason = json_string_value(json_array_get(json_object_get(answer, "why"), 0));
 	const char *waits = reason ? strstr(reason, " waits") : NULL;
 	if (waits)

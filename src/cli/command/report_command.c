@@ -10,8 +10,8 @@
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/job/job_columns.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--since", NULL, "TIME", "the last 7d, 12h, 4w (default 30d)"),
@@ -64,14 +64,14 @@ static void add_moment(struct buffer *to, const char *key, int64_t ms)
 
 static void tenant_name(struct session *session, struct table *table, const json_t *usage)
 {
-	const char *name = field_text(usage, "tenant");
+	const char *name = member_text(usage, "tenant");
 	(void)session;
-	table_cell(table, "%s", *name ? name : field_text(usage, "tenant_id"));
+	table_cell(table, "%s", *name ? name : member_text(usage, "tenant_id"));
 }
 
 static void count(struct table *table, const json_t *usage, const char *key)
 {
-	table_cell(table, "%lld", (long long)field_integer(usage, key));
+	table_cell(table, "%lld", (long long)member_integer(usage, key));
 }
 
 static void usage_jobs(struct session *session, struct table *table, const json_t *usage)
@@ -101,8 +101,8 @@ static void usage_cancelled(struct session *session, struct table *table, const 
 static void gpu_hours(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	if (field_has(usage, "gpu_hours"))
-		table_cell(table, "%.3f", field_number(usage, "gpu_hours"));
+	if (member_has(usage, "gpu_hours"))
+		table_cell(table, "%.3f", member_number(usage, "gpu_hours"));
 	else
 		table_cell(table, "%s", "-");
 }
@@ -110,14 +110,14 @@ static void gpu_hours(struct session *session, struct table *table, const json_t
 static void cpu_hours(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	table_cell(table, "%.3f", field_number(usage, "cpu_core_hours"));
+	table_cell(table, "%.3f", member_number(usage, "cpu_core_hours"));
 }
 
 static void cost(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	if (field_has(usage, "cost"))
-		table_cell(table, "%.2f", field_number(usage, "cost"));
+	if (member_has(usage, "cost"))
+		table_cell(table, "%.2f", member_number(usage, "cost"));
 	else
 		table_cell(table, "%s", "-");
 }
@@ -126,8 +126,8 @@ static void cost(struct session *session, struct table *table, const json_t *usa
 static void useful(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	if (field_has(usage, "useful"))
-		table_cell(table, "%.0f%%", field_number(usage, "useful") * 100);
+	if (member_has(usage, "useful"))
+		table_cell(table, "%.0f%%", member_number(usage, "useful") * 100);
 	else
 		table_cell(table, "%s", "-");
 }
@@ -136,8 +136,8 @@ static void useful(struct session *session, struct table *table, const json_t *u
 static void memory_used(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	if (field_has(usage, "memory_used"))
-		table_cell(table, "%.0f%%", field_number(usage, "memory_used") * 100);
+	if (member_has(usage, "memory_used"))
+		table_cell(table, "%.0f%%", member_number(usage, "memory_used") * 100);
 	else
 		table_cell(table, "%s", "-");
 }
@@ -157,8 +157,8 @@ static const struct column tenant_columns[] = {
 static void energy(struct session *session, struct table *table, const json_t *job)
 {
 	(void)session;
-	if (field_has(job, "energy_joules"))
-		table_cell(table, "%.3g Wh", field_number(job, "energy_joules") / 3600);
+	if (member_has(job, "energy_joules"))
+		table_cell(table, "%.3g Wh", member_number(job, "energy_joules") / 3600);
 	else
 		table_cell(table, "%s", "-");
 }
@@ -167,7 +167,7 @@ static void job_time(struct session *session, struct table *table, const json_t 
 {
 	(void)session;
 	listing_duration(table,
-	                 field_moment(job, "completed_at") - field_moment(job, "started_at"));
+	                 member_moment(job, "completed_at") - member_moment(job, "started_at"));
 }
 
 static const struct column job_table[] = {
@@ -186,33 +186,33 @@ static const struct column job_table[] = {
 /* GPUs that it had all together, in GPUs; below 0: that is not known any more. */
 static double gpus_of(const json_t *job)
 {
-	double tasks = (double)max64(field_integer(job, "tasks"), 1);
-	if (field_has(job, "gpu_fraction"))
-		return tasks * field_number(job, "gpu_fraction");
+	double tasks = (double)max64(member_integer(job, "tasks"), 1);
+	if (member_has(job, "gpu_fraction"))
+		return tasks * member_number(job, "gpu_fraction");
 	if (job_is_part(job))
 		return -1;
-	return tasks * (double)field_integer(job, "gpu_count");
+	return tasks * (double)member_integer(job, "gpu_count");
 }
 
 /* Adds GPU-hours and how well memory was used, as far as that is known. */
 static void add_figures(json_t *job)
 {
 	double hours =
-	    (double)(field_moment(job, "completed_at") - field_moment(job, "started_at")) /
+	    (double)(member_moment(job, "completed_at") - member_moment(job, "started_at")) /
 	    3600000.0;
 	double gpus = gpus_of(job);
-	double used = field_has(job, "gpu_seconds") ? field_number(job, "gpu_seconds") / 3600
-	              : gpus >= 0                   ? gpus * hours
-	                                            : -1;
-	double limit = field_number(json_object_get(job, "guard"), "limit_mb");
+	double used = member_has(job, "gpu_seconds") ? member_number(job, "gpu_seconds") / 3600
+	              : gpus >= 0                    ? gpus * hours
+	                                             : -1;
+	double limit = member_number(json_object_get(job, "guard"), "limit_mb");
 	const json_t *memory = json_object_get(job, "gpu_memory_mb");
 	if (limit <= 0)
 		limit = json_number_value(memory);
 	if (used >= 0)
 		json_object_set_new(job, "gpu_hours", json_real(used));
-	if (limit > 0 && field_integer(job, "peak_gpu_memory_mb") > 0)
+	if (limit > 0 && member_integer(job, "peak_gpu_memory_mb") > 0)
 		json_object_set_new(job, "memory_used",
-		                    json_real(field_number(job, "peak_gpu_memory_mb") / limit));
+		                    json_real(member_number(job, "peak_gpu_memory_mb") / limit));
 }
 
 /* Adds those of the newest `limit` jobs of that state that ran and ended in the period. */
@@ -234,9 +234,9 @@ static bool add_finished(struct session *session, const struct period *period, c
 		return false;
 	json_array_foreach(all, place, job)
 	{
-		int64_t end = field_moment(job, "completed_at");
+		int64_t end = member_moment(job, "completed_at");
 		if (end < period->from_ms || end > period->to_ms ||
-		    field_moment(job, "started_at") < 0)
+		    member_moment(job, "started_at") < 0)
 			continue;
 		add_figures(job);
 		json_array_append(jobs, job);
@@ -247,8 +247,8 @@ static bool add_finished(struct session *session, const struct period *period, c
 
 static int by_end(const void *left, const void *right)
 {
-	int64_t a = field_moment(*(json_t *const *)left, "completed_at"),
-		b = field_moment(*(json_t *const *)right, "completed_at");
+	int64_t a = member_moment(*(json_t *const *)left, "completed_at"),
+		b = member_moment(*(json_t *const *)right, "completed_at");
 	return (a < b) - (a > b);
 }
 
@@ -291,12 +291,12 @@ static void add_useful(json_t *tenants, const json_t *jobs)
 		double all = 0, good = 0;
 		json_array_foreach(jobs, other, job)
 		{
-			if (strcmp(field_text(job, "tenant_id"), field_text(tenant, "tenant_id")) !=
-			    0)
+			if (strcmp(member_text(job, "tenant_id"),
+			           member_text(tenant, "tenant_id")) != 0)
 				continue;
-			all += field_number(job, "gpu_hours");
-			if (strcmp(field_text(job, "state"), "completed") == 0)
-				good += field_number(job, "gpu_hours");
+			all += member_number(job, "gpu_hours");
+			if (strcmp(member_text(job, "state"), "completed") == 0)
+				good += member_number(job, "gpu_hours");
 		}
 		if (all > 0)
 			json_object_set_new(tenant, "useful", json_real(good / all));
@@ -335,7 +335,7 @@ static int by_tenant(struct session *session, const struct period *period, int64
 
 static int64_t job_number(const json_t *job, const char *key)
 {
-	const char *id = field_text(job, key);
+	const char *id = member_text(job, key);
 	return strncmp(id, "job-", 4) == 0 ? strtoll(id + 4, NULL, 10) : 0;
 }
 
@@ -349,10 +349,10 @@ static bool collect_costs(struct session *session, const char *path, int64_t old
 	buffer_text(&page, path);
 	while (ok && more) {
 		json_t *answer = session_get(session, page.data, error), *job;
-		const char *next = field_text(answer, "next_after");
+		const char *next = member_text(answer, "next_after");
 		size_t place;
 		json_array_foreach(json_object_get(answer, "jobs"), place, job)
-		    json_object_set(costs, field_text(job, "job_id"), job);
+		    json_object_set(costs, member_text(job, "job_id"), job);
 		buffer_clear(&page);
 		buffer_print(&page, "%s&after=%s", path, next);
 		more = *next && job_number(answer, "next_after") > oldest;
@@ -383,7 +383,7 @@ static bool add_costs(struct session *session, const struct period *period, json
 	bool done = collect_costs(session, path.data, oldest, costs, error);
 	json_array_foreach(jobs, place, job)
 	{
-		const json_t *billed = json_object_get(costs, field_text(job, "id"));
+		const json_t *billed = json_object_get(costs, member_text(job, "id"));
 		if (!billed)
 			continue;
 		json_object_set(job, "gpu_hours", json_object_get(billed, "gpu_hours"));
@@ -445,9 +445,9 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it reserved, where that was measured, and COST is that of its GPU-HOURS in this\n"
-	    "time, at the price of then. JOBS are those that had GPUs or CPUs in\n"
-	    "this time; those that ended without are only in the columns behind it.\n",
+	    "what it reserved, if it was measured, and COST is that of its GPU-HOURS in this\n"
+	    "time, at the price of then. JOBS are those that had GPUs or CPUs in this time;\n"
+	    "those that ended without are only in the columns after it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",

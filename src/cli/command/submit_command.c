@@ -8,7 +8,7 @@
 #include "cli/job/job_request.h"
 #include "cli/job/job_watch.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
+#include "json/member.h"
 
 static const struct option work_options[] = {
 	OPTION("--dry-run", NULL, NULL, "show the request, and send nothing"),
@@ -61,23 +61,23 @@ static json_t *submit(struct session *session, int *status)
 
 static void say_submitted(const struct session *session, const json_t *answer)
 {
-	const char *id = field_text(answer, "job_id"), *last = field_text(answer, "last_job_id");
+	const char *id = member_text(answer, "job_id"), *last = member_text(answer, "last_job_id");
 	if (listing_print_document(session, answer, "job_id"))
 		return;
 	if (*last)
 		printf("%s to %s submitted (%lld jobs)\n", id, last,
-		       (long long)field_integer(answer, "count"));
+		       (long long)member_integer(answer, "count"));
 	else
 		printf("%s %s\n", id,
-		       field_flag(answer, "repeated") ? "was submitted before" : "submitted");
+		       member_flag(answer, "repeated") ? "was submitted before" : "submitted");
 	fflush(stdout);
 }
 
 /* The jobs of an array have ids that follow each other. The first code that is not 0. */
 static int wait_for_all(struct session *session, const json_t *answer)
 {
-	long long first = atoll(field_text(answer, "job_id") + strlen("job-"));
-	long long count = field_integer(answer, "count");
+	long long first = atoll(member_text(answer, "job_id") + strlen("job-"));
+	long long count = member_integer(answer, "count");
 	int status = CLI_FINE;
 	for (long long i = 0; i < (count > 0 ? count : 1); i++) {
 		char id[40];
@@ -106,11 +106,11 @@ static int run_submit(const struct arguments *arguments)
 		say_submitted(&session, answer);
 		status = CLI_FINE;
 		if (follow)
-			status = job_watch(&session,
-			                   &(struct job_watch){ .job = field_text(answer, "job_id"),
-			                                        .output = true,
-			                                        .quiet = !isatty(STDERR_FILENO),
-			                                        .task = -1 });
+			status = job_watch(
+			    &session, &(struct job_watch){ .job = member_text(answer, "job_id"),
+			                                   .output = true,
+			                                   .quiet = !isatty(STDERR_FILENO),
+			                                   .task = -1 });
 		else if (arguments_has(arguments, "--wait"))
 			status = wait_for_all(&session, answer);
 	}
@@ -129,7 +129,7 @@ static int run_run(const struct arguments *arguments)
 	json_t *answer = submit(&session, &status);
 	if (answer)
 		status =
-		    job_watch(&session, &(struct job_watch){ .job = field_text(answer, "job_id"),
+		    job_watch(&session, &(struct job_watch){ .job = member_text(answer, "job_id"),
 		                                             .output = true,
 		                                             .cancels = true,
 		                                             .quiet = !isatty(STDERR_FILENO),

@@ -5,22 +5,22 @@
 #include "cli/commands.h"
 #include "cli/job/field_request.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
+#include "json/member.h"
 
 static void limit_cell(struct table *table, const json_t *tenant, const char *key)
 {
-	if (!field_has(tenant, key))
+	if (!member_has(tenant, key))
 		table_cell(table, "%s", "-");
-	else if (field_number(tenant, key) < 0)
+	else if (member_number(tenant, key) < 0)
 		table_cell(table, "%s", "no end");
 	else
-		table_cell(table, "%g", field_number(tenant, key));
+		table_cell(table, "%g", member_number(tenant, key));
 }
 
 static void tenant_gpus(struct session *session, struct table *table, const json_t *tenant)
 {
 	(void)session;
-	table_cell(table, "%g", field_number(tenant, "current_gpus"));
+	table_cell(table, "%g", member_number(tenant, "current_gpus"));
 }
 
 static void tenant_quota(struct session *session, struct table *table, const json_t *tenant)
@@ -44,18 +44,18 @@ static void tenant_share(struct session *session, struct table *table, const jso
 static void tenant_hours(struct session *session, struct table *table, const json_t *tenant)
 {
 	(void)session;
-	table_cell(table, "%.1f", field_number(tenant, "total_gpu_hours"));
+	table_cell(table, "%.1f", member_number(tenant, "total_gpu_hours"));
 }
 
 static void tenant_cost(struct session *session, struct table *table, const json_t *tenant)
 {
 	(void)session;
-	table_cell(table, "%.2f", field_number(tenant, "total_cost"));
+	table_cell(table, "%.2f", member_number(tenant, "total_cost"));
 }
 
 static void tenant_parent(struct session *session, struct table *table, const json_t *tenant)
 {
-	const char *parent = field_text(tenant, "parent_id");
+	const char *parent = member_text(tenant, "parent_id");
 	table_cell(table, "%s", *parent ? session_tenant_name(session, parent) : "");
 }
 
@@ -134,7 +134,7 @@ static int run_create(const struct arguments *arguments)
 	json_object_set_new(body, "name", json_string(name ? name : arguments->operands[0]));
 	json_t *tenant = session_ask(&session, "POST", "/api/v1/tenants", body, &error);
 	if (tenant && session.form == FORM_TABLE)
-		printf("%s created (%s)\n", field_text(tenant, "id"), field_text(tenant, "name"));
+		printf("%s created (%s)\n", member_text(tenant, "id"), member_text(tenant, "name"));
 	else if (tenant)
 		listing_print_document(&session, tenant, "id");
 	status = tenant ? CLI_FINE : session_fail(&session, &error);

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--role", "-r", "ROLE", "admin, tenant, viewer or agent (default tenant)",
@@ -23,31 +23,31 @@ static const struct option options[] = {
 static void column_id(struct session *session, struct table *table, const json_t *token)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(token, "id"));
+	table_cell(table, "%s", member_text(token, "id"));
 }
 
 static void column_role(struct session *session, struct table *table, const json_t *token)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(token, "role"));
+	table_cell(table, "%s", member_text(token, "role"));
 }
 
 static void column_for(struct session *session, struct table *table, const json_t *token)
 {
-	const char *tenant = field_text(token, "tenant_id");
+	const char *tenant = member_text(token, "tenant_id");
 	table_cell(table, "%s",
-	           *tenant ? session_tenant_name(session, tenant) : field_text(token, "node"));
+	           *tenant ? session_tenant_name(session, tenant) : member_text(token, "node"));
 }
 
 static void column_age(struct session *session, struct table *table, const json_t *token)
 {
 	(void)session;
-	listing_since(table, field_moment(token, "created_at"));
+	listing_since(table, member_moment(token, "created_at"));
 }
 
 static void column_expires(struct session *session, struct table *table, const json_t *token)
 {
-	int64_t end = field_moment(token, "expires_at");
+	int64_t end = member_moment(token, "expires_at");
 	(void)session;
 	if (end < 0)
 		table_cell(table, "%s", "never");
@@ -60,7 +60,7 @@ static void column_expires(struct session *session, struct table *table, const j
 static void column_note(struct session *session, struct table *table, const json_t *token)
 {
 	(void)session;
-	table_cell(table, "%s", field_text(token, "note"));
+	table_cell(table, "%s", member_text(token, "note"));
 }
 
 static const struct column columns[] = {
@@ -122,7 +122,7 @@ static json_t *read_wishes(const struct session *session, struct error *error)
 static int hand_over(const struct session *session, json_t *answer)
 {
 	const char *path = arguments_value(session->arguments, "--save");
-	const char *token = field_text(answer, "token");
+	const char *token = member_text(answer, "token");
 	struct error error = { 0 };
 	struct buffer text = { 0 };
 	if (!path) {
@@ -135,7 +135,7 @@ static int hand_over(const struct session *session, json_t *answer)
 	explicit_bzero(text.data, text.size);
 	buffer_free(&text);
 	if (good)
-		printf("%s is in %s\n", field_text(answer, "id"), path);
+		printf("%s is in %s\n", member_text(answer, "id"), path);
 	return good ? CLI_FINE : session_fail(session, &error);
 }
 

@@ -13,8 +13,8 @@
 #include "cli/client/stream.h"
 #include "cli/commands.h"
 #include "cli/job/top_view.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--once", NULL, NULL, "print it once, and end"),
@@ -200,7 +200,7 @@ static void hear(struct top *top)
 		}
 		if (!event)
 			return;
-		if (strcmp(field_text(event, "type"), "hello") != 0)
+		if (strcmp(member_text(event, "type"), "hello") != 0)
 			top->look_ms = min64(top->look_ms, clock_unix_ms() + SOON_MS);
 		json_decref(event);
 	}

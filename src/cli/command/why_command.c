@@ -4,8 +4,8 @@
 
 #include "cli/commands.h"
 #include "cli/listing.h"
-#include "cli/text/field.h"
 #include "cli/text/text_width.h"
+#include "json/member.h"
 
 static const struct option options[] = {
 	OPTION("--trace", NULL, NULL, "how it would be decided about now, step by step"),

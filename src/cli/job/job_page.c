@@ -10,9 +10,9 @@
 #include "cli/field_print.h"
 #include "cli/job/job_columns.h"
 #include "cli/job/job_watch.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/text_width.h"
+#include "json/member.h"
 
 enum { LABEL_COLUMNS = 14 };
 
@@ -93,10 +93,11 @@ static void print_state(const struct session *session, const json_t *job)
 {
 	struct buffer text = { 0 };
 	buffer_text(&text, job_state(job));
-	if (field_has(job, "exit_code") && field_integer(job, "exit_code") != 0)
-		buffer_print(&text, ", exit code %lld", (long long)field_integer(job, "exit_code"));
-	if (*field_text(job, "message"))
-		buffer_print(&text, ": %s", field_text(job, "message"));
+	if (member_has(job, "exit_code") && member_integer(job, "exit_code") != 0)
+		buffer_print(&text, ", exit code %lld",
+		             (long long)member_integer(job, "exit_code"));
+	if (*member_text(job, "message"))
+		buffer_print(&text, ": %s", member_text(job, "message"));
 	line(session, "State", colour_of_state(job_state(job)), text.data);
 	buffer_free(&text);
 }
@@ -105,34 +106,34 @@ static void print_asked(struct session *session, const json_t *job, struct buffe
 {
 	job_print_gpus(text, job);
 	bool is_part = job_is_part(job);
-	buffer_text(text, is_part                                ? " of a GPU"
-	                  : field_integer(job, "gpu_count") == 1 ? " GPU"
-	                                                         : " GPUs");
-	if (!is_part && field_integer(job, "gpu_count") > 0 &&
-	    field_integer(job, "gpu_memory_mb") > 0) {
+	buffer_text(text, is_part                                 ? " of a GPU"
+	                  : member_integer(job, "gpu_count") == 1 ? " GPU"
+	                                                          : " GPUs");
+	if (!is_part && member_integer(job, "gpu_count") > 0 &&
+	    member_integer(job, "gpu_memory_mb") > 0) {
 		buffer_text(text, " with at least ");
-		size_print(text, field_integer(job, "gpu_memory_mb"));
+		size_print(text, member_integer(job, "gpu_memory_mb"));
 	}
-	if (field_has(job, "gpu_model"))
-		buffer_print(text, " (%s)", field_text(job, "gpu_model"));
-	if (field_number(job, "cpu_cores") > 0)
-		buffer_print(text, ", %g CPUs", field_number(job, "cpu_cores"));
-	if (field_integer(job, "memory_mb") > 0) {
+	if (member_has(job, "gpu_model"))
+		buffer_print(text, " (%s)", member_text(job, "gpu_model"));
+	if (member_number(job, "cpu_cores") > 0)
+		buffer_print(text, ", %g CPUs", member_number(job, "cpu_cores"));
+	if (member_integer(job, "memory_mb") > 0) {
 		buffer_text(text, ", ");
-		size_print(text, field_integer(job, "memory_mb"));
+		size_print(text, member_integer(job, "memory_mb"));
 		buffer_text(text, " of host memory");
 	}
-	if (field_number(job, "max_runtime_minutes") > 0) {
+	if (member_number(job, "max_runtime_minutes") > 0) {
 		buffer_text(text, ", at most ");
-		duration_print(text, (int64_t)(field_number(job, "max_runtime_minutes") * 60000));
+		duration_print(text, (int64_t)(member_number(job, "max_runtime_minutes") * 60000));
 	}
 	line_of(session, "Requested", text);
-	buffer_print(text, "%lld, %s", (long long)field_integer(job, "priority"),
-	             field_flag(job, "preemptible") ? "preemptible" : "not preemptible");
-	if (field_integer(job, "preempted_count") > 0)
+	buffer_print(text, "%lld, %s", (long long)member_integer(job, "priority"),
+	             member_flag(job, "preemptible") ? "preemptible" : "not preemptible");
+	if (member_integer(job, "preempted_count") > 0)
 		buffer_print(text, ", preempted %lld time%s",
-		             (long long)field_integer(job, "preempted_count"),
-		             field_integer(job, "preempted_count") == 1 ? "" : "s");
+		             (long long)member_integer(job, "preempted_count"),
+		             member_integer(job, "preempted_count") == 1 ? "" : "s");
 	line_of(session, "Priority", text);
 }
 
@@ -142,15 +143,16 @@ static void print_depends(const struct session *session, const json_t *job, stru
 	json_t *other;
 	json_array_foreach(json_object_get(job, "depends_on"), place, other)
 	{
-		buffer_print(
-		    text, "%s%s%s", place > 0 ? ", " : "", field_text(other, "job"),
-		    strcmp(field_text(other, "condition"), "any") == 0 ? " (however it ends)" : "");
+		buffer_print(text, "%s%s%s", place > 0 ? ", " : "", member_text(other, "job"),
+		             strcmp(member_text(other, "condition"), "any") == 0
+		                 ? " (however it ends)"
+		                 : "");
 	}
 	if (text->size > 0)
 		line_of(session, "After", text);
-	if (field_has(job, "array_id")) {
-		buffer_print(text, "%s, index %lld", field_text(job, "array_id"),
-		             (long long)field_integer(job, "array_index"));
+	if (member_has(job, "array_id")) {
+		buffer_print(text, "%s, index %lld", member_text(job, "array_id"),
+		             (long long)member_integer(job, "array_index"));
 		line_of(session, "Array", text);
 	}
 }
@@ -158,15 +160,15 @@ static void print_depends(const struct session *session, const json_t *job, stru
 static void print_gpu(const struct session *session, const json_t *gpu)
 {
 	struct buffer text = { 0 };
-	buffer_print(&text, "  GPU %lld  ", (long long)field_integer(gpu, "index"));
-	size_print(&text, field_integer(gpu, "memory_mb"));
-	buffer_text(&text, field_flag(gpu, "whole") ? " (all of it)" : " reserved");
-	if (field_integer(gpu, "measured_memory_mb") > 0) {
+	buffer_print(&text, "  GPU %lld  ", (long long)member_integer(gpu, "index"));
+	size_print(&text, member_integer(gpu, "memory_mb"));
+	buffer_text(&text, member_flag(gpu, "whole") ? " (all of it)" : " reserved");
+	if (member_integer(gpu, "measured_memory_mb") > 0) {
 		buffer_text(&text, ", ");
-		size_print(&text, field_integer(gpu, "measured_memory_mb"));
+		size_print(&text, member_integer(gpu, "measured_memory_mb"));
 		buffer_text(&text, " in use");
 	}
-	buffer_print(&text, "  %s", field_text(gpu, "uuid"));
+	buffer_print(&text, "  %s", member_text(gpu, "uuid"));
 	line_of(session, "", &text);
 	buffer_free(&text);
 }
@@ -178,16 +180,16 @@ static void print_placement(const struct session *session, const json_t *job)
 	json_t *task, *gpu;
 	json_array_foreach(json_object_get(job, "allocations"), place, task)
 	{
-		if (!field_has(task, "node"))
+		if (!member_has(task, "node"))
 			continue;
-		buffer_print(&text, "task %lld on %s, %s", (long long)field_integer(task, "task"),
-		             field_text(task, "node"), field_text(task, "phase"));
+		buffer_print(&text, "task %lld on %s, %s", (long long)member_integer(task, "task"),
+		             member_text(task, "node"), member_text(task, "phase"));
 		line_of(session, "Placement", &text);
 		json_array_foreach(json_object_get(task, "gpus"), part, gpu)
 		    print_gpu(session, gpu);
 	}
-	if (text.capacity == 0 && *field_text(job, "node_name"))
-		line(session, "Node", COLOUR_NONE, field_text(job, "node_name"));
+	if (text.capacity == 0 && *member_text(job, "node_name"))
+		line(session, "Node", COLOUR_NONE, member_text(job, "node_name"));
 	buffer_free(&text);
 }
 
@@ -201,20 +203,20 @@ static void add_memory(struct buffer *text, const char *before, int64_t mib)
 static void print_gpu_memory(const struct session *session, const json_t *job, struct buffer *text)
 {
 	const json_t *guard = json_object_get(job, "guard");
-	if (field_integer(guard, "limit_mb") > 0)
-		add_memory(text, "limit ", field_integer(guard, "limit_mb"));
-	if (field_integer(job, "peak_gpu_memory_mb") > 0)
-		add_memory(text, "peak ", field_integer(job, "peak_gpu_memory_mb"));
-	int64_t refusals = field_integer(guard, "refusals");
+	if (member_integer(guard, "limit_mb") > 0)
+		add_memory(text, "limit ", member_integer(guard, "limit_mb"));
+	if (member_integer(job, "peak_gpu_memory_mb") > 0)
+		add_memory(text, "peak ", member_integer(job, "peak_gpu_memory_mb"));
+	int64_t refusals = member_integer(guard, "refusals");
 	if (refusals > 0)
 		buffer_print(text, ", refused more %lld time%s", (long long)refusals,
 		             refusals == 1 ? "" : "s");
-	if (refusals > 0 && field_integer(guard, "last_refused_mb") > 0) {
+	if (refusals > 0 && member_integer(guard, "last_refused_mb") > 0) {
 		buffer_text(text, " (the last time ");
-		size_print(text, field_integer(guard, "last_refused_mb"));
+		size_print(text, member_integer(guard, "last_refused_mb"));
 		buffer_text(text, ")");
 	}
-	if (field_flag(guard, "unguarded"))
+	if (member_flag(guard, "unguarded"))
 		buffer_print(text, "%sa process of it runs without the guard",
 		             text->size > 0 ? ", " : "");
 	if (text->size > 0)
@@ -223,20 +225,20 @@ static void print_gpu_memory(const struct session *session, const json_t *job, s
 
 static void print_use(const struct session *session, const json_t *job, struct buffer *text)
 {
-	if (field_number(job, "gpu_seconds") > 0) {
-		duration_print(text, (int64_t)(field_number(job, "gpu_seconds") * 1000));
+	if (member_number(job, "gpu_seconds") > 0) {
+		duration_print(text, (int64_t)(member_number(job, "gpu_seconds") * 1000));
 		buffer_text(text, " of GPU time");
 	}
-	if (field_number(job, "energy_joules") > 0)
+	if (member_number(job, "energy_joules") > 0)
 		buffer_print(text, "%s%.3g Wh", text->size > 0 ? ", " : "",
-		             field_number(job, "energy_joules") / 3600);
-	if (field_number(job, "cpu_seconds") > 0) {
+		             member_number(job, "energy_joules") / 3600);
+	if (member_number(job, "cpu_seconds") > 0) {
 		buffer_text(text, text->size > 0 ? ", " : "");
-		duration_print(text, (int64_t)(field_number(job, "cpu_seconds") * 1000));
+		duration_print(text, (int64_t)(member_number(job, "cpu_seconds") * 1000));
 		buffer_text(text, " of processor time");
 	}
-	if (field_integer(job, "peak_memory_mb") > 0) {
-		add_memory(text, "", field_integer(job, "peak_memory_mb"));
+	if (member_integer(job, "peak_memory_mb") > 0) {
+		add_memory(text, "", member_integer(job, "peak_memory_mb"));
 		buffer_text(text, " of host memory at most");
 	}
 	if (text->size > 0)
@@ -279,9 +281,9 @@ static void print_others(const struct session *session, const json_t *job, struc
 /* What happened, in words: 'started', 'task 3 ended'. */
 static void print_event(struct buffer *text, const json_t *event)
 {
-	const char *type = field_text(event, "type");
+	const char *type = member_text(event, "type");
 	if (strncmp(type, "task_", 5) == 0) {
-		buffer_print(text, "task %lld ", (long long)field_integer(event, "task"));
+		buffer_print(text, "task %lld ", (long long)member_integer(event, "task"));
 		type += 5;
 	} else if (strncmp(type, "job_", 4) == 0) {
 		type += 4;
@@ -296,22 +298,22 @@ static void print_timeline(const struct session *session, const json_t *job, con
 	struct buffer text = { 0 };
 	size_t place;
 	json_t *event;
-	quantity_print_moment(&text, field_moment(job, "submitted_at"));
+	quantity_print_moment(&text, member_moment(job, "submitted_at"));
 	buffer_text(&text, "  submitted");
 	line_of(session, "Timeline", &text);
 	json_array_foreach(events, place, event)
 	{
-		const char *type = field_text(event, "type");
+		const char *type = member_text(event, "type");
 		if (strcmp(type, "job_submitted") == 0)
 			continue;
-		quantity_print_moment(&text, field_moment(event, "time"));
+		quantity_print_moment(&text, member_moment(event, "time"));
 		buffer_text(&text, "  ");
 		print_event(&text, event);
-		if (*field_text(event, "node"))
-			buffer_print(&text, " on %s", field_text(event, "node"));
-		if (field_has(event, "exit_code"))
+		if (*member_text(event, "node"))
+			buffer_print(&text, " on %s", member_text(event, "node"));
+		if (member_has(event, "exit_code"))
 			buffer_print(&text, " with %lld",
-			             (long long)field_integer(event, "exit_code"));
+			             (long long)member_integer(event, "exit_code"));
 		line_of(session, "", &text);
 	}
 	buffer_free(&text);
@@ -319,13 +321,13 @@ static void print_timeline(const struct session *session, const json_t *job, con
 
 static void print_wait(const struct session *session, const json_t *job, struct buffer *text)
 {
-	if (!field_has(job, "queue_position"))
+	if (!member_has(job, "queue_position"))
 		return;
-	buffer_print(text, "%lld in the queue", (long long)field_integer(job, "queue_position"));
-	if (field_has(job, "estimated_start")) {
+	buffer_print(text, "%lld in the queue", (long long)member_integer(job, "queue_position"));
+	if (member_has(job, "estimated_start")) {
 		buffer_text(text, ", expected to start ");
-		quantity_print_moment(text, field_moment(job, "estimated_start"));
-		buffer_print(text, " (in %s)", field_text(job, "estimated_wait"));
+		quantity_print_moment(text, member_moment(job, "estimated_start"));
+		buffer_print(text, " (in %s)", member_text(job, "estimated_wait"));
 	}
 	line_of(session, "Position", text);
 }
@@ -337,7 +339,7 @@ static bool has_earlier_runs(const json_t *runs)
 	json_t *run;
 	json_array_foreach(runs, place, run)
 	{
-		if (field_integer(run, "attempt") > 1)
+		if (member_integer(run, "attempt") > 1)
 			return true;
 	}
 	return false;
@@ -354,19 +356,20 @@ static void print_runs(const struct session *session, const json_t *runs)
 		return;
 	json_array_foreach(runs, place, run)
 	{
-		quantity_print_moment(&text, field_moment(run, "began_at"));
-		buffer_print(&text, "  task %lld", (long long)field_integer(run, "task"));
-		if (field_has(run, "attempt"))
-			buffer_print(&text, ", run %lld", (long long)field_integer(run, "attempt"));
-		if (*field_text(run, "node"))
-			buffer_print(&text, " on %s", field_text(run, "node"));
-		if (field_has(run, "ended_at")) {
+		quantity_print_moment(&text, member_moment(run, "began_at"));
+		buffer_print(&text, "  task %lld", (long long)member_integer(run, "task"));
+		if (member_has(run, "attempt"))
+			buffer_print(&text, ", run %lld",
+			             (long long)member_integer(run, "attempt"));
+		if (*member_text(run, "node"))
+			buffer_print(&text, " on %s", member_text(run, "node"));
+		if (member_has(run, "ended_at")) {
 			buffer_text(&text, ", ");
-			duration_print(&text, field_moment(run, "ended_at") -
-			                          field_moment(run, "began_at"));
+			duration_print(&text, member_moment(run, "ended_at") -
+			                          member_moment(run, "began_at"));
 		}
 		buffer_text(&text, ": ");
-		for (const char *word = field_text(run, "ending"); *word; word++)
+		for (const char *word = member_text(run, "ending"); *word; word++)
 			buffer_bytes(&text, *word == '_' ? " " : word, 1);
 		line_of(session, label, &text);
 		label = "";
@@ -380,13 +383,13 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	struct buffer text = { 0 };
 	const char *reason = json_string_value(json_array_get(why, 0));
 
-	buffer_print(&text, "%s %s", field_text(job, "id"), field_text(job, "name"));
+	buffer_print(&text, "%s %s", member_text(job, "id"), member_text(job, "name"));
 	line_of(session, "Job", &text);
 	print_state(session, job);
 	line(session, "Tenant", COLOUR_NONE,
-	     session_tenant_name(session, field_text(job, "tenant_id")));
-	if (*field_text(job, "image"))
-		line(session, "Image", COLOUR_NONE, field_text(job, "image"));
+	     session_tenant_name(session, member_text(job, "tenant_id")));
+	if (*member_text(job, "image"))
+		line(session, "Image", COLOUR_NONE, member_text(job, "image"));
 	job_print_command(&text, job);
 	line_of(session, "Command", &text);
 	print_asked(session, job, &text);
@@ -394,7 +397,7 @@ void job_page_print(struct session *session, const json_t *job, const json_t *ev
 	print_others(session, job, &text);
 	print_wait(session, job, &text);
 	/* The state of a finished job has already said it. */
-	if (reason && !job_is_over(field_text(job, "state")))
+	if (reason && !job_is_over(member_text(job, "state")))
 		line(session, "Why", COLOUR_NONE, reason);
 	print_placement(session, job);
 	print_gpu_memory(session, job, &text);

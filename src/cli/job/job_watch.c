@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "cli/client/stream.h"
-#include "cli/text/field.h"
 #include "cli/text/quantity.h"
 #include "cli/text/text_width.h"
+#include "json/member.h"
 
 enum {
 	TAILS_MAX = 256, /* tasks whose output is shown at once */
@@ -154,15 +154,15 @@ static void start_tails(struct watching *watching)
 	json_t *task;
 	json_array_foreach(tasks, place, task)
 	{
-		int64_t number = field_integer(task, "task");
-		int64_t run_ms = field_moment(task, "started_at");
+		int64_t number = member_integer(task, "task");
+		int64_t run_ms = member_moment(task, "started_at");
 		if (run_ms <= 0 || (only >= 0 && number != only))
 			continue;
 		struct tail *tail = tail_of(watching, number);
 		if (!tail || tail->stream.fetch || tail->run_ms >= run_ms ||
 		    tail->not_before_ms > clock_unix_ms())
 			continue;
-		tail->labelled = only < 0 && field_integer(watching->job, "tasks") > 1;
+		tail->labelled = only < 0 && member_integer(watching->job, "tasks") > 1;
 		start_tail(watching, tail, run_ms);
 	}
 }
@@ -199,8 +199,8 @@ static void say_why(struct watching *watching)
 
 static void say_state(struct watching *watching)
 {
-	const char *state = field_text(watching->job, "state");
-	const char *node = field_text(watching->job, "node_name");
+	const char *state = member_text(watching->job, "state");
+	const char *node = member_text(watching->job, "node_name");
 	if (watching->watch->quiet || strcmp(watching->said, state) == 0)
 		return;
 	snprintf(watching->said, sizeof(watching->said), "%.31s", state);
@@ -243,7 +243,7 @@ static void read_events(struct watching *watching)
 		}
 		if (!event)
 			break;
-		if (strcmp(field_text(event, "job_id"), watching->watch->job) == 0)
+		if (strcmp(member_text(event, "job_id"), watching->watch->job) == 0)
 			watching->look_ms = 0;
 		json_decref(event);
 	}
@@ -288,8 +288,8 @@ static void cancel(struct watching *watching)
 
 static int code_of(const struct watching *watching)
 {
-	const char *state = field_text(watching->job, "state");
-	const char *message = field_text(watching->job, "message");
+	const char *state = member_text(watching->job, "state");
+	const char *message = member_text(watching->job, "message");
 	if (strcmp(state, "completed") == 0 || watching->watch->any_end)
 		return CLI_FINE;
 	bool more = *message && strcmp(message, state) != 0;
@@ -298,7 +298,7 @@ static int code_of(const struct watching *watching)
 	        more ? message : "");
 	if (strcmp(state, "failed") != 0)
 		return watching->cancelled ? CLI_INTERRUPTED : CLI_NO_JOB;
-	int64_t code = field_integer(watching->job, "exit_code");
+	int64_t code = member_integer(watching->job, "exit_code");
 	return code > 0 && code < 256 ? (int)code : 1;
 }
 
@@ -317,7 +317,7 @@ static int stay(struct watching *watching)
 			if (watching->watch->output)
 				start_tails(watching);
 		}
-		if (job_is_over(field_text(watching->job, "state")) && !has_tails(watching))
+		if (job_is_over(member_text(watching->job, "state")) && !has_tails(watching))
 			return code_of(watching);
 		if (ferror(stdout))
 			return CLI_NO_JOB;

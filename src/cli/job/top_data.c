@@ -6,9 +6,9 @@
 
 #include "base/number.h"
 #include "cli/job/job_columns.h"
-#include "cli/text/field.h"
 #include "cli/text/order.h"
 #include "cli/text/quantity.h"
+#include "json/member.h"
 
 enum { JOBS_MAX = 20000, QUEUE_MAX = 1000 };
 
@@ -19,37 +19,37 @@ static const char *keep(struct top_data *data, const char *text)
 
 static int hundredths(const json_t *object, const char *key)
 {
-	return field_has(object, key) ? (int)(field_number(object, key) * 100 + 0.5) : -1;
+	return member_has(object, key) ? (int)(member_number(object, key) * 100 + 0.5) : -1;
 }
 
 static void add_gpu(struct top_data *data, const json_t *item, const json_t *nodes)
 {
-	const json_t *node = json_object_get(nodes, field_text(item, "node"));
-	if (field_flag(item, "mig_mode") ||
-	    (field_has(item, "present") && !field_flag(item, "present")))
+	const json_t *node = json_object_get(nodes, member_text(item, "node"));
+	if (member_flag(item, "mig_mode") ||
+	    (member_has(item, "present") && !member_flag(item, "present")))
 		return;
 	array_reserve(data->gpus, data->gpu_capacity, data->gpu_count + 1);
 	data->gpus[data->gpu_count++] = (struct top_gpu){
-		.node = keep(data, field_text(item, "node")),
-		.uuid = keep(data, field_text(item, "uuid")),
-		.model = keep(data, field_text(item, "model")),
-		.index = field_integer(item, "index"),
-		.total_mib = field_integer(item, "total_memory"),
-		.used_mib = field_integer(item, "used_memory"),
-		.free_mib = field_integer(item, "free_memory"),
-		.foreign_mib = field_integer(item, "foreign_memory"),
-		.overhead_mib = field_integer(item, "overhead_memory"),
-		.reserved_mib = field_integer(item, "reserved_memory"),
-		.releasing_mib = field_integer(item, "releasing_memory"),
+		.node = keep(data, member_text(item, "node")),
+		.uuid = keep(data, member_text(item, "uuid")),
+		.model = keep(data, member_text(item, "model")),
+		.index = member_integer(item, "index"),
+		.total_mib = member_integer(item, "total_memory"),
+		.used_mib = member_integer(item, "used_memory"),
+		.free_mib = member_integer(item, "free_memory"),
+		.foreign_mib = member_integer(item, "foreign_memory"),
+		.overhead_mib = member_integer(item, "overhead_memory"),
+		.reserved_mib = member_integer(item, "reserved_memory"),
+		.releasing_mib = member_integer(item, "releasing_memory"),
 		.busy = hundredths(item, "utilization"),
-		.heat_c = field_has(item, "temperature_c")
-		              ? (int)field_integer(item, "temperature_c")
+		.heat_c = member_has(item, "temperature_c")
+		              ? (int)member_integer(item, "temperature_c")
 		              : -1,
-		.hot = field_flag(item, "hot"),
-		.over = field_flag(item, "over"),
-		.unhealthy = field_has(item, "healthy") && !field_flag(item, "healthy"),
-		.draining = field_flag(node, "draining"),
-		.online = !node || field_flag(node, "online"),
+		.hot = member_flag(item, "hot"),
+		.over = member_flag(item, "over"),
+		.unhealthy = member_has(item, "healthy") && !member_flag(item, "healthy"),
+		.draining = member_flag(node, "draining"),
+		.online = !node || member_flag(node, "online"),
 	};
 }
 
@@ -81,8 +81,8 @@ static void add_gpus_of(struct top_data *data, const json_t *gpus, const json_t 
 	json_array_foreach(gpus, number, gpu)
 	{
 		struct top_part part = *like;
-		part.gpu = place_of(places, field_text(gpu, "uuid"));
-		part.mib = field_integer(gpu, "memory_mb");
+		part.gpu = place_of(places, member_text(gpu, "uuid"));
+		part.mib = member_integer(gpu, "memory_mb");
 		if (part.gpu != SIZE_MAX)
 			add_part(data, &part);
 	}
@@ -94,17 +94,17 @@ static void add_job(struct top_data *data, struct session *session, const json_t
 	job_print_gpus(&gpus, job);
 	array_reserve(data->jobs, data->job_capacity, data->job_count + 1);
 	data->jobs[data->job_count++] = (struct top_job){
-		.id = keep(data, field_text(job, "id")),
-		.name = keep(data, field_text(job, "name")),
-		.tenant = keep(data, session_tenant_name(session, field_text(job, "tenant_id"))),
+		.id = keep(data, member_text(job, "id")),
+		.name = keep(data, member_text(job, "name")),
+		.tenant = keep(data, session_tenant_name(session, member_text(job, "tenant_id"))),
 		.state = keep(data, job_state(job)),
-		.node = keep(data, field_text(job, "node_name")),
+		.node = keep(data, member_text(job, "node_name")),
 		.gpus = keep(data, gpus.data),
-		.priority = field_integer(job, "priority"),
-		.position = field_integer(job, "queue_position"),
-		.submitted_ms = field_moment(job, "submitted_at"),
-		.started_ms = field_moment(job, "started_at"),
-		.start_ms = field_moment(job, "estimated_start"),
+		.priority = member_integer(job, "priority"),
+		.position = member_integer(job, "queue_position"),
+		.submitted_ms = member_moment(job, "submitted_at"),
+		.started_ms = member_moment(job, "started_at"),
+		.start_ms = member_moment(job, "estimated_start"),
 		.allocated = (int64_t)json_array_size(json_object_get(job, "allocated_gpus")),
 	};
 	buffer_free(&gpus);
@@ -116,12 +116,12 @@ static void add_parts_of_job(struct top_data *data, const json_t *job, const jso
 	json_t *task;
 	json_array_foreach(json_object_get(job, "allocations"), number, task)
 	{
-		const char *phase = field_text(task, "phase");
+		const char *phase = member_text(task, "phase");
 		if (!*phase || strcmp(phase, "claim") == 0)
 			continue;
 		add_gpus_of(data, json_object_get(task, "gpus"), places,
-		            &(struct top_part){ .owner = keep(data, field_text(job, "id")),
-		                                .label = keep(data, field_text(job, "name")),
+		            &(struct top_part){ .owner = keep(data, member_text(job, "id")),
+		                                .label = keep(data, member_text(job, "name")),
 		                                .phase = phase_of(phase) });
 	}
 }
@@ -179,16 +179,16 @@ static void gather_parts(struct top_data *data)
 
 static void read_status(struct top_data *data, const json_t *status)
 {
-	data->nodes = field_integer(status, "total_nodes");
-	data->online_nodes = field_integer(status, "online_nodes");
-	data->total_gpus = field_integer(status, "total_gpus");
-	data->free_gpus = field_integer(status, "available_gpus");
-	data->waiting = field_integer(status, "pending_jobs");
-	data->running = field_integer(status, "running_jobs");
-	data->total_mib = field_integer(status, "total_gpu_memory_mb");
-	data->reserved_mib = field_integer(status, "reserved_gpu_memory_mb");
-	data->releasing_mib = field_integer(status, "releasing_gpu_memory_mb");
-	data->foreign_mib = field_integer(status, "foreign_gpu_memory_mb");
+	data->nodes = member_integer(status, "total_nodes");
+	data->online_nodes = member_integer(status, "online_nodes");
+	data->total_gpus = member_integer(status, "total_gpus");
+	data->free_gpus = member_integer(status, "available_gpus");
+	data->waiting = member_integer(status, "pending_jobs");
+	data->running = member_integer(status, "running_jobs");
+	data->total_mib = member_integer(status, "total_gpu_memory_mb");
+	data->reserved_mib = member_integer(status, "reserved_gpu_memory_mb");
+	data->releasing_mib = member_integer(status, "releasing_gpu_memory_mb");
+	data->foreign_mib = member_integer(status, "foreign_gpu_memory_mb");
 	data->busy = hundredths(status, "avg_gpu_utilization");
 }
 
@@ -198,7 +198,7 @@ void top_data_read(struct top_data *data, struct session *session, const json_t 
 	size_t place;
 	read_status(data, json_object_get(documents, "status"));
 	json_array_foreach(json_object_get(documents, "nodes"), place, item)
-	    json_object_set(nodes, field_text(item, "id"), item);
+	    json_object_set(nodes, member_text(item, "id"), item);
 	json_array_foreach(json_object_get(documents, "gpus"), place, item)
 	    add_gpu(data, item, nodes);
 	for (size_t i = 0; i < data->gpu_count; i++)
@@ -212,12 +212,12 @@ void top_data_read(struct top_data *data, struct session *session, const json_t 
 	}
 	json_array_foreach(json_object_get(documents, "slots"), place, item)
 	{
-		const char *status = field_text(item, "status");
+		const char *status = member_text(item, "status");
 		if (strcmp(status, "waiting") != 0)
 			add_gpus_of(
 			    data, json_object_get(item, "gpu_allocation"), places,
-			    &(struct top_part){ .owner = keep(data, field_text(item, "id")),
-			                        .label = keep(data, field_text(item, "model")),
+			    &(struct top_part){ .owner = keep(data, member_text(item, "id")),
+			                        .label = keep(data, member_text(item, "model")),
 			                        .phase = phase_of(status) });
 	}
 	gather_parts(data);

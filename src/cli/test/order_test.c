@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "cli/text/field.h"
 #include "cli/text/order.h"
+#include "json/member.h"
 
 static void numbers_in_names_count_as_numbers(void **state)
 {
@@ -30,9 +30,9 @@ static void gpus_are_in_the_order_of_their_nodes(void **state)
 	json_t *items = json_pack("[{s:s,s:i},{s:s,s:i},{s:s,s:i}]", "node", "n10", "index", 0,
 	                          "node", "n9", "index", 1, "node", "n9", "index", 0);
 	order_items(items, order_by_node);
-	assert_string_equal(field_text(json_array_get(items, 0), "node"), "n9");
-	assert_int_equal(field_integer(json_array_get(items, 0), "index"), 0);
-	assert_string_equal(field_text(json_array_get(items, 2), "node"), "n10");
+	assert_string_equal(member_text(json_array_get(items, 0), "node"), "n9");
+	assert_int_equal(member_integer(json_array_get(items, 0), "index"), 0);
+	assert_string_equal(member_text(json_array_get(items, 2), "node"), "n10");
 	json_decref(items);
 }
 
@@ -44,7 +44,7 @@ static void what_cannot_start_yet_comes_last_and_stays_in_order(void **state)
 	char order[5] = "";
 	order_items(items, order_by_position);
 	for (size_t i = 0; i < 4; i++)
-		order[i] = field_text(json_array_get(items, i), "id")[0];
+		order[i] = member_text(json_array_get(items, i), "id")[0];
 	assert_string_equal(order, "dbac");
 	json_decref(items);
 }

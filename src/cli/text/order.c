@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/text/field.h"
+#include "json/member.h"
 
 /* The digits at the front without leading zeros, and how many there are. */
 static size_t take_digits(const char **text)
@@ -47,15 +47,15 @@ int order_names(const char *a, const char *b)
 int order_by_node(const json_t *a, const json_t *b)
 {
 	const char *key = json_object_get(a, "node") ? "node" : "id";
-	int names = order_names(field_text(a, key), field_text(b, key));
-	int64_t one = field_integer(a, "index"), other = field_integer(b, "index");
+	int names = order_names(member_text(a, key), member_text(b, key));
+	int64_t one = member_integer(a, "index"), other = member_integer(b, "index");
 	return names != 0 ? names : one < other ? -1 : one > other;
 }
 
 int order_by_position(const json_t *a, const json_t *b)
 {
-	int64_t one = field_integer(a, "queue_position"),
-		other = field_integer(b, "queue_position");
+	int64_t one = member_integer(a, "queue_position"),
+		other = member_integer(b, "queue_position");
 	if ((one == 0) != (other == 0))
 		return one == 0 ? 1 : -1;
 	return one < other ? -1 : one > other;

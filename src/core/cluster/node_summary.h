@@ -37,7 +37,7 @@ _Static_assert(GPUS_PER_NODE_MAX <= INT8_MAX, "kinds can be counted");
 
 /* False if the node does not take a task of the request, whatever its GPUs. */
 static inline bool node_summary_takes(const struct node_summary *summary,
-                                      const struct request *request)
+                                      const struct shape_request *request)
 {
 	return summary->open &&
 	       (request->cpu_milli <= 0 || summary->cpu_milli >= request->cpu_milli) &&

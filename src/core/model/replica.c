@@ -65,7 +65,7 @@ struct amounts replica_amounts(const struct sched *sched, const struct model *mo
 
 	while (at + 1 < model->shape_count && model->shapes[at].request.memory_mib > smallest)
 		at++;
-	const struct request *request = &model->shapes[at].request;
+	const struct shape_request *request = &model->shapes[at].request;
 	amounts.of[AMOUNT_GPU] = request->gpu_count * share_of(request->memory_mib, smallest);
 	amounts.of[AMOUNT_GPU_MEMORY] = request->gpu_count * request->memory_mib;
 	return amounts;

@@ -63,7 +63,7 @@ static void divide(const struct model *model, const struct found *found, int64_t
 /* What it may use is what the model says; what it uses is a fact. */
 static void size_parts(const struct model *model, struct found *found)
 {
-	static const struct request shared = { .gpu_kind = GPU_MEMORY, .gpu_count = 1 };
+	static const struct shape_request shared = { .gpu_kind = GPU_MEMORY, .gpu_count = 1 };
 	int64_t even = model_part_mib(model, found->count), divided[PARTS_MAX];
 	bool uneven = model->r.uneven && found->count > 1;
 

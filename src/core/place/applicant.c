@@ -84,7 +84,7 @@ struct amounts applicant_amounts(const struct sched *sched, const struct search 
 
 struct amounts choice_amounts(const struct search *search, const struct choice *choice)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct amounts amounts = {
 		.of = { [AMOUNT_CPU] = request->cpu_milli, [AMOUNT_HOST] = request->host_bytes }
 	};

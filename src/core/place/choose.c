@@ -31,7 +31,7 @@ static int fitting_gpus(const struct sched *sched, const struct search *search,
  * larger one with more memory free may have room for fewer of them. */
 static int64_t left_on(const struct search *search, const struct gpu *gpu)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t free_mib = fit_gpu_free(search, gpu);
 
 	if (search->even && request->gpu_kind == GPU_FRACTION)
@@ -60,7 +60,7 @@ static void sort_by_free(const struct search *search, struct gpu **gpus, int cou
 static bool group_takes_uneven(const struct search *search, struct gpu **fits, int count,
                                int64_t group)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct gpu *members[GPUS_PER_NODE_MAX];
 	int size = 0;
 
@@ -118,7 +118,7 @@ static int keep_one_group(const struct search *search, struct gpu **fits, int co
 static bool choose_uneven(const struct search *search, struct gpu **fits, int count,
                           struct choice *choice)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	uint64_t taken = 0;
 
 	for (int i = 0; i < request->gpu_count; i++) {
@@ -139,7 +139,7 @@ static bool choose_uneven(const struct search *search, struct gpu **fits, int co
 static void choose_one(struct sched *sched, const struct search *search, struct gpu **fits,
                        int count, struct choice *choice)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct choice trial = *choice;
 	bool found = false;
 
@@ -166,7 +166,7 @@ static void choose_one(struct sched *sched, const struct search *search, struct 
 static bool choose_gpus(struct sched *sched, const struct search *search, struct node *node,
                         struct choice *choice)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct gpu *fits[GPUS_PER_NODE_MAX];
 	int count = fitting_gpus(sched, search, node, fits, &choice->promise_blocked);
 
@@ -234,7 +234,8 @@ static int64_t tasks_of_distinct(const int64_t *room, int count, int64_t each)
 
 /* The k largest parts need k distinct GPUs for each task, each with as much memory as the
  * smallest of them. That is exact for one task, and may be too strict for several. */
-static int64_t tasks_of_uneven(const struct request *request, const int64_t *free_mib, int count)
+static int64_t tasks_of_uneven(const struct shape_request *request, const int64_t *free_mib,
+                               int count)
 {
 	int64_t room[GPUS_PER_NODE_MAX], tasks = TASKS_MAX;
 
@@ -249,7 +250,7 @@ static int64_t tasks_of_uneven(const struct request *request, const int64_t *fre
 /* Whether any whole GPU will do, so that the index has counted them already. */
 static bool is_plain_whole(const struct search *search, const struct node *node)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 
 	return request->gpu_kind == GPU_WHOLE && request->memory_mib == 0 &&
 	       search->view == VIEW_NOW && !search->link && !*search->shape->filter->gpu_types &&
@@ -259,7 +260,7 @@ static bool is_plain_whole(const struct search *search, const struct node *node)
 /* Like place_count(), restricted to the search's NVLink group if it has one. */
 static int64_t count_tasks(struct sched *sched, struct search *search, const struct node *node)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t room[GPUS_PER_NODE_MAX], free_mib[GPUS_PER_NODE_MAX], short_by, tasks = TASKS_MAX;
 
 	if (place_check_node(sched, search, node, &short_by) != CHECK_OK)

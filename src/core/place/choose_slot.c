@@ -11,7 +11,7 @@ static enum slot_policy policy_of(const struct search *search)
 /* Lower is what the policy likes: the least used, or the least left over. */
 static int64_t score_gpu(const struct search *search, const struct gpu *gpu, int64_t free_mib)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t usable = max64(gpu_usable_mib(gpu), 1);
 
 	if (request->total_mib > 0 || search->even) /* the roomiest can take the largest parts */
@@ -46,7 +46,7 @@ static void add(struct fitting *fitting, struct gpu *gpu, int64_t free_mib, int6
 static bool find_fitting(const struct sched *sched, const struct search *search,
                          const struct node *node, struct fitting *fitting)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t short_by;
 
 	fitting->count = 0;
@@ -64,7 +64,7 @@ static bool find_fitting(const struct sched *sched, const struct search *search,
 
 /* The best of those in an NVLink group (0: of all) into `chosen`, as places in
  * `fitting`; false if there are too few, or parts would not add up to the total. */
-static bool take(const struct fitting *fitting, const struct request *request, int64_t group,
+static bool take(const struct fitting *fitting, const struct shape_request *request, int64_t group,
                  int *chosen)
 {
 	int64_t sum = 0;
@@ -82,7 +82,7 @@ static bool take(const struct fitting *fitting, const struct request *request, i
 /* The group in which the best GPUs are linked; 0: in none are there enough. */
 static int64_t best_group(const struct fitting *fitting, const struct search *search)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int chosen[PARTS_MAX];
 
 	for (int i = 0; i < fitting->count && request->gpu_count > 1 && !search->even; i++) {
@@ -95,8 +95,8 @@ static int64_t best_group(const struct fitting *fitting, const struct search *se
 
 /* Parts that add up to a total are as even as the GPUs allow: those with least room
  * first. */
-static void divide(const struct fitting *fitting, const struct request *request, const int *chosen,
-                   struct choice *choice)
+static void divide(const struct fitting *fitting, const struct shape_request *request,
+                   const int *chosen, struct choice *choice)
 {
 	int64_t left = request->total_mib;
 
@@ -115,7 +115,7 @@ static void divide(const struct fitting *fitting, const struct request *request,
 bool choose_slot(const struct sched *sched, const struct search *search, struct node *node,
                  struct choice *choice)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct fitting fitting;
 	int chosen[PARTS_MAX];
 

@@ -4,7 +4,7 @@
 #include "core/queue/job.h"
 #include "core/state.h"
 
-int64_t fit_mib(const struct request *request, const struct gpu *gpu)
+int64_t fit_mib(const struct shape_request *request, const struct gpu *gpu)
 {
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
@@ -20,14 +20,14 @@ int64_t fit_mib(const struct request *request, const struct gpu *gpu)
 	}
 }
 
-int64_t fit_least_mib(const struct request *request, const struct gpu *gpu)
+int64_t fit_least_mib(const struct shape_request *request, const struct gpu *gpu)
 {
 	return max64(request->gpu_kind == GPU_WHOLE ? request->memory_mib : fit_mib(request, gpu),
 	             1);
 }
 
 /* Thousandths of this GPU that so much memory stands for, rounded up. */
-static int64_t share_of(const struct request *request, const struct gpu *gpu, int64_t mib)
+static int64_t share_of(const struct shape_request *request, const struct gpu *gpu, int64_t mib)
 {
 	if (request->gpu_kind == GPU_WHOLE)
 		return WHOLE_GPU;
@@ -37,7 +37,7 @@ static int64_t share_of(const struct request *request, const struct gpu *gpu, in
 	return usable ? min64((mib * WHOLE_GPU + usable - 1) / usable, WHOLE_GPU) : WHOLE_GPU;
 }
 
-struct part fit_part(const struct request *request, struct gpu *gpu, int64_t mib)
+struct part fit_part(const struct shape_request *request, struct gpu *gpu, int64_t mib)
 {
 	INVARIANT(mib >= 0 && request->gpu_count > 0);
 	return (struct part){
@@ -89,7 +89,7 @@ static enum check closed_check(const struct sched *sched, const struct gpu *gpu)
 static enum check check_whole(const struct sched *sched, const struct search *search,
                               const struct gpu *gpu, int64_t *short_by)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 
 	if (gpu_usable_mib(gpu) < request->memory_mib) {
 		*short_by = request->memory_mib - gpu_usable_mib(gpu);
@@ -184,7 +184,7 @@ int64_t fit_host_free(const struct search *search, const struct node *node)
 enum check place_check_node(const struct sched *sched, const struct search *search,
                             const struct node *node, int64_t *short_by)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t cpu = fit_cpu_free(search, node), host = fit_host_free(search, node);
 
 	(void)sched;

@@ -7,11 +7,11 @@
 /* MiB that the request takes of this GPU; for a whole one, all that is usable
  * beside tolerated foreign memory; of uneven parts the smallest; 1 where parts
  * add up to a total. */
-int64_t fit_mib(const struct request *request, const struct gpu *gpu);
+int64_t fit_mib(const struct shape_request *request, const struct gpu *gpu);
 /* The least that must be free for that: not all of a whole GPU that has more. */
-int64_t fit_least_mib(const struct request *request, const struct gpu *gpu);
+int64_t fit_least_mib(const struct shape_request *request, const struct gpu *gpu);
 /* A part of that size, with its share. */
-struct part fit_part(const struct request *request, struct gpu *gpu, int64_t mib);
+struct part fit_part(const struct shape_request *request, struct gpu *gpu, int64_t mib);
 /* Free for the search, in its view: of a GPU's memory, of CPU or host memory. */
 int64_t fit_gpu_free(const struct search *search, const struct gpu *gpu);
 int64_t fit_cpu_free(const struct search *search, const struct node *node);

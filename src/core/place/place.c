@@ -143,7 +143,7 @@ static bool place_tasks(struct sched *sched, struct search *search, int64_t task
 /* Most tasks that the whole cluster has GPUs for, as far as the index can tell. */
 static int64_t upper_bound(const struct sched *sched, const struct search *search)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t tasks = 0;
 
 	if (request->gpu_kind != GPU_WHOLE || search->view == VIEW_LATER ||
@@ -164,7 +164,7 @@ static struct node *next_roomy_node(struct sched *sched, struct search *search, 
                                     int64_t *room, int *rank, int64_t *link)
 {
 	struct scope scope = place_scope(sched, search);
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	const struct bitset *allowed = &search->shape->filter->nodes;
 	struct node *best = NULL;
 	int64_t best_count = INT64_MAX;
@@ -299,7 +299,7 @@ static bool place_near(struct sched *sched, struct search *search, int64_t tasks
  * so, they may if they are spread. */
 static bool place_gang(struct sched *sched, struct search *search, int64_t tasks)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 
 	if (place_near(sched, search, tasks))
 		return true;

@@ -110,7 +110,7 @@ static int64_t score_whole(const struct workload_mix *mix, const struct node_sum
 int64_t fragment_score(struct sched *sched, const struct shape *shape, struct node_summary *summary)
 {
 	const struct workload_mix *mix = &sched->workload_mix;
-	const struct request *request = &shape->request;
+	const struct shape_request *request = &shape->request;
 	int64_t cpu_after = summary->cpu_now_milli - request->cpu_milli;
 
 	INVARIANT(summary->plain && summary->uniform); /* so that `whole` are the GPUs of which all

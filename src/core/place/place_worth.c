@@ -34,7 +34,7 @@ static int64_t waste_of(struct sched *sched, const struct node *node, int64_t cp
 /* Fractions are the same part of every GPU, an amount of memory is not. Only a large GPU
  * takes a large amount, so its memory is worth more, in proportion to its size, than as
  * much on a small one: the square of the GiB of the largest GPU, or 1 for fractions. */
-static int64_t weight_of(const struct request *request, const struct choice *choice)
+static int64_t weight_of(const struct shape_request *request, const struct choice *choice)
 {
 	int64_t gib = 1;
 
@@ -142,7 +142,7 @@ static int64_t score_fraction(const struct node_summary *summary, const struct l
 int64_t worth_score(struct sched *sched, const struct shape *shape, struct node_summary *summary)
 {
 	const struct workload_mix *mix = &sched->workload_mix;
-	const struct request *request = &shape->request;
+	const struct shape_request *request = &shape->request;
 	int64_t cpu_after = summary->cpu_now_milli - request->cpu_milli;
 	int32_t scarcity = scarcity_of(&sched->scarcity, summary->gpu_type);
 

@@ -29,7 +29,7 @@ static bool requires_link(const struct shape *shape)
 /* Puts tasks onto an empty node while they fit, as a job that is placed there is. */
 static int64_t settle(struct sched *sched, const struct search *search, const struct node *node)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	struct node_copy copy;
 	struct choice choice;
 	int64_t placed = 0;
@@ -122,7 +122,7 @@ static void add_node(struct sched *sched, struct search *search, const struct no
 	all->tasks += tasks;
 }
 
-static int64_t largest_part(const struct request *request)
+static int64_t largest_part(const struct shape_request *request)
 {
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
@@ -138,7 +138,7 @@ static int64_t largest_part(const struct request *request)
 /* What one task asks for against the best that there is. */
 static bool check_task(const struct shape *shape, const struct hardware *all, struct error *error)
 {
-	const struct request *request = &shape->request;
+	const struct shape_request *request = &shape->request;
 	int64_t gpus = shape->split_gpus > 0 ? 1 : request->gpu_count;
 
 	if (all->labelled == 0)

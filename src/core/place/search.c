@@ -7,7 +7,7 @@
 struct scope place_scope(const struct sched *sched, const struct search *search)
 {
 	const struct index *index = &sched->index;
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int64_t level;
 
 	INVARIANT(sched->indexed);

@@ -58,7 +58,7 @@ static void claim_on(struct gpu *gpu, int64_t mib, bool whole)
 	gpu->books.whole_claims += whole ? 1 : 0;
 }
 
-static void claim_host(struct node_copy *copy, const struct request *request)
+static void claim_host(struct node_copy *copy, const struct shape_request *request)
 {
 	copy->node.cpu.claimed += request->cpu_milli;
 	copy->node.host.claimed += request->host_bytes;
@@ -202,7 +202,7 @@ static bool note_room(struct outlook *outlook, const struct node *node)
 static const struct bitset *free_nodes(const struct outlook *outlook)
 {
 	const struct index *index = &outlook->sched->index;
-	const struct request *request = &outlook->search.shape->request;
+	const struct shape_request *request = &outlook->search.shape->request;
 
 	if (outlook->search.shape->split_gpus > 0)
 		return &index->whole[1];
@@ -264,7 +264,7 @@ static int next_task(const struct job *job, int task)
 static int64_t settle_tasks(struct outlook *outlook, struct node_copy *copy, int64_t most,
                             int *task, struct forecast_rows *rows)
 {
-	const struct request *request = &outlook->search.shape->request;
+	const struct shape_request *request = &outlook->search.shape->request;
 	struct choice choice;
 	int64_t placed = 0;
 

@@ -31,7 +31,7 @@ static int64_t share_asked(int64_t smallest_mib, int64_t mib)
 /* The amounts of the tasks on GPUs of `smallest` MiB. */
 static struct amounts amounts_on(const struct job *job, int64_t tasks, int64_t smallest)
 {
-	const struct request *request = &job->request;
+	const struct shape_request *request = &job->request;
 	struct amounts one = { { 0 } };
 
 	switch (request->gpu_kind) {

@@ -34,7 +34,7 @@ struct job {
 	struct job_state_record s;
 	struct tenant *tenant;
 	char *texts; /* what the texts and rows of `r` point into */
-	struct request request;
+	struct shape_request request;
 	struct filter *filter;
 	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
 	int task_capacity;

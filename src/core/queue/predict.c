@@ -10,7 +10,7 @@
 #define GPU_MIB 65536 /* what a GPU is taken to have, to compare memory with whole GPUs */
 #define MAXIMUM_CONFIDENCE 100
 #define CONFIDENCE_LEAST 100 /* below, nothing is said */
-#define SAMPLES_DOUBT 1      /* so many samples are worth half of what many are */
+#define SAMPLES_DOUBT 1      /* samples that are worth half of many */
 #define P90 (CHANCE_ONE * 9 / 10)
 
 /* A guess and how many jobs that are not over share it. */
@@ -140,12 +140,14 @@ struct prediction predict_job(const struct sched *sched, const struct job *job)
 	return prediction_from(&foresight, &job->r);
 }
 
-struct lifetime predict_lifetime(const struct sched *sched, const struct job *job)
+int64_t predict_lifetime(const struct sched *sched, const struct job *job,
+                         struct lifetime *lifetime)
 {
 	struct foresight foresight;
 
 	foresee_job(sched, job, &foresight);
-	return foresight.lifetime;
+	*lifetime = foresight.lifetime;
+	return foresight.samples;
 }
 
 static void expect_of(struct job *job, const struct prediction *prediction)

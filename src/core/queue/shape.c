@@ -125,7 +125,7 @@ void filter_refresh(struct filter *filter, const struct cluster *cluster, uint64
 
 bool shape_is_plain(const struct shape *shape)
 {
-	const struct request *request = &shape->request;
+	const struct shape_request *request = &shape->request;
 	bool linked = shape->closeness == CLOSE_NVLINK && shape->closeness_required;
 
 	switch (request->gpu_kind) {
@@ -147,7 +147,7 @@ static void free_filter(struct filter *filter)
 	free(filter);
 }
 
-static uint64_t hash_request(const struct request *request)
+static uint64_t hash_request(const struct shape_request *request)
 {
 	uint64_t hash = (uint64_t)request->gpu_kind;
 	hash = hash_combine(hash, (uint64_t)request->gpu_count);
@@ -161,7 +161,7 @@ static uint64_t hash_request(const struct request *request)
 	return hash;
 }
 
-static bool same_request(const struct request *a, const struct request *b)
+static bool same_request(const struct shape_request *a, const struct shape_request *b)
 {
 	return a->gpu_kind == b->gpu_kind && a->gpu_count == b->gpu_count &&
 	       a->fraction == b->fraction && a->memory_mib == b->memory_mib &&

@@ -27,7 +27,7 @@ struct filter {
  * of one shape fit or do not fit together, so one is tried for all of them. */
 struct shape {
 	int64_t number;
-	struct request request;
+	struct shape_request request;
 	int64_t tasks; /* to be started together */
 	int64_t split_gpus;
 	enum closeness closeness;

@@ -320,7 +320,7 @@ struct mixture_record {
 };
 #define MIXTURE_WIDTH 3
 
-/* What was expected of a job when it was submitted, kept until it is over. */
+/* The prediction for a job at its submission, kept until it ends. */
 struct guess_record {
 	int64_t id;         /* the job's, or the array's: all of its elements share it */
 	int64_t p50_ms;     /* 0: nothing was said */

@@ -70,7 +70,7 @@ enum gpu_kind {
 	GPU_UNEVEN,   /* `uneven_mib[i]` of the i-th of `gpu_count` GPUs */
 };
 
-struct request {
+struct shape_request {
 	enum gpu_kind gpu_kind;
 	int32_t gpu_count;
 	int32_t fraction;

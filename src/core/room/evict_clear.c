@@ -219,7 +219,7 @@ static int32_t owners_left(const struct gpu *gpu)
 static bool pick_for_gpu(const struct clearing *clearing, const struct search *search,
                          const struct gpu *gpu, struct pick *pick)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 	int16_t at[EVICTED_MAX];
 	int64_t parts[EVICTED_MAX], sum = 0;
 	bool whole = request->gpu_kind == GPU_WHOLE;
@@ -244,7 +244,7 @@ static bool pick_for_gpu(const struct clearing *clearing, const struct search *s
 
 static bool gpu_fits(const struct search *search, const struct gpu *gpu)
 {
-	const struct request *request = &search->shape->request;
+	const struct shape_request *request = &search->shape->request;
 
 	return !(request->gpu_kind == GPU_WHOLE && owners_left(gpu) > 0) &&
 	       fit_gpu_free(search, gpu) >= fit_least_mib(request, gpu);

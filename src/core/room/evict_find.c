@@ -353,7 +353,7 @@ static bool begin(struct evict_search *find, struct sched *sched, const struct s
 	find->search.shape = find->shapes;
 	find->best = best;
 	for (int i = 0; i < find->count; i++) {
-		const struct request *request = &find->shapes[i].request;
+		const struct shape_request *request = &find->shapes[i].request;
 		bool known = model && request->total_mib == 0;
 		find->asks[i].count = request->gpu_count;
 		find->asks[i].mib = known ? request->memory_mib : ANY_MIB;

@@ -13,7 +13,7 @@ static int64_t search_id(const struct job_group *group, enum room_kind kind)
 /* Whether one shape asks for at least what the other asks for, in the same way. */
 static bool is_no_smaller(const struct shape *a, const struct shape *b)
 {
-	const struct request *x = &a->request, *y = &b->request;
+	const struct shape_request *x = &a->request, *y = &b->request;
 
 	return a == b ||
 	       (a->filter == b->filter && a->closeness == b->closeness &&

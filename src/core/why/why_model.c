@@ -31,7 +31,7 @@ static void print_splits(const struct model *model, struct buffer *buffer)
 
 	buffer_text(buffer, "a slot takes ");
 	for (int i = 0; i < splits && (i < 4 || model->r.splits.count > 0); i++) {
-		const struct request *request = &model->shapes[i].request;
+		const struct shape_request *request = &model->shapes[i].request;
 		bool several = request->gpu_count > 1;
 		buffer_print(buffer, "%s%" PRId64 " MiB on %s%d GPU%s", i > 0 ? ", or " : "",
 		             request->memory_mib, several ? "each of " : "", request->gpu_count,

@@ -67,7 +67,7 @@ void text_job(struct buffer *buffer, const struct sched *sched, int64_t job_id, 
 		buffer_text(buffer, "another tenant");
 }
 
-static void text_uneven(struct buffer *buffer, const struct request *request)
+static void text_uneven(struct buffer *buffer, const struct shape_request *request)
 {
 	buffer_text(buffer, "no node has GPUs with ");
 	for (int i = 0; i < request->gpu_count; i++)
@@ -75,7 +75,7 @@ static void text_uneven(struct buffer *buffer, const struct request *request)
 	buffer_text(buffer, " MiB free for it");
 }
 
-static void text_part(struct buffer *buffer, const struct request *request)
+static void text_part(struct buffer *buffer, const struct shape_request *request)
 {
 	if (request->gpu_kind == GPU_FRACTION) {
 		text_milli(buffer, request->fraction);
@@ -85,7 +85,7 @@ static void text_part(struct buffer *buffer, const struct request *request)
 	}
 }
 
-static void text_whole(struct buffer *buffer, const struct request *request, bool split)
+static void text_whole(struct buffer *buffer, const struct shape_request *request, bool split)
 {
 	if (request->gpu_count == 1 || split)
 		buffer_text(buffer, "no free GPU");
@@ -97,7 +97,7 @@ static void text_whole(struct buffer *buffer, const struct request *request, boo
 
 void text_lack(struct buffer *buffer, const struct shape *shape)
 {
-	const struct request *request = &shape->request;
+	const struct shape_request *request = &shape->request;
 
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:

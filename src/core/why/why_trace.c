@@ -7,7 +7,7 @@
 
 #define LINES_MAX 1024 /* GPUs, and nodes, that are shown one by one */
 
-static int64_t asked_mib(const struct request *request, const struct gpu *gpu)
+static int64_t asked_mib(const struct shape_request *request, const struct gpu *gpu)
 {
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:

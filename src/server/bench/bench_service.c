@@ -4,6 +4,7 @@
  * listeners of our own, all on this machine. Where SLURM_CONF and SLURM_SUBMIT (a program
  * that submits through Slurm's library) are set, does the same to Slurm. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "job_events.h"
+#include "lease_load.h"
 #include "service_process.h"
 #include "wire/bench/measure.h"
 
@@ -28,6 +30,8 @@ enum {
 	STREAM_SECONDS = 6,
 	NODES = 125, /* of 8 GPUs */
 	SLURM_PROCESSES = 8,
+	LEASE_CONNECTIONS = 64,
+	WARM_TRIES = 300, /* of 100 ms, until a slot is ready */
 };
 
 /* What was measured; a value below zero was not. */
@@ -42,6 +46,9 @@ static struct metric metrics[] = {
 	{ "rest_bulk_jobs_per_s", "1/s", -1, 100000, 0 },
 	{ "grpc_submits_per_s", "1/s", -1, 60000, 0 },
 	{ "rest_p99_ms_half_load", "ms", -1, 0, 10 },
+	{ "lease_cycles_per_s", "1/s", -1, 0, 0 },
+	{ "lease_p99_ms_half_load", "ms", -1, 0, 10 },
+	{ "cycles_against_submits", "times", -1, 1, 0 },
 	{ "ws_events_per_s", "1/s", -1, LISTENERS *EVENTS_PER_S * 0.999, 0 },
 	{ "ws_latest_ms", "ms", -1, 0, 1000 },
 	{ "rss_idle_mib", "MiB", -1, 0, 64 },
@@ -264,6 +271,67 @@ static void measure_latency(const struct service_process *service)
 	unlink(log);
 }
 
+/* A node of the tests, which loads what it is told to. */
+static pid_t begin_node(const struct service_process *service)
+{
+	char port[16];
+	pid_t process = fork();
+	if (process != 0)
+		return process;
+	snprintf(port, sizeof(port), "%u", service->grpc_port);
+	execl("/usr/bin/python3", "python3", "-B", "tests/service/warm_node.py", port, NULL);
+	_exit(1);
+}
+
+/* A model with a slot that is ready. */
+static bool warm_up(const struct service_process *service)
+{
+	static const char model[] = "{\"tenant_id\":\"tenant-1\",\"name\":\"tiny\",\"runtime\":"
+				    "\"vllm\",\"gpu_memory_mb\":1000,\"max_concurrency\":1000}";
+	if (service_process_call(service, "POST", "/api/v1/models", model, NULL, 0) != 201)
+		return false;
+	for (int i = 0; i < WARM_TRIES; i++) {
+		if (service_process_call(service, "POST", "/api/v1/models/model-1/leases", "", NULL,
+		                         0) == 201)
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = 100000000L }, NULL);
+	}
+	return false;
+}
+
+static void run_leases(const struct service_process *service)
+{
+	struct lease_load load = { .port = service->http_port,
+		                   .connections = LEASE_CONNECTIONS,
+		                   .seconds = SECONDS };
+	struct lease_result result;
+	if (!lease_load_run(&load, &result) || result.failures > 0) {
+		fprintf(stderr, "%lld leases failed\n", (long long)result.failures);
+		return;
+	}
+	metric("lease_cycles_per_s")->value = result.cycles_per_s;
+	metric("cycles_against_submits")->value =
+	    result.cycles_per_s / metric("rest_submits_per_s")->value;
+	load.cycles_per_s = result.cycles_per_s / 2;
+	if (!lease_load_run(&load, &result) || result.failures > 0 ||
+	    result.cycles_per_s < load.cycles_per_s * 0.9)
+		fprintf(stderr, "half of the load of leases was not reached: %.0f/s of %.0f/s\n",
+		        result.cycles_per_s, load.cycles_per_s);
+	else
+		metric("lease_p99_ms_half_load")->value = result.p99_ms;
+}
+
+static void measure_leases(const struct service_process *service)
+{
+	pid_t node = begin_node(service);
+	if (warm_up(service))
+		run_leases(service);
+	else
+		fprintf(stderr, "no slot of the model becomes ready\n");
+	kill(node, SIGTERM);
+	waitpid(node, NULL, 0);
+}
+
 /* Submits at an even rate, in a process of its own. */
 static pid_t begin_events(const struct service_process *service, int count)
 {
@@ -358,6 +426,7 @@ int main(int argc, char **argv)
 {
 	with_service(measure_idle);
 	with_service(measure_submits);
+	with_service(measure_leases);
 	with_service(measure_bulk);
 	with_service(measure_grpc);
 	with_service(measure_latency);

@@ -23,7 +23,7 @@ static struct {
 	int making; /* that is not made yet */
 	struct loop *loop;
 	struct engine *engine;
-	struct desk *desk;
+	struct engine_port *port;
 	struct service *service;
 	struct handler handler;
 	struct gate_settings gate;
@@ -123,24 +123,24 @@ static void listen_to_clients(void)
 	fflush(stdout);
 }
 
-static void on_made(struct ask *ask)
+static void on_made(struct engine_request *request)
 {
-	if (!ask->ok)
-		panic("%s", ask->error.text);
-	ask_free(ask);
-	free(ask);
+	if (!request->ok)
+		panic("%s", request->error.text);
+	engine_request_free(request);
+	free(request);
 	if (--driver.making == 0)
 		listen_to_clients();
 }
 
 static void make(struct command command)
 {
-	struct ask *ask = NEW(struct ask);
-	ask->command = command;
-	ask->has_command = true;
-	ask->done = on_made;
+	struct engine_request *request = NEW(struct engine_request);
+	request->command = command;
+	request->has_command = true;
+	request->done = on_made;
 	driver.making++;
-	desk_ask(driver.desk, ask);
+	engine_port_send(driver.port, request);
 }
 
 static void make_tenant(const char *name, const char *payload)
@@ -301,8 +301,8 @@ int main(int argc, char **argv)
 	    .leading = on_leading,
 	    .failed = on_failed,
 	});
-	driver.desk = engine_desk(driver.engine);
-	driver.service = service_new(driver.desk,
+	driver.port = engine_port(driver.engine);
+	driver.service = service_new(driver.port,
 	                             &(struct service_settings){
 					 .gate = driver.gate,
 					 .sessions = session_policy_default(),

@@ -23,8 +23,8 @@ struct lab {
 	bool has_journal;
 	struct loop *loop;
 	struct engine *engine;
-	struct desk *desk;
-	struct ask ask, jobs[JOBS], report;
+	struct engine_port *port;
+	struct engine_request request, jobs[JOBS], report;
 	void (*warm)(struct lab *lab); /* when the slot is ready */
 	bool is_warm;
 	int64_t request_id, slot_id;
@@ -46,25 +46,26 @@ static int64_t clock_ms(void)
 
 static struct writer_health writer_of(struct lab *lab)
 {
-	struct desk_health health;
-	lab->desk->health(lab->desk, &health);
+	struct engine_health health;
+	lab->port->health(lab->port, &health);
 	return health.writer;
 }
 
-static void must(const struct ask *ask)
+static void must(const struct engine_request *request)
 {
-	if (!ask->ok)
-		panic("%s", ask->error.text);
+	if (!request->ok)
+		panic("%s", request->error.text);
 }
 
-static void lab_ask(struct lab *lab, struct command command, void (*done)(struct ask *ask))
+static void lab_ask(struct lab *lab, struct command command,
+                    void (*done)(struct engine_request *request))
 {
-	ask_reset(&lab->ask);
-	lab->ask.command = command;
-	lab->ask.has_command = true;
-	lab->ask.context = lab;
-	lab->ask.done = done;
-	desk_ask(lab->desk, &lab->ask);
+	engine_request_reset(&lab->request);
+	lab->request.command = command;
+	lab->request.has_command = true;
+	lab->request.context = lab;
+	lab->request.done = done;
+	engine_port_send(lab->port, &lab->request);
 }
 
 static struct command request_command(const struct lab *lab, enum command_kind kind)
@@ -79,12 +80,12 @@ static struct command request_command(const struct lab *lab, enum command_kind k
 	return command;
 }
 
-static bool look(struct ask *ask, struct sched *sched, struct error *error)
+static bool look(struct engine_request *request, struct sched *sched, struct error *error)
 {
-	return sched_why_model(sched, 1, 0, &ask->text, error);
+	return sched_why_model(sched, 1, 0, &request->text, error);
 }
 
-static void on_step(struct ask *ask);
+static void on_step(struct engine_request *request);
 
 static void lab_step(struct lab *lab)
 {
@@ -96,17 +97,17 @@ static void lab_step(struct lab *lab)
 		lab_ask(lab, request_command(lab, kinds[lab->step]), on_step);
 		return;
 	}
-	ask_reset(&lab->ask);
-	lab->ask.look = look;
-	lab->ask.context = lab;
-	lab->ask.done = on_step;
-	desk_ask(lab->desk, &lab->ask);
+	engine_request_reset(&lab->request);
+	lab->request.look = look;
+	lab->request.context = lab;
+	lab->request.done = on_step;
+	engine_port_send(lab->port, &lab->request);
 }
 
-static void on_step(struct ask *ask)
+static void on_step(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab->step = (lab->step + 1) % 4;
 	if (lab->step == 0 && ++lab->cycles == CYCLES) {
 		lab->took_ms = clock_ms() - lab->began_ms;
@@ -125,17 +126,17 @@ static void begin_cycles(struct lab *lab)
 	lab_step(lab);
 }
 
-static void on_job(struct ask *ask)
+static void on_job(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab->answered_jobs++;
 }
 
-static void on_lease_behind_jobs(struct ask *ask)
+static void on_lease_behind_jobs(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab->jobs_before_lease = lab->answered_jobs;
 	loop_stop(lab->loop, 0);
 }
@@ -143,18 +144,19 @@ static void on_lease_behind_jobs(struct ask *ask)
 static void ask_behind_jobs(struct lab *lab)
 {
 	for (int i = 0; i < JOBS; i++) {
-		struct ask *ask = &lab->jobs[i];
-		ask->has_command = true;
-		ask->context = lab;
-		ask->done = on_job;
-		ask->command = (struct command){ .kind = COMMAND_SUBMIT,
-			                         .submit = { .job = { .tenant_id = 1,
-			                                              .name = "train",
-			                                              .payload = "{}",
-			                                              .gpu_models = "",
-			                                              .node_labels = "",
-			                                              .idempotency_key = "" } } };
-		desk_ask(lab->desk, ask);
+		struct engine_request *request = &lab->jobs[i];
+		request->has_command = true;
+		request->context = lab;
+		request->done = on_job;
+		request->command =
+		    (struct command){ .kind = COMMAND_SUBMIT,
+			              .submit = { .job = { .tenant_id = 1,
+			                                   .name = "train",
+			                                   .payload = "{}",
+			                                   .gpu_models = "",
+			                                   .node_labels = "",
+			                                   .idempotency_key = "" } } };
+		engine_port_send(lab->port, request);
 	}
 	lab->request_id++;
 	lab_ask(lab, request_command(lab, COMMAND_REQUEST), on_lease_behind_jobs);
@@ -162,10 +164,10 @@ static void ask_behind_jobs(struct lab *lab)
 
 /* Getting a warm slot. */
 
-static void on_given_back(struct ask *ask)
+static void on_given_back(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab->is_warm = true;
 	lab->granted = 0;
 	lab->warm(lab);
@@ -181,59 +183,59 @@ static void on_route(void *context, const struct route_effect *route)
 		lab_ask(lab, request_command(lab, COMMAND_REQUEST_DONE), on_given_back);
 }
 
-static void on_reported(struct ask *ask)
+static void on_reported(struct engine_request *request)
 {
-	must(ask);
+	must(request);
 }
 
-static void on_loading(struct ask *ask)
+static void on_loading(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
-	ask_reset(ask);
-	ask->has_command = true;
-	ask->context = lab;
-	ask->done = on_reported;
-	ask->command.kind = COMMAND_SLOT_READY;
-	ask->command.slot.reservation_id = lab->slot_id;
-	ask->command.slot.address = "http://node:8000";
-	ask->command.slot.message = "";
-	desk_ask(lab->desk, ask);
+	struct lab *lab = request->context;
+	must(request);
+	engine_request_reset(request);
+	request->has_command = true;
+	request->context = lab;
+	request->done = on_reported;
+	request->command.kind = COMMAND_SLOT_READY;
+	request->command.slot.reservation_id = lab->slot_id;
+	request->command.slot.address = "http://node:8000";
+	request->command.slot.message = "";
+	engine_port_send(lab->port, request);
 }
 
 static void on_order(void *context, const struct effect *effect)
 {
 	struct lab *lab = context;
-	struct ask *ask = &lab->report;
+	struct engine_request *request = &lab->report;
 	if (effect->kind != EFFECT_LOAD)
 		return;
 	lab->slot_id = effect->load.reservation_id;
-	ask->has_command = true;
-	ask->context = lab;
-	ask->done = on_loading;
-	ask->command.kind = COMMAND_SLOT_LOADING;
-	ask->command.slot.reservation_id = lab->slot_id;
-	desk_ask(lab->desk, ask);
+	request->has_command = true;
+	request->context = lab;
+	request->done = on_loading;
+	request->command.kind = COMMAND_SLOT_LOADING;
+	request->command.slot.reservation_id = lab->slot_id;
+	engine_port_send(lab->port, request);
 }
 
-static void on_asked(struct ask *ask)
+static void on_asked(struct engine_request *request)
 {
-	must(ask);
+	must(request);
 }
 
-static void on_model(struct ask *ask)
+static void on_model(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab->request_id = 1;
 	lab_ask(lab, request_command(lab, COMMAND_REQUEST), on_asked);
 }
 
-static void on_node(struct ask *ask)
+static void on_node(struct engine_request *request)
 {
-	struct lab *lab = ask->context;
+	struct lab *lab = request->context;
 	struct command command = { .kind = COMMAND_PUT_MODEL };
-	must(ask);
+	must(request);
 	command.model.administrator = true;
 	command.model.model = (struct model_record){ .tenant_id = 1,
 		                                     .name = "tiny",
@@ -248,15 +250,15 @@ static void on_node(struct ask *ask)
 	lab_ask(lab, command, on_model);
 }
 
-static void on_tenant(struct ask *ask)
+static void on_tenant(struct engine_request *request)
 {
 	static const struct device device = { .uuid = "GPU-1",
 		                              .model = "H100",
 		                              .mig_parent = "",
 		                              .capacity_mib = 81920,
 		                              .healthy = true };
-	struct lab *lab = ask->context;
-	must(ask);
+	struct lab *lab = request->context;
+	must(request);
 	lab_ask(lab,
 	        (struct command){ .kind = COMMAND_NODE_REPORT,
 	                          .report = { .name = "node",
@@ -320,10 +322,10 @@ static void lab_run(struct lab *lab, void (*warm)(struct lab *lab))
 	    .failed = on_failed,
 	    .context = lab,
 	});
-	lab->desk = engine_desk(lab->engine);
-	lab->desk->listener.order = on_order;
-	lab->desk->listener.route = on_route;
-	lab->desk->listener.context = lab;
+	lab->port = engine_port(lab->engine);
+	lab->port->listener.order = on_order;
+	lab->port->listener.route = on_route;
+	lab->port->listener.context = lab;
 	loop_run(lab->loop);
 	engine_stop(lab->engine);
 	loop_free(lab->loop);
@@ -345,10 +347,10 @@ static int tear_down(void **state)
 {
 	struct lab *lab = *state;
 	char command[96];
-	ask_free(&lab->ask);
-	ask_free(&lab->report);
+	engine_request_free(&lab->request);
+	engine_request_free(&lab->report);
 	for (int i = 0; i < JOBS; i++)
-		ask_free(&lab->jobs[i]);
+		engine_request_free(&lab->jobs[i]);
 	snprintf(command, sizeof(command), "rm -rf '%s'", lab->directory);
 	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a name of our own */
 	free(lab);

@@ -22,9 +22,9 @@ struct bench {
 	char directory[64], database[96];
 	struct loop *loop;
 	struct engine *engine;
-	struct desk *desk;
+	struct engine_port *port;
 	void (*lead)(struct bench *bench);
-	struct ask *asks;
+	struct engine_request *asks;
 	size_t ask_count, answered;
 	int64_t events, last_id;
 	char kept[64];
@@ -35,11 +35,11 @@ static void finish(struct bench *bench)
 	loop_stop(bench->loop, 0);
 }
 
-static void on_done(struct ask *ask)
+static void on_done(struct engine_request *request)
 {
-	struct bench *bench = ask->context;
-	if (ask->reply_id > bench->last_id)
-		bench->last_id = ask->reply_id;
+	struct bench *bench = request->context;
+	if (request->reply_id > bench->last_id)
+		bench->last_id = request->reply_id;
 	if (++bench->answered == bench->ask_count)
 		finish(bench);
 }
@@ -83,9 +83,9 @@ static void run(struct bench *bench, void (*lead)(struct bench *bench))
 	    .failed = on_failed,
 	    .context = bench,
 	});
-	bench->desk = engine_desk(bench->engine);
-	bench->desk->listener.event = on_event;
-	bench->desk->listener.context = bench;
+	bench->port = engine_port(bench->engine);
+	bench->port->listener.event = on_event;
+	bench->port->listener.context = bench;
 	loop_run(bench->loop);
 	engine_stop(bench->engine);
 	loop_free(bench->loop);
@@ -107,7 +107,7 @@ static int tear_down(void **state)
 	struct bench *bench = *state;
 	char command[96];
 	for (size_t i = 0; i <= ASKS; i++)
-		ask_free(&bench->asks[i]);
+		engine_request_free(&bench->asks[i]);
 	free(bench->asks);
 	snprintf(command, sizeof(command), "rm -rf '%s'", bench->directory);
 	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a name of our own */
@@ -115,68 +115,69 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct ask *next_ask(struct bench *bench)
+static struct engine_request *next_ask(struct bench *bench)
 {
-	struct ask *ask = &bench->asks[bench->ask_count++];
-	ask_reset(ask);
-	ask->done = on_done;
-	ask->context = bench;
-	return ask;
+	struct engine_request *request = &bench->asks[bench->ask_count++];
+	engine_request_reset(request);
+	request->done = on_done;
+	request->context = bench;
+	return request;
 }
 
 static void ask_tenant(struct bench *bench)
 {
 	static const struct kept keep = { "note", "a", "b" };
-	struct ask *ask = next_ask(bench);
-	ask->has_command = true;
-	ask->keeps = &keep;
-	ask->keep_count = 1;
-	ask->command = (struct command){ .kind = COMMAND_PUT_TENANT,
-		                         .tenant = { .name = "lab",
-		                                     .limit_gpu = UNLIMITED,
-		                                     .limit_cpu = UNLIMITED,
-		                                     .limit_host = UNLIMITED,
-		                                     .limit_gpu_memory = UNLIMITED,
-		                                     .limit_jobs = UNLIMITED,
-		                                     .quota_gpu = QUOTA_UNSET,
-		                                     .quota_cpu = QUOTA_UNSET,
-		                                     .quota_host = QUOTA_UNSET,
-		                                     .weight = 1000,
-		                                     .max_preemptions = UNLIMITED,
-		                                     .queue_max = UNLIMITED,
-		                                     .budget_per_month = UNLIMITED } };
-	desk_ask(bench->desk, ask);
+	struct engine_request *request = next_ask(bench);
+	request->has_command = true;
+	request->keeps = &keep;
+	request->keep_count = 1;
+	request->command = (struct command){ .kind = COMMAND_PUT_TENANT,
+		                             .tenant = { .name = "lab",
+		                                         .limit_gpu = UNLIMITED,
+		                                         .limit_cpu = UNLIMITED,
+		                                         .limit_host = UNLIMITED,
+		                                         .limit_gpu_memory = UNLIMITED,
+		                                         .limit_jobs = UNLIMITED,
+		                                         .quota_gpu = QUOTA_UNSET,
+		                                         .quota_cpu = QUOTA_UNSET,
+		                                         .quota_host = QUOTA_UNSET,
+		                                         .weight = 1000,
+		                                         .max_preemptions = UNLIMITED,
+		                                         .queue_max = UNLIMITED,
+		                                         .budget_per_month = UNLIMITED } };
+	engine_port_send(bench->port, request);
 }
 
-static struct ask *new_job(struct bench *bench, int64_t tenant_id)
+static struct engine_request *new_job(struct bench *bench, int64_t tenant_id)
 {
-	struct ask *ask = next_ask(bench);
-	ask->has_command = true;
-	ask->command = (struct command){ .kind = COMMAND_SUBMIT,
-		                         .submit = { .job = { .tenant_id = tenant_id,
-		                                              .name = "train",
-		                                              .payload = "{}",
-		                                              .gpu_models = "",
-		                                              .node_labels = "",
-		                                              .idempotency_key = "" } } };
-	return ask;
+	struct engine_request *request = next_ask(bench);
+	request->has_command = true;
+	request->command = (struct command){ .kind = COMMAND_SUBMIT,
+		                             .submit = { .job = { .tenant_id = tenant_id,
+		                                                  .name = "train",
+		                                                  .payload = "{}",
+		                                                  .gpu_models = "",
+		                                                  .node_labels = "",
+		                                                  .idempotency_key = "" } } };
+	return request;
 }
 
 static void ask_job(struct bench *bench, int64_t tenant_id)
 {
-	desk_ask(bench->desk, new_job(bench, tenant_id));
+	engine_port_send(bench->port, new_job(bench, tenant_id));
 }
 
 /* Several asks together, the last of them for this tenant. */
 static void ask_together(struct bench *bench, int count, int64_t last_tenant_id)
 {
-	struct ask *first = new_job(bench, 1), *before = first;
+	struct engine_request *first = new_job(bench, 1), *before = first;
 	for (int i = 1; i < count; i++) {
-		struct ask *ask = new_job(bench, i == count - 1 ? last_tenant_id : 1);
-		before->together = ask;
-		before = ask;
+		struct engine_request *request =
+		    new_job(bench, i == count - 1 ? last_tenant_id : 1);
+		before->together = request;
+		before = request;
 	}
-	desk_ask(bench->desk, first);
+	engine_port_send(bench->port, first);
 }
 
 static void ask_some_together(struct bench *bench)
@@ -186,16 +187,16 @@ static void ask_some_together(struct bench *bench)
 	ask_together(bench, 20, 1);
 }
 
-static bool look_why(struct ask *ask, struct sched *sched, struct error *error)
+static bool look_why(struct engine_request *request, struct sched *sched, struct error *error)
 {
-	return sched_why(sched, 1, 0, &ask->text, error);
+	return sched_why(sched, 1, 0, &request->text, error);
 }
 
-static bool read_meta(struct ask *ask, struct store *store, struct error *error)
+static bool read_meta(struct engine_request *request, struct store *store, struct error *error)
 {
 	struct archive_filter filter = { .state = -1 };
 	int64_t counts[JOB_CANCELLED + 1];
-	(void)ask;
+	(void)request;
 	return archive_count(store, &filter, counts, error);
 }
 
@@ -210,12 +211,12 @@ static void ask_many(struct bench *bench)
 	bench->ask_count = 0;
 	for (int i = 0; i < ASKS - 3; i++)
 		ask_job(bench, i % 100 == 99 ? 77 : 1);
-	struct ask *ask = next_ask(bench);
-	ask->look = look_why;
-	desk_ask(bench->desk, ask);
-	ask = next_ask(bench);
-	ask->read = read_meta;
-	desk_ask(bench->desk, ask);
+	struct engine_request *request = next_ask(bench);
+	request->look = look_why;
+	engine_port_send(bench->port, request);
+	request = next_ask(bench);
+	request->read = read_meta;
+	engine_port_send(bench->port, request);
 }
 
 /* Counts what another engine left. */
@@ -223,9 +224,9 @@ static void count_jobs(struct bench *bench)
 {
 	struct catalogue_filter all = { .state = -1 };
 	int64_t archived;
-	catalogue_lock(bench->desk->catalogue);
-	bench->events = catalogue_count(bench->desk->catalogue, &all, &archived);
-	catalogue_unlock(bench->desk->catalogue);
+	catalogue_lock(bench->port->catalogue);
+	bench->events = catalogue_count(bench->port->catalogue, &all, &archived);
+	catalogue_unlock(bench->port->catalogue);
 	finish(bench);
 }
 

@@ -1,8 +1,8 @@
 /* json_scan_fuzz.c - what is scanned is JSON exactly where json_read says that it is */
 #include <stdint.h>
 
-#include "wire/text/json_reader.h"
 #include "wire/text/json_scan.h"
+#include "json/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

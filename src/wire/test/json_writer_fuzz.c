@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "wire/text/json_reader.h"
 #include "wire/text/json_writer.h"
 #include "wire/text/utf8.h"
+#include "json/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -564,10 +564,10 @@ static void random_change(struct node *node, uint64_t *random)
 		random_books(gpu, random);
 }
 
-static struct request random_request(uint64_t *random)
+static struct shape_request random_request(uint64_t *random)
 {
 	enum gpu_kind kinds[] = { GPU_WHOLE, GPU_FRACTION, GPU_MEMORY };
-	return (struct request){
+	return (struct shape_request){
 		.gpu_kind = kinds[random_below(random, 3)],
 		.gpu_count = 1 + (int32_t)random_below(random, 2),
 		.fraction = 1 + (int32_t)random_below(random, 1000),
@@ -578,7 +578,7 @@ static struct request random_request(uint64_t *random)
 	};
 }
 
-static bool gpu_fits(const struct gpu *gpu, const struct request *request, bool later)
+static bool gpu_fits(const struct gpu *gpu, const struct shape_request *request, bool later)
 {
 	int64_t room = later ? gpu_free_later(gpu) : min64(gpu_free_now(gpu), gpu_free_later(gpu));
 	int64_t need = request->memory_mib;
@@ -602,7 +602,7 @@ static bool host_fits(const struct host_books *books, int64_t total, int64_t nee
 	       (later || need <= host_free_now(books, total));
 }
 
-static bool node_fits(const struct node *node, const struct request *request, bool later)
+static bool node_fits(const struct node *node, const struct shape_request *request, bool later)
 {
 	int32_t count = 0;
 	if (!node_is_open(node) ||
@@ -614,7 +614,7 @@ static bool node_fits(const struct node *node, const struct request *request, bo
 	return count >= request->gpu_count;
 }
 
-static const struct bitset *set_of(const struct index *index, const struct request *request)
+static const struct bitset *set_of(const struct index *index, const struct shape_request *request)
 {
 	switch (request->gpu_kind) {
 	case GPU_WHOLE:
@@ -670,7 +670,7 @@ static void every_node_that_fits_is_in_the_set_that_is_searched(void **state)
 		struct node *node = random_node(&world, &random);
 		random_change(node, &random);
 		index_touch(&world.index, node, &config);
-		struct request request = random_request(&random);
+		struct shape_request request = random_request(&random);
 		for (size_t j = 0; j < world.cluster.node_count; j++) {
 			if (!node_fits(world.cluster.by_rank[j], &request, false))
 				continue;
@@ -684,7 +684,7 @@ static void every_node_that_fits_is_in_the_set_that_is_searched(void **state)
 }
 
 /* What 16 requests, now and later, are answered by a node. */
-static uint32_t answers(const struct node *node, const struct request *requests)
+static uint32_t answers(const struct node *node, const struct shape_request *requests)
 {
 	uint32_t bits = 0;
 	for (int i = 0; i < 32; i++)
@@ -701,7 +701,7 @@ static void nothing_fits_anew_unless_that_was_told(void **state)
 	mixed_world(&world);
 	for (int i = 0; i < 50000; i++) {
 		struct node *node = random_node(&world, &random);
-		struct request requests[16];
+		struct shape_request requests[16];
 		for (int j = 0; j < 16; j++)
 			requests[j] = random_request(&random);
 		uint32_t before = answers(node, requests);

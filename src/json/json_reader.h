@@ -1,6 +1,6 @@
 /* json_reader.h - JSON that strangers sent, read strictly */
-#ifndef WIRE_TEXT_JSON_READER_H
-#define WIRE_TEXT_JSON_READER_H
+#ifndef JSON_JSON_READER_H
+#define JSON_JSON_READER_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,14 +1,14 @@
-/* desk.h - where the api hands in what it wants: the engine behind the service */
-#ifndef API_ENGINE_DESK_H
-#define API_ENGINE_DESK_H
+/* engine_port.h - where the api hands in what it wants: the engine behind the service */
+#ifndef API_ENGINE_ENGINE_PORT_H
+#define API_ENGINE_ENGINE_PORT_H
 
-#include "api/engine/ask.h"
+#include "api/engine/engine_request.h"
 #include "api/read/catalogue.h"
 #include "store/redis.h"
 #include "store/writer.h"
 
 /* How the engine does, for /health, /metrics and the log. */
-struct desk_health {
+struct engine_health {
 	struct writer_health writer;
 	struct redis_health redis;
 	bool has_redis;
@@ -26,7 +26,7 @@ struct desk_health {
 /* What becomes durable is told in the loop's thread, in the order of commits; and of one
  * commit: orders and routes, then events, then the answers to asks. So whoever was
  * answered finds its effects done. Texts live during the call. Any may be NULL. */
-struct desk_listener {
+struct engine_listener {
 	void (*order)(void *context, const struct effect *effect); /* START, STOP, LOAD */
 	void (*route)(void *context, const struct route_effect *route);
 	void (*event)(void *context, const struct event *event);
@@ -36,21 +36,24 @@ struct desk_listener {
 };
 
 /* Implemented by the server's engine, and by a stand-in in tests. */
-struct desk {
-	void (*ask)(struct desk *desk, struct ask *ask);
-	void (*health)(struct desk *desk, struct desk_health *health);
+struct engine_port {
+	void (*send)(struct engine_port *port, struct engine_request *request);
+	void (*health)(struct engine_port *port, struct engine_health *health);
 	/* When the scheduler last knew that it is the active one, by loop_now_ms's clock. */
-	int64_t (*active_ms)(struct desk *desk);
+	int64_t (*active_ms)(struct engine_port *port);
 	/* Milliseconds since 1970, as the core counts them: what its records are compared
 	 * with. */
-	int64_t (*time_ms)(struct desk *desk);
+	int64_t (*time_ms)(struct engine_port *port);
 	struct catalogue *catalogue;
-	struct desk_listener listener; /* set before the loop runs */
+	struct engine_listener listener; /* set before the loop runs */
 	struct loop *loop;
 };
 
 /* Hands it in, in the loop's thread. Never refuses here: too many, or a store that cannot
  * commit, is an error in the answer (ERROR_FULL, ERROR_UNAVAILABLE). */
-static inline void desk_ask(struct desk *desk, struct ask *ask) { desk->ask(desk, ask); }
+static inline void engine_port_send(struct engine_port *port, struct engine_request *request)
+{
+	port->send(port, request);
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* json_reader_fuzz.c - whatever the text, it is refused with a reason or is JSON within limits */
 #include <stdint.h>
 
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

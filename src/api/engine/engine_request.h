@@ -1,6 +1,6 @@
-/* ask.h - something wanted of the core or of the store, and what came of it */
-#ifndef API_ENGINE_ASK_H
-#define API_ENGINE_ASK_H
+/* engine_request.h - something wanted of the core or of the store, and what came of it */
+#ifndef API_ENGINE_ENGINE_REQUEST_H
+#define API_ENGINE_ENGINE_REQUEST_H
 
 #include "core/record/command.h"
 #include "core/sched.h"
@@ -15,27 +15,28 @@
  *   use the catalogue for what it has;
  * - a read of what is stored (`read`): called in the librarian's thread with a store that
  *   does not lead. For what has left memory, and for history.
- * Everything it points to lives in its arena, or as long as the ask. Between desk_ask and
- * `done` it is the desk's, and nobody else may touch it. */
-struct ask {
+ * Everything it points to lives in its arena, or as long as the engine request. Between
+ * engine_port_send and `done` it is the engine's, and nobody else may touch it. */
+struct engine_request {
 	struct arena arena;
-	struct command command; /* its time is filled in by the desk */
+	struct command command; /* its time is filled in by the engine */
 	bool has_command;
 	/* The next of several submissions of which all are taken or none: the first is handed
 	 * in, each is answered. One that is not taken only because another was refused has an
 	 * error without a code. */
-	struct ask *together;
+	struct engine_request *together;
 	const struct kept *keeps; /* written in the same transaction as the command's effects */
 	size_t keep_count;
 	/* While the store cannot commit: waits for it, however long. Others are answered
 	 * ERROR_UNAVAILABLE at once. For what must not be lost: facts from nodes. */
 	bool patient;
 	/* Each returns false with a reason. `text` is theirs to fill. */
-	bool (*look)(struct ask *ask, struct sched *sched, struct error *error);
-	bool (*read)(struct ask *ask, struct store *store, struct error *error);
+	bool (*look)(struct engine_request *engine, struct sched *sched, struct error *error);
+	bool (*read)(struct engine_request *engine, struct store *store, struct error *error);
 
-	/* Called once, in the loop's thread; from then on the ask is the caller's again. */
-	void (*done)(struct ask *ask);
+	/* Called once, in the loop's thread; from then on the engine request is the caller's again.
+	 */
+	void (*done)(struct engine_request *engine);
 	void *context;
 
 	/* What came of it. */
@@ -45,13 +46,13 @@ struct ask {
 	bool repeated;
 	struct buffer text;
 
-	/* The desk's. */
-	struct ask *next;
+	/* The engine's. */
+	struct engine_request *next;
 };
 
 /* Empties it for the next use; keeps the memory. */
-void ask_reset(struct ask *ask);
-/* Frees what it holds, not the ask itself. */
-void ask_free(struct ask *ask);
+void engine_request_reset(struct engine_request *engine);
+/* Frees what it holds, not the engine request itself. */
+void engine_request_free(struct engine_request *engine);
 
 #endif

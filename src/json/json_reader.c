@@ -1,5 +1,5 @@
 /* json_reader.c - JSON that strangers sent, read strictly */
-#include "wire/text/json_reader.h"
+#include "json/json_reader.h"
 
 #include <math.h>
 #include <stdarg.h>
