@@ -40,3 +40,10 @@ bool member_has(const json_t *object, const char *name)
 	const json_t *value = json_object_get(object, name);
 	return value && !json_is_null(value);
 }
+
+const char *member_first(const json_t *object, const char *const *names)
+{
+	while (*names && !member_has(object, *names))
+		names++;
+	return *names;
+}

@@ -19,5 +19,8 @@ bool member_flag(const json_t *object, const char *name);
 int64_t member_moment(const json_t *object, const char *name);
 /* True if the member is there and not null. */
 bool member_has(const json_t *object, const char *name);
+/* The first of `names` (ends with NULL) that member_has() finds; NULL if it finds none. */
+const char *member_first(const json_t *object, const char *const *names);
+#define MEMBER_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 #endif

@@ -66,12 +66,23 @@ static void members_of_another_type_read_as_nothing(void **state)
 	json_decref(object);
 }
 
+static void the_first_name_that_has_a_value_is_found(void **state)
+{
+	(void)state;
+	json_t *object = members();
+	assert_string_equal(member_first(object, MEMBER_NAMES("missing", "none", "n", "t")), "n");
+	assert_null(member_first(object, MEMBER_NAMES("missing", "none")));
+	assert_null(member_first(NULL, MEMBER_NAMES("n")));
+	json_decref(object);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_read_as_what_they_are),
 		cmocka_unit_test(missing_and_null_members_read_as_nothing),
 		cmocka_unit_test(members_of_another_type_read_as_nothing),
+		cmocka_unit_test(the_first_name_that_has_a_value_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
