@@ -1,12 +1,16 @@
 /* safetensors.c - the headers of safetensors files, and what is done with tensors */
 #include "estimate/safetensors.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "estimate/amount.h"
-#include "estimate/json.h"
 #include "estimate/tensor_type.h"
+#include "json/json_reader.h"
+
+#define JSON_DEPTH 64
 
 /* What tensor parallelism does with a tensor. */
 enum treatment { DIVIDED, DIVIDED_BY_KV_HEADS, FUSED_QKV, COPIED };
@@ -238,6 +242,29 @@ static bool add_entries(struct blueprint *blueprint, const struct safetensors_co
 	return true;
 }
 
+json_t *safetensors_object_read(const struct reader *reader, int64_t offset, int64_t size,
+                                struct error *error)
+{
+	if (offset < 0 || size < 1 || offset > reader->size_bytes ||
+	    size > reader->size_bytes - offset) {
+		error_set(error, ERROR_INVALID,
+		          "it is too short for the JSON that should be there");
+		return NULL;
+	}
+	char *text = memory_alloc((size_t)size);
+	struct json_limits limits = { (size_t)size, JSON_DEPTH, (size_t)size };
+	json_t *json = reader_bytes(reader, offset, text, size, error)
+	                   ? json_read((struct text){ text, (size_t)size }, &limits, error)
+	                   : NULL;
+	free(text);
+	if (json && !json_is_object(json)) {
+		error_set(error, ERROR_INVALID, "its JSON is not an object");
+		json_decref(json);
+		json = NULL;
+	}
+	return json;
+}
+
 bool safetensors_add(struct blueprint *blueprint, const struct safetensors_config *config,
                      const struct reader *reader, struct text_map *seen, struct error *error)
 {
@@ -256,7 +283,7 @@ bool safetensors_add(struct blueprint *blueprint, const struct safetensors_confi
 		                 "it is not a safetensors file, or not all of one",
 		                 (unsigned long long)size,
 		                 (long long)min64(SAFETENSORS_HEADER_BYTES_MAX, rest));
-	json_t *header = json_read_object(reader, sizeof(length), (int64_t)size, error);
+	json_t *header = safetensors_object_read(reader, sizeof(length), (int64_t)size, error);
 	if (!header)
 		return false;
 	bool added = add_entries(blueprint, config, header, rest - (int64_t)size, seen, error);
@@ -297,7 +324,7 @@ json_t *safetensors_index_read(const struct reader *reader, struct error *error)
 		          SAFETENSORS_HEADER_BYTES_MAX);
 		return NULL;
 	}
-	json_t *index = json_read_object(reader, 0, reader->size_bytes, error);
+	json_t *index = safetensors_object_read(reader, 0, reader->size_bytes, error);
 	if (!index)
 		return NULL;
 	const json_t *map = json_object_get(index, "weight_map");

@@ -14,6 +14,11 @@ enum {
 	SAFETENSORS_DIMENSIONS_MAX = 16,
 };
 
+/* The JSON object in the `size` bytes at `offset`; NULL with the reason. json_read() says what it
+ * refuses. The caller releases it with json_decref(). */
+json_t *safetensors_object_read(const struct reader *reader, int64_t offset, int64_t size,
+                                struct error *error);
+
 /* What config.json says of a model: everything of the blueprint but its tensors.
  * Unknown settings are refused with a reason. `nextn_layers` is the
  * number of trailing layers that only serve speculative decoding and are not loaded. */

@@ -3,23 +3,25 @@
 
 #include "base/number.h"
 #include "estimate/amount.h"
-#include "estimate/json.h"
 #include "estimate/safetensors.h"
+#include "json/json_reader.h"
+#include "json/member.h"
 
-static int64_t number_or(struct json_fields *fields, const char *const *names, int64_t otherwise)
-{
-	return json_number_or(fields, names, BLUEPRINT_NUMBER_MAX, otherwise);
-}
+#define NAMES MEMBER_NAMES
 
-static bool has(const json_t *object, const char *name)
+/* The number under the first of `names` that has a value. */
+static int64_t config_number(struct json_reader *reader, const char *const *names,
+                             int64_t otherwise)
 {
-	return json_first(object, NAMES(name), NULL) != NULL;
+	const char *name = member_first(reader->object, names);
+	return name ? json_get_integer(reader, name, 0, BLUEPRINT_NUMBER_MAX, otherwise)
+	            : otherwise;
 }
 
 static bool has_layers(const json_t *object)
 {
-	return json_first(object, NAMES("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
-	                  NULL) != NULL;
+	return member_first(
+		   object, NAMES("num_hidden_layers", "n_layer", "num_layers", "n_layers")) != NULL;
 }
 
 /* Models for more than text keep what describes the part for text one or two
@@ -40,80 +42,87 @@ static const json_t *text_part(const json_t *config)
 
 static const char *model_type(const json_t *object)
 {
-	const char *type = json_string_value(json_object_get(object, "model_type"));
-	return type ? type : "";
+	return member_text(object, "model_type");
+}
+
+static const char *value_type(const json_t *object)
+{
+	const char *name = member_first(object, NAMES("torch_dtype", "dtype"));
+	return name ? member_text(object, name) : "";
 }
 
 /* Every n-th layer looks over all tokens and the others have a window; 0 if
  * which ones have one is not known. */
-static int64_t window_period(struct json_fields *fields)
+static int64_t window_period(struct json_reader *reader)
 {
-	const char *type = model_type(fields->object);
+	const char *type = model_type(reader->object);
 	int64_t usual = 0;
 	if (strcmp(type, "gemma2") == 0)
 		usual = 2;
 	if (strcmp(type, "gemma3_text") == 0)
 		usual = 6;
-	return number_or(fields, NAMES("sliding_window_pattern", "_sliding_window_pattern"), usual);
+	return config_number(reader, NAMES("sliding_window_pattern", "_sliding_window_pattern"),
+	                     usual);
 }
 
 /* The window of a layer by its own word for it; -1 if that is not known. */
-static int64_t window_by_type(struct json_fields *fields, const char *type)
+static int64_t window_by_type(struct json_reader *reader, const char *type)
 {
 	if (type && strcmp(type, "full_attention") == 0)
 		return 0;
 	if (type && strcmp(type, "sliding_attention") == 0)
-		return number_or(fields, NAMES("sliding_window"), 0);
+		return config_number(reader, NAMES("sliding_window"), 0);
 	if (type && strcmp(type, "chunked_attention") == 0)
-		return number_or(fields, NAMES("attention_chunk_size"), 0);
+		return config_number(reader, NAMES("attention_chunk_size"), 0);
 	return -1;
 }
 
 /* Windows are believed only where it is said which layers have one; without, a
  * layer counts as looking over all tokens, which is more memory. */
-static bool set_windows(struct blueprint *blueprint, struct json_fields *fields)
+static bool set_windows(struct blueprint *blueprint, struct json_reader *reader)
 {
-	const json_t *types = json_object_get(fields->object, "layer_types");
+	const json_t *types = json_object_get(reader->object, "layer_types");
 	for (int64_t i = 0; json_is_array(types) && i < blueprint->layer_count; i++) {
 		const char *type = json_string_value(json_array_get(types, (size_t)i));
-		int64_t window = window_by_type(fields, type);
+		int64_t window = window_by_type(reader, type);
 		if (window < 0)
-			return error_set(fields->error, ERROR_INVALID,
+			return error_set(reader->error, ERROR_INVALID,
 			                 "layer %lld is of the type %.40s, whose memory is not "
 			                 "known: declare the model's memory instead",
 			                 (long long)i, type ? type : "(none)");
 		blueprint->layers[i].window = window;
 	}
-	if (json_is_array(types) || !json_flag_or(fields, "use_sliding_window", true))
+	if (json_is_array(types) || !json_get_flag(reader, "use_sliding_window", true))
 		return true;
-	int64_t period = window_period(fields);
-	int64_t window = number_or(fields, NAMES("sliding_window"), 0);
+	int64_t period = window_period(reader);
+	int64_t window = config_number(reader, NAMES("sliding_window"), 0);
 	for (int64_t i = 0; period > 1 && i < blueprint->layer_count; i++)
 		blueprint->layers[i].window = (i + 1) % period != 0 ? window : 0;
 	return true;
 }
 
 /* Keys and values that are kept compressed, for all heads together. */
-static bool is_latent(struct json_fields *fields)
+static bool is_latent(struct json_reader *reader)
 {
-	return has(fields->object, "kv_lora_rank") && has(fields->object, "qk_rope_head_dim") &&
-	       strcmp(model_type(fields->object), "minicpm3") != 0;
+	return member_has(reader->object, "kv_lora_rank") &&
+	       member_has(reader->object, "qk_rope_head_dim") &&
+	       strcmp(model_type(reader->object), "minicpm3") != 0;
 }
 
-static void set_heads(struct blueprint *blueprint, struct json_fields *fields)
+static void set_heads(struct blueprint *blueprint, struct json_reader *reader)
 {
 	int64_t heads = blueprint->heads;
 	int64_t length = heads > 0 ? blueprint->embedding_length / heads : 0;
-	int64_t key = number_or(fields, NAMES("head_dim"), length);
-	int64_t value = number_or(fields, NAMES("v_head_dim"), key);
-	int64_t nope = number_or(fields, NAMES("qk_nope_head_dim"), 0);
-	int64_t rope = number_or(fields, NAMES("qk_rope_head_dim"), 0);
-	bool shared = json_flag_or(fields, "multi_query", false);
-	int64_t kv_heads = number_or(
-	    fields, NAMES("num_key_value_heads", "num_kv_heads", "n_head_kv"), shared ? 1 : heads);
-	if (is_latent(fields)) {
+	int64_t key = config_number(reader, NAMES("head_dim"), length);
+	int64_t value = config_number(reader, NAMES("v_head_dim"), key);
+	int64_t nope = config_number(reader, NAMES("qk_nope_head_dim"), 0);
+	int64_t rope = config_number(reader, NAMES("qk_rope_head_dim"), 0);
+	bool shared = json_get_flag(reader, "multi_query", false);
+	int64_t kv_heads = config_number(
+	    reader, NAMES("num_key_value_heads", "num_kv_heads", "n_head_kv"), shared ? 1 : heads);
+	if (is_latent(reader)) {
 		kv_heads = 1;
-		key = number_or(fields, NAMES("kv_lora_rank"), 0) + rope;
+		key = config_number(reader, NAMES("kv_lora_rank"), 0) + rope;
 		value = 0;
 	} else if (nope > 0) {
 		/* Decompressed keys, and values padded to their length. */
@@ -127,32 +136,33 @@ static void set_heads(struct blueprint *blueprint, struct json_fields *fields)
 	}
 	/* An index for sparse attention has a byte per value, and a scale of four
 	 * bytes for each 128 of them. */
-	int64_t index = number_or(fields, NAMES("index_head_dim"), 0);
+	int64_t index = config_number(reader, NAMES("index_head_dim"), 0);
 	blueprint->index_bytes = index + amount_quotient_up(index, 128) * 4;
 }
 
-static void set_lengths(struct blueprint *blueprint, struct json_fields *fields)
+static void set_lengths(struct blueprint *blueprint, struct json_reader *reader)
 {
 	blueprint->embedding_length =
-	    number_or(fields, NAMES("hidden_size", "n_embd", "d_model"), 0);
-	blueprint->heads = number_or(fields, NAMES("num_attention_heads", "n_head", "n_heads"), 0);
-	blueprint->vocabulary = number_or(fields, NAMES("vocab_size"), 0);
+	    config_number(reader, NAMES("hidden_size", "n_embd", "d_model"), 0);
+	blueprint->heads =
+	    config_number(reader, NAMES("num_attention_heads", "n_head", "n_heads"), 0);
+	blueprint->vocabulary = config_number(reader, NAMES("vocab_size"), 0);
 	blueprint->context_length =
-	    number_or(fields,
-	              NAMES("max_position_embeddings", "n_positions", "max_sequence_length",
-	                    "max_seq_len", "seq_length"),
-	              0);
+	    config_number(reader,
+	                  NAMES("max_position_embeddings", "n_positions", "max_sequence_length",
+	                        "max_seq_len", "seq_length"),
+	                  0);
 	blueprint->feed_forward_length =
-	    number_or(fields, NAMES("intermediate_size", "ffn_hidden_size", "n_inner"),
-	              4 * min64(blueprint->embedding_length, BLUEPRINT_NUMBER_MAX / 4));
-	blueprint->experts = number_or(
-	    fields,
+	    config_number(reader, NAMES("intermediate_size", "ffn_hidden_size", "n_inner"),
+	                  4 * min64(blueprint->embedding_length, BLUEPRINT_NUMBER_MAX / 4));
+	blueprint->experts = config_number(
+	    reader,
 	    NAMES("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"), 0);
-	blueprint->experts_used = number_or(
-	    fields, NAMES("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk"),
+	blueprint->experts_used = config_number(
+	    reader, NAMES("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk"),
 	    0);
 	blueprint->expert_feed_forward_length =
-	    number_or(fields, NAMES("moe_intermediate_size"), blueprint->feed_forward_length);
+	    config_number(reader, NAMES("moe_intermediate_size"), blueprint->feed_forward_length);
 }
 
 static bool refuse_unknown(const json_t *part, struct error *error)
@@ -165,13 +175,13 @@ static bool refuse_unknown(const json_t *part, struct error *error)
 		                                 "layers_block_type",
 		                                 "hybrid_override_pattern" };
 	for (size_t i = 0; i < sizeof(recurrent) / sizeof(recurrent[0]); i++) {
-		if (has(part, recurrent[i]))
+		if (member_has(part, recurrent[i]))
 			return error_set(error, ERROR_INVALID,
 			                 "it has recurrent layers (%s), whose memory is not known "
 			                 "here: declare the model's memory instead",
 			                 recurrent[i]);
 	}
-	if (json_is_true(json_object_get(part, "is_encoder_decoder")))
+	if (member_flag(part, "is_encoder_decoder"))
 		return error_set(error, ERROR_INVALID,
 		                 "it is an encoder with a decoder, whose memory is not known here: "
 		                 "declare the model's memory instead");
@@ -200,20 +210,20 @@ static bool check_lengths(const struct blueprint *blueprint, struct error *error
 static bool read_part(struct blueprint *blueprint, struct safetensors_config *config,
                       const json_t *part, struct error *error)
 {
-	struct json_fields fields = { part, error, false };
+	struct json_reader reader = json_reader_of(part, "", error);
 	if (!refuse_unknown(part, error))
 		return false;
 	if (!has_layers(part))
 		return error_set(error, ERROR_INVALID, "it does not say num_hidden_layers");
-	int64_t layers =
-	    number_or(&fields, NAMES("num_hidden_layers", "n_layer", "num_layers", "n_layers"), 0);
-	if (fields.failed || !blueprint_set_layers(blueprint, layers, error))
+	int64_t layers = config_number(
+	    &reader, NAMES("num_hidden_layers", "n_layer", "num_layers", "n_layers"), 0);
+	if (reader.failed || !blueprint_set_layers(blueprint, layers, error))
 		return false;
 	config->nextn_layers =
-	    json_number_or(&fields, NAMES("num_nextn_predict_layers"), BLUEPRINT_LAYERS_MAX, 0);
-	set_lengths(blueprint, &fields);
-	set_heads(blueprint, &fields);
-	return set_windows(blueprint, &fields) && !fields.failed && check_lengths(blueprint, error);
+	    json_get_integer(&reader, "num_nextn_predict_layers", 0, BLUEPRINT_LAYERS_MAX, 0);
+	set_lengths(blueprint, &reader);
+	set_heads(blueprint, &reader);
+	return set_windows(blueprint, &reader) && !reader.failed && check_lengths(blueprint, error);
 }
 
 bool safetensors_config_read(struct blueprint *blueprint, struct safetensors_config *config,
@@ -224,15 +234,15 @@ bool safetensors_config_read(struct blueprint *blueprint, struct safetensors_con
 	if (reader->size_bytes > SAFETENSORS_CONFIG_BYTES_MAX)
 		return error_set(error, ERROR_INVALID, "it is larger than %d bytes",
 		                 SAFETENSORS_CONFIG_BYTES_MAX);
-	json_t *json = json_read_object(reader, 0, reader->size_bytes, error);
+	json_t *json = safetensors_object_read(reader, 0, reader->size_bytes, error);
 	if (!json)
 		return false;
 	const json_t *part = text_part(json);
-	const char *type = json_string_value(json_first(part, NAMES("torch_dtype", "dtype"), NULL));
-	if (!type)
-		type = json_string_value(json_first(json, NAMES("torch_dtype", "dtype"), NULL));
+	const char *type = value_type(part);
+	if (!*type)
+		type = value_type(json);
 	blueprint_text(blueprint->architecture, model_type(json));
-	blueprint_text(blueprint->value_type, type ? type : "");
+	blueprint_text(blueprint->value_type, type);
 	bool made = read_part(blueprint, config, part, error);
 	json_decref(json);
 	return made;

@@ -74,18 +74,30 @@ json_t *json_read(struct text text, const struct json_limits *limits, struct err
 	return json;
 }
 
+void json_reader_enter(struct json_reader *reader, const json_t *value, const char *format, ...)
+{
+	if (reader->failed)
+		return;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(reader->where, sizeof(reader->where), format, arguments);
+	va_end(arguments);
+	reader->object = value;
+	if (json_is_object(value))
+		return;
+	size_t size = strlen(reader->where);
+	/* 'tasks[3].' is said of its fields; of itself, without the dot. */
+	size -= size > 0 && reader->where[size - 1] == '.';
+	error_set(reader->error, ERROR_INVALID, "%.*s must be a JSON object, {...}",
+	          size > 0 ? (int)size : 8, size > 0 ? reader->where : "the body");
+	reader->failed = true;
+	reader->object = NULL;
+}
+
 struct json_reader json_reader_of(const json_t *value, const char *where, struct error *error)
 {
-	struct json_reader reader = { .object = value, .where = where, .error = error };
-	if (!json_is_object(value)) {
-		size_t size = strlen(where);
-		/* 'tasks[3].' is said of its fields; of itself, without the dot. */
-		size -= size > 0 && where[size - 1] == '.';
-		error_set(error, ERROR_INVALID, "%.*s must be a JSON object, {...}",
-		          size > 0 ? (int)size : 8, size > 0 ? where : "the body");
-		reader.failed = true;
-		reader.object = NULL;
-	}
+	struct json_reader reader = { .error = error };
+	json_reader_enter(&reader, value, "%s", where);
 	return reader;
 }
 
@@ -151,6 +163,17 @@ struct text json_get_text(struct json_reader *reader, const char *name, size_t m
 		return text;
 	json_fail(reader, name, "must be a string of at most %zu bytes", most_bytes);
 	return (struct text){ 0 };
+}
+
+const char *json_get_string(struct json_reader *reader, const char *name, const char *otherwise)
+{
+	const json_t *value = get(reader, name);
+	if (!value)
+		return otherwise;
+	if (json_string_length(value) > 0)
+		return json_string_value(value);
+	json_fail(reader, name, "must be a non-empty string");
+	return otherwise;
 }
 
 /* The number times `unit`, if that is whole but for the error of a binary fraction. */
@@ -220,8 +243,41 @@ const json_t *json_get_array(struct json_reader *reader, const char *name, size_
 	const json_t *value = get(reader, name);
 	if (!value || (json_is_array(value) && json_array_size(value) <= most))
 		return value;
-	json_fail(reader, name, "must be an array, [...], of at most %zu elements", most);
+	if (most == SIZE_MAX)
+		json_fail(reader, name, "must be an array, [...]");
+	else
+		json_fail(reader, name, "must be an array, [...], of at most %zu elements", most);
 	return NULL;
+}
+
+static void need(struct json_reader *reader, const char *name)
+{
+	if (!get(reader, name))
+		json_fail(reader, name, "is missing");
+}
+
+int64_t json_need_integer(struct json_reader *reader, const char *name, int64_t least, int64_t most)
+{
+	need(reader, name);
+	return json_get_integer(reader, name, least, most, least);
+}
+
+const char *json_need_string(struct json_reader *reader, const char *name)
+{
+	need(reader, name);
+	return json_get_string(reader, name, "");
+}
+
+const json_t *json_need_object(struct json_reader *reader, const char *name)
+{
+	need(reader, name);
+	return json_get_object(reader, name);
+}
+
+const json_t *json_need_array(struct json_reader *reader, const char *name, size_t most)
+{
+	need(reader, name);
+	return json_get_array(reader, name, most);
 }
 
 bool json_reader_end(struct json_reader *reader, const char *const *known)

@@ -23,15 +23,20 @@ json_t *json_read(struct text text, const struct json_limits *limits, struct err
 /* Reads the fields of one object. The first thing that is wrong is kept in `error`, with
  * its field, what is wrong and what would be right; from then on everything reads as if
  * it was missing. `where` is what stands before a field's name: "" or "tasks[3].". */
+enum { JSON_WHERE_MAX = 128 };
 struct json_reader {
 	const json_t *object;
-	const char *where;
+	char where[JSON_WHERE_MAX]; /* cut off where it is longer */
 	struct error *error;
 	bool failed;
 };
 
 /* `value` must be an object; otherwise the reader has failed. */
 struct json_reader json_reader_of(const json_t *value, const char *where, struct error *error);
+/* Goes on with another object: json_reader_enter(&reader, task, "tasks[%d].", i). A reader that
+ * has failed stays where it is. */
+void json_reader_enter(struct json_reader *reader, const json_t *value, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Each gives `otherwise` for a field that is missing or null. */
 int64_t json_get_integer(struct json_reader *reader, const char *name, int64_t least, int64_t most,
@@ -46,9 +51,17 @@ int64_t json_get_decimal(struct json_reader *reader, const char *name, int digit
 /* One of `words` (ends with NULL) by its place, or `otherwise`. */
 int json_get_word(struct json_reader *reader, const char *name, const char *const *words,
                   int otherwise);
-/* NULL if missing. The array has at most `most` elements. */
+/* Like json_get_text(), with a NUL at its end; not empty, and of any length. */
+const char *json_get_string(struct json_reader *reader, const char *name, const char *otherwise);
+/* NULL if missing. The array has at most `most` elements; SIZE_MAX: any number. */
 const json_t *json_get_object(struct json_reader *reader, const char *name);
 const json_t *json_get_array(struct json_reader *reader, const char *name, size_t most);
+/* Fields that must be there. What is wrong reads as `least`, "" or NULL. */
+int64_t json_need_integer(struct json_reader *reader, const char *name, int64_t least,
+                          int64_t most);
+const char *json_need_string(struct json_reader *reader, const char *name);
+const json_t *json_need_object(struct json_reader *reader, const char *name);
+const json_t *json_need_array(struct json_reader *reader, const char *name, size_t most);
 /* True if it is there and not null. */
 bool json_has(const struct json_reader *reader, const char *name);
 

@@ -11,7 +11,7 @@
  * false. `object` may be NULL or not an object: it then has no members. Strings live as long as
  * the document. */
 const char *member_text(const json_t *object, const char *name);
-/* Cuts off decimals. */
+/* Without its decimals; 0 if it does not fit 64 bits. */
 int64_t member_integer(const json_t *object, const char *name);
 double member_number(const json_t *object, const char *name);
 bool member_flag(const json_t *object, const char *name);
@@ -19,5 +19,8 @@ bool member_flag(const json_t *object, const char *name);
 int64_t member_moment(const json_t *object, const char *name);
 /* True if the member is there and not null. */
 bool member_has(const json_t *object, const char *name);
+/* The first of `names` (ends with NULL) that member_has() finds; NULL if it finds none. */
+const char *member_first(const json_t *object, const char *const *names);
+#define MEMBER_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 #endif

@@ -57,19 +57,28 @@ static bool take_runs(void *context, const char *const *values, struct error *er
 	       archive_number(values[4], &usage->cpu_s, error);
 }
 
-/* What was used at one price. The cost is rounded down, as the tenant's meter does. */
+/* Adds what was used at one price, from a price and the two parts of a sum. The cost is
+ * rounded down, as the tenant's meter does. */
+static bool add_priced(const char *const *values, int64_t *all_gpu_ms, int64_t *cost,
+                       struct error *error)
+{
+	int64_t price = 0, parts = 0, rest = 0;
+	if (!archive_number(values[0], &price, error) ||
+	    !archive_number(values[1], &parts, error) || !archive_number(values[2], &rest, error))
+		return false;
+	int64_t gpu_ms = add_saturated(muldiv_down(parts, SUM_PART, 1), rest);
+	*all_gpu_ms = add_saturated(*all_gpu_ms, gpu_ms);
+	*cost = add_saturated(*cost, muldiv_down(gpu_ms, price, WHOLE_GPU * HOUR_MS));
+	return true;
+}
+
 static bool take_price(void *context, const char *const *values, struct error *error)
 {
-	int64_t tenant_id = 0, price = 0, parts = 0, rest = 0;
-	if (!archive_number(values[0], &tenant_id, error) ||
-	    !archive_number(values[1], &price, error) ||
-	    !archive_number(values[2], &parts, error) || !archive_number(values[3], &rest, error))
+	int64_t tenant_id = 0;
+	if (!archive_number(values[0], &tenant_id, error))
 		return false;
 	struct usage *usage = usage_of(context, tenant_id);
-	int64_t gpu_ms = add_saturated(muldiv_down(parts, SUM_PART, 1), rest);
-	usage->gpu_ms = add_saturated(usage->gpu_ms, gpu_ms);
-	usage->cost = add_saturated(usage->cost, muldiv_down(gpu_ms, price, WHOLE_GPU * HOUR_MS));
-	return true;
+	return add_priced(values + 1, &usage->gpu_ms, &usage->cost, error);
 }
 
 static bool take_ends(void *context, int64_t tenant_id, enum job_state state, int64_t count,
@@ -149,24 +158,31 @@ static bool read_amounts(struct backend *backend, const struct period *period,
 	return done;
 }
 
-/* Each run is cut once more where the price of its tenant changed. */
+/* ..., priced AS (...): each run is cut once more where the price of its tenant changed. */
+static void put_priced(struct buffer *sql)
+{
+	buffer_print(sql,
+	             ", spans AS (SELECT tenant_id, cost_per_gpu_hour AS price, since_ms, "
+	             "lead(since_ms, 1, %lld) OVER (PARTITION BY tenant_id ORDER BY since_ms) "
+	             "AS until_ms FROM prices), "
+	             "priced AS (SELECT used.tenant_id AS tenant_id, job_id, price, share * "
+	             "(CASE WHEN last_ms > until_ms THEN until_ms ELSE last_ms END - "
+	             "CASE WHEN first_ms < since_ms THEN since_ms ELSE first_ms END) AS gpu_ms "
+	             "FROM used JOIN spans ON spans.tenant_id = used.tenant_id "
+	             "AND until_ms > first_ms AND since_ms < last_ms)",
+	             (long long)INT64_MAX);
+}
+
 static bool read_prices(struct backend *backend, const struct period *period,
                         struct reckoning *reckoning, struct error *error)
 {
 	struct buffer sql = { 0 };
 	put_used(&sql, backend->dialect, period);
+	put_priced(&sql);
 	buffer_print(&sql,
-	             ", spans AS (SELECT tenant_id, cost_per_gpu_hour AS price, since_ms, "
-	             "lead(since_ms, 1, %lld) OVER (PARTITION BY tenant_id ORDER BY since_ms) "
-	             "AS until_ms FROM prices), "
-	             "priced AS (SELECT used.tenant_id AS tenant_id, price, share * "
-	             "(CASE WHEN last_ms > until_ms THEN until_ms ELSE last_ms END - "
-	             "CASE WHEN first_ms < since_ms THEN since_ms ELSE first_ms END) AS gpu_ms "
-	             "FROM used JOIN spans ON spans.tenant_id = used.tenant_id "
-	             "AND until_ms > first_ms AND since_ms < last_ms) "
-	             "SELECT tenant_id, price, sum(gpu_ms / %lld), sum(gpu_ms %% %lld) "
+	             " SELECT tenant_id, price, sum(gpu_ms / %lld), sum(gpu_ms %% %lld) "
 	             "FROM priced GROUP BY tenant_id, price",
-	             (long long)INT64_MAX, (long long)SUM_PART, (long long)SUM_PART);
+	             (long long)SUM_PART, (long long)SUM_PART);
 	bool done = backend->query(backend, sql.data, take_price, reckoning, error);
 	buffer_free(&sql);
 	return done;
@@ -228,5 +244,70 @@ bool usage_read(struct store *store, int64_t tenant_id, int64_t from_ms, int64_t
 		qsort(*usage, reckoning.count, sizeof(**usage), compare_tenants);
 	map_free(&reckoning.tenants);
 	free(reckoning.at);
+	return done;
+}
+
+/* Jobs that are being collected; `at` has room for all. */
+struct job_reckoning {
+	struct job_usage *at;
+	int64_t count, limit;
+};
+
+/* Rows come by job, one for each price. */
+static bool take_job(void *context, const char *const *values, struct error *error)
+{
+	struct job_reckoning *reckoning = context;
+	int64_t job_id = 0, tenant_id = 0;
+	if (!archive_number(values[0], &job_id, error) ||
+	    !archive_number(values[1], &tenant_id, error))
+		return false;
+	if (reckoning->count == 0 || reckoning->at[reckoning->count - 1].job_id != job_id) {
+		INVARIANT(reckoning->count < reckoning->limit);
+		reckoning->at[reckoning->count++] =
+		    (struct job_usage){ .job_id = job_id, .tenant_id = tenant_id };
+	}
+	struct job_usage *usage = &reckoning->at[reckoning->count - 1];
+	return add_priced(values + 2, &usage->gpu_ms, &usage->cost, error);
+}
+
+static void put_chosen(struct buffer *sql, const struct job_usage_filter *filter)
+{
+	buffer_text(sql, ", chosen AS (SELECT DISTINCT job_id FROM used WHERE job_id > 0");
+	if (filter->before_id > 0)
+		buffer_print(sql, " AND job_id < %lld", (long long)filter->before_id);
+	for (size_t i = 0; i < filter->tenant_count; i++)
+		buffer_print(sql, "%s%lld", i == 0 ? " AND tenant_id IN (" : ", ",
+		             (long long)filter->tenant_ids[i]);
+	buffer_print(sql, "%s ORDER BY job_id DESC LIMIT %lld)",
+	             filter->tenant_count > 0 ? ")" : "", (long long)filter->limit);
+}
+
+bool usage_read_jobs(struct store *store, const struct job_usage_filter *filter,
+                     struct arena *arena, struct job_usage **usage, int64_t *count,
+                     struct error *error)
+{
+	struct period period = { 0, filter->from_ms, min64(filter->until_ms, filter->now_ms) };
+	struct job_reckoning reckoning = { .limit = filter->limit };
+	struct buffer sql = { 0 };
+
+	INVARIANT(filter->limit > 0);
+	*count = 0;
+	if (!archive_is_ready(store, error))
+		return false;
+	struct backend *backend = store_backend(store);
+	*usage = reckoning.at =
+	    arena_alloc(arena, (size_t)filter->limit * sizeof(struct job_usage));
+	put_used(&sql, backend->dialect, &period);
+	put_priced(&sql);
+	put_chosen(&sql, filter);
+	buffer_print(&sql,
+	             " SELECT job_id, tenant_id, price, sum(gpu_ms / %lld), sum(gpu_ms %% %lld) "
+	             "FROM priced WHERE job_id IN (SELECT job_id FROM chosen) "
+	             "GROUP BY job_id, tenant_id, price ORDER BY job_id DESC",
+	             (long long)SUM_PART, (long long)SUM_PART);
+	bool done = archive_finish(
+	    store, backend->query(backend, sql.data, take_job, &reckoning, error), error);
+	buffer_free(&sql);
+	*count = reckoning.count;
 	return done;
 }

@@ -25,4 +25,24 @@ bool usage_read(struct store *store, int64_t tenant_id, int64_t from_ms, int64_t
                 int64_t now_ms, struct arena *arena, struct usage **usage, int64_t *count,
                 struct error *error);
 
+/* What one job used in a period, by the same rules. */
+struct job_usage {
+	int64_t job_id, tenant_id;
+	int64_t gpu_ms; /* thousandths of GPUs x ms */
+	int64_t cost;   /* millionths of the currency */
+};
+
+struct job_usage_filter {
+	int64_t from_ms, until_ms, now_ms; /* as for usage_read() */
+	const int64_t *tenant_ids;         /* of these tenants; count 0: of all */
+	size_t tenant_count;
+	int64_t before_id; /* jobs with smaller ids only; 0: all */
+	int64_t limit;
+};
+
+/* An array of the newest jobs with a run in the period, by id, the newest first. */
+bool usage_read_jobs(struct store *store, const struct job_usage_filter *filter,
+                     struct arena *arena, struct job_usage **usage, int64_t *count,
+                     struct error *error);
+
 #endif

@@ -123,6 +123,9 @@ def test_a_report_counts_hours_and_cost(cli, cluster):
     mine = next(row for row in rows if row["id"] == job)
     assert 2 * 0.3 / 3600 <= mine["gpu_hours"] < 2 * 10 / 3600
     assert mine["cost"] == pytest.approx(mine["gpu_hours"] * 100, rel=0.01)
+    cli("quota", "physics", "--cost", "200")
+    rows = json.loads(cli("report", "--by", "job", "--since", "1h", "-o", "json"))
+    assert next(row for row in rows if row["id"] == job)["cost"] == mine["cost"]
     tenants = json.loads(cli("report", "--since", "1h", "-o", "json"))
     assert tenants[0]["tenant"] == "physics" and tenants[0]["jobs"] >= 1
     assert "USEFUL" in cli("report") and "GPU-HOURS" in cli("report", "--by", "job")

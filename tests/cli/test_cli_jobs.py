@@ -207,7 +207,23 @@ def test_a_placement_is_shown_with_its_memory_and_its_arithmetic(cli, cluster):
     assert re.search(r"GPU \d  20G reserved.*GPU-fake-", page)
     why = cli("why", job)
     assert "20480 asked" in why and "of 81920 MiB" in why
+    (told,) = re.findall("^.*20480 asked.*$", why, re.M)
+    assert told.strip() in json.loads(cli("why", job, "-o", "json"))["decision"]
     cli("cancel", job)
+
+
+def test_why_asks_once(cli, cluster):
+    job = cli.submit("--", "true")
+    cluster.await_state(job, "completed")
+
+    def requests():
+        text = cluster.scheduler.get("/metrics").body.decode()
+        counted = re.findall(r'^gpu_scheduler_http_requests_total{(.*)} (\d+)$', text, re.M)
+        return sum(int(count) for labels, count in counted if "/metrics" not in labels)
+
+    before = requests()
+    cli("why", job)
+    assert requests() - before == 1
 
 
 def test_jobs_are_held_released_and_queued_again(cli, cluster):

@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -125,7 +126,37 @@ def test_an_archived_job_is_found_and_cannot_be_changed(service):
     events = service.get(f"/api/v1/jobs/{job}/events").json()["events"]
     assert [event["type"] for event in events] == ["job_ended"]
     assert service.get(f"/api/v1/jobs/{job}/logs").status == 409
-    why = service.get(f"/api/v1/jobs/{job}/why").json()["why"]
-    assert why[0].startswith(f"{job} finished at ") and ": cancelled" in why[0]
+    why = service.get(f"/api/v1/jobs/{job}/why").json()
+    assert why["why"][0].startswith(f"{job} finished at ") and ": cancelled" in why["why"][0]
+    assert "decision" not in why
+    # No decision was made about it.
+    assert service.get(f"/api/v1/jobs/{job}/why?decision=1").json() == why | {"decision": []}
     assert service.get("/api/v1/cluster/status").json()["cancelled_jobs"] == 1
     assert service.get("/api/v1/tenants/lab").json()["total_jobs"] == 1
+
+
+def test_a_job_that_leaves_memory_while_it_is_read_is_found_in_the_store(start):
+    service = start(sections={"scheduler": {"keep_finished_ms": 0}})
+    tenant = service.post("/api/v1/tenants", {"name": "lab"}).json()["id"]
+    stop = threading.Event()
+    wrong = []
+
+    def read(job):
+        while not stop.is_set():
+            for part in ("", "/why?decision=1"):
+                answer = service.get(f"/api/v1/jobs/{job}{part}")
+                if answer.status != 200 or ("state" if not part else "why") not in answer.json():
+                    wrong.append(answer)
+
+    for _ in range(40):
+        job = service.post("/api/v1/jobs", {"tenant_id": tenant, "command": ["x"]}).json()["job_id"]
+        stop.clear()
+        readers = [threading.Thread(target=read, args=(job,)) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        service.delete(f"/api/v1/jobs/{job}")
+        time.sleep(0.05)
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert not wrong, wrong[0]

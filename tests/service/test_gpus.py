@@ -127,3 +127,14 @@ def test_changes_of_gpus_are_told_as_each_may_know_them(scene):
                 assert found[0]["tenant"] == "another tenant" and "secret" not in json.dumps(message)
 
     asyncio.run(listen())
+
+
+def test_why_adds_the_newest_decision_for_those_who_may_see_the_job(scene):
+    job = scene.running("lab", gpu_memory_mb=20000)
+    why = scene.scheduler.get(f"/api/v1/jobs/{job}/why", token=scene.tokens["lab"]).json()
+    path = f"/api/v1/jobs/{job}/why?decision=1"
+    told = scene.scheduler.get(path, token=scene.tokens["lab"]).json()
+    (decision,) = scene.scheduler.get(f"/api/v1/scheduler/decisions?job={job}&limit=1").json()
+    assert told == why | {"decision": decision["explanation"]}
+    assert any("20000 asked" in sentence for sentence in told["decision"])
+    assert scene.scheduler.get(path, token=scene.tokens["guests"]).status == 404

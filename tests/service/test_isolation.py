@@ -59,14 +59,16 @@ def test_lists_have_only_what_is_ones_own(two):
         values = [line for line in metrics.splitlines() if not line.startswith("#")]
         assert not [line for line in values if name in line]
         for path in (f"/api/v1/jobs?tenant_id={other.id}", f"/api/v1/tenants/{other.id}",
-                     f"/api/v1/tenants/{other.id}/usage"):
+                     f"/api/v1/tenants/{other.id}/usage",
+                     f"/api/v1/reports/jobs?tenant_id={other.id}"):
             assert two.service.get(path, token=mine.token).status == 404
 
 
 def test_a_job_cannot_be_given_to_another_tenant(two):
     answer = two.service.post("/api/v1/jobs", {"tenant_id": two.blue.id}, token=two.red.token)
     assert answer.status == 404
-    depends = two.service.post("/api/v1/jobs", {"depends_on": [two.blue.job], "command": ["true"]}, token=two.red.token)
+    depends = two.service.post("/api/v1/jobs", {"depends_on": [two.blue.job], "command": ["true"]},
+                               token=two.red.token)
     assert depends.status == 404
 
 

@@ -84,6 +84,9 @@ def test_a_bill_over_all_time_is_what_the_tenant_ever_cost(service, nodes):
     await_that(lambda: service.get("/api/v1/jobs?state=cancelled").json()["total"] == 6)
     service.stop()
     service.start()
+    why = service.get(f"/api/v1/jobs/{memory}/why?decision=1").json()
+    assert why["why"][0].startswith(f"{memory} finished at ")
+    assert any("20000 asked" in sentence for sentence in why["decision"]), why
     usage, shown = bill(service, tenant), service.get(f"/api/v1/tenants/{tenant}").json()
     assert usage["cost"] > 5
     assert usage["cost"] == pytest.approx(shown["total_cost"], abs=0.01)
@@ -92,6 +95,10 @@ def test_a_bill_over_all_time_is_what_the_tenant_ever_cost(service, nodes):
     before, after = bill(service, tenant, f"{ALWAYS}&to={middle}"), bill(service, tenant, f"from={middle}")
     assert before["cost"] > 0 and after["cost"] > 0
     assert before["cost"] + after["cost"] == pytest.approx(usage["cost"], abs=0.001)
+    jobs = service.get(f"/api/v1/reports/jobs?{ALWAYS}").json()["jobs"]
+    assert sum(job["cost"] for job in jobs) == pytest.approx(usage["cost"], abs=0.001)
+    assert [job["job_id"] for job in jobs] == sorted(
+        (long, gang, memory, *array), key=lambda job: -int(job[4:]))
     billed = service.get(f"/api/v1/reports/billing?{ALWAYS}").json()
     assert billed["total_cost"] == usage["cost"] == billed["tenants"][0]["cost"]
     table = service.get(f"/api/v1/reports/billing?{ALWAYS}&format=csv").body.decode()
@@ -113,3 +120,29 @@ def test_a_run_that_goes_on_is_told_and_billed_up_to_now(service, nodes):
     service.delete(f"/api/v1/jobs/{job}")
     assert [run["ending"] for run in runs_of(service, job)] == ["cancelled"]
     assert service.get("/api/v1/jobs/job-999/runs").status == 404
+
+
+def test_a_new_price_leaves_the_cost_of_a_finished_job(service, nodes):
+    tenant, other = (service.post("/api/v1/tenants", {"name": name, "cost_per_gpu_hour": 3600}).json()["id"]
+                     for name in ("lab", "other"))
+    jobs = []
+    for owner in (tenant, tenant, other):
+        jobs.append(service.post("/api/v1/jobs", {"tenant_id": owner, "command": ["x"],
+                                                  "gpu_count": 1}).json()["job_id"])
+        await_state(service, jobs[-1], "running")
+        service.delete(f"/api/v1/jobs/{jobs[-1]}")
+        await_that(lambda: all(run["ended_at"] for run in runs_of(service, jobs[-1])))
+
+    def costs(query=""):
+        answer = service.get(f"/api/v1/reports/jobs?{ALWAYS}{query}").json()
+        return {job["job_id"]: job["cost"] for job in answer["jobs"]}, answer.get("next_after")
+
+    before, _ = costs()
+    assert list(before) == jobs[::-1] and min(before.values()) > 0
+    assert service.put(f"/api/v1/tenants/{tenant}", {"cost_per_gpu_hour": 7200000}).status == 200
+    assert costs()[0] == before
+    assert list(costs(f"&tenant_id={other}")[0]) == jobs[2:]
+    assert list(costs("&limit=2")[0]) == jobs[:0:-1] and costs("&limit=2")[1] == jobs[1]
+    assert costs(f"&limit=2&after={jobs[1]}") == ({jobs[0]: before[jobs[0]]}, None)
+    assert costs("&to=2021-01-01") == ({}, None)
+    assert service.get("/api/v1/reports/jobs?tenant_id=nobody").status == 404

@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "wire/text/json_writer.h"
 #include "json/json_reader.h"
+#include "json/member.h"
 
 struct enrollment {
 	const char *url, *admin_token_file, *token_file, *name, *ca_file, *days;
@@ -96,16 +97,16 @@ static bool take_answer(const struct enrollment *enrollment, int status,
                         const struct buffer *answer, struct error *error)
 {
 	json_t *said = json_read((struct text){ answer->data, answer->size }, NULL, NULL);
-	const char *token = json_string_value(json_object_get(said, "token"));
-	const char *reason = json_string_value(json_object_get(said, "error"));
-	bool good = status == 201 && token;
+	const char *token = member_text(said, "token");
+	const char *reason = member_text(said, "error");
+	bool good = status == 201 && *token;
 
 	if (good)
 		good = write_token(enrollment->token_file, token, error);
 	else
 		error_set(error, ERROR_FORBIDDEN,
 		          "the scheduler gave no token (HTTP status %d): %s", status,
-		          reason ? reason : "it did not say why");
+		          *reason ? reason : "it did not say why");
 	json_decref(said);
 	return good;
 }

@@ -14,6 +14,7 @@
 #include "agent/workload/user.h"
 #include "base/number.h"
 #include "json/json_reader.h"
+#include "json/member.h"
 
 #define PAYLOAD_BYTES ((size_t)32 << 20)
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,9 +35,9 @@ struct reading {
 
 static const char *text_in(const struct reading *reading, const char *name)
 {
-	const char *text = json_string_value(json_object_get(reading->payload, name));
+	const char *text = member_text(reading->payload, name);
 
-	return text && *text ? arena_string(reading->arena, text) : NULL;
+	return *text ? arena_string(reading->arena, text) : NULL;
 }
 
 static json_t *read_payload(const char *payload, struct error *error)
@@ -146,7 +147,7 @@ static void set_gang(struct reading *reading)
 	const json_t *gang = json_object_get(reading->payload, "gang");
 	const json_t *addresses = json_object_get(gang, "addresses");
 	const char *master = json_string_value(json_array_get(addresses, 0));
-	int64_t port = json_integer_value(json_object_get(gang, "port"));
+	int64_t port = member_integer(gang, "port");
 	struct buffer list = { 0 };
 	char number[32];
 
@@ -200,9 +201,8 @@ static int64_t signal_of(const char *name)
 static bool wants_guard(const struct reading *reading)
 {
 	const json_t *labels = json_object_get(reading->payload, "labels");
-	const char *label = json_string_value(json_object_get(labels, "guard"));
 
-	return label && strcmp(label, "always") == 0;
+	return strcmp(member_text(labels, "guard"), "always") == 0;
 }
 
 static void set_guard(struct reading *reading)

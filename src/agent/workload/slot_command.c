@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "json/member.h"
 
 #define CONTEXT_MIB 1024 /* that the context of a CUDA program and its libraries take */
 #define PORT_TRIES 1000
@@ -202,11 +203,11 @@ static int64_t guarded_utilisation(const struct node_order *order)
 	return muldiv_down(least_mib - context_mib, WHOLE_GPU, max64(least_mib, 1));
 }
 
-static const char *member(const json_t *payload, const char *name, const char *otherwise)
+static const char *slot_text(const json_t *payload, const char *name, const char *otherwise)
 {
-	const char *text = json_string_value(json_object_get(payload, name));
+	const char *text = member_text(payload, name);
 
-	return text && *text ? text : otherwise;
+	return *text ? text : otherwise;
 }
 
 static const char *build(const struct node_order *order, const struct slot_values *values,
@@ -243,7 +244,7 @@ bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
 
 	if (plan->guarded && values.utilisation > 0)
 		values.utilisation = guarded_utilisation(order);
-	values.path = member(payload, "path", order->model);
+	values.path = slot_text(payload, "path", order->model);
 	for (int64_t i = 0; i < order->part_count; i++)
 		values.memory_mib += order->parts[i].memory_mib;
 	if (values.port == 0)
@@ -251,7 +252,7 @@ bool slot_command_plan(struct arena *arena, const struct run_settings *settings,
 		                 "no free port for the model from %lld to %lld",
 		                 (long long)settings->port_first, (long long)settings->port_last);
 	const char *health = build(order, &values, environment, &text);
-	plan->health_path = arena_string(arena, member(payload, "health_path", health));
+	plan->health_path = arena_string(arena, slot_text(payload, "health_path", health));
 	plan->port = values.port;
 	environment_set_number(environment, "PORT", values.port);
 	environment_set_number(environment, "GPU_SCHEDULER_PORT", values.port);

@@ -53,6 +53,9 @@ static void write_job(struct request *request, const struct job_view *view)
 	job_view_write(&request->json, NULL, view);
 }
 
+static void look_up_in_store(struct request *request);
+
+/* A finished job may have left memory since it was seen there: the store has it. */
 static void show_from_memory(struct request *request, bool waits)
 {
 	const struct job_look_up *look_up = request->state;
@@ -79,7 +82,7 @@ static void show_from_memory(struct request *request, bool waits)
 	if (found)
 		look_up->found(request);
 	else
-		look_up_miss(request);
+		look_up_in_store(request);
 }
 
 static bool look_at_wait(struct engine_request *engine, struct sched *sched, struct error *error)
@@ -209,6 +212,11 @@ static void found_to_show(struct engine_request *engine)
 		show_archived(request_of(engine));
 }
 
+static void look_up_in_store(struct request *request)
+{
+	request_read(request, read_archived, found_to_show);
+}
+
 static void found_archived(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
@@ -248,7 +256,7 @@ void job_look_up(struct request *request, const struct job_look_up *look_up)
 
 	look_up_begin(request, look_up);
 	if (!job_in_memory(request, look_up->id, &tenant_id))
-		request_read(request, read_archived, found_to_show);
+		look_up_in_store(request);
 	else if (!look_up_owns(request, tenant_id))
 		look_up_miss(request);
 	else if (state == JOB_PENDING)

@@ -12,36 +12,70 @@ struct story {
 	int64_t id;
 	struct archived_job archived;
 	bool trace, in_memory;
+	bool with_decision; /* the answer has the newest decision about it, explained */
+	struct decision_record *decisions;
+	int64_t decision_count;
+	const char *explanation; /* of the newest decision; NULL: none */
 	int64_t since, limit;
 	struct event *events;
 	int64_t count;
 };
 
+static bool read_decision(struct engine_request *engine, struct store *store, struct error *error)
+{
+	struct story *story = request_of(engine)->state;
+	struct decision_filter newest = { .job_id = story->id, .kind = -1, .limit = 1 };
+	return archive_decisions(store, &newest, &engine->arena, &story->decisions,
+	                         &story->decision_count, error);
+}
+
+/* Keeps the explanation in the arena and leaves the text empty. */
+static bool look_decision(struct engine_request *engine, struct sched *sched, struct error *error)
+{
+	struct request *request = request_of(engine);
+	struct story *story = request->state;
+	(void)error;
+	buffer_clear(&engine->text);
+	if (story->decision_count > 0 &&
+	    sched_explain(sched, &story->decisions[0], request_viewer(request), &engine->text)) {
+		buffer_text(&engine->text, "");
+		story->explanation = arena_string(&engine->arena, engine->text.data);
+		buffer_clear(&engine->text);
+	}
+	return true;
+}
+
 static bool look_why(struct engine_request *engine, struct sched *sched, struct error *error)
 {
 	struct request *request = request_of(engine);
 	const struct story *story = request->state;
+	if (!look_decision(engine, sched, error))
+		return false;
 	if (story->trace)
 		return sched_trace(sched, story->id, &engine->text, error);
 	return sched_why(sched, story->id, request_viewer(request), &engine->text, error);
 }
 
-static void answer_why(struct engine_request *engine)
+static void put_sentences(struct json_writer *json, const char *key, struct text sentences)
 {
-	struct request *request = request_of(engine);
-	const struct story *story = request->state;
-	if (!engine->ok) {
-		request_fail(request, &engine->error);
-		return;
-	}
-	struct text rest = { engine->text.data, engine->text.size }, line;
-	struct json_writer *json = request_object(request);
-	json_put_id(json, "job_id", ID_JOB, story->id);
-	json_open_array(json, "why");
-	while (text_next(&rest, '\n', &line))
+	struct text line;
+	json_open_array(json, key);
+	while (text_next(&sentences, '\n', &line))
 		if (line.size > 0)
 			json_put_text(json, NULL, line);
 	json_close(json);
+}
+
+static void answer_sentences(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	struct json_writer *json = request_object(request);
+	json_put_id(json, "job_id", ID_JOB, story->id);
+	put_sentences(json, "why", (struct text){ engine->text.data, engine->text.size });
+	if (story->with_decision)
+		put_sentences(json, "decision",
+		              text_of(story->explanation ? story->explanation : ""));
 	json_close(json);
 	request_answer_json(request, 200);
 }
@@ -59,14 +93,33 @@ static struct story *new_story(struct request *request)
 static bool read_end(struct engine_request *engine, struct store *store, struct error *error)
 {
 	struct story *story = request_of(engine)->state;
-	return archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL, error);
+	return archive_find(store, story->id, &engine->arena, &story->archived, NULL, NULL,
+	                    error) &&
+	       (!story->with_decision || read_decision(engine, store, error));
+}
+
+static void answer_finished(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct story *story = request->state;
+	const struct job_state_record *state = &story->archived.state;
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
+		return;
+	}
+	buffer_clear(&engine->text);
+	buffer_print(&engine->text, "job-%lld finished at ", (long long)story->id);
+	calendar_print(&engine->text, state->completed_ms);
+	buffer_print(&engine->text, ": %s", word_of(&job_state_words, state->state));
+	if (*state->message)
+		buffer_print(&engine->text, ", %s", state->message);
+	answer_sentences(engine);
 }
 
 static void answer_end(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	const struct story *story = request->state;
-	const struct job_state_record *state = &story->archived.state;
 	if (!engine->ok && engine->error.code != ERROR_NOT_FOUND) {
 		request_fail(request, &engine->error);
 		return;
@@ -76,13 +129,30 @@ static void answer_end(struct engine_request *engine)
 		request_unknown(request, "job", request_segment(request, 3));
 		return;
 	}
-	buffer_clear(&engine->text);
-	buffer_print(&engine->text, "job-%lld finished at ", (long long)story->id);
-	calendar_print(&engine->text, state->completed_ms);
-	buffer_print(&engine->text, ": %s", word_of(&job_state_words, state->state));
-	if (*state->message)
-		buffer_print(&engine->text, ", %s", state->message);
-	answer_why(engine);
+	if (story->decision_count > 0)
+		request_look(request, look_decision, answer_finished);
+	else
+		answer_finished(engine);
+}
+
+/* A job may leave memory while its decision is read. */
+static void answer_why(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	if (engine->ok)
+		answer_sentences(engine);
+	else if (engine->error.code == ERROR_NOT_FOUND)
+		request_read(request, read_end, answer_end);
+	else
+		request_fail(request, &engine->error);
+}
+
+static void got_decision(struct engine_request *engine)
+{
+	if (engine->ok)
+		request_look(request_of(engine), look_why, answer_why);
+	else
+		request_fail(request_of(engine), &engine->error);
 }
 
 void jobs_why(struct request *request)
@@ -93,7 +163,9 @@ void jobs_why(struct request *request)
 	struct catalogue_job job;
 	struct error error = { 0 };
 
-	if (!query_flag(&request->exchange->query, "trace", false, &story->trace, &error)) {
+	if (!query_flag(&request->exchange->query, "trace", false, &story->trace, &error) ||
+	    !query_flag(&request->exchange->query, "decision", false, &story->with_decision,
+	                &error)) {
 		request_fail(request, &error);
 		return;
 	}
@@ -108,6 +180,8 @@ void jobs_why(struct request *request)
 	catalogue_unlock(catalogue);
 	if (!story->in_memory)
 		request_read(request, read_end, answer_end);
+	else if (allowed && story->with_decision)
+		request_read(request, read_decision, got_decision);
 	else if (allowed)
 		request_look(request, look_why, answer_why);
 	else

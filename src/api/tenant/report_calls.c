@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "api/service/page.h"
 #include "api/service/service_state.h"
 #include "api/tenant/tenant_calls.h"
 #include "api/text/ids.h"
@@ -243,4 +244,94 @@ void report_calls_usage(struct request *request)
 		return;
 	report->tenant_id = id;
 	request_read(request, read_usage, answer_usage);
+}
+
+/* By job. */
+
+struct job_report {
+	struct job_usage_filter filter;
+	struct job_usage *usage;
+	int64_t count;
+};
+
+static bool read_job_usage(struct engine_request *engine, struct store *store, struct error *error)
+{
+	struct job_report *jobs = request_of(engine)->state;
+	return usage_read_jobs(store, &jobs->filter, &engine->arena, &jobs->usage, &jobs->count,
+	                       error);
+}
+
+static void answer_jobs(struct engine_request *engine)
+{
+	struct request *request = request_of(engine);
+	const struct job_report *jobs = request->state;
+	if (!engine->ok) {
+		request_fail(request, &engine->error);
+		return;
+	}
+	struct json_writer *json = request_object(request);
+	json_put_moment(json, "from", jobs->filter.from_ms);
+	json_put_moment(json, "to", jobs->filter.until_ms);
+	json_open_array(json, "jobs");
+	for (int64_t i = 0; i < jobs->count; i++) {
+		const struct job_usage *usage = &jobs->usage[i];
+		json_open_object(json, NULL);
+		json_put_id(json, "job_id", ID_JOB, usage->job_id);
+		json_put_id(json, "tenant_id", ID_TENANT, usage->tenant_id);
+		json_put_decimal(json, "gpu_hours", muldiv_down(usage->gpu_ms, 1000, HOUR_MS), 6);
+		json_put_decimal(json, "cost", usage->cost, 6);
+		json_close(json);
+	}
+	json_close(json);
+	if (jobs->count == jobs->filter.limit)
+		json_put_id(json, "next_after", ID_JOB, jobs->usage[jobs->count - 1].job_id);
+	json_close(json);
+	request_answer_json(request, 200);
+}
+
+/* The tenants that the caller may see, or the one that it names. */
+static bool read_tenants(struct request *request, struct job_usage_filter *filter)
+{
+	const struct roster *roster = &request->service->roster;
+	struct text name = query_get(&request->exchange->query, "tenant_id");
+	int64_t *ids =
+	    arena_alloc(&request->engine.arena, (roster->by_id.count + 1) * sizeof(*ids));
+
+	filter->tenant_ids = ids;
+	if (name.size > 0) {
+		const struct roster_tenant *tenant = roster_named(roster, name);
+		if (!tenant || !roster_may_see(roster, &request->identity, tenant->id)) {
+			request_unknown(request, "tenant", name);
+			return false;
+		}
+		ids[filter->tenant_count++] = tenant->id;
+		return true;
+	}
+	if (roster_sees_all(&request->identity))
+		return true;
+	ids[filter->tenant_count++] = -1; /* Without it, no tenant would mean all. */
+	for (size_t i = 0; i < roster->by_id.capacity; i++) {
+		const struct roster_tenant *tenant = roster->by_id.entries[i].value;
+		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
+			ids[filter->tenant_count++] = tenant->id;
+	}
+	return true;
+}
+
+void report_calls_jobs(struct request *request)
+{
+	struct job_report *jobs = arena_alloc(&request->engine.arena, sizeof(*jobs));
+	const struct report *report = read_report(request);
+	struct page page;
+
+	if (!report || !page_read(request, ID_JOB, &page))
+		return;
+	*jobs = (struct job_report){ .filter = { .from_ms = report->from_ms,
+		                                 .until_ms = report->until_ms,
+		                                 .now_ms = report->now_ms,
+		                                 .before_id = page.after,
+		                                 .limit = page.limit } };
+	request->state = jobs;
+	if (read_tenants(request, &jobs->filter))
+		request_read(request, read_job_usage, answer_jobs);
 }

@@ -7,5 +7,6 @@
 /* GET /api/v1/tenants/{id}/usage?from&to, GET /api/v1/reports/billing?from&to&format */
 void report_calls_usage(struct request *request);
 void report_calls_billing(struct request *request);
+void report_calls_jobs(struct request *request);
 
 #endif

@@ -194,8 +194,8 @@ static double gpus_of(const json_t *job)
 	return tasks * (double)member_integer(job, "gpu_count");
 }
 
-/* Adds GPU-hours, cost and how well memory was used, as far as that is known. */
-static void add_figures(struct session *session, json_t *job)
+/* Adds GPU-hours and how well memory was used, as far as that is known. */
+static void add_figures(json_t *job)
 {
 	double hours =
 	    (double)(member_moment(job, "completed_at") - member_moment(job, "started_at")) /
@@ -208,14 +208,8 @@ static void add_figures(struct session *session, json_t *job)
 	const json_t *memory = json_object_get(job, "gpu_memory_mb");
 	if (limit <= 0)
 		limit = json_number_value(memory);
-	if (used >= 0) {
-		session_tenant_name(session, member_text(job, "tenant_id"));
-		const json_t *tenant =
-		    json_object_get(session->tenants, member_text(job, "tenant_id"));
+	if (used >= 0)
 		json_object_set_new(job, "gpu_hours", json_real(used));
-		json_object_set_new(job, "cost",
-		                    json_real(used * member_number(tenant, "cost_per_gpu_hour")));
-	}
 	if (limit > 0 && member_integer(job, "peak_gpu_memory_mb") > 0)
 		json_object_set_new(job, "memory_used",
 		                    json_real(member_number(job, "peak_gpu_memory_mb") / limit));
@@ -244,7 +238,7 @@ static bool add_finished(struct session *session, const struct period *period, c
 		if (end < period->from_ms || end > period->to_ms ||
 		    member_moment(job, "started_at") < 0)
 			continue;
-		add_figures(session, job);
+		add_figures(job);
 		json_array_append(jobs, job);
 	}
 	json_decref(all);
@@ -339,12 +333,75 @@ static int by_tenant(struct session *session, const struct period *period, int64
 	return CLI_FINE;
 }
 
+static int64_t job_number(const json_t *job, const char *key)
+{
+	const char *id = member_text(job, key);
+	return strncmp(id, "job-", 4) == 0 ? strtoll(id + 4, NULL, 10) : 0;
+}
+
+/* Collects hours and costs by the id of their job, page after page, the newest job first, down to
+ * the job `oldest`. */
+static bool collect_costs(struct session *session, const char *path, int64_t oldest, json_t *costs,
+                          struct error *error)
+{
+	struct buffer page = { 0 };
+	bool more = true, ok = true;
+	buffer_text(&page, path);
+	while (ok && more) {
+		json_t *answer = session_get(session, page.data, error), *job;
+		const char *next = member_text(answer, "next_after");
+		size_t place;
+		json_array_foreach(json_object_get(answer, "jobs"), place, job)
+		    json_object_set(costs, member_text(job, "job_id"), job);
+		buffer_clear(&page);
+		buffer_print(&page, "%s&after=%s", path, next);
+		more = *next && job_number(answer, "next_after") > oldest;
+		ok = answer != NULL;
+		json_decref(answer);
+	}
+	buffer_free(&page);
+	return ok;
+}
+
+/* Adds the GPU-hours of each job in the period and what they cost: only the service knows the
+ * prices of that time. */
+static bool add_costs(struct session *session, const struct period *period, json_t *jobs,
+                      struct error *error)
+{
+	json_t *costs = json_object(), *job;
+	struct buffer path = { 0 };
+	int64_t oldest = INT64_MAX;
+	size_t place;
+	json_array_foreach(jobs, place, job) oldest = min64(oldest, job_number(job, "id"));
+	buffer_text(&path, "/api/v1/reports/jobs?limit=1000");
+	add_moment(&path, "from", period->from_ms);
+	add_moment(&path, "to", period->to_ms + 999);
+	if (session->tenant) {
+		buffer_text(&path, "&tenant_id=");
+		client_escape(&path, session->tenant);
+	}
+	bool done = collect_costs(session, path.data, oldest, costs, error);
+	json_array_foreach(jobs, place, job)
+	{
+		const json_t *billed = json_object_get(costs, member_text(job, "id"));
+		if (!billed)
+			continue;
+		json_object_set(job, "gpu_hours", json_object_get(billed, "gpu_hours"));
+		json_object_set(job, "cost", json_object_get(billed, "cost"));
+	}
+	json_decref(costs);
+	buffer_free(&path);
+	return done;
+}
+
 static int by_job(struct session *session, const struct period *period, int64_t limit)
 {
 	struct error error = { 0 };
 	json_t *jobs = finished_jobs(session, period, limit, &error);
-	if (!jobs)
+	if (!jobs || !add_costs(session, period, jobs, &error)) {
+		json_decref(jobs);
 		return session_fail(session, &error);
+	}
 	if (json_array_size(jobs) == 0 && session->form == FORM_TABLE)
 		fputs("no job ended in this time\n", stderr);
 	else
@@ -388,8 +445,9 @@ const struct cli_command report_command = {
 	.details =
 	    "USEFUL is the part of the GPU-hours that went into jobs that succeeded, among\n"
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
-	    "what it reserved, if it was measured. JOBS are those that had GPUs or CPUs in\n"
-	    "this time; those that ended without are only in the columns after it.\n",
+	    "what it reserved, if it was measured, and COST is that of its GPU-HOURS in this\n"
+	    "time, at the price of then. JOBS are those that had GPUs or CPUs in this time;\n"
+	    "those that ended without are only in the columns after it.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",

@@ -25,20 +25,6 @@ static void print_sentences(const json_t *sentences)
 	}
 }
 
-/* The arithmetic by which it was placed last: the newest decision about it. */
-static void print_decision(struct session *session, const char *job)
-{
-	struct error unused = { 0 };
-	json_t *decisions = session_get(
-	    session,
-	    session_path(session, "/api/v1/scheduler/decisions?job=%s&limit=1&explain=1", job),
-	    &unused);
-	const json_t *lines = json_object_get(json_array_get(decisions, 0), "explanation");
-	if (json_array_size(lines) > 0)
-		print_sentences(lines);
-	json_decref(decisions);
-}
-
 static int show(struct session *session, const char *job)
 {
 	struct error error = { 0 };
@@ -46,14 +32,14 @@ static int show(struct session *session, const char *job)
 	bool is_model = strncmp(job, "model-", 6) == 0;
 	const char *path = is_model ? session_path(session, "/api/v1/models/%s/why", job)
 	                   : trace  ? session_path(session, "/api/v1/jobs/%s/why?trace=1", job)
-	                            : session_path(session, "/api/v1/jobs/%s/why", job);
+	                            : session_path(session, "/api/v1/jobs/%s/why?decision=1", job);
 	json_t *answer = session_get(session, path, &error);
 	if (!answer)
 		return session_fail(session, &error);
 	if (!listing_print_document(session, answer, is_model ? "model_id" : "job_id")) {
 		print_sentences(json_object_get(answer, "why"));
-		if (!trace && !is_model)
-			print_decision(session, job);
+		/* The arithmetic by which it was placed last. */
+		print_sentences(json_object_get(answer, "decision"));
 	}
 	json_decref(answer);
 	return CLI_FINE;

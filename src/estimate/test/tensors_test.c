@@ -413,11 +413,12 @@ static void configs_that_make_no_sense_are_refused(void **state)
 	refuse_config("{\"a\":1,\"a\":2}", "duplicate");
 	refuse_config("{}", "num_hidden_layers");
 	refuse_config("{\"num_hidden_layers\":0}", "0 layers");
-	refuse_config("{\"num_hidden_layers\":\"two\"}", "num_hidden_layers is not a whole number");
+	refuse_config("{\"num_hidden_layers\":\"two\"}",
+	              "num_hidden_layers must be a whole number");
 	refuse_config("{\"num_hidden_layers\":2}", "hidden_size");
 	refuse_config("{\"num_hidden_layers\":2,\"hidden_size\":64}", "num_attention_heads");
 	refuse_config("{\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":-1}",
-	              "num_attention_heads is not");
+	              "num_attention_heads must be a whole number");
 	refuse_config("{\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4}",
 	              "vocab_size");
 	refuse_config("{\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":128,"
@@ -437,7 +438,7 @@ static void json_that_is_nested_too_deep_is_refused(void **state)
 	char *text = memory_alloc(DEPTH + 1);
 	memset(text, '[', DEPTH);
 	text[DEPTH] = '\0';
-	refuse_config(text, "maximum parsing depth");
+	refuse_config(text, "nested more than 64 levels");
 	free(text);
 }
 

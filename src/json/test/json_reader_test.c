@@ -133,6 +133,51 @@ static void the_first_thing_that_is_wrong_is_kept(void **state)
 	json_decref(json);
 }
 
+static void fields_that_are_needed_must_be_there(void **state)
+{
+	(void)state;
+	struct error error = { 0 };
+	struct json_reader reader;
+	READ_WRONG("{\"n\":null}", json_need_integer(&reader, "n", 2, 10));
+	assert_string_equal(error.text, "tasks[1].n is missing");
+	READ_WRONG("{}", json_need_string(&reader, "t"));
+	READ_WRONG("{\"t\":\"\"}", json_need_string(&reader, "t"));
+	assert_string_equal(error.text, "tasks[1].t must be a non-empty string");
+	READ_WRONG("{\"t\":7}", json_get_string(&reader, "t", NULL));
+	READ_WRONG("{}", json_need_object(&reader, "o"));
+	READ_WRONG("{}", json_need_array(&reader, "a", 1));
+	READ_WRONG("{\"a\":{}}", json_need_array(&reader, "a", SIZE_MAX));
+	assert_string_equal(error.text, "tasks[1].a must be an array, [...]");
+	json_t *json = json_read(TEXT("{\"n\":5,\"t\":\"x\",\"a\":[1]}"), NULL, &error);
+	reader = json_reader_of(json, "", &error);
+	assert_int_equal(json_need_integer(&reader, "n", 0, 10), 5);
+	assert_string_equal(json_need_string(&reader, "t"), "x");
+	assert_string_equal(json_get_string(&reader, "missing", "y"), "y");
+	assert_int_equal(json_array_size(json_need_array(&reader, "a", 1)), 1);
+	assert_false(reader.failed);
+	json_decref(json);
+}
+
+static void a_reader_names_the_object_that_it_has_entered(void **state)
+{
+	(void)state;
+	struct error error = { 0 };
+	json_t *json = json_read(TEXT("{\"tasks\":[{\"n\":1},{},7]}"), NULL, &error);
+	const json_t *tasks = json_object_get(json, "tasks");
+	struct json_reader reader = json_reader_of(json, "", &error);
+	json_reader_enter(&reader, json_array_get(tasks, 0), "tasks[%d].", 0);
+	assert_int_equal(json_need_integer(&reader, "n", 0, 10), 1);
+	json_reader_enter(&reader, json_array_get(tasks, 1), "tasks[%d].", 1);
+	assert_int_equal(json_need_integer(&reader, "n", 2, 10), 2);
+	assert_string_equal(error.text, "tasks[1].n is missing");
+	json_reader_enter(&reader, json_array_get(tasks, 2), "tasks[%d].", 2);
+	assert_string_equal(error.text, "tasks[1].n is missing");
+	reader = json_reader_of(json_array_get(tasks, 2), "tasks[2].", &error);
+	assert_true(reader.failed);
+	assert_string_equal(error.text, "tasks[2] must be a JSON object, {...}");
+	json_decref(json);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +186,8 @@ int main(void)
 		cmocka_unit_test(fields_are_read_with_their_bounds),
 		cmocka_unit_test(what_is_wrong_is_named_with_what_would_be_right),
 		cmocka_unit_test(the_first_thing_that_is_wrong_is_kept),
+		cmocka_unit_test(fields_that_are_needed_must_be_there),
+		cmocka_unit_test(a_reader_names_the_object_that_it_has_entered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,10 @@
 
 static json_t *members(void)
 {
-	json_t *object = json_loads("{\"t\":\"text\",\"n\":7,\"r\":2.5,\"f\":true,\"none\":null,"
-	                            "\"at\":\"2026-01-31T12:00:00.25Z\"}",
-	                            0, NULL);
+	json_t *object =
+	    json_loads("{\"t\":\"text\",\"n\":7,\"r\":2.5,\"f\":true,\"big\":1e300,\"none\":null,"
+	               "\"at\":\"2026-01-31T12:00:00.25Z\"}",
+	               0, NULL);
 	assert_non_null(object);
 	return object;
 }
@@ -24,6 +25,7 @@ static void members_read_as_what_they_are(void **state)
 	assert_string_equal(member_text(object, "t"), "text");
 	assert_int_equal(member_integer(object, "n"), 7);
 	assert_int_equal(member_integer(object, "r"), 2);
+	assert_int_equal(member_integer(object, "big"), 0);
 	assert_true(member_number(object, "r") == 2.5);
 	assert_true(member_number(object, "n") == 7);
 	assert_true(member_flag(object, "f"));
@@ -66,12 +68,23 @@ static void members_of_another_type_read_as_nothing(void **state)
 	json_decref(object);
 }
 
+static void the_first_name_that_has_a_value_is_found(void **state)
+{
+	(void)state;
+	json_t *object = members();
+	assert_string_equal(member_first(object, MEMBER_NAMES("missing", "none", "n", "t")), "n");
+	assert_null(member_first(object, MEMBER_NAMES("missing", "none")));
+	assert_null(member_first(NULL, MEMBER_NAMES("n")));
+	json_decref(object);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_read_as_what_they_are),
 		cmocka_unit_test(missing_and_null_members_read_as_nothing),
 		cmocka_unit_test(members_of_another_type_read_as_nothing),
+		cmocka_unit_test(the_first_name_that_has_a_value_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

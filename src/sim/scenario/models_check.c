@@ -128,7 +128,7 @@ static bool check_flags(struct models_run *run, const json_t *json)
 	struct buffer text = { 0 };
 	bool fine = true;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (!read_has(json, flags[i].key))
+		if (!member_has(json, flags[i].key))
 			continue;
 		buffer_clear(&text);
 		buffer_text(&text, "");

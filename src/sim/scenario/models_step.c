@@ -50,12 +50,12 @@ static bool prewarm(struct models_run *run, const struct model_step *step)
 {
 	const char *name;
 	json_t *value;
-	struct reading reading = { 0 };
+	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	json_t *models = json_object_get(step->json, "models");
 	json_object_foreach(models, name, value)
 	{
 		struct sim_model *model = run_add_model(run, name);
-		model->record.memory_mib = read_gib_value(&reading, value, name, ROUND_UP);
+		model->record.memory_mib = read_gib_value(&reader, value, name, ROUND_UP);
 		model->record.prewarm = true;
 		if (!run_put_model(run, model))
 			return false;
@@ -65,13 +65,12 @@ static bool prewarm(struct models_run *run, const struct model_step *step)
 
 static bool foreign(struct models_run *run, const struct model_step *step)
 {
-	struct reading reading = { 0 };
+	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	int runner = runner_named(run, step->runner);
 	int gpu = (int)max64(step->gpu, 0);
 	if (gpu >= run->models_case->runners[runner].gpu_count)
 		return run_fail(run, "there is no GPU %d", gpu);
-	run->foreign_mib[runner_gpu_place(run, runner, gpu)] =
-	    read_gib(&reading, step->json, "gib", ROUND_UP);
+	run->foreign_mib[runner_gpu_place(run, runner, gpu)] = read_gib(&reader, "gib", ROUND_UP);
 	return runner_report(run, runner, false) && run_settle(run);
 }
 
@@ -134,29 +133,27 @@ static bool restart(struct models_run *run)
 
 static void describe(struct models_run *run, struct sim_model *model, const json_t *json)
 {
-	struct reading reading = { 0 };
+	struct json_reader reader = json_reader_of(json, "", NULL);
 	struct model_record *record = &model->record;
-	record->memory_mib =
-	    read_gib_or(&reading, json, "memory_gib", ROUND_UP, record->memory_mib);
-	record->priority =
-	    read_number_or(&reading, json, "priority", 0, INT64_MAX, record->priority);
+	record->memory_mib = read_gib_or(&reader, "memory_gib", ROUND_UP, record->memory_mib);
+	record->priority = json_get_integer(&reader, "priority", 0, INT64_MAX, record->priority);
 	model->own_min =
-	    read_number_or(&reading, json, "min_replicas", 0, INT64_MAX, record->min_replicas);
+	    json_get_integer(&reader, "min_replicas", 0, INT64_MAX, record->min_replicas);
 	record->min_replicas = model->own_min;
 	record->max_replicas =
-	    read_number_or(&reading, json, "max_replicas", 0, INT64_MAX, record->max_replicas);
+	    json_get_integer(&reader, "max_replicas", 0, INT64_MAX, record->max_replicas);
 	record->concurrency =
-	    read_number_or(&reading, json, "concurrency", 0, INT64_MAX, record->concurrency);
-	record->prewarm = read_flag_or(&reading, json, "prewarm", record->prewarm);
-	record->pinned = read_flag_or(&reading, json, "pinned", record->pinned);
-	record->uneven = read_flag_or(&reading, json, "uneven", record->uneven);
-	record->shared = read_flag_or(&reading, json, "shared", record->shared);
-	if (read_has(json, "idle_ttl_seconds"))
+	    json_get_integer(&reader, "concurrency", 0, INT64_MAX, record->concurrency);
+	record->prewarm = json_get_flag(&reader, "prewarm", record->prewarm);
+	record->pinned = json_get_flag(&reader, "pinned", record->pinned);
+	record->uneven = json_get_flag(&reader, "uneven", record->uneven);
+	record->shared = json_get_flag(&reader, "shared", record->shared);
+	if (member_has(json, "idle_ttl_seconds"))
 		record->idle_ttl_ms =
-		    SECOND_MS * read_number(&reading, json, "idle_ttl_seconds", 0, INT64_MAX);
-	if (read_has(json, "load_timeout_seconds"))
+		    SECOND_MS * json_need_integer(&reader, "idle_ttl_seconds", 0, INT64_MAX);
+	if (member_has(json, "load_timeout_seconds"))
 		record->load_timeout_ms =
-		    SECOND_MS * read_number(&reading, json, "load_timeout_seconds", 0, INT64_MAX);
+		    SECOND_MS * json_need_integer(&reader, "load_timeout_seconds", 0, INT64_MAX);
 	const json_t *counts = json_object_get(json, "gpu_counts");
 	for (size_t i = 0; i < json_array_size(counts) && i < SPLITS_MAX; i++) {
 		model->splits[MODEL_SPLIT_WIDTH * i] =
@@ -192,7 +189,7 @@ static bool remove_model(struct models_run *run, const struct model_step *step)
 
 static bool put_tenant(struct models_run *run, const struct model_step *step)
 {
-	struct reading reading = { 0 };
+	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	int64_t id = run_tenant(run, step->tenant);
 	const struct tenant_record *kept = world_find(&run->driver.world, RECORD_TENANT, id, 0);
 	struct command command = { .kind = COMMAND_PUT_TENANT };
@@ -201,30 +198,30 @@ static bool put_tenant(struct models_run *run, const struct model_step *step)
 	command.tenant = *kept;
 	command.tenant.name = step->tenant;
 	command.tenant.quota_gpu =
-	    read_thousandths_or(&reading, step->json, "quota_gpus", 1000000, kept->quota_gpu);
+	    read_thousandths_or(&reader, "quota_gpus", 1000000, kept->quota_gpu);
 	command.tenant.limit_gpu =
-	    read_thousandths_or(&reading, step->json, "limit_gpus", 1000000, kept->limit_gpu);
+	    read_thousandths_or(&reader, "limit_gpus", 1000000, kept->limit_gpu);
 	command.tenant.can_preempt_others =
-	    read_flag_or(&reading, step->json, "can_preempt", kept->can_preempt_others);
+	    json_get_flag(&reader, "can_preempt", kept->can_preempt_others);
 	return run_send(run, command) && run_settle(run);
 }
 
 static struct job_record job_of(struct models_run *run, const struct model_step *step)
 {
-	struct reading reading = { 0 };
+	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	int64_t tenant_id = step->tenant ? run_tenant(run, step->tenant) : run->tenants[0].id;
 	return (struct job_record){
 		.tenant_id = tenant_id,
 		.name = step->job,
 		.payload = "",
-		.priority = read_number_or(&reading, step->json, "priority", 0, INT64_MAX,
-		                           config_default().default_priority),
+		.priority = json_get_integer(&reader, "priority", 0, INT64_MAX,
+		                             config_default().default_priority),
 		.gpu_kind = step->memory_mib > 0 ? GPU_MEMORY : GPU_WHOLE,
 		.gpu_count = (int32_t)max64(step->gpus, 1),
 		.memory_mib = max64(step->memory_mib, 0),
 		.tasks = 1,
 		.min_available = 1,
-		.preemptible = read_flag_or(&reading, step->json, "preemptible", true),
+		.preemptible = json_get_flag(&reader, "preemptible", true),
 		.gpu_models = "",
 		.node_labels = "",
 		.idempotency_key = "",

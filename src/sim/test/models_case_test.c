@@ -126,50 +126,50 @@ static void expect_refusal(const char *steps, const char *sentence)
 static void fields_that_no_step_has_are_refused(void **state)
 {
 	(void)state;
-	expect_refusal("{'do': 'dance'}", "steps[0]: there is no step 'dance'");
-	expect_refusal("{'model': 'm'}", "steps[0]: do is missing");
+	expect_refusal("{'do': 'dance'}", "steps[0].do is 'dance', which is not a step");
+	expect_refusal("{'model': 'm'}", "steps[0].do is missing");
 	expect_refusal("{'do': 'settle'}, {'do': 'busy', 'model': 'm', 'hold': true}",
-	               "steps[1]: busy has no field 'hold'");
+	               "steps[1].hold is not a field of busy");
 	expect_refusal("{'do': 'check', 'no_gpu_over_capcity': true}",
-	               "steps[0]: check has no field 'no_gpu_over_capcity'");
+	               "steps[0].no_gpu_over_capcity is not a field of check");
 }
 
 static void values_of_the_wrong_kind_are_refused(void **state)
 {
 	(void)state;
-	expect_refusal("{'do': 'busy'}", "steps[0]: model is missing");
+	expect_refusal("{'do': 'busy'}", "steps[0].model is missing");
 	expect_refusal("{'do': 'request', 'model': 7}",
-	               "steps[0]: model is a number, expected a text");
+	               "steps[0].model must be a non-empty string");
 	expect_refusal("{'do': 'request', 'model': 'm', 'memory_gib': '80'}",
-	               "steps[0]: memory_gib is a text, expected a number");
+	               "steps[0].memory_gib must be a number from 0 to 1000000");
 	expect_refusal("{'do': 'request', 'model': 'm', 'memory_gib': -1}",
-	               "steps[0]: memory_gib is -1, expected 0 to 1000000");
+	               "steps[0].memory_gib must be a number from 0 to 1000000");
 	expect_refusal("{'do': 'request', 'model': 'm', 'gpu_count': 0}",
-	               "steps[0]: gpu_count is 0, expected 1 to 16");
+	               "steps[0].gpu_count must be a whole number from 1 to 16");
 	expect_refusal("{'do': 'request', 'model': 'm', 'runner': 'r9'}",
-	               "steps[0]: runner 'r9' is not a runner of the case");
-	expect_refusal("{'do': 'check', 'placed': 'm'}",
-	               "steps[0]: placed is a text, expected a list");
-	expect_refusal("{'do': 'check', 'gone': [1]}", "steps[0]: gone[0] is not a text");
+	               "steps[0].runner 'r9' is not a runner of the case");
+	expect_refusal("{'do': 'check', 'placed': 'm'}", "steps[0].placed must be an array, [...]");
+	expect_refusal("{'do': 'check', 'gone': [1]}", "steps[0].gone must be an array of strings");
 	expect_refusal("{'do': 'check', 'active_requests': {'m': -1}}",
-	               "steps[0]: active_requests.m is not a whole number from 0 on");
+	               "steps[0].active_requests must have a whole number from 0 for m");
 	expect_refusal("{'do': 'check', 'distinct_gpus': 1}",
-	               "steps[0]: distinct_gpus is a number, expected true or false");
+	               "steps[0].distinct_gpus must be true or false");
 	expect_refusal("{'do': 'prewarm', 'models': {'m': 'big'}}",
-	               "steps[0]: m is a text, expected a number");
+	               "steps[0].m must be a number from 0 to 1000000");
 }
 
 static void expectations_are_those_of_the_step(void **state)
 {
 	(void)state;
-	expect_refusal("{'do': 'request', 'model': 'm', 'expect': 'served'}",
-	               "steps[0]: request cannot expect 'served', only one of: placed waiting "
-	               "unschedulable");
+	expect_refusal(
+	    "{'do': 'request', 'model': 'm', 'expect': 'served'}",
+	    "steps[0].expect cannot be 'served' for request, only one of: placed waiting "
+	    "unschedulable");
 	expect_refusal("{'do': 'dispatch', 'model': 'm', 'expect': 'happy'}",
-	               "steps[0]: expect is 'happy', expected anything, placed, waiting, "
-	               "unschedulable, served, queued, served_or_queued, failed or running");
+	               "steps[0].expect must be one of: anything, placed, waiting, "
+	               "unschedulable, served, queued, served_or_queued, failed, running");
 	expect_refusal("{'do': 'request', 'model': 'm', 'leave': 'ready'}",
-	               "steps[0]: leave is 'ready' and can only be starting");
+	               "steps[0].leave can only be starting");
 }
 
 static void a_case_needs_runners_with_names_of_their_own(void **state)
@@ -179,10 +179,10 @@ static void a_case_needs_runners_with_names_of_their_own(void **state)
 	assert_string_equal(reading.error.text, "runners is empty");
 	finish(&reading);
 	reading = read_case("{'name': 'r', 'gpus_gib': [1]}, {'name': 'r', 'gpus_gib': [1]}", "");
-	assert_string_equal(reading.error.text, "runners[1]: there are two of the name 'r'");
+	assert_string_equal(reading.error.text, "runners[1].name 'r' is used twice");
 	finish(&reading);
 	reading = read_case("{'name': 'r', 'gpus': [1]}", "");
-	assert_string_equal(reading.error.text, "runners[0]: gpus_gib is missing");
+	assert_string_equal(reading.error.text, "runners[0].gpus_gib is missing");
 	finish(&reading);
 }
 

@@ -57,7 +57,7 @@ static void a_case_that_cannot_be_read_is_not_run(void **state)
 {
 	(void)state;
 	expect_verdict("{'do': 'dance'}", VERDICT_UNREADABLE,
-	               "the case cannot be read: steps[0]: there is no step 'dance'");
+	               "the case cannot be read: steps[0].do is 'dance', which is not a step");
 }
 
 static void a_wrong_expectation_of_a_request_is_reported(void **state)

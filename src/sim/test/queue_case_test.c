@@ -133,19 +133,19 @@ static void what_is_wrong_is_named_with_its_field(void **state)
 {
 	(void)state;
 	expect_refusal("{'name': 'job', 'tenant': 'child', 'tasks': [{'state': 'pending'}]}",
-	               "jobs[0]: priority is missing");
+	               "jobs[0].priority is missing");
 	expect_refusal("{'name': 'job', 'tenant': 'nobody', 'priority': 50, 'tasks': []}",
-	               "jobs[0]: tasks is empty");
+	               "jobs[0].tasks is empty");
 	expect_refusal("{'name': 'job', 'tenant': 'nobody', 'priority': 50, 'tasks':"
 	               " [{'state': 'pending'}]}",
-	               "jobs[0]: tenant 'nobody' is not a tenant of the case");
+	               "jobs[0].tenant 'nobody' is not a tenant of the case");
 	expect_refusal("{'name': 'job', 'tenant': 'child', 'priority': 50, 'gpu_fraction': 1.5,"
 	               " 'tasks': [{'state': 'pending'}]}",
-	               "jobs[0]: gpu_fraction is 1.5, expected 0 to 1");
+	               "jobs[0].gpu_fraction must be a number from 0 to 1");
 	expect_refusal("{'name': 'job', 'tenant': 'child', 'priority': 50, 'tasks':"
 	               " [{'state': 'asleep'}]}",
-	               "jobs[0].tasks[0]: state is 'asleep', expected pending, running, releasing"
-	               " or stuckinreleasing");
+	               "jobs[0].tasks[0].state must be one of: pending, running, releasing,"
+	               " stuckinreleasing");
 }
 
 int main(void)

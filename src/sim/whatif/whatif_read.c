@@ -60,76 +60,63 @@ static json_t *read_pairs(const char *text, struct error *error)
 
 static json_t *read_object_text(const char *text, struct error *error)
 {
-	json_error_t reason;
-
 	if (text[strspn(text, " \t\n")] != '{')
 		return read_pairs(text, error);
-	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
-	if (!object)
-		error_set(error, ERROR_INVALID, "the job is not JSON: %s", reason.text);
-	return object;
+	return json_read(text_of(text), NULL, error);
 }
 
 static const char fields[] =
     "tenant name gpus memory_gib fraction tasks min_available split_gpus priority gpu_model "
     "cpu_cores preemptible duration_s";
 
-static void refuse_unknown(struct reading *reading, const json_t *object)
+static void refuse_unknown(struct json_reader *reader)
 {
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, name, value)
+	json_object_foreach((json_t *)reader->object, name, value)
 	{
 		if (!read_is_listed(name, fields))
-			reading_refuse(reading, "%s is not known; there are: %s", name, fields);
+			json_fail(reader, name, "is not known; there are: %s", fields);
 	}
 }
 
-static void fill(struct reading *reading, const json_t *object, struct whatif_job *job)
+static void fill(struct json_reader *reader, struct whatif_job *job)
 {
 	struct job_record *record = &job->submit.job;
-	int64_t gpus = read_number_or(reading, object, "gpus", 0, PARTS_MAX, 1);
+	int64_t gpus = json_get_integer(reader, "gpus", 0, PARTS_MAX, 1);
 
 	record->gpu_count = (int32_t)gpus;
 	record->gpu_kind = gpus == 0 ? GPU_NONE : GPU_WHOLE;
-	record->memory_mib = read_gib_or(reading, object, "memory_gib", ROUND_UP, 0);
-	record->fraction = (int32_t)read_thousandths_or(reading, object, "fraction", WHOLE_GPU, 0);
+	record->memory_mib = read_gib_or(reader, "memory_gib", ROUND_UP, 0);
+	record->fraction = (int32_t)read_thousandths_or(reader, "fraction", WHOLE_GPU, 0);
 	if (gpus > 0 && record->fraction > 0)
 		record->gpu_kind = GPU_FRACTION;
 	else if (gpus > 0 && record->memory_mib > 0)
 		record->gpu_kind = GPU_MEMORY;
-	record->tasks = read_number_or(reading, object, "tasks", 1, TASKS_MAX, 1);
-	record->min_available = read_number_or(reading, object, "min_available", 0, TASKS_MAX, 0);
-	record->split_gpus = read_number_or(reading, object, "split_gpus", 0, TASKS_MAX, 0);
-	record->priority = read_number_or(reading, object, "priority", 0, INT32_MAX, 0);
-	record->cpu_milli =
-	    read_thousandths_or(reading, object, "cpu_cores", CPU_MILLI_MAX / 1000, 0);
-	record->preemptible = read_flag_or(reading, object, "preemptible", false);
-	job->duration_ms =
-	    1000 * read_number_or(reading, object, "duration_s", 0, TIME_MS_MAX / 1000, 0);
-	record->name = arena_string(&job->arena, read_text_or(reading, object, "name", "whatif"));
-	record->gpu_models =
-	    arena_string(&job->arena, read_text_or(reading, object, "gpu_model", ""));
+	record->tasks = json_get_integer(reader, "tasks", 1, TASKS_MAX, 1);
+	record->min_available = json_get_integer(reader, "min_available", 0, TASKS_MAX, 0);
+	record->split_gpus = json_get_integer(reader, "split_gpus", 0, TASKS_MAX, 0);
+	record->priority = json_get_integer(reader, "priority", 0, INT32_MAX, 0);
+	record->cpu_milli = read_thousandths_or(reader, "cpu_cores", CPU_MILLI_MAX / 1000, 0);
+	record->preemptible = json_get_flag(reader, "preemptible", false);
+	job->duration_ms = 1000 * json_get_integer(reader, "duration_s", 0, TIME_MS_MAX / 1000, 0);
+	record->name = arena_string(&job->arena, json_get_string(reader, "name", "whatif"));
+	record->gpu_models = arena_string(&job->arena, json_get_string(reader, "gpu_model", ""));
 	record->payload = record->node_labels = record->idempotency_key = "";
-	snprintf(job->tenant, sizeof(job->tenant), "%s",
-	         read_text_or(reading, object, "tenant", ""));
+	snprintf(job->tenant, sizeof(job->tenant), "%s", json_get_string(reader, "tenant", ""));
 	job->submit.check_possible = true;
 }
 
 bool whatif_read_job(const char *text, struct whatif_job *job, struct error *error)
 {
-	struct reading reading = { 0 };
-
 	*job = (struct whatif_job){ 0 };
 	json_t *object = read_object_text(text, error);
 	if (!object)
 		return false;
-	reading_at(&reading, "job");
-	refuse_unknown(&reading, object);
-	fill(&reading, object, job);
+	struct json_reader reader = json_reader_of(object, "job.", error);
+	refuse_unknown(&reader);
+	fill(&reader, job);
 	json_decref(object);
-	if (reading_failed(&reading))
-		*error = reading.error;
-	return !reading_failed(&reading);
+	return !reader.failed;
 }
