@@ -1,12 +1,14 @@
 """Contexts, signing in, tokens, models and reports."""
 
 import json
+import os
 import stat
 import urllib.request
 
 import pytest
 
 from cli import Cli
+from cluster import Cluster
 
 
 def test_a_context_says_where_and_whose(cluster, tmp_path):
@@ -141,3 +143,30 @@ def test_a_report_by_job_is_limited_to_jobs_that_ended(cli, cluster):
     rows = json.loads(cli("report", "--by", "job", "--limit", "2", "-o", "json"))
     assert sorted(row["id"] for row in rows) == sorted(ended)
     cli("cancel", *waiting)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A cluster of its own: a tenant, one below it, and one below that."""
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster")
+    cluster.agent(f"alpha-{os.getpid()}", gpus="4x80G")
+    for name, parent in (("institute", None), ("department", "institute"), ("group", "department")):
+        fields = {"name": name} | ({"parent_id": parent} if parent else {})
+        assert cluster.scheduler.post("/api/v1/tenants", fields).status == 201
+    yield Cli(tmp_path, cluster.scheduler.url), cluster
+    cluster.stop()
+
+
+def test_a_report_has_a_line_for_a_tenant_and_one_with_its_children(tree):
+    cli, cluster = tree
+    for tenant in ("institute", "group"):
+        cluster.await_state(cli.submit("--tenant-id", tenant, "--", "true"), "completed")
+    rows = [line.split() for line in cli("report").splitlines()]
+    jobs = {" ".join(row[:-7]): row[-7] for row in rows[1:]}
+    jobs.pop("physics", None)
+    assert jobs == {"institute": "1", "institute with children": "2", "department": "0",
+                    "department with children": "1", "group": "1"}
+    tenants = json.loads(cli("report", "-o", "json"))
+    assert {line["tenant"] for line in tenants} - {"physics"} == {"institute", "department", "group"}
+    assert "institute with children" in cli("report", "--tenant-id", "institute")

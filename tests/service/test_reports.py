@@ -146,3 +146,45 @@ def test_a_new_price_leaves_the_cost_of_a_finished_job(service, nodes):
     assert costs(f"&limit=2&after={jobs[1]}") == ({jobs[0]: before[jobs[0]]}, None)
     assert costs("&to=2021-01-01") == ({}, None)
     assert service.get("/api/v1/reports/jobs?tenant_id=nobody").status == 404
+
+
+def test_a_line_has_its_own_use_and_that_with_the_tenants_below_it(service, nodes):
+    def make(name, price, **fields):
+        made = service.post("/api/v1/tenants", {"name": name, "cost_per_gpu_hour": price} | fields)
+        assert made.status == 201, made
+        return made.json()["id"]
+
+    # The one in the middle uses nothing itself.
+    top = make("top", 3600000)
+    middle = make("middle", 0, parent_id=top)
+    bottom = make("bottom", 7200000, parent_id=middle)
+    for owner, count in ((top, 1), (bottom, 2)):
+        for _ in range(count):
+            job = service.post("/api/v1/jobs", {"tenant_id": owner, "command": ["x"],
+                                                "gpu_count": 1}).json()["job_id"]
+            await_state(service, job, "running")
+            service.delete(f"/api/v1/jobs/{job}")
+            await_that(lambda: all(run["ended_at"] for run in runs_of(service, job)))
+    await_that(lambda: service.get("/api/v1/jobs?state=cancelled").json()["total"] == 3)
+
+    report = service.get(f"/api/v1/reports/billing?{ALWAYS}").json()
+    lines = {line["tenant"]: line for line in report["tenants"]}
+    below = {name: line["including_children"] for name, line in lines.items()}
+    assert list(lines) == ["top", "middle", "bottom"]
+    assert [(lines[name]["jobs"], below[name]["jobs"]) for name in lines] == [(1, 3), (0, 2), (2, 2)]
+    assert [(lines[name]["runs"], below[name]["runs"]) for name in lines] == [(1, 3), (0, 2), (2, 2)]
+    assert [below[name]["cancelled_jobs"] for name in lines] == [3, 2, 2]
+    assert lines["top"]["cost"] > 0 and lines["middle"]["cost"] == 0 and lines["bottom"]["cost"] > 0
+    total = pytest.approx(lines["top"]["cost"] + lines["bottom"]["cost"])
+    assert report["total_cost"] == total == below["top"]["cost"]
+    assert below["middle"] == below["bottom"]
+    assert below["bottom"] == {name: lines["bottom"][name] for name in below["bottom"]}
+
+    table = service.get(f"/api/v1/reports/billing?{ALWAYS}&format=csv").body.decode()
+    for row in csv.DictReader(io.StringIO(table)):
+        line = lines[row["tenant"]]
+        assert float(row["cost"]) == line["cost"] and int(row["runs"]) == line["runs"]
+        assert {name.removeprefix("including_children_"): float(value) for name, value in row.items()
+                if name.startswith("including_children_")} == line["including_children"]
+    for tenant, name in ((top, "top"), (middle, "middle"), (bottom, "bottom")):
+        assert bill(service, tenant) == lines[name]

@@ -751,7 +751,29 @@ export interface Run {
   energy_joules: number;
 }
 
-/** What a tenant used in a period. */
+/** What a tenant and all tenants below it used in a period. */
+export interface UsageIncludingChildren {
+  /** Jobs that had a run in the period. */
+  jobs: number;
+  /** Jobs that succeeded in it. */
+  completed_jobs: number;
+  /** Jobs that failed in it. */
+  failed_jobs: number;
+  /** Jobs that were cancelled in it. */
+  cancelled_jobs: number;
+  /** Runs of tasks and slots in it. */
+  runs: number;
+  /** Of each run its part in the period, by the share of each GPU. */
+  gpu_hours: number;
+  /** Memory on shared GPUs, over time. */
+  gpu_memory_mb_hours: number;
+  /** CPU cores over time. */
+  cpu_core_hours: number;
+  /** Of each run, at the price of its time. */
+  cost: number;
+}
+
+/** What a tenant itself used in a period. */
 export interface Report {
   /** The tenant. */
   tenant_id: string;
@@ -777,6 +799,8 @@ export interface Report {
   cost_per_gpu_hour: number;
   /** Of each run, at the price of its time. */
   cost: number;
+  /** These figures summed over the tenant and all tenants below it, each at its own price. */
+  including_children: UsageIncludingChildren;
 }
 
 /** A field of a form. Ranges of decimals are multiplied by 10 to the power of `digits`. */

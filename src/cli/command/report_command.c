@@ -303,6 +303,29 @@ static void add_useful(json_t *tenants, const json_t *jobs)
 	}
 }
 
+/* The rows of the table: each tenant, followed by a row that includes its children if they used
+ * anything. */
+static json_t *tenant_rows(const json_t *tenants)
+{
+	json_t *rows = json_array(), *tenant;
+	size_t place;
+	json_array_foreach(tenants, place, tenant)
+	{
+		json_t *row = json_copy(tenant),
+		       *all = json_object_get(tenant, "including_children");
+		json_array_append(rows, tenant);
+		if (all && json_object_update(row, all) == 0 && !json_equal(row, tenant)) {
+			json_object_set_new(
+			    row, "tenant",
+			    json_sprintf("%s with children", member_text(tenant, "tenant")));
+			json_object_del(row, "useful");
+			json_array_append(rows, row);
+		}
+		json_decref(row);
+	}
+	return rows;
+}
+
 static int by_tenant(struct session *session, const struct period *period, int64_t limit)
 {
 	struct error error = { 0 };
@@ -323,10 +346,13 @@ static int by_tenant(struct session *session, const struct period *period, int64
 	                                  : json_incref(json_object_get(answer, "tenants"));
 	json_t *jobs = finished_jobs(session, period, limit, &error);
 	add_useful(tenants, jobs);
+	bool is_table = session->form == FORM_TABLE || session->form == FORM_WIDE;
+	json_t *rows = is_table ? tenant_rows(tenants) : json_incref(tenants);
 	if (json_array_size(tenants) == 0 && session->form == FORM_TABLE)
 		fputs("nobody used anything in this time\n", stderr);
 	else
-		listing_print(session, tenants, COLUMNS(tenant_columns), "tenant_id");
+		listing_print(session, rows, COLUMNS(tenant_columns), "tenant_id");
+	json_decref(rows);
 	json_decref(jobs);
 	json_decref(tenants);
 	json_decref(answer);
@@ -447,7 +473,9 @@ const struct cli_command report_command = {
 	    "the last jobs (--limit). By job, MEMORY is the most GPU memory that it used, of\n"
 	    "what it reserved, if it was measured, and COST is that of its GPU-HOURS in this\n"
 	    "time, at the price of then. JOBS are those that had GPUs or CPUs in this time;\n"
-	    "those that ended without are only in the columns after it.\n",
+	    "those that ended without are only in the columns after it.\n"
+	    "A tenant's line has its own use: these lines add up to the total. A second line,\n"
+	    "NAME with children, includes the tenants below it, if they used anything.\n",
 	.examples = "report --since 7d\n"
 		    "report --by job --tenant-id physics --since 24h\n"
 		    "report --from 2030-01-01 --to 2030-02-01 -o json\n",
