@@ -303,7 +303,7 @@ static void set_pids(struct agent_settings *agent)
 		agent->pids_total = max64(capacity / 4 * 3, 1);
 }
 
-static bool finish(struct options *options, const struct told *told, struct error *error)
+static bool options_finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
 	struct host host;
@@ -358,7 +358,7 @@ enum options_result options_read(struct options *options, int argc, char **argv,
 	else if (place.told.version)
 		printf("gpu-agent %s\n", GPU_SCHEDULER_VERSION);
 	else
-		good = good && finish(&place.options, &place.told, error);
+		good = good && options_finish(&place.options, &place.told, error);
 	*options = place.options;
 	/* The list moved with the struct. */
 	options->agent.link.addresses = options->schedulers;
