@@ -147,15 +147,15 @@ browse(async ({ given, step, open, inspect }) => {
       (await page.inputValue(".search"));
     await page.reload();
     await page.waitForSelector(`tr:has-text("${blocking}")`);
-    check((await chosen()) === "Overblo", `after a reload it is ${await chosen()}`);
+    check((await chosen()) === "Finishedblo", `after a reload it is ${await chosen()}`);
     await page.click('nav a:has-text("Nodes")');
     await page.waitForSelector(".node-state");
     await page.click('nav a:has-text("Jobs")');
     await page.waitForSelector(`tr:has-text("${blocking}")`);
-    check((await chosen()) === "Overblo", `after another page it is ${await chosen()}`);
+    check((await chosen()) === "Finishedblo", `after another page it is ${await chosen()}`);
     await page.click('.choice button:has-text("All")');
     await page.goBack();
-    await until(async () => (await chosen()) === "Overblo", "it goes back");
+    await until(async () => (await chosen()) === "Finishedblo", "it goes back");
     await page.goto(`${given.url}/#/jobs`);
     check((await chosen()) === "Waiting", `a plain address gives ${await chosen()}`);
   });
