@@ -277,7 +277,7 @@ static bool set_guard(struct options *options, const char *told, struct error *e
 }
 
 /* A name is part of paths and of names of cgroups. */
-static bool check_name(const char *name, struct error *error)
+static bool options_check_name(const char *name, struct error *error)
 {
 	size_t size = strlen(name);
 
@@ -316,7 +316,7 @@ static bool options_finish(struct options *options, const struct told *told, str
 		agent->policy.beat_ms = node_policy_default().beat_ms;
 	if (!agent->identity.name)
 		agent->identity.name = arena_string(&options->arena, host.name);
-	if (!check_name(agent->identity.name, error) ||
+	if (!options_check_name(agent->identity.name, error) ||
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
 	if (told->overuse)

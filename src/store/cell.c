@@ -252,7 +252,7 @@ static bool read_rows(const struct record_field *field, struct rows *rows, struc
 	return true;
 }
 
-static bool read_word(const struct record_field *field, struct cell cell, int64_t *number)
+static bool cell_read_word(const struct record_field *field, struct cell cell, int64_t *number)
 {
 	for (int i = 0; i < field->words->count; i++) {
 		const char *word = field->words->at[i];
@@ -275,7 +275,7 @@ bool cell_read(const struct record_field *field, void *record, struct cell cell,
 	if (field->kind == FIELD_ROWS)
 		return read_rows(field, at, cell, arena, error);
 	if (cell.is_text != (field->words != NULL) ||
-	    (cell.is_text && !read_word(field, cell, &number)))
+	    (cell.is_text && !cell_read_word(field, cell, &number)))
 		return cell_refuse(field, cell, error);
 	if (field->kind == FIELD_INT64) {
 		*(int64_t *)at = number;

@@ -70,7 +70,7 @@ static void keeper_say(struct keeper *keeper, const char *text)
 }
 
 /* Moves what the work wrote to its files; false at the end of the pipe. */
-static bool drain(int fd, struct output_writer *writer)
+static bool keeper_drain(int fd, struct output_writer *writer)
 {
 	static char data[65536];
 	ssize_t got;
@@ -82,9 +82,9 @@ static bool drain(int fd, struct output_writer *writer)
 
 static void drain_all(struct keeper *keeper)
 {
-	drain(keeper->out[0], &keeper->output);
+	keeper_drain(keeper->out[0], &keeper->output);
 	if (keeper->spec.errors_apart)
-		drain(keeper->errors[0], &keeper->error_output);
+		keeper_drain(keeper->errors[0], &keeper->error_output);
 }
 
 static bool make_pipe(int ends[2])

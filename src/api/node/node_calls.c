@@ -179,7 +179,7 @@ static void node_answer(struct engine_request *engine)
 		request_fail(request, &engine->error);
 }
 
-static void drain(struct request *request, bool draining, char *message)
+static void node_node_drain(struct request *request, bool draining, char *message)
 {
 	const char *name = node_calls_of_path(request);
 	if (!name)
@@ -194,13 +194,13 @@ static void drain(struct request *request, bool draining, char *message)
 void node_calls_drain(struct request *request)
 {
 	static char message[] = "Node is draining: it takes no new work";
-	drain(request, true, message);
+	node_node_drain(request, true, message);
 }
 
 void node_calls_resume(struct request *request)
 {
 	static char message[] = "Node takes work again";
-	drain(request, false, message);
+	node_node_drain(request, false, message);
 }
 
 static void given_up(struct engine_request *engine)

@@ -164,7 +164,7 @@ static void tenant_json_read_payload(struct json_reader *reader, struct arena *a
 	json_decref(payload);
 }
 
-static void check_name(struct json_reader *reader, const struct tenant_record *tenant)
+static void tenant_json_check_name(struct json_reader *reader, const struct tenant_record *tenant)
 {
 	int64_t id;
 	if (!*tenant->name)
@@ -187,7 +187,7 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
 		                          .is_special = is_special };
 
 	resource_change(&change);
-	check_name(&reader, tenant);
+	tenant_json_check_name(&reader, tenant);
 	read_parent(&reader, roster, tenant);
 	read_priority(&reader, tenant);
 	tenant_json_read_payload(&reader, arena, tenant);

@@ -72,7 +72,7 @@ const char *resource_own(struct resource_reader *reader, struct text value)
 	return copy;
 }
 
-static bool read_word(struct resource_reader *reader, int64_t *value)
+static bool resource_json_read_word(struct resource_reader *reader, int64_t *value)
 {
 	struct text word;
 
@@ -171,7 +171,7 @@ static bool read_stored(struct resource_reader *reader)
 		number = flag;
 		break;
 	case VALUE_WORD:
-		is_read = read_word(reader, &number);
+		is_read = resource_json_read_word(reader, &number);
 		break;
 	case VALUE_DURATION:
 	case VALUE_TIME:

@@ -175,7 +175,7 @@ static void jump(struct chaos *chaos)
 	chaos_note(chaos, "the wall clock is off by %lld ms", (long long)chaos->wall_ms);
 }
 
-static void drain(struct chaos *chaos, int at)
+static void chaos_drain(struct chaos *chaos, int at)
 {
 	struct command command = { .kind = COMMAND_NODE_DRAIN };
 
@@ -203,7 +203,7 @@ static void fault(struct chaos *chaos)
 	if (chaos_fails(chaos, CHAOS_GIVE_UP, 100))
 		server_give_up(chaos, at);
 	if (chaos_fails(chaos, CHAOS_DRAIN, 100))
-		drain(chaos, at);
+		chaos_drain(chaos, at);
 	if (chaos_fails(chaos, CHAOS_CLOCK, 60))
 		jump(chaos);
 	if (chaos_fails(chaos, CHAOS_LIE, 200))
