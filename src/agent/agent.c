@@ -52,7 +52,7 @@ struct agent {
 	char *label;                     /* as in struct run_settings */
 };
 
-static void apply(struct agent *agent, struct input input)
+static void agent_apply(struct agent *agent, struct input input)
 {
 	input.now_ms = clock_boot_ms();
 	node_apply(agent->node, &input, &agent->outputs);
@@ -60,7 +60,7 @@ static void apply(struct agent *agent, struct input input)
 
 /* The state machine may continue only when its output is durable. The output of a whole round
  * of events is synced at once: writing early does no harm, since nothing of it was done yet. */
-static void keep(struct agent *agent)
+static void agent_keep(struct agent *agent)
 {
 	struct error error = { 0 };
 	bool written = false;
@@ -90,7 +90,7 @@ static void send_message(struct agent *agent, const struct output *output)
 	uplink_send(agent->link, &envelope);
 }
 
-static void forget(struct agent *agent, int64_t reservation_id)
+static void agent_forget(struct agent *agent, int64_t reservation_id)
 {
 	slots_forget(agent->slots, reservation_id);
 	works_erase(agent->works, reservation_id);
@@ -100,7 +100,7 @@ static void perform(struct agent *agent, const struct output *output)
 {
 	switch ((enum output_kind)output->kind) {
 	case OUTPUT_ERASE:
-		forget(agent, output->key);
+		agent_forget(agent, output->key);
 		break;
 	case OUTPUT_SEND:
 		send_message(agent, output);
@@ -146,7 +146,7 @@ static void flush(struct agent *agent)
 {
 	while (agent->outputs.count > 0) {
 		struct outputs outputs = agent->outputs;
-		keep(agent);
+		agent_keep(agent);
 		agent->outputs = (struct outputs){ 0 };
 		for (size_t i = 0; i < outputs.count; i++)
 			perform(agent, &outputs.at[i]);
@@ -175,11 +175,11 @@ static void woken(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
 
-	apply(agent, (struct input){ .kind = INPUT_TIME });
+	agent_apply(agent, (struct input){ .kind = INPUT_TIME });
 	set_alarm(agent);
 }
 
-static void look(uv_timer_t *timer)
+static void agent_look(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
 
@@ -209,7 +209,7 @@ static void connected(void *context)
 	struct agent *agent = context;
 
 	works_trust_users(agent->works, agent->settings.trust_open_scheduler);
-	apply(context, (struct input){ .kind = INPUT_CONNECTED });
+	agent_apply(context, (struct input){ .kind = INPUT_CONNECTED });
 }
 
 static void disconnected(void *context, const char *reason)
@@ -218,10 +218,10 @@ static void disconnected(void *context, const char *reason)
 
 	(void)reason;
 	follows_clear(agent->follows);
-	apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
+	agent_apply(agent, (struct input){ .kind = INPUT_DISCONNECTED });
 }
 
-static void take_message(struct agent *agent, struct text bytes)
+static void agent_take_message(struct agent *agent, struct text bytes)
 {
 	struct error error = { 0 };
 	struct message *message =
@@ -230,7 +230,7 @@ static void take_message(struct agent *agent, struct text bytes)
 	if (message && message->kind == MESSAGE_ORDER)
 		vault_seal(agent->keys, &agent->messages, &message->order);
 	if (message)
-		apply(agent, (struct input){ .kind = INPUT_MESSAGE, .message = message });
+		agent_apply(agent, (struct input){ .kind = INPUT_MESSAGE, .message = message });
 	else
 		log_at(LOG_ERROR, "the scheduler sent a message that cannot be read",
 		       LOG_TEXT("reason", error.text));
@@ -248,8 +248,8 @@ static bool set_pace(struct agent *agent, const struct told_settings *told)
 		policy->figures_ms = max64(1, min64(told->metrics_ms, BEAT_MOST_MS));
 	if (policy->beat_ms == beat_ms && policy->figures_ms == figures_ms)
 		return false;
-	apply(agent, (struct input){ .kind = INPUT_PACE,
-	                             .pace = { policy->beat_ms, policy->figures_ms } });
+	agent_apply(agent, (struct input){ .kind = INPUT_PACE,
+	                                   .pace = { policy->beat_ms, policy->figures_ms } });
 	return true;
 }
 
@@ -285,7 +285,7 @@ static void received(void *context, const struct envelope *envelope)
 
 	switch (envelope->kind) {
 	case ENVELOPE_MESSAGE:
-		take_message(agent, envelope->message);
+		agent_take_message(agent, envelope->message);
 		break;
 	case ENVELOPE_OUTPUT_REQUEST:
 		follows_request(agent->follows, &envelope->request);
@@ -313,10 +313,10 @@ static void work_happened(void *context, enum input_kind kind, const struct work
 		slots_watch(agent->slots, event->reservation_id, &slot);
 	if (kind == INPUT_EXITED || kind == INPUT_GONE || kind == INPUT_NOT_STARTED)
 		slots_forget(agent->slots, event->reservation_id);
-	apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
+	agent_apply(agent, (struct input){ .kind = (int32_t)kind, .event = *event });
 }
 
-static void measured(void *context, const struct measured *measured)
+static void agent_measured(void *context, const struct measured *measured)
 {
 	struct agent *agent = context;
 	struct measured all = *measured;
@@ -330,7 +330,7 @@ static void measured(void *context, const struct measured *measured)
 	all.processes = processes;
 	all.guards = (const void *)agent->guards.data;
 	all.guard_count = (int64_t)(agent->guards.size / sizeof(struct guard_reading));
-	apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
+	agent_apply(agent, (struct input){ .kind = INPUT_MEASURED, .measured = all });
 }
 
 static bool has_room(void *context)
@@ -347,7 +347,8 @@ static void send_envelope(void *context, const struct envelope *envelope)
 	uplink_send(agent->link, envelope);
 }
 
-static bool load(void *context, int64_t key, const void *data, size_t size, struct error *error)
+static bool agent_load(void *context, int64_t key, const void *data, size_t size,
+                       struct error *error)
 {
 	return node_load(context, key, data, size, error);
 }
@@ -375,7 +376,7 @@ static bool recall(struct agent *agent, struct error *error)
 	agent->label = file_path("%s%s%s", identity.name, *instance ? "-" : "", instance);
 	settings->run.label = agent->label;
 	agent->node = node_new(&identity, &settings->policy);
-	return state_each(agent->state, load, agent->node, error);
+	return state_each(agent->state, agent_load, agent->node, error);
 }
 
 static void make_parts(struct agent *agent, struct gpu_source *source)
@@ -398,8 +399,8 @@ static void make_parts(struct agent *agent, struct gpu_source *source)
 	follows.works = agent->works;
 	agent->follows = follows_new(&follows);
 	agent->slots = slots_new(agent->loop, agent->settings.run.address, work_happened, agent);
-	agent->measurements =
-	    measurements_new(agent->loop, source, agent->works, &agent->cgroups, measured, agent);
+	agent->measurements = measurements_new(agent->loop, source, agent->works, &agent->cgroups,
+	                                       agent_measured, agent);
 }
 
 static void own_handle(struct agent *agent, uv_handle_t *handle)
@@ -423,7 +424,7 @@ static void make_handles(struct agent *agent)
 	uv_prepare_start(&agent->prepare, before_waiting);
 	uv_check_start(&agent->check, after_waiting);
 	uv_signal_start(&agent->children, children_ended, SIGCHLD);
-	uv_timer_start(&agent->look, look, LOOK_MS, LOOK_MS);
+	uv_timer_start(&agent->look, agent_look, LOOK_MS, LOOK_MS);
 }
 
 /* Work that an earlier agent left: the node decides about it, and what it keeps is watched
@@ -436,7 +437,7 @@ static void restart(struct agent *agent)
 
 	input.restart.found = found;
 	input.restart.lease_until_ms = state_lease(agent->state);
-	apply(agent, input);
+	agent_apply(agent, input);
 	free(found);
 	for (size_t i = 0; i < node_work_count(agent->node); i++) {
 		struct work_view view = node_work(agent->node, i);
@@ -460,7 +461,7 @@ static bool make_link(struct agent *agent, struct error *error)
 	return agent->link != NULL;
 }
 
-static void describe(const struct agent *agent, const struct gpu_source *source)
+static void agent_describe(const struct agent *agent, const struct gpu_source *source)
 {
 	struct buffer text = { 0 };
 
@@ -504,7 +505,7 @@ struct agent *agent_new(uv_loop_t *loop, const struct agent_settings *settings,
 	make_handles(agent);
 	restart(agent);
 	set_alarm(agent);
-	describe(agent, source);
+	agent_describe(agent, source);
 	return agent;
 }
 

@@ -8,7 +8,7 @@
 #include "agent/uplink/enroll.h"
 #include "base/log.h"
 
-static void stop(uv_signal_t *signal, int number)
+static void main_stop(uv_signal_t *signal, int number)
 {
 	struct agent *agent = signal->data;
 
@@ -17,13 +17,13 @@ static void stop(uv_signal_t *signal, int number)
 	uv_stop(signal->loop);
 }
 
-static int fail(const struct error *error)
+static int main_fail(const struct error *error)
 {
 	fprintf(stderr, "gpu-agent: %s\n", error->text);
 	return 1;
 }
 
-static int run(struct options *options)
+static int main_run(struct options *options)
 {
 	struct error error = { 0 };
 	struct gpu_source *source = options_source(options, &error);
@@ -32,14 +32,14 @@ static int run(struct options *options)
 	static const int numbers[] = { SIGTERM, SIGINT };
 
 	if (!source)
-		return fail(&error);
+		return main_fail(&error);
 	struct agent *agent = agent_new(loop, &options->agent, source, &error);
 	if (!agent)
-		return fail(&error);
+		return main_fail(&error);
 	for (int i = 0; i < 2; i++) {
 		uv_signal_init(loop, &signals[i]);
 		signals[i].data = agent;
-		uv_signal_start(&signals[i], stop, numbers[i]);
+		uv_signal_start(&signals[i], main_stop, numbers[i]);
 	}
 	uv_run(loop, UV_RUN_DEFAULT);
 	for (int i = 0; i < 2; i++)
@@ -59,9 +59,9 @@ int main(int argc, char **argv)
 	int status = 0;
 	enum options_result result = options_read(&options, argc, argv, &error);
 	if (result == OPTIONS_RUN)
-		status = run(&options);
+		status = main_run(&options);
 	else if (result == OPTIONS_WRONG)
-		status = fail(&error) + 1;
+		status = main_fail(&error) + 1;
 	options_free(&options);
 	return status;
 }

@@ -277,7 +277,7 @@ static bool set_guard(struct options *options, const char *told, struct error *e
 }
 
 /* A name is part of paths and of names of cgroups. */
-static bool check_name(const char *name, struct error *error)
+static bool options_check_name(const char *name, struct error *error)
 {
 	size_t size = strlen(name);
 
@@ -303,7 +303,7 @@ static void set_pids(struct agent_settings *agent)
 		agent->pids_total = max64(capacity / 4 * 3, 1);
 }
 
-static bool finish(struct options *options, const struct told *told, struct error *error)
+static bool options_finish(struct options *options, const struct told *told, struct error *error)
 {
 	struct agent_settings *agent = &options->agent;
 	struct host host;
@@ -316,7 +316,7 @@ static bool finish(struct options *options, const struct told *told, struct erro
 		agent->policy.beat_ms = node_policy_default().beat_ms;
 	if (!agent->identity.name)
 		agent->identity.name = arena_string(&options->arena, host.name);
-	if (!check_name(agent->identity.name, error) ||
+	if (!options_check_name(agent->identity.name, error) ||
 	    !set_schedulers(options, told->schedulers, error) || !find_keeper(options, error))
 		return false;
 	if (told->overuse)
@@ -358,7 +358,7 @@ enum options_result options_read(struct options *options, int argc, char **argv,
 	else if (place.told.version)
 		printf("gpu-agent %s\n", GPU_SCHEDULER_VERSION);
 	else
-		good = good && finish(&place.options, &place.told, error);
+		good = good && options_finish(&place.options, &place.told, error);
 	*options = place.options;
 	/* The list moved with the struct. */
 	options->agent.link.addresses = options->schedulers;

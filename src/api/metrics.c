@@ -45,7 +45,8 @@ static void put_milli(struct buffer *text, int64_t milli)
 
 /* Jobs. */
 
-static int64_t count_jobs(const struct request *request, const struct scrape *scrape, int state)
+static int64_t metrics_count_jobs(const struct request *request, const struct scrape *scrape,
+                                  int state)
 {
 	const struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_filter filter = { .state = state };
@@ -69,14 +70,15 @@ static void put_jobs(struct request *request, const struct scrape *scrape)
 	metric_head(text, METRIC_JOBS);
 	for (int state = 0; state < job_state_words.count; state++)
 		buffer_print(text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS),
-		             job_state_words.at[state], count_jobs(request, scrape, state));
+		             job_state_words.at[state], metrics_count_jobs(request, scrape, state));
 	metric_head(text, METRIC_JOBS_TOTAL);
 	for (int state = 0; state < job_state_words.count; state++)
 		buffer_print(
 		    text, "%s{state=\"%s\"} %" PRId64 "\n", metric_name(METRIC_JOBS_TOTAL),
 		    job_state_words.at[state],
 		    meters_entered(&request->service->meters, tenant_id, (enum job_state)state));
-	metric_put_integer(text, METRIC_QUEUE_SIZE, count_jobs(request, scrape, JOB_PENDING));
+	metric_put_integer(text, METRIC_QUEUE_SIZE,
+	                   metrics_count_jobs(request, scrape, JOB_PENDING));
 }
 
 /* Tenants. */
@@ -372,7 +374,7 @@ static bool look_at_tenants(struct engine_request *engine, struct sched *sched, 
 	return true;
 }
 
-static void answer(struct engine_request *engine)
+static void metrics_answer(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	put_all(request, request->state);
@@ -392,5 +394,5 @@ void metrics_get(struct request *request)
 			scrape->tenants[scrape->tenant_count++].id = tenant->id;
 	}
 	request->state = scrape;
-	request_look(request, look_at_tenants, answer);
+	request_look(request, look_at_tenants, metrics_answer);
 }

@@ -43,7 +43,7 @@ static bool read_type(struct request *request, struct inquiry *inquiry)
 }
 
 /* A node is named by its GPUs. */
-static bool read_node(struct request *request, struct inquiry *inquiry)
+static bool scheduler_read_node(struct request *request, struct inquiry *inquiry)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct text name = query_get(&request->exchange->query, "node");
@@ -144,7 +144,8 @@ static void answer_decisions(struct engine_request *engine)
 	request_answer_json(request, 200);
 }
 
-static bool explain(struct engine_request *engine, struct sched *sched, struct error *error)
+static bool scheduler_explain(struct engine_request *engine, struct sched *sched,
+                              struct error *error)
 {
 	struct request *request = request_of(engine);
 	struct inquiry *inquiry = request->state;
@@ -171,7 +172,7 @@ static void got_decisions(struct engine_request *engine)
 	size_t size = (size_t)inquiry->count * sizeof(*inquiry->explanations);
 	inquiry->explanations = arena_alloc(&engine->arena, size);
 	memset(inquiry->explanations, 0, size);
-	request_look(request, explain, answer_decisions);
+	request_look(request, scheduler_explain, answer_decisions);
 }
 
 void scheduler_calls_decisions(struct request *request)
@@ -183,7 +184,7 @@ void scheduler_calls_decisions(struct request *request)
 	memset(inquiry, 0, sizeof(*inquiry));
 	request->state = inquiry;
 	if (!page_read(request, ID_DECISION, &page) || !read_type(request, inquiry) ||
-	    !read_node(request, inquiry) || !read_subject(request, inquiry))
+	    !scheduler_read_node(request, inquiry) || !read_subject(request, inquiry))
 		return;
 	if (!query_flag(&request->exchange->query, "explain", true, &inquiry->explain, &error)) {
 		request_fail(request, &error);

@@ -69,7 +69,7 @@ static void on_route(void *context, const struct route_effect *route)
 	leases_route(service->leases, route);
 }
 
-static void on_changed(void *context)
+static void service_on_changed(void *context)
 {
 	struct service *service = context;
 	grpc_services_health_changed(service->services);
@@ -189,8 +189,8 @@ static const char *needed_role(enum access access)
 	}
 }
 
-static bool check(struct service *service, const struct exchange *exchange,
-                  struct identity *identity, struct gate_refusal *refusal)
+static bool service_check(struct service *service, const struct exchange *exchange,
+                          struct identity *identity, struct gate_refusal *refusal)
 {
 	if (gate_check(service->gate, exchange, clock_unix_ms(), identity, refusal))
 		return true;
@@ -222,7 +222,7 @@ static bool let_in(struct request *request, enum access access)
 		request_refuse(request, 503, "unavailable", "%s", not_leading);
 		return false;
 	}
-	if (!check(request->service, request->exchange, &request->identity, &refusal)) {
+	if (!service_check(request->service, request->exchange, &request->identity, &refusal)) {
 		refuse_at_gate(request, &refusal);
 		return false;
 	}
@@ -262,7 +262,7 @@ static void on_grpc_head(struct request *request)
 	request->route->handle(request);
 }
 
-static void on_head(struct exchange *exchange)
+static void service_on_head(struct exchange *exchange)
 {
 	struct service *service = exchange->handler->context;
 	char allowed[ROUTE_ALLOWED_MAX];
@@ -287,7 +287,7 @@ static void on_head(struct exchange *exchange)
 		exchange->body_limit = request->route->body_bytes;
 }
 
-static void on_request(struct exchange *exchange)
+static void service_on_request(struct exchange *exchange)
 {
 	struct request *request = exchange->context;
 	struct gate_refusal refusal;
@@ -368,11 +368,13 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 					       .misreport = on_misreport,
 					       .context = service,
 					   });
-	service->http =
-	    (struct handler){ .context = service, .head = on_head, .request = on_request };
+	service->http = (struct handler){ .context = service,
+		                          .head = service_on_head,
+		                          .request = service_on_request };
 	service->grpc = service->http;
-	service->metrics =
-	    (struct handler){ .context = service, .head = on_metrics_head, .request = on_request };
+	service->metrics = (struct handler){ .context = service,
+		                             .head = on_metrics_head,
+		                             .request = service_on_request };
 	service->audit = audit_new(0);
 	service->misreports = misreports_new(port, service->audit);
 	service->failure_audit = failure_audit_new(port, gate_failures(gate), service->audit);
@@ -390,7 +392,7 @@ struct service *service_new(struct engine_port *port, const struct service_setti
 	port->listener = (struct engine_listener){ .order = on_order,
 		                                   .route = on_route,
 		                                   .event = on_event,
-		                                   .changed = on_changed,
+		                                   .changed = service_on_changed,
 		                                   .context = service };
 	return service;
 }

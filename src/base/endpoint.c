@@ -6,7 +6,7 @@
 enum { HOST_MAX = 253, HTTP_PORT = 80, HTTPS_PORT = 443 };
 
 /* Nothing that could end a line of a request, or start another part of it. */
-static bool is_plain(struct text text)
+static bool endpoint_is_plain(struct text text)
 {
 	for (size_t i = 0; i < text.size; i++)
 		if (text.data[i] <= ' ' || text.data[i] > '~' ||
@@ -63,7 +63,7 @@ bool endpoint_read(struct text url, struct endpoint *endpoint)
 	struct endpoint parts = { 0 };
 	struct text rest = url;
 
-	if (!is_plain(url) || !take_scheme(&rest, &parts.is_secure))
+	if (!endpoint_is_plain(url) || !take_scheme(&rest, &parts.is_secure))
 		return false;
 	parts.port = parts.is_secure ? HTTPS_PORT : HTTP_PORT;
 	parts.authority = (struct text){ rest.data, span_before(rest, "/?") };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Least significant byte first whatever the machine; compilers make it one load. */
-static uint64_t read_word(const unsigned char *bytes)
+static uint64_t hash_read_word(const unsigned char *bytes)
 {
 	return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
 	       (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
@@ -19,11 +19,11 @@ uint64_t hash_bytes(const void *data, size_t size)
 	size_t left = size;
 
 	for (; left >= 8; left -= 8, bytes += 8)
-		hash = hash_combine(hash, read_word(bytes));
+		hash = hash_combine(hash, hash_read_word(bytes));
 	if (left > 0) {
 		unsigned char tail[8] = { 0 };
 		memcpy(tail, bytes, left);
-		hash = hash_combine(hash, read_word(tail));
+		hash = hash_combine(hash, hash_read_word(tail));
 	}
 	return hash;
 }

@@ -6,15 +6,15 @@
 #include "error.h"
 #include "memory.h"
 
-static int32_t *place_of(const struct heap *heap, void *item)
+static int32_t *heap_place_of(const struct heap *heap, void *item)
 {
 	return (int32_t *)(void *)((char *)item + heap->place);
 }
 
-static void put(struct heap *heap, size_t at, void *item)
+static void heap_put(struct heap *heap, size_t at, void *item)
 {
 	heap->items[at] = item;
-	*place_of(heap, item) = (int32_t)at;
+	*heap_place_of(heap, item) = (int32_t)at;
 }
 
 /* Puts `item` at the hole `at` or above it. */
@@ -24,10 +24,10 @@ static void rise(struct heap *heap, size_t at, void *item)
 		size_t parent = (at - 1) / 2;
 		if (!heap->before(item, heap->items[parent]))
 			break;
-		put(heap, at, heap->items[parent]);
+		heap_put(heap, at, heap->items[parent]);
 		at = parent;
 	}
-	put(heap, at, item);
+	heap_put(heap, at, item);
 }
 
 /* Puts `item` at the hole `at` or below it. */
@@ -42,13 +42,13 @@ static void sink(struct heap *heap, size_t at, void *item)
 			child++;
 		if (!heap->before(heap->items[child], item))
 			break;
-		put(heap, at, heap->items[child]);
+		heap_put(heap, at, heap->items[child]);
 		at = child;
 	}
-	put(heap, at, item);
+	heap_put(heap, at, item);
 }
 
-static void settle(struct heap *heap, size_t at, void *item)
+static void heap_settle(struct heap *heap, size_t at, void *item)
 {
 	if (at > 0 && heap->before(item, heap->items[(at - 1) / 2]))
 		rise(heap, at, item);
@@ -81,17 +81,17 @@ void *heap_pop(struct heap *heap)
 void heap_remove(struct heap *heap, void *item)
 {
 	INVARIANT(heap_has(heap, item));
-	size_t at = (size_t)*place_of(heap, item);
-	*place_of(heap, item) = -1;
+	size_t at = (size_t)*heap_place_of(heap, item);
+	*heap_place_of(heap, item) = -1;
 	void *last = heap->items[--heap->count];
 	if (last != item)
-		settle(heap, at, last);
+		heap_settle(heap, at, last);
 }
 
 void heap_update(struct heap *heap, void *item)
 {
 	INVARIANT(heap_has(heap, item));
-	settle(heap, (size_t)*place_of(heap, item), item);
+	heap_settle(heap, (size_t)*heap_place_of(heap, item), item);
 }
 
 bool heap_has(const struct heap *heap, const void *item)
@@ -104,7 +104,7 @@ bool heap_has(const struct heap *heap, const void *item)
 void heap_clear(struct heap *heap)
 {
 	for (size_t i = 0; i < heap->count; i++)
-		*place_of(heap, heap->items[i]) = -1;
+		*heap_place_of(heap, heap->items[i]) = -1;
 	heap->count = 0;
 }
 

@@ -85,7 +85,7 @@ static size_t put_character(struct buffer *line, const unsigned char *at, size_t
 	return 1;
 }
 
-static void put_text(struct buffer *line, const char *text, size_t size)
+static void log_put_text(struct buffer *line, const char *text, size_t size)
 {
 	bool cut = size > TEXT_BYTES_MAX;
 	if (cut)
@@ -115,19 +115,19 @@ static bool is_secret(const char *name)
 	return false;
 }
 
-static void put_field(struct buffer *line, const struct log_field *field)
+static void log_put_field(struct buffer *line, const struct log_field *field)
 {
 	if (!field->name)
 		return;
 	buffer_bytes(line, ",", 1);
-	put_text(line, field->name, strlen(field->name));
+	log_put_text(line, field->name, strlen(field->name));
 	buffer_bytes(line, ":", 1);
 	if (!field->text)
 		buffer_print(line, "%lld", (long long)field->number);
 	else if (is_secret(field->name))
 		buffer_text(line, "\"hidden\"");
 	else
-		put_text(line, field->text, strlen(field->text));
+		log_put_text(line, field->text, strlen(field->text));
 }
 
 /* A line that cannot be written is lost: there is nowhere left to report it. */
@@ -152,9 +152,9 @@ static void write_line(enum log_level level, const char *message, size_t size,
 	INVARIANT((int)level >= 0 && level <= LOG_VERBOSITY_MAX);
 	put_time(&line);
 	buffer_print(&line, ",\"level\":\"%s\",\"message\":", names[level]);
-	put_text(&line, message, size);
+	log_put_text(&line, message, size);
 	for (size_t i = 0; i < count; i++)
-		put_field(&line, &fields[i]);
+		log_put_field(&line, &fields[i]);
 	buffer_bytes(&line, "}\n", 2);
 	send_line(&line);
 	buffer_free(&line);

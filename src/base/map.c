@@ -24,7 +24,7 @@ static bool may_fill(size_t hole, size_t home, size_t at, size_t mask)
 }
 
 /* Where `key` is, or the empty place where it would go. */
-static size_t find(const struct map *map, int64_t key)
+static size_t map_find(const struct map *map, int64_t key)
 {
 	size_t mask = map->capacity - 1;
 	size_t at = hash_number((uint64_t)key) & mask;
@@ -40,14 +40,14 @@ static void grow(struct map *map)
 	map->entries = memory_zero(map->capacity, sizeof(*map->entries));
 	for (size_t i = 0; i < old.capacity; i++) {
 		if (old.entries[i].value)
-			map->entries[find(map, old.entries[i].key)] = old.entries[i];
+			map->entries[map_find(map, old.entries[i].key)] = old.entries[i];
 	}
 	free(old.entries);
 }
 
 void *map_get(const struct map *map, int64_t key)
 {
-	return map->count ? map->entries[find(map, key)].value : NULL;
+	return map->count ? map->entries[map_find(map, key)].value : NULL;
 }
 
 void map_put(struct map *map, int64_t key, void *value)
@@ -55,7 +55,7 @@ void map_put(struct map *map, int64_t key, void *value)
 	INVARIANT(value != NULL);
 	if (is_too_full(map->count + 1, map->capacity))
 		grow(map);
-	struct map_entry *entry = &map->entries[find(map, key)];
+	struct map_entry *entry = &map->entries[map_find(map, key)];
 	map->count += entry->value == NULL;
 	*entry = (struct map_entry){ .key = key, .value = value };
 }
@@ -65,7 +65,7 @@ void *map_remove(struct map *map, int64_t key)
 	if (map->count == 0)
 		return NULL;
 	size_t mask = map->capacity - 1;
-	size_t hole = find(map, key);
+	size_t hole = map_find(map, key);
 	void *value = map->entries[hole].value;
 	if (!value)
 		return NULL;

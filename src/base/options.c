@@ -90,8 +90,9 @@ const char *option_suggest(const struct option *const *sets, int set_count,
 	return spelling.nearest;
 }
 
-static bool refuse_unknown(const struct arguments *arguments, const struct option *const *sets,
-                           int set_count, const char *argument, size_t length, struct error *error)
+static bool options_refuse_unknown(const struct arguments *arguments,
+                                   const struct option *const *sets, int set_count,
+                                   const char *argument, size_t length, struct error *error)
 {
 	char name[80];
 
@@ -122,7 +123,7 @@ static bool take_option(struct arguments *arguments, const struct option *const 
 			option = NULL;
 	}
 	if (!option)
-		return refuse_unknown(arguments, sets, set_count, argument, length, error);
+		return options_refuse_unknown(arguments, sets, set_count, argument, length, error);
 	if (!option->repeats && arguments_has(arguments, option->name))
 		return error_set(error, ERROR_INVALID, "%s is given twice", option->name);
 	if (!option->value && value && option->kind != OPTION_FLAG)

@@ -61,7 +61,7 @@ struct path {
 #define KEY_LAST (~(uint128)0)
 
 /* One unsigned number that orders like (major, minor): comparing takes no branch. */
-static inline uint128 key_of(int64_t major, int64_t minor)
+static inline uint128 ranktree_key_of(int64_t major, int64_t minor)
 {
 	const uint64_t sign = UINT64_C(1) << 63;
 	return (uint128)((uint64_t)major ^ sign) << 64 | ((uint64_t)minor ^ sign);
@@ -69,7 +69,7 @@ static inline uint128 key_of(int64_t major, int64_t minor)
 
 static inline uint128 entry_key(const struct rank_entry *entry)
 {
-	return key_of(entry->major, entry->minor);
+	return ranktree_key_of(entry->major, entry->minor);
 }
 
 static inline struct leaf *as_leaf(const struct rank_node *node)
@@ -236,8 +236,8 @@ static void give_node(struct ranktree *tree, struct rank_node *node, bool is_lea
 	*spare = node;
 }
 
-static void move(struct rank_node *to, int to_at, const struct rank_node *from, int from_at,
-                 int count, bool is_leaf)
+static void ranktree_move(struct rank_node *to, int to_at, const struct rank_node *from,
+                          int from_at, int count, bool is_leaf)
 {
 	size_t n = (size_t)count;
 	if (is_leaf) {
@@ -257,12 +257,12 @@ static void spread(struct rank_node *left, struct rank_node *right, int keep, bo
 {
 	int moved = left->count - keep;
 	if (moved > 0) {
-		move(right, moved, right, 0, right->count, is_leaf);
-		move(right, 0, left, keep, moved, is_leaf);
+		ranktree_move(right, moved, right, 0, right->count, is_leaf);
+		ranktree_move(right, 0, left, keep, moved, is_leaf);
 		pad(left, is_leaf, keep, left->count);
 	} else {
-		move(left, left->count, right, 0, -moved, is_leaf);
-		move(right, 0, right, -moved, right->count + moved, is_leaf);
+		ranktree_move(left, left->count, right, 0, -moved, is_leaf);
+		ranktree_move(right, 0, right, -moved, right->count + moved, is_leaf);
 		pad(right, is_leaf, right->count + moved, right->count);
 	}
 	left->count = keep;
@@ -307,7 +307,7 @@ static void put_right(struct inner *inner, int at, struct rank_node *right, bool
 {
 	struct rank_node *node = &inner->node;
 	uint32_t size = node_size(right, is_leaf);
-	move(node, at + 1, node, at, node->count - at, false);
+	ranktree_move(node, at + 1, node, at, node->count - at, false);
 	node->count++;
 	inner->key[at] = last_key(inner->child[at], is_leaf);
 	inner->size[at] -= size;
@@ -355,7 +355,7 @@ static void add_right(struct ranktree *tree, const struct path *path, struct ran
 
 static void put_entry(struct rank_node *node, int at, struct rank_entry entry)
 {
-	move(node, at + 1, node, at, node->count - at, true);
+	ranktree_move(node, at + 1, node, at, node->count - at, true);
 	as_leaf(node)->entry[at] = entry;
 	node->count++;
 }
@@ -387,7 +387,7 @@ static int find_place(const struct rank_node *node, uint128 key)
 bool ranktree_insert(struct ranktree *tree, int64_t major, int64_t minor, void *value)
 {
 	struct rank_entry entry = { .major = major, .minor = minor, .value = value };
-	uint128 key = key_of(major, minor);
+	uint128 key = ranktree_key_of(major, minor);
 	struct path path;
 
 	if (!tree->root)
@@ -430,7 +430,7 @@ static void refill(struct ranktree *tree, struct inner *inner, int at, bool is_l
 		give_node(tree, right, is_leaf);
 		inner->key[i] = inner->key[i + 1];
 		inner->size[i] = size;
-		move(node, i + 1, node, i + 2, node->count - i - 2, false);
+		ranktree_move(node, i + 1, node, i + 2, node->count - i - 2, false);
 		node->count--;
 		pad(node, false, node->count, node->count + 1);
 	} else {
@@ -448,7 +448,7 @@ static void remove_entry(struct ranktree *tree, const struct path *path, struct 
 	tree->count--;
 	resize_path(path, UINT32_MAX);
 	node->count--;
-	move(node, at, node, at + 1, node->count - at, true);
+	ranktree_move(node, at, node, at + 1, node->count - at, true);
 	pad(node, true, node->count, node->count + 1);
 
 	bool is_low = node->count < LEAF_MIN;
@@ -466,7 +466,7 @@ static void remove_entry(struct ranktree *tree, const struct path *path, struct 
 
 void *ranktree_remove(struct ranktree *tree, int64_t major, int64_t minor)
 {
-	uint128 key = key_of(major, minor);
+	uint128 key = ranktree_key_of(major, minor);
 	struct path path;
 
 	if (tree->count == 0)
@@ -521,7 +521,7 @@ const struct rank_entry *ranktree_select(const struct ranktree *tree, size_t ran
 
 size_t ranktree_rank(const struct ranktree *tree, int64_t major, int64_t minor)
 {
-	uint128 key = key_of(major, minor);
+	uint128 key = ranktree_key_of(major, minor);
 	size_t rank = 0;
 
 	if (tree->count == 0)
@@ -539,7 +539,7 @@ size_t ranktree_rank(const struct ranktree *tree, int64_t major, int64_t minor)
 
 struct rank_cursor ranktree_seek(const struct ranktree *tree, int64_t major, int64_t minor)
 {
-	uint128 key = key_of(major, minor);
+	uint128 key = ranktree_key_of(major, minor);
 	struct path path;
 
 	if (tree->count == 0)
@@ -593,7 +593,8 @@ static size_t check_leaf(const struct rank_node *node, struct check *check)
 	return (size_t)node->count;
 }
 
-static size_t check_node(const struct rank_node *node, int height, uint128 key, struct check *check)
+static size_t ranktree_check_node(const struct rank_node *node, int height, uint128 key,
+                                  struct check *check)
 {
 	if (height == 0)
 		return check_leaf(node, check);
@@ -611,7 +612,8 @@ static size_t check_node(const struct rank_node *node, int height, uint128 key, 
 		const struct rank_node *child = inner->child[i];
 		INVARIANT(size == size_before(inner, i));
 		INVARIANT(child->count >= (height > 1 ? INNER_MIN : LEAF_MIN));
-		INVARIANT(inner->size[i] == check_node(child, height - 1, inner->key[i], check));
+		INVARIANT(inner->size[i] ==
+		          ranktree_check_node(child, height - 1, inner->key[i], check));
 		INVARIANT(inner->key[i] >= check->last);
 		check->last = inner->key[i];
 		size += inner->size[i];
@@ -628,6 +630,6 @@ void ranktree_check(const struct ranktree *tree)
 		return;
 	}
 	INVARIANT(tree->height == 0 || tree->root->count >= 2);
-	INVARIANT(tree->count == check_node(tree->root, tree->height, KEY_LAST, &check));
+	INVARIANT(tree->count == ranktree_check_node(tree->root, tree->height, KEY_LAST, &check));
 	INVARIANT(check.leaf == NULL);
 }

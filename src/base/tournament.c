@@ -11,7 +11,7 @@ static int64_t lower(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static void fill(int64_t *scores, size_t count)
+static void tournament_fill(int64_t *scores, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		scores[i] = TOURNAMENT_NONE;
@@ -30,7 +30,7 @@ void tournament_reset(struct tournament *tournament, size_t count)
 		tournament->groups = groups;
 	}
 	tournament->count = count;
-	fill(tournament->score, groups * (TOURNAMENT_GROUP + 1));
+	tournament_fill(tournament->score, groups * (TOURNAMENT_GROUP + 1));
 	bitset_free(&tournament->stale);
 	bitset_grow(&tournament->stale, groups);
 }

@@ -52,7 +52,7 @@ int cli_options(const struct cli_command *command, const struct option *sets[CLI
 	return count;
 }
 
-static int refuse_unknown(const char *name)
+static int cli_refuse_unknown(const char *name)
 {
 	const char *meant = suggest_command(name);
 	if (meant) {
@@ -177,7 +177,7 @@ static int help(int argc, char **argv)
 	}
 	const struct cli_command *command = cli_find(argv[0]);
 	if (!command)
-		return refuse_unknown(argv[0]);
+		return cli_refuse_unknown(argv[0]);
 	help_print_command(command);
 	return CLI_FINE;
 }
@@ -201,7 +201,7 @@ static int count_leading(int argc, char **argv)
 	return count <= argc ? count : 0;
 }
 
-static int dispatch(int argc, char **argv)
+static int cli_dispatch(int argc, char **argv)
 {
 	int leading = argc > 0 ? count_leading(argc - 1, argv + 1) : 0;
 	if (argc < 2 + leading) {
@@ -214,7 +214,7 @@ static int dispatch(int argc, char **argv)
 	const struct cli_command *command =
 	    strcmp(name, "--version") == 0 ? &version_command : cli_find(name);
 	if (!command)
-		return refuse_unknown(name);
+		return cli_refuse_unknown(name);
 	if (leading > 0 && !command->asks)
 		return cli_misused(command, "it asks no service, so %s says nothing to it",
 		                   argv[1]);
@@ -225,7 +225,7 @@ static int dispatch(int argc, char **argv)
 
 int cli_main(int argc, char **argv)
 {
-	int status = dispatch(argc, argv);
+	int status = cli_dispatch(argc, argv);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fputs("gpu-cli: the output could not be written\n", stderr);
 		return CLI_FAILED;

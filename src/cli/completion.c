@@ -14,7 +14,7 @@ static bool begins(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static void offer(const char *text, const char *typed)
+static void completion_offer(const char *text, const char *typed)
 {
 	if (*text && begins(text, typed) && !strpbrk(text, "\n\r\t "))
 		puts(text);
@@ -26,7 +26,7 @@ static void offer_words(const char *words, const char *typed)
 		size_t size = strcspn(words, " ");
 		char word[80];
 		snprintf(word, sizeof(word), "%.*s", (int)size, words);
-		offer(word, typed);
+		completion_offer(word, typed);
 		words += size + strspn(words + size, " ");
 	}
 }
@@ -35,8 +35,8 @@ static void offer_commands(const char *typed)
 {
 	for (const struct cli_command *const *at = cli_commands; *at; at++)
 		if (!(*at)->hidden)
-			offer((*at)->name, typed);
-	offer("help", typed);
+			completion_offer((*at)->name, typed);
+	completion_offer("help", typed);
 }
 
 static void offer_contexts(const char *typed)
@@ -46,7 +46,7 @@ static void offer_contexts(const char *typed)
 	struct error unused = { 0 };
 	if (config_path(&path, &unused) && config_load(&config, path.data, &unused))
 		for (size_t i = 0; i < config.count; i++)
-			offer(config.contexts[i].name, typed);
+			completion_offer(config.contexts[i].name, typed);
 	config_free(&config);
 	buffer_free(&path);
 }
@@ -76,9 +76,9 @@ static void offer_list(const struct arguments *arguments, size_t which, const ch
 	json_t *answer = session_get(&session, lists[which].path, &unused);
 	json_array_foreach(json_object_get(answer, lists[which].key), place, item)
 	{
-		offer(member_text(item, lists[which].member), typed);
+		completion_offer(member_text(item, lists[which].member), typed);
 		if (lists[which].other && *typed)
-			offer(member_text(item, lists[which].other), typed);
+			completion_offer(member_text(item, lists[which].other), typed);
 	}
 	json_decref(answer);
 	session_close(&session);
@@ -121,8 +121,8 @@ static void offer_options(const struct cli_command *command, const char *typed)
 	int count = cli_options(command, sets);
 	for (int i = 0; i < count; i++)
 		for (const struct option *option = sets[i]; option->name; option++)
-			offer(option->name, typed);
-	offer("--help", typed);
+			completion_offer(option->name, typed);
+	completion_offer("--help", typed);
 }
 
 /* The verbs of a command come first, then what they are about. */

@@ -57,7 +57,7 @@ static void print_map(struct buffer *to, const json_t *map)
 	}
 }
 
-static void print_json(struct buffer *to, const json_t *value)
+static void field_print_print_json(struct buffer *to, const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	buffer_text(to, text ? text : "");
@@ -71,7 +71,7 @@ void field_print(struct buffer *to, const struct resource_field *field, const js
 	else if (json_is_object(value) && field->kind == VALUE_MAP)
 		print_map(to, value);
 	else if (json_is_object(value))
-		print_json(to, value);
+		field_print_print_json(to, value);
 	else if (json_is_number(value))
 		print_number(to, field, json_number_value(value));
 	else if (json_is_boolean(value))

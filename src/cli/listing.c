@@ -21,7 +21,7 @@ const struct option listing_options[] = {
 	{ 0 },
 };
 
-static void print_json(const json_t *document)
+static void listing_print_json(const json_t *document)
 {
 	json_dumpf(document, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	putchar('\n');
@@ -48,7 +48,7 @@ bool listing_print_document(const struct session *session, const json_t *documen
                             const char *name_key)
 {
 	if (session->form == FORM_JSON)
-		print_json(document);
+		listing_print_json(document);
 	else if (session->form == FORM_YAML)
 		print_yaml(document);
 	else if (session->form == FORM_NAME)
@@ -83,8 +83,8 @@ static void write_cell(struct session *session, struct table *table, const struc
 	write_field(table, field, item);
 }
 
-static void print_table(struct session *session, const json_t *items, const struct column *columns,
-                        size_t count)
+static void listing_print_table(struct session *session, const json_t *items,
+                                const struct column *columns, size_t count)
 {
 	struct table table = { 0 };
 	size_t place;
@@ -170,7 +170,7 @@ static void print_chosen(struct session *session, const json_t *items, const cha
 	if (count < 0)
 		cli_misused(session->arguments->command, "%s", error.text);
 	else
-		print_table(session, items, columns, (size_t)count);
+		listing_print_table(session, items, columns, (size_t)count);
 }
 
 void listing_print(struct session *session, const json_t *items, const struct column *columns,
@@ -187,7 +187,7 @@ void listing_print(struct session *session, const json_t *items, const struct co
 		if (list)
 			print_chosen(session, items, list);
 		else
-			print_table(session, items, columns, count);
+			listing_print_table(session, items, columns, count);
 	}
 }
 

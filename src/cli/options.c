@@ -4,7 +4,7 @@
 #include "base/number_text.h"
 
 /* Takes a number from 1 to `most` off the front, with k or m for powers of 1024. */
-static bool take_number(struct text *text, int64_t most, int64_t *number)
+static bool options_take_number(struct text *text, int64_t most, int64_t *number)
 {
 	struct text rest = *text;
 	int64_t unit = 1, value;
@@ -27,7 +27,7 @@ bool options_number(const char *name, const char *text, int64_t most, int64_t *n
 {
 	struct text rest = text_of(text);
 
-	if (take_number(&rest, most, number) && rest.size == 0)
+	if (options_take_number(&rest, most, number) && rest.size == 0)
 		return true;
 	return error_set(error, ERROR_INVALID,
 	                 "invalid %s '%.40s': expected a number from 1 to %lld, such as 4096 or 8k",
@@ -40,7 +40,7 @@ int options_numbers(const char *name, const char *text, int64_t most, int64_t *n
 	struct text rest = text_of(text);
 	int count = 0;
 
-	while (count < numbers_max && take_number(&rest, most, &numbers[count])) {
+	while (count < numbers_max && options_take_number(&rest, most, &numbers[count])) {
 		count++;
 		if (rest.size == 0)
 			return count;

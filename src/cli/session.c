@@ -104,7 +104,7 @@ static bool find_token(struct session *session, const struct context *context, s
 	return true;
 }
 
-static bool settle(struct session *session, struct error *error)
+static bool session_settle(struct session *session, struct error *error)
 {
 	static const struct context nothing = { 0 };
 	const struct arguments *arguments = session->arguments;
@@ -132,7 +132,7 @@ bool session_open_quietly(struct session *session, const struct arguments *argum
 		                     .command = arguments->command,
 		                     .client = { .most_ms = ANSWER_MS, .connect_ms = CONNECT_MS },
 		                     .terminal = terminal_of(STDOUT_FILENO) };
-	if (settle(session, error))
+	if (session_settle(session, error))
 		return true;
 	session_close(session);
 	return false;

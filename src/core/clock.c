@@ -104,7 +104,7 @@ static void move_record(const struct move *move, const struct sched *sched, enum
 	}
 }
 
-static int by_id(const void *a, const void *b)
+static int clock_by_id(const void *a, const void *b)
 {
 	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
 
@@ -119,7 +119,7 @@ static void mark_jobs(struct sched *sched)
 	for (size_t i = 0; i < sched->jobs.capacity; i++)
 		if (sched->jobs.entries[i].value)
 			jobs[count++] = sched->jobs.entries[i].value;
-	qsort(jobs, count, sizeof(struct job *), by_id);
+	qsort(jobs, count, sizeof(struct job *), clock_by_id);
 	for (size_t i = 0; i < count; i++) {
 		jobs[i]->spec_dirty = true;
 		sched_dirty_job(sched, jobs[i]);

@@ -222,7 +222,7 @@ void job_link_dependencies(struct sched *sched, struct job *job)
 }
 
 /* Jobs in the order of their ids, so that loading is the same every time. */
-static int by_id(const void *a, const void *b)
+static int load_by_id(const void *a, const void *b)
 {
 	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
 
@@ -238,7 +238,7 @@ void jobs_loaded(struct sched *sched)
 	for (size_t i = 0; i < sched->jobs.capacity; i++)
 		if (sched->jobs.entries[i].value)
 			jobs[count++] = sched->jobs.entries[i].value;
-	qsort(jobs, count, sizeof(*jobs), by_id);
+	qsort(jobs, count, sizeof(*jobs), load_by_id);
 	for (size_t i = 0; i < count; i++)
 		if (!job_state_is_final((enum job_state)jobs[i]->s.state))
 			job_link_dependencies(sched, jobs[i]);

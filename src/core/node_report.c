@@ -55,8 +55,8 @@ static int64_t stray_mib(const struct sched *sched, const struct node *node, con
 }
 
 /* Measurements that say nothing new change nothing. */
-static void measure(struct sched *sched, const struct node *node,
-                    const struct measurement *measurements, int64_t count)
+static void node_report_measure(struct sched *sched, const struct node *node,
+                                const struct measurement *measurements, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
 		struct reservation *reservation =
@@ -330,7 +330,8 @@ static bool take_slots(struct sched *sched, struct node *node,
 	return sched->models.slots.count != known;
 }
 
-static struct node *report_node(struct sched *sched, const struct node_report_command *report)
+static struct node *node_report_report_node(struct sched *sched,
+                                            const struct node_report_command *report)
 {
 	struct node *node = cluster_node(&sched->cluster, report->name);
 	struct node_record record = {
@@ -403,12 +404,12 @@ bool node_report_apply(struct sched *sched, const struct node_report_command *re
 	if (!cluster_check_report(&sched->cluster, report, error) ||
 	    !check_moved_gpus(sched, report, error))
 		return false;
-	struct node *node = report_node(sched, report);
+	struct node *node = node_report_report_node(sched, report);
 	note_others(sched, node, report);
 	report_gpus(sched, node, report);
 	if (take_slots(sched, node, report))
 		report_gpus(sched, node, report);
-	measure(sched, node, report->measurements, report->measurement_count);
+	node_report_measure(sched, node, report->measurements, report->measurement_count);
 	if (report->snapshot)
 		compare_running(sched, node, report);
 	drop_absent_gpus(sched, node, report);
@@ -438,7 +439,7 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
 	record.temperature_c = report->temperature_c;
 	record.healthy = report->healthy;
 	record.hot = hot_after(sched, gpu, report->temperature_c);
-	measure(sched, gpu->node, report->measurements, report->measurement_count);
+	node_report_measure(sched, gpu->node, report->measurements, report->measurement_count);
 	if (record_equal(RECORD_GPU, &record, &gpu->r))
 		return true;
 	gpu->r.temperature_c = record.temperature_c;
@@ -450,7 +451,8 @@ bool node_report_gpu(struct sched *sched, const struct gpu_report_command *repor
 	return true;
 }
 
-static struct node *find(const struct sched *sched, const char *name, struct error *error)
+static struct node *node_report_find(const struct sched *sched, const char *name,
+                                     struct error *error)
 {
 	struct node *node = name ? cluster_node(&sched->cluster, name) : NULL;
 
@@ -472,7 +474,7 @@ static void node_changed(struct sched *sched, struct node *node)
 }
 
 /* Gives up what is on the node: all of it, or what said that it may be. */
-static void give_up(struct sched *sched, struct node *node, bool all)
+static void node_report_give_up(struct sched *sched, struct node *node, bool all)
 {
 	int count = node->reservation_count;
 	int64_t *ids = memory_alloc((size_t)(count + 1) * sizeof(*ids));
@@ -493,7 +495,7 @@ static void give_up(struct sched *sched, struct node *node, bool all)
 bool node_report_state(struct sched *sched, const char *name, enum node_state state,
                        struct error *error)
 {
-	struct node *node = find(sched, name, error);
+	struct node *node = node_report_find(sched, name, error);
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
@@ -506,13 +508,13 @@ bool node_report_state(struct sched *sched, const char *name, enum node_state st
 	node->r.state = (int32_t)state;
 	node_changed(sched, node);
 	if (state == NODE_LOST)
-		give_up(sched, node, false);
+		node_report_give_up(sched, node, false);
 	return true;
 }
 
 bool node_report_drain(struct sched *sched, const char *name, bool draining, struct error *error)
 {
-	struct node *node = find(sched, name, error);
+	struct node *node = node_report_find(sched, name, error);
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
@@ -526,7 +528,7 @@ bool node_report_drain(struct sched *sched, const char *name, bool draining, str
 
 bool node_report_dead(struct sched *sched, const char *name, struct error *error)
 {
-	struct node *node = find(sched, name, error);
+	struct node *node = node_report_find(sched, name, error);
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)
@@ -534,13 +536,13 @@ bool node_report_dead(struct sched *sched, const char *name, struct error *error
 	node->r.state = NODE_LOST;
 	node->r.reported = false;
 	node_changed(sched, node);
-	give_up(sched, node, true);
+	node_report_give_up(sched, node, true);
 	return true;
 }
 
 bool node_report_remove(struct sched *sched, const char *name, struct error *error)
 {
-	struct node *node = find(sched, name, error);
+	struct node *node = node_report_find(sched, name, error);
 
 	INVARIANT(!sched->plan.open && sched->effects != NULL);
 	if (!node)

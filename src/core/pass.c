@@ -106,7 +106,7 @@ static void open_group(struct sched *sched, struct job_group *group, int64_t abo
 }
 
 /* After something was tried for the first job of the class that stands for it. */
-static void go_on(struct sched *sched, struct job_class *class, enum outcome outcome)
+static void pass_go_on(struct sched *sched, struct job_class *class, enum outcome outcome)
 {
 	struct job_group *group = class->group;
 
@@ -145,7 +145,7 @@ static const struct model *model_first(const struct tenant *tenant)
 
 /* Tells the order what the tenant would do next, if anything. What is first there
  * may be out of date: others took its jobs, or its chance. */
-static void offer(struct sched *sched, struct tenant *tenant)
+static void pass_offer(struct sched *sched, struct tenant *tenant)
 {
 	struct job_class *class;
 
@@ -155,7 +155,7 @@ static void offer(struct sched *sched, struct tenant *tenant)
 		enum outcome outcome = foresee(sched, class);
 		if (outcome == OUTCOME_MAY_TRY)
 			break;
-		go_on(sched, class, outcome);
+		pass_go_on(sched, class, outcome);
 	}
 	const struct model *model = model_first(tenant);
 	if (!class && !model) {
@@ -176,7 +176,7 @@ static void close_all(struct sched *sched)
 }
 
 /* Does for the applicant what the pass is at. */
-static enum outcome serve(struct sched *sched, struct search *search)
+static enum outcome pass_serve(struct sched *sched, struct search *search)
 {
 	enum room_kind kind = (enum room_kind)sched->pass.room_kind;
 
@@ -191,7 +191,7 @@ static void serve_model(struct sched *sched, struct tenant *tenant)
 
 	INVARIANT(model && model->tenant == tenant);
 	struct search search = applicant_slot(model);
-	bool done = replica_wants_room(sched, model) && serve(sched, &search) == OUTCOME_DONE;
+	bool done = replica_wants_room(sched, model) && pass_serve(sched, &search) == OUTCOME_DONE;
 
 	if (!done || replica_want(sched, model) == WANT_NOTHING)
 		tenant->open_model_first++;
@@ -206,11 +206,11 @@ static void serve_class(struct sched *sched, struct job_class *class)
 
 	if (!pass->making_room || room_may_help_job(sched, job, kind)) {
 		struct search search = applicant_job(sched, job);
-		outcome = serve(sched, &search);
+		outcome = pass_serve(sched, &search);
 	}
 	if (pass->making_room && outcome == OUTCOME_NONE && kind == ROOM_PREEMPT)
 		outcome = OUTCOME_TOO_LOW;
-	go_on(sched, class, outcome);
+	pass_go_on(sched, class, outcome);
 }
 
 /* Serves the open groups and models in the order of fair share and priority. */
@@ -223,14 +223,14 @@ static void serve_in_order(struct sched *sched)
 	for (size_t i = 0; i < sched->tenants.count; i++)
 		if (heap_first(&sched->tenants.all[i]->open) ||
 		    replica_first(sched->tenants.all[i]))
-			offer(sched, sched->tenants.all[i]);
+			pass_offer(sched, sched->tenants.all[i]);
 	while (pass->budget > 0 && (tenant = turn_first(&pass->turn))) {
 		struct job_class *class = heap_first(&tenant->open);
 		if (model_first(tenant))
 			serve_model(sched, tenant);
 		else if (settle_group(sched, class->group)) /* others may have changed it */
 			serve_class(sched, class);
-		offer(sched, tenant);
+		pass_offer(sched, tenant);
 	}
 	close_all(sched);
 }

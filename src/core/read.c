@@ -3,7 +3,7 @@
 #include "core/state.h"
 #include "core/why/why.h"
 
-static struct job *find(const struct sched *sched, int64_t id, struct error *error)
+static struct job *read_find(const struct sched *sched, int64_t id, struct error *error)
 {
 	struct job *job = map_get(&sched->jobs, id);
 
@@ -20,7 +20,7 @@ bool sched_has_waiting(const struct sched *sched)
 bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffer *buffer,
                struct error *error)
 {
-	struct job *job = find(sched, job_id, error);
+	struct job *job = read_find(sched, job_id, error);
 
 	if (!job)
 		return false;
@@ -30,7 +30,7 @@ bool sched_why(struct sched *sched, int64_t job_id, int64_t viewer, struct buffe
 
 bool sched_trace(struct sched *sched, int64_t job_id, struct buffer *buffer, struct error *error)
 {
-	struct job *job = find(sched, job_id, error);
+	struct job *job = read_find(sched, job_id, error);
 
 	if (!job)
 		return false;
@@ -50,7 +50,7 @@ bool sched_explain(struct sched *sched, const struct decision_record *decision, 
 bool sched_position(struct sched *sched, int64_t job_id, int64_t *position,
                     int64_t *tenant_position, struct error *error)
 {
-	struct job *job = find(sched, job_id, error);
+	struct job *job = read_find(sched, job_id, error);
 
 	if (!job)
 		return false;

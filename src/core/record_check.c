@@ -69,8 +69,8 @@ static bool check_tenant(const struct sched *sched, const struct tenant_record *
 	return true;
 }
 
-static bool check_node(const struct sched *sched, const struct node_record *node,
-                       struct error *error)
+static bool record_check_check_node(const struct sched *sched, const struct node_record *node,
+                                    struct error *error)
 {
 	const struct node_report_command report = {
 		.name = node->name,
@@ -90,7 +90,8 @@ static bool check_node(const struct sched *sched, const struct node_record *node
 	return cluster_check_report(&sched->cluster, &report, error);
 }
 
-static bool check_gpu(const struct sched *sched, const struct gpu_record *gpu, struct error *error)
+static bool record_check_check_gpu(const struct sched *sched, const struct gpu_record *gpu,
+                                   struct error *error)
 {
 	const struct node *node = map_get(&sched->cluster.node_by_id, gpu->node_id);
 	const struct device device = {
@@ -225,8 +226,9 @@ static bool phase_suits_slot(enum phase phase, enum slot_state state)
 	}
 }
 
-static bool check_numbers(const struct sched *sched, const struct reservation_record *reservation,
-                          struct error *error)
+static bool record_check_check_numbers(const struct sched *sched,
+                                       const struct reservation_record *reservation,
+                                       struct error *error)
 {
 	if (!within(reservation->cpu_milli, 0, CPU_MILLI_MAX) ||
 	    !within(reservation->host_bytes, 0, HOST_BYTES_MAX) ||
@@ -252,7 +254,7 @@ static bool check_slot_reservation(const struct sched *sched,
 	    reservation->parts.count < 1)
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its slot is not in");
-	return check_numbers(sched, reservation, error);
+	return record_check_check_numbers(sched, reservation, error);
 }
 
 static bool check_model(const struct sched *sched, const struct model_record *model,
@@ -271,8 +273,8 @@ static bool check_model(const struct sched *sched, const struct model_record *mo
 	return model_check(model, error);
 }
 
-static bool check_slot(const struct sched *sched, const struct slot_record *slot,
-                       struct error *error)
+static bool record_check_check_slot(const struct sched *sched, const struct slot_record *slot,
+                                    struct error *error)
 {
 	if (!within(slot->id, 1, sched->meta.last_reservation_id) ||
 	    map_get(&sched->models.slots, slot->id))
@@ -306,7 +308,7 @@ static bool check_reservation(const struct sched *sched,
 	    ((reservation->late || reservation->requeue) && !releasing))
 		return corrupt(error, "reservation", reservation->id,
 		               "in a phase that its task is not in");
-	return check_numbers(sched, reservation, error);
+	return record_check_check_numbers(sched, reservation, error);
 }
 
 bool record_check(const struct sched *sched, enum record_kind kind, const void *record,
@@ -322,9 +324,9 @@ bool record_check(const struct sched *sched, enum record_kind kind, const void *
 	case RECORD_TENANT:
 		return check_tenant(sched, record, error);
 	case RECORD_NODE:
-		return check_node(sched, record, error);
+		return record_check_check_node(sched, record, error);
 	case RECORD_GPU:
-		return check_gpu(sched, record, error);
+		return record_check_check_gpu(sched, record, error);
 	case RECORD_JOB:
 		return check_job(sched, record, error);
 	case RECORD_JOB_STATE:
@@ -334,7 +336,7 @@ bool record_check(const struct sched *sched, enum record_kind kind, const void *
 	case RECORD_MODEL:
 		return check_model(sched, record, error);
 	case RECORD_SLOT:
-		return check_slot(sched, record, error);
+		return record_check_check_slot(sched, record, error);
 	case RECORD_RESERVATION:
 		return check_reservation(sched, record, error);
 	default:

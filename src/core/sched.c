@@ -126,7 +126,7 @@ void sched_cluster_changed(struct sched *sched, bool structure)
 	sched->cluster_version++;
 }
 
-static int by_id(const void *a, const void *b)
+static int sched_by_id(const void *a, const void *b)
 {
 	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
 
@@ -142,7 +142,7 @@ static struct job **all_jobs(const struct sched *sched, size_t *count)
 	for (size_t i = 0; i < sched->jobs.capacity; i++)
 		if (sched->jobs.entries[i].value)
 			jobs[(*count)++] = sched->jobs.entries[i].value;
-	qsort(jobs, *count, sizeof(*jobs), by_id);
+	qsort(jobs, *count, sizeof(*jobs), sched_by_id);
 	return jobs;
 }
 
@@ -222,7 +222,7 @@ static void take_due_jobs(struct sched *sched, struct job_list *due)
 		list_add(due, job);
 	}
 	if (due->count > 1)
-		qsort(due->at, due->count, sizeof(struct job *), by_id);
+		qsort(due->at, due->count, sizeof(struct job *), sched_by_id);
 }
 
 /* Jobs for which time alone changed something. One that this very command has
@@ -284,7 +284,8 @@ static void put_price(struct sched *sched, const struct tenant *tenant)
 	                                    .cost_per_gpu_hour = tenant->r.cost_per_gpu_hour });
 }
 
-static bool put_tenant(struct sched *sched, const struct tenant_record *given, struct error *error)
+static bool sched_put_tenant(struct sched *sched, const struct tenant_record *given,
+                             struct error *error)
 {
 	struct tenant_record record = *given;
 	struct tenant *tenant = record.id ? tenants_find(&sched->tenants, record.id) : NULL;
@@ -363,7 +364,8 @@ static void settle_all(struct sched *sched)
 	}
 }
 
-static bool configure(struct sched *sched, const struct config_record *config, struct error *error)
+static bool sched_configure(struct sched *sched, const struct config_record *config,
+                            struct error *error)
 {
 	if (!config_check(config, error))
 		return false;
@@ -533,16 +535,16 @@ static bool apply_to_task(struct sched *sched, const struct command *command, st
 	}
 }
 
-static bool dispatch(struct sched *sched, const struct command *command, struct error *error)
+static bool sched_dispatch(struct sched *sched, const struct command *command, struct error *error)
 {
 	switch (command->kind) {
 	case COMMAND_START:
 		begin_term(sched);
 		return true;
 	case COMMAND_CONFIGURE:
-		return configure(sched, &command->configure, error);
+		return sched_configure(sched, &command->configure, error);
 	case COMMAND_PUT_TENANT:
-		return put_tenant(sched, &command->tenant, error);
+		return sched_put_tenant(sched, &command->tenant, error);
 	case COMMAND_DELETE_TENANT:
 		return delete_tenant(sched, command->id, error);
 	case COMMAND_SUBMIT:
@@ -617,7 +619,7 @@ bool sched_apply(struct sched *sched, const struct command *command, struct effe
 	error_clear(error);
 	sched->effects = effects;
 	sched->meta.now_ms = max64(before_ms, command->now_ms);
-	bool applied = dispatch(sched, command, error);
+	bool applied = sched_dispatch(sched, command, error);
 	bool is_volatile = command->kind == COMMAND_REQUEST ||
 	                   command->kind == COMMAND_REQUEST_DONE ||
 	                   command->kind == COMMAND_REQUEST_RENEW;

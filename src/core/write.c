@@ -268,7 +268,7 @@ static void write_task(struct sched *sched, struct job *job, int place)
 	                           .unguarded = task->use.unguarded });
 }
 
-static void write_job(struct sched *sched, struct job *job)
+static void write_write_job(struct sched *sched, struct job *job)
 {
 	if (job->spec_dirty)
 		effects_put(sched->effects, RECORD_JOB, &job->r);
@@ -319,7 +319,7 @@ static void write_item(struct sched *sched, const struct dirty_item *item)
 
 	switch (item->kind) {
 	case RECORD_JOB_STATE:
-		write_job(sched, item->what);
+		write_write_job(sched, item->what);
 		break;
 	case RECORD_TASK:
 		write_task(sched, item->what, item->task);

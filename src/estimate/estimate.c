@@ -166,8 +166,8 @@ static bool check_shares(const struct estimate_request *request, struct error *e
 	return true;
 }
 
-static bool check(const struct blueprint *blueprint, const struct estimate_request *request,
-                  struct error *error)
+static bool estimate_check(const struct blueprint *blueprint,
+                           const struct estimate_request *request, struct error *error)
 {
 	if (blueprint->format != runtimes[request->runtime].format)
 		return error_set(
@@ -187,7 +187,7 @@ static bool check(const struct blueprint *blueprint, const struct estimate_reque
 	return check_shares(request, error) && check_cache(blueprint, request, error);
 }
 
-static bool add_up(struct estimate *estimate, struct error *error)
+static bool estimate_add_up(struct estimate *estimate, struct error *error)
 {
 	for (int i = 0; i < estimate->gpus; i++) {
 		struct estimate_gpu *gpu = &estimate->gpu[i];
@@ -207,11 +207,11 @@ bool estimate_make(struct estimate *estimate, const struct blueprint *blueprint,
 {
 	INVARIANT(blueprint->layer_count > 0);
 	*estimate = (struct estimate){ 0 };
-	if (!check(blueprint, request, error))
+	if (!estimate_check(blueprint, request, error))
 		return false;
 	estimate->gpus = request->gpus;
 	bool made = request->runtime == RUNTIME_VLLM
 	                ? estimate_tensors(estimate, blueprint, request, error)
 	                : estimate_layers(estimate, blueprint, request, error);
-	return made && add_up(estimate, error);
+	return made && estimate_add_up(estimate, error);
 }

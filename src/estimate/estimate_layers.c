@@ -27,7 +27,7 @@ struct dealing {
 
 /* The GPU that a layer is on; the output counts as one more layer. GPU j has the
  * layers i with sum(share before j) / sum <= i / (layers + 1). */
-static int gpu_of(const struct dealing *dealing, int64_t layer)
+static int estimate_layers_gpu_of(const struct dealing *dealing, int64_t layer)
 {
 	int64_t total = 0, before = 0;
 	int gpus = dealing->request->gpus;
@@ -54,12 +54,13 @@ static int64_t cells_of(const struct dealing *dealing, const struct blueprint_la
 static void deal_layers(struct estimate *estimate, const struct dealing *dealing)
 {
 	for (int64_t i = 0; i < dealing->blueprint->layer_count; i++) {
-		struct estimate_gpu *gpu = &estimate->gpu[gpu_of(dealing, i)];
+		struct estimate_gpu *gpu = &estimate->gpu[estimate_layers_gpu_of(dealing, i)];
 		if (gpu->layers == 0)
 			gpu->first_layer = i;
 		gpu->layers++;
 	}
-	estimate->gpu[gpu_of(dealing, dealing->blueprint->layer_count)].has_output = true;
+	estimate->gpu[estimate_layers_gpu_of(dealing, dealing->blueprint->layer_count)].has_output =
+	    true;
 }
 
 static void set_weights(struct estimate_gpu *gpu, const struct dealing *dealing)
@@ -242,7 +243,7 @@ static void set_overhead(struct estimate_gpu *gpu)
 	                  "%d MiB for the CUDA context, cuBLAS and memory pools", OVERHEAD_MIB);
 }
 
-static bool start(struct dealing *dealing, struct error *error)
+static bool estimate_layers_start(struct dealing *dealing, struct error *error)
 {
 	const struct estimate_request *request = dealing->request;
 	int64_t sum = 0;
@@ -265,7 +266,7 @@ bool estimate_layers(struct estimate *estimate, const struct blueprint *blueprin
                      const struct estimate_request *request, struct error *error)
 {
 	struct dealing dealing = { .blueprint = blueprint, .request = request };
-	if (!start(&dealing, error))
+	if (!estimate_layers_start(&dealing, error))
 		return false;
 	deal_layers(estimate, &dealing);
 	for (int i = 0; i < request->gpus; i++) {

@@ -23,7 +23,7 @@ static int64_t heads_of(const struct blueprint_layer *layer, int gpus)
 	return layer->kv_heads == 0 ? 0 : amount_quotient_up(layer->kv_heads, gpus);
 }
 
-static bool check(const struct blueprint *blueprint, int gpus, struct error *error)
+static bool estimate_tensors_check(const struct blueprint *blueprint, int gpus, struct error *error)
 {
 	if (blueprint->heads % gpus != 0)
 		return error_set(error, ERROR_IMPOSSIBLE,
@@ -169,7 +169,7 @@ static void set_overhead(struct estimate_line *line, int gpus)
 bool estimate_tensors(struct estimate *estimate, const struct blueprint *blueprint,
                       const struct estimate_request *request, struct error *error)
 {
-	if (!check(blueprint, request->gpus, error))
+	if (!estimate_tensors_check(blueprint, request->gpus, error))
 		return false;
 	for (int i = 0; i < request->gpus; i++) {
 		struct estimate_gpu *gpu = &estimate->gpu[i];

@@ -26,11 +26,11 @@ static const int kind_bytes[GGUF_KINDS] = {
 	[GGUF_BOOL] = 1, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
 
-static bool refuse(struct cursor *cursor, const char *format, ...)
+static bool gguf_refuse(struct cursor *cursor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Only the first failure is told: what follows from it is of no interest. */
-static bool refuse(struct cursor *cursor, const char *format, ...)
+static bool gguf_refuse(struct cursor *cursor, const char *format, ...)
 {
 	if (cursor_failed(cursor))
 		return false;
@@ -48,8 +48,8 @@ static int64_t take_count(struct cursor *cursor, int64_t most, const char *what)
 	uint64_t count = cursor_u64(cursor);
 	if (count <= (uint64_t)most)
 		return (int64_t)count;
-	refuse(cursor, "it says that %s is %" PRIu64 ", and at most %lld are possible here", what,
-	       count, (long long)most);
+	gguf_refuse(cursor, "it says that %s is %" PRIu64 ", and at most %lld are possible here",
+	            what, count, (long long)most);
 	return 0;
 }
 
@@ -75,17 +75,17 @@ static const char *take_name(struct cursor *cursor, struct arena *arena, const c
 	if (cursor_failed(cursor))
 		return "";
 	if (!name) {
-		refuse(cursor, "the name of a %s is longer than %d bytes", what,
-		       GGUF_NAME_BYTES_MAX);
+		gguf_refuse(cursor, "the name of a %s is longer than %d bytes", what,
+		            GGUF_NAME_BYTES_MAX);
 		return "";
 	}
 	if (*name == '\0' || (int64_t)strlen(name) != cursor->offset - before - 8)
-		refuse(cursor, "a %s has an empty name, or one with a zero byte in it", what);
+		gguf_refuse(cursor, "a %s has an empty name, or one with a zero byte in it", what);
 	return name;
 }
 
 /* The next whole number or truth value; others are skipped and give 0. */
-static int64_t take_number(struct cursor *cursor, enum gguf_kind kind)
+static int64_t gguf_take_number(struct cursor *cursor, enum gguf_kind kind)
 {
 	uint64_t large;
 	switch (kind) {
@@ -118,7 +118,7 @@ static enum gguf_kind take_kind(struct cursor *cursor, const char *key)
 	uint32_t kind = cursor_u32(cursor);
 	if (kind < GGUF_KINDS)
 		return (enum gguf_kind)kind;
-	refuse(cursor, "the value of %.60s is of kind %u, which is not known", key, kind);
+	gguf_refuse(cursor, "the value of %.60s is of kind %u, which is not known", key, kind);
 	return GGUF_U8;
 }
 
@@ -135,8 +135,8 @@ static void take_array(struct cursor *cursor, struct arena *arena, const char *k
 	int64_t count =
 	    take_count(cursor, cursor_left(cursor) / least, "the length of a list of values");
 	if (depth == GGUF_NESTING_MAX && kind == GGUF_ARRAY) {
-		refuse(cursor, "the value of %.60s has lists nested deeper than %d", key,
-		       GGUF_NESTING_MAX);
+		gguf_refuse(cursor, "the value of %.60s has lists nested deeper than %d", key,
+		            GGUF_NESTING_MAX);
 		return;
 	}
 	value->item_kind = kind;
@@ -144,7 +144,7 @@ static void take_array(struct cursor *cursor, struct arena *arena, const char *k
 	if (is_whole(kind) && count <= BLUEPRINT_LAYERS_MAX && depth == 1) {
 		int64_t *numbers = arena_alloc(arena, ((size_t)count + 1) * sizeof(*numbers));
 		for (int64_t i = 0; i < count; i++)
-			numbers[i] = take_number(cursor, kind);
+			numbers[i] = gguf_take_number(cursor, kind);
 		value->numbers = numbers;
 	} else if (kind_bytes[kind]) {
 		cursor_skip(cursor, count * kind_bytes[kind]);
@@ -168,33 +168,34 @@ static void take_value(struct gguf *gguf, struct cursor *cursor)
 	else if (value.kind == GGUF_ARRAY)
 		take_array(cursor, &gguf->arena, key, 1, &value);
 	else
-		value.number = take_number(cursor, value.kind);
+		value.number = gguf_take_number(cursor, value.kind);
 	if (cursor_failed(cursor))
 		return;
 	if (text_map_get(&gguf->values, key)) {
-		refuse(cursor, "it has two values for %.60s", key);
+		gguf_refuse(cursor, "it has two values for %.60s", key);
 		return;
 	}
 	text_map_put(&gguf->values, key, arena_copy(&gguf->arena, &value, sizeof(value)));
 }
 
 /* Multiplies the lengths of the dimensions out; rows must fill whole blocks. */
-static void measure(struct cursor *cursor, struct gguf_tensor *tensor)
+static void gguf_measure(struct cursor *cursor, struct gguf_tensor *tensor)
 {
 	tensor->values = 1;
 	for (int i = 0; i < 4; i++)
 		tensor->values = amount_product(tensor->values, tensor->length[i]);
 	int64_t row_bytes = tensor_type_row_bytes(tensor->type, tensor->length[0]);
 	if (row_bytes < 0) {
-		refuse(cursor, "the rows of tensor %.60s have %lld values, not whole blocks of %d",
-		       tensor->name, (long long)tensor->length[0], tensor->type->block_values);
+		gguf_refuse(cursor,
+		            "the rows of tensor %.60s have %lld values, not whole blocks of %d",
+		            tensor->name, (long long)tensor->length[0], tensor->type->block_values);
 		return;
 	}
 	tensor->bytes = row_bytes;
 	for (int i = 1; i < 4; i++)
 		tensor->bytes = amount_product(tensor->bytes, tensor->length[i]);
 	if (tensor->values == INT64_MAX || tensor->bytes == INT64_MAX)
-		refuse(cursor, "the size of tensor %.60s is beyond counting", tensor->name);
+		gguf_refuse(cursor, "the size of tensor %.60s is beyond counting", tensor->name);
 }
 
 static void take_tensor(struct gguf *gguf, struct cursor *cursor)
@@ -203,8 +204,8 @@ static void take_tensor(struct gguf *gguf, struct cursor *cursor)
 	tensor.name = take_name(cursor, &gguf->arena, "tensor");
 	uint32_t dimensions = cursor_u32(cursor);
 	if (dimensions > 4) {
-		refuse(cursor, "tensor %.60s has %u dimensions, and can have 4", tensor.name,
-		       dimensions);
+		gguf_refuse(cursor, "tensor %.60s has %u dimensions, and can have 4", tensor.name,
+		            dimensions);
 		return;
 	}
 	tensor.dimensions = (int)dimensions;
@@ -215,11 +216,11 @@ static void take_tensor(struct gguf *gguf, struct cursor *cursor)
 	tensor.offset = take_count(cursor, INT64_MAX, "the offset of a tensor");
 	tensor.type = tensor_type_of_gguf(type);
 	if (!tensor.type) {
-		refuse(cursor, "tensor %.60s is of type %u, whose size is not known", tensor.name,
-		       type);
+		gguf_refuse(cursor, "tensor %.60s is of type %u, whose size is not known",
+		            tensor.name, type);
 		return;
 	}
-	measure(cursor, &tensor);
+	gguf_measure(cursor, &tensor);
 	if (cursor_failed(cursor))
 		return;
 	array_reserve(gguf->tensors, gguf->tensor_capacity, gguf->tensor_count + 1);
@@ -231,16 +232,17 @@ static bool take_preamble(struct gguf *gguf, struct cursor *cursor, int64_t *ten
 {
 	char magic[4];
 	if (cursor_left(cursor) < 24)
-		return refuse(cursor, "it is too short to be a GGUF file");
+		return gguf_refuse(cursor, "it is too short to be a GGUF file");
 	cursor_read(cursor, magic, 4);
 	if (memcmp(magic, "GGUF", 4) != 0)
-		return refuse(cursor, "it does not begin with GGUF: it is not a GGUF file");
+		return gguf_refuse(cursor, "it does not begin with GGUF: it is not a GGUF file");
 	gguf->version = cursor_u32(cursor);
 	if (gguf->version == 2U << 24 || gguf->version == 3U << 24)
-		return refuse(cursor, "it is for big-endian machines, which have no such GPUs");
+		return gguf_refuse(cursor,
+		                   "it is for big-endian machines, which have no such GPUs");
 	if (gguf->version != 2 && gguf->version != 3)
-		return refuse(cursor, "it is version %u of GGUF; versions 2 and 3 are known",
-		              gguf->version);
+		return gguf_refuse(cursor, "it is version %u of GGUF; versions 2 and 3 are known",
+		                   gguf->version);
 	*tensor_count =
 	    take_count(cursor, min64(GGUF_TENSORS_MAX, cursor_left(cursor) / TENSOR_BYTES_MIN),
 	               "the number of tensors");
@@ -257,8 +259,8 @@ static void find_data(struct gguf *gguf, struct cursor *cursor)
 	if (value)
 		alignment = value->number;
 	if (alignment < 1 || alignment > ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0) {
-		refuse(cursor, "general.alignment is not a power of two from 1 to %d",
-		       ALIGNMENT_MAX);
+		gguf_refuse(cursor, "general.alignment is not a power of two from 1 to %d",
+		            ALIGNMENT_MAX);
 		return;
 	}
 	gguf->data_start = amount_padded(cursor->offset, alignment);
@@ -273,7 +275,7 @@ static void check_data(const struct gguf *gguf, struct cursor *cursor)
 		end = amount_sum(end, tensor->bytes);
 		if (end <= size)
 			continue;
-		refuse(
+		gguf_refuse(
 		    cursor,
 		    "it has %lld bytes, and tensor %.60s ends at %lld: is it downloaded in full?",
 		    (long long)size, tensor->name, (long long)end);
@@ -288,14 +290,14 @@ static void check_names(const struct gguf *gguf, struct cursor *cursor)
 	for (size_t i = 0; i < gguf->tensor_count && !cursor_failed(cursor); i++) {
 		struct gguf_tensor *tensor = &gguf->tensors[i];
 		if (text_map_get(&names, tensor->name))
-			refuse(cursor, "it has two tensors with the name %.60s", tensor->name);
+			gguf_refuse(cursor, "it has two tensors with the name %.60s", tensor->name);
 		else
 			text_map_put(&names, tensor->name, tensor);
 	}
 	text_map_free(&names);
 }
 
-static void read_all(struct gguf *gguf, struct cursor *cursor)
+static void gguf_read_all(struct gguf *gguf, struct cursor *cursor)
 {
 	int64_t tensor_count = 0, value_count = 0;
 	if (!take_preamble(gguf, cursor, &tensor_count, &value_count))
@@ -317,7 +319,7 @@ bool gguf_read(struct gguf *gguf, const struct reader *reader, struct error *err
 	struct cursor *cursor = memory_alloc(sizeof(*cursor));
 	*gguf = (struct gguf){ 0 };
 	cursor_start(cursor, reader, GGUF_HEADER_BYTES_MAX);
-	read_all(gguf, cursor);
+	gguf_read_all(gguf, cursor);
 	bool read = !cursor_failed(cursor);
 	if (!read)
 		error_set(error, cursor->error.code, "%s", cursor->error.text);

@@ -16,14 +16,14 @@ struct values {
 	bool failed;
 };
 
-static const struct gguf_value *find(const struct values *values, const char *name)
+static const struct gguf_value *gguf_blueprint_find(const struct values *values, const char *name)
 {
 	char key[256];
 	snprintf(key, sizeof(key), "%s.%s", values->architecture, name);
 	return gguf_find(values->gguf, key);
 }
 
-static int64_t check(struct values *values, const char *name, int64_t number)
+static int64_t gguf_blueprint_check(struct values *values, const char *name, int64_t number)
 {
 	if (number >= 0 && number <= BLUEPRINT_NUMBER_MAX)
 		return number;
@@ -43,8 +43,8 @@ static bool is_number(const struct gguf_value *value)
 /* A number that may be missing. */
 static int64_t number_or(struct values *values, const char *name, int64_t otherwise)
 {
-	const struct gguf_value *value = find(values, name);
-	return is_number(value) ? check(values, name, value->number) : otherwise;
+	const struct gguf_value *value = gguf_blueprint_find(values, name);
+	return is_number(value) ? gguf_blueprint_check(values, name, value->number) : otherwise;
 }
 
 /* A number that may be given for each layer; a list that is too short is repeated, as runtimes do.
@@ -52,10 +52,10 @@ static int64_t number_or(struct values *values, const char *name, int64_t otherw
 static int64_t layer_number_or(struct values *values, const char *name, int64_t layer,
                                int64_t otherwise)
 {
-	const struct gguf_value *value = find(values, name);
+	const struct gguf_value *value = gguf_blueprint_find(values, name);
 	if (value && value->kind == GGUF_ARRAY && value->numbers && value->count > 0)
-		return check(values, name, value->numbers[layer % value->count]);
-	return is_number(value) ? check(values, name, value->number) : otherwise;
+		return gguf_blueprint_check(values, name, value->numbers[layer % value->count]);
+	return is_number(value) ? gguf_blueprint_check(values, name, value->number) : otherwise;
 }
 
 /* The largest over all layers. */
@@ -184,7 +184,8 @@ static int64_t usual_window_period(const char *architecture)
 static int64_t window_of(struct values *values, int64_t layer)
 {
 	int64_t window = number_or(values, "attention.sliding_window", 0);
-	const struct gguf_value *pattern = find(values, "attention.sliding_window_pattern");
+	const struct gguf_value *pattern =
+	    gguf_blueprint_find(values, "attention.sliding_window_pattern");
 	if (pattern && pattern->kind == GGUF_ARRAY) {
 		bool has = pattern->numbers && pattern->count > 0 &&
 		           pattern->numbers[layer % pattern->count] != 0;
@@ -233,8 +234,8 @@ static void describe_layer(struct blueprint *blueprint, struct values *values, i
 	}
 }
 
-static bool describe(struct blueprint *blueprint, struct values *values,
-                     const struct layer_tensors *found)
+static bool gguf_blueprint_describe(struct blueprint *blueprint, struct values *values,
+                                    const struct layer_tensors *found)
 {
 	int64_t layers = blueprint->layer_count;
 	blueprint->embedding_length = number_or(values, "embedding_length", 0);
@@ -297,7 +298,7 @@ bool gguf_blueprint(struct blueprint *blueprint, const struct gguf *files, size_
 		return false;
 	struct layer_tensors *found = memory_zero((size_t)layers, sizeof(*found));
 	bool made = add_tensors(blueprint, found, files, count, error) &&
-	            describe(blueprint, &values, found);
+	            gguf_blueprint_describe(blueprint, &values, found);
 	free(found);
 	return made;
 }

@@ -34,7 +34,7 @@ static bool ends(const char *text, const char *with)
 	return length >= end && strcmp(text + length - end, with) == 0;
 }
 
-static char *join(const char *directory, const char *name)
+static char *model_files_join(const char *directory, const char *name)
 {
 	size_t size = strlen(directory) + strlen(name) + 2;
 	char *path = memory_alloc(size);
@@ -121,7 +121,7 @@ static bool read_config(struct blueprint *blueprint, struct safetensors_config *
 {
 	struct reader reader;
 	struct reader_file file;
-	char *path = join(directory, "config.json");
+	char *path = model_files_join(directory, "config.json");
 	bool read = reader_open_file(&reader, &file, path, error);
 	if (read) {
 		read = safetensors_config_read(blueprint, config, &reader, error);
@@ -139,7 +139,7 @@ static bool add_file(struct blueprint *blueprint, const struct safetensors_confi
 {
 	struct reader reader;
 	struct reader_file file;
-	char *path = join(directory, name);
+	char *path = model_files_join(directory, name);
 	bool read = reader_open_file(&reader, &file, path, error);
 	if (read) {
 		read = safetensors_add(blueprint, config, &reader, seen, error);
@@ -181,7 +181,7 @@ static json_t *read_index(const char *directory, struct error *error)
 	struct reader_file file;
 	struct error reason = { 0 };
 	json_t *names = NULL;
-	char *path = join(directory, INDEX_NAME);
+	char *path = model_files_join(directory, INDEX_NAME);
 	if (reader_open_file(&reader, &file, path, &reason)) {
 		names = safetensors_index_read(&reader, error);
 		reader_close_file(&file);
@@ -227,7 +227,7 @@ static bool read_gguf_directory(struct blueprint *blueprint, const char *directo
 		                 "the directory has %zu GGUF files: name the one that is meant, "
 		                 "such as %.80s",
 		                 json_array_size(names), first);
-	char *path = join(directory, first);
+	char *path = model_files_join(directory, first);
 	bool read = read_gguf_files(blueprint, path, error);
 	free(path);
 	return read;

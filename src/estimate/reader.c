@@ -35,7 +35,8 @@ struct reader reader_of_memory(struct memory_bytes *bytes)
 	return (struct reader){ read_memory, bytes, (int64_t)bytes->size };
 }
 
-static bool read_file(void *context, int64_t offset, void *to, size_t size, struct error *error)
+static bool reader_read_file(void *context, int64_t offset, void *to, size_t size,
+                             struct error *error)
 {
 	const struct reader_file *file = context;
 	size_t done = 0;
@@ -69,7 +70,7 @@ bool reader_open_file(struct reader *reader, struct reader_file *file, const cha
 		reader_close_file(file);
 		return error_set(error, ERROR_INVALID, "it is not a regular file");
 	}
-	*reader = (struct reader){ read_file, file, status.st_size };
+	*reader = (struct reader){ reader_read_file, file, status.st_size };
 	return true;
 }
 
@@ -111,7 +112,7 @@ static bool may_take(struct cursor *cursor, int64_t size)
 	                 (long long)cursor->limit);
 }
 
-static bool fill(struct cursor *cursor)
+static bool reader_fill(struct cursor *cursor)
 {
 	cursor->buffer_start = cursor->offset;
 	cursor->buffered = min64(CURSOR_BUFFER_BYTES, cursor_left(cursor));
@@ -132,7 +133,7 @@ void cursor_read(struct cursor *cursor, void *to, int64_t size)
 	while (size > 0) {
 		int64_t within = cursor->offset - cursor->buffer_start;
 		if (within < 0 || within >= cursor->buffered) {
-			if (!fill(cursor)) {
+			if (!reader_fill(cursor)) {
 				memset(at, 0, (size_t)size);
 				return;
 			}

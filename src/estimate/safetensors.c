@@ -133,8 +133,8 @@ static void add_fused(struct blueprint *blueprint, int64_t bytes)
 	add_bytes(&blueprint->divided_bytes, bytes - kv_bytes);
 }
 
-static void add(struct blueprint *blueprint, const struct safetensors_config *config,
-                const char *name, size_t dimensions, int64_t bytes)
+static void safetensors_insert(struct blueprint *blueprint, const struct safetensors_config *config,
+                               const char *name, size_t dimensions, int64_t bytes)
 {
 	int64_t layer = layer_of(name);
 	add_bytes(&blueprint->weight_bytes, bytes);
@@ -218,7 +218,7 @@ static bool add_entry(struct blueprint *blueprint, const struct safetensors_conf
 		    "tensor %.60s has %lld values of type %s, which are not %lld bytes", name,
 		    (long long)values, type->name, (long long)bytes);
 	add_bytes(&blueprint->parameters, values);
-	add(blueprint, config, name, json_array_size(shape), bytes);
+	safetensors_insert(blueprint, config, name, json_array_size(shape), bytes);
 	return true;
 }
 
@@ -292,7 +292,7 @@ bool safetensors_add(struct blueprint *blueprint, const struct safetensors_confi
 }
 
 /* A file's name and nothing else. */
-static bool is_plain(const char *name)
+static bool safetensors_is_plain(const char *name)
 {
 	return *name != '\0' && *name != '.' && !strchr(name, '/');
 }
@@ -304,7 +304,7 @@ static bool list_files(json_t *files, const json_t *map, struct error *error)
 	for (void *at = json_object_iter((json_t *)map); at && fine;
 	     at = json_object_iter_next((json_t *)map, at)) {
 		const char *name = json_string_value(json_object_iter_value(at));
-		if (!name || !is_plain(name)) {
+		if (!name || !safetensors_is_plain(name)) {
 			fine = error_set(error, ERROR_INVALID,
 			                 "tensor %.60s is not in a file of this directory",
 			                 json_object_iter_key(at));

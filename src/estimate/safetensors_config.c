@@ -165,7 +165,7 @@ static void set_lengths(struct blueprint *blueprint, struct json_reader *reader)
 	    config_number(reader, NAMES("moe_intermediate_size"), blueprint->feed_forward_length);
 }
 
-static bool refuse_unknown(const json_t *part, struct error *error)
+static bool safetensors_config_refuse_unknown(const json_t *part, struct error *error)
 {
 	static const char *const recurrent[] = { "mamba_d_state",
 		                                 "ssm_cfg",
@@ -211,7 +211,7 @@ static bool read_part(struct blueprint *blueprint, struct safetensors_config *co
                       const json_t *part, struct error *error)
 {
 	struct json_reader reader = json_reader_of(part, "", error);
-	if (!refuse_unknown(part, error))
+	if (!safetensors_config_refuse_unknown(part, error))
 		return false;
 	if (!has_layers(part))
 		return error_set(error, ERROR_INVALID, "it does not say num_hidden_layers");

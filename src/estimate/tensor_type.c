@@ -48,8 +48,8 @@ const struct tensor_type *tensor_type_of_gguf(uint32_t number)
 	return &gguf_types[number];
 }
 
-static const struct tensor_type *find(const struct tensor_type *types, size_t count,
-                                      const char *name)
+static const struct tensor_type *tensor_type_find(const struct tensor_type *types, size_t count,
+                                                  const char *name)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(types[i].name, name) == 0)
@@ -60,12 +60,12 @@ static const struct tensor_type *find(const struct tensor_type *types, size_t co
 
 const struct tensor_type *tensor_type_of_safetensors(const char *name)
 {
-	return find(safetensors_types, LENGTH(safetensors_types), name);
+	return tensor_type_find(safetensors_types, LENGTH(safetensors_types), name);
 }
 
 const struct tensor_type *tensor_type_of_cache(const char *name)
 {
-	return find(cache_types, LENGTH(cache_types), name);
+	return tensor_type_find(cache_types, LENGTH(cache_types), name);
 }
 
 const char *tensor_type_cache_names(void)

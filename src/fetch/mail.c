@@ -22,9 +22,9 @@ static size_t give_text(char *to, size_t one, size_t size, void *context)
 	return part;
 }
 
-static bool begin(struct transfer *transfer, const struct fetch_mail *mail,
-                  const struct fetch_request *request, struct upload *upload, struct curl_slist *to,
-                  struct error *error)
+static bool mail_begin(struct transfer *transfer, const struct fetch_mail *mail,
+                       const struct fetch_request *request, struct upload *upload,
+                       struct curl_slist *to, struct error *error)
 {
 	CURL *handle = transfer->handle;
 
@@ -48,7 +48,7 @@ static bool begin(struct transfer *transfer, const struct fetch_mail *mail,
 
 /* The server's own refusal says more than libcurl's words; what it says about a password may
  * contain it. */
-static void explain(const struct transfer *transfer, struct error *error)
+static void mail_explain(const struct transfer *transfer, struct error *error)
 {
 	long code = 0;
 
@@ -79,10 +79,10 @@ bool fetch_mail_send(const struct fetch_mail *mail, struct error *error)
 
 	if (!transfer.handle || !multi || !to)
 		error_set(error, ERROR_UNAVAILABLE, "out of memory");
-	else if (begin(&transfer, mail, &request, &upload, to, error)) {
+	else if (mail_begin(&transfer, mail, &request, &upload, to, error)) {
 		good = transfer_run(&transfer, multi, error);
 		if (!good)
-			explain(&transfer, error);
+			mail_explain(&transfer, error);
 	}
 	transfer_end(&transfer);
 	curl_easy_cleanup(transfer.handle);

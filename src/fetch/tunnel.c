@@ -13,7 +13,7 @@ struct fetch_tunnel {
 };
 
 /* True if the socket became ready before the deadline; a signal ends the wait as well. */
-static bool wait_for(const struct fetch_tunnel *tunnel, short events, int64_t deadline_ms)
+static bool tunnel_wait_for(const struct fetch_tunnel *tunnel, short events, int64_t deadline_ms)
 {
 	struct pollfd poll_for = { .fd = tunnel->descriptor, .events = events };
 	int64_t left_ms = max64(deadline_ms - clock_steady_ms(), 0);
@@ -59,7 +59,7 @@ bool fetch_tunnel_send(struct fetch_tunnel *tunnel, const void *data, size_t siz
 		size_t sent = 0;
 		CURLcode code = curl_easy_send(tunnel->transfer.handle, at, size, &sent);
 		if (code == CURLE_AGAIN) {
-			if (!wait_for(tunnel, POLLOUT, deadline_ms) &&
+			if (!tunnel_wait_for(tunnel, POLLOUT, deadline_ms) &&
 			    clock_steady_ms() >= deadline_ms)
 				return false;
 		} else if (code != CURLE_OK) {
@@ -71,7 +71,7 @@ bool fetch_tunnel_send(struct fetch_tunnel *tunnel, const void *data, size_t siz
 	return true;
 }
 
-static long receive(struct fetch_tunnel *tunnel, void *data, size_t size)
+static long tunnel_receive(struct fetch_tunnel *tunnel, void *data, size_t size)
 {
 	size_t got = 0;
 	CURLcode code = curl_easy_recv(tunnel->transfer.handle, data, size, &got);
@@ -84,10 +84,11 @@ static long receive(struct fetch_tunnel *tunnel, void *data, size_t size)
 long fetch_tunnel_receive(struct fetch_tunnel *tunnel, void *data, size_t size, int64_t most_ms)
 {
 	int64_t deadline_ms = clock_steady_ms() + most_ms;
-	long got = receive(tunnel, data, size);
+	long got = tunnel_receive(tunnel, data, size);
 
-	if (got == FETCH_TUNNEL_WAITS && most_ms > 0 && wait_for(tunnel, POLLIN, deadline_ms))
-		got = receive(tunnel, data, size);
+	if (got == FETCH_TUNNEL_WAITS && most_ms > 0 &&
+	    tunnel_wait_for(tunnel, POLLIN, deadline_ms))
+		got = tunnel_receive(tunnel, data, size);
 	return got;
 }
 

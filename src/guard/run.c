@@ -112,7 +112,7 @@ static bool read_sizes(struct options *options, const struct arguments *argument
 }
 
 /* The command and its arguments are the end of argv. */
-static bool read_options(struct options *options, int argc, char **argv, struct error *error)
+static bool run_read_options(struct options *options, int argc, char **argv, struct error *error)
 {
 	const struct option *sets[] = { table };
 	struct arguments arguments = { 0 };
@@ -195,7 +195,7 @@ static void pass_on(int signal_number)
 }
 
 /* Runs the command; its exit status, as a shell would give it. */
-static int run(char **command, const char *segment, const char *library)
+static int run_execute(char **command, const char *segment, const char *library)
 {
 	sigset_t passed_on, before;
 	sigemptyset(&passed_on);
@@ -227,7 +227,7 @@ static int run(char **command, const char *segment, const char *library)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void show(FILE *out, struct watch *watch)
+static void run_show(FILE *out, struct watch *watch)
 {
 	struct watch_gpu gpu;
 	fprintf(out, "%-40s  %12s  %12s  %12s  %8s\n", "GPU", "LIMIT", "USED", "PEAK", "REFUSALS");
@@ -275,7 +275,7 @@ static int show_only(const char *path)
 		fprintf(stderr, "gpu-guard-run: %s\n", error.text);
 		return STATUS_FAILED;
 	}
-	show(stdout, &watch);
+	run_show(stdout, &watch);
 	watch_close(&watch);
 	return fflush(stdout) == 0 ? 0 : STATUS_FAILED;
 }
@@ -284,7 +284,7 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	struct error error = { 0 };
-	if (!read_options(&options, argc, argv, &error)) {
+	if (!run_read_options(&options, argc, argv, &error)) {
 		fprintf(stderr, "gpu-guard-run: %s\n", error.text);
 		print_help(stderr);
 		return STATUS_FAILED;
@@ -303,10 +303,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "gpu-guard-run: %s\n", error.text);
 		return STATUS_FAILED;
 	}
-	int status = run(options.command, segment, library);
+	int status = run_execute(options.command, segment, library);
 	watch_reap(&watch, NULL, 0);
 	if (!options.quiet)
-		show(stderr, &watch);
+		run_show(stderr, &watch);
 	if (options.json != NULL && !write_json(options.json, &watch)) {
 		fprintf(stderr, "gpu-guard-run: %s: %s\n", options.json, strerror(errno));
 		status = status != 0 ? status : STATUS_FAILED;

@@ -12,7 +12,8 @@ struct json_limits json_limits_default(void)
 
 /* Counts depth and values without understanding more than where strings are, so that
  * nothing is built from what is too much. What is not JSON is left to the parser. */
-static bool measure(struct text text, const struct json_limits *limits, struct error *error)
+static bool json_reader_measure(struct text text, const struct json_limits *limits,
+                                struct error *error)
 {
 	size_t depth = 0, values = 0;
 	for (size_t i = 0; i < text.size; i++) {
@@ -64,7 +65,7 @@ json_t *json_read(struct text text, const struct json_limits *limits, struct err
 		error_set(error, ERROR_INVALID, "the JSON has a NUL byte in it");
 		return NULL;
 	}
-	if (!measure(text, limits, error))
+	if (!json_reader_measure(text, limits, error))
 		return NULL;
 	json_error_t reason;
 	json_t *json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &reason);

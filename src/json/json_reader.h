@@ -33,7 +33,7 @@ struct json_reader {
 
 /* `value` must be an object; otherwise the reader has failed. */
 struct json_reader json_reader_of(const json_t *value, const char *where, struct error *error);
-/* Goes on with another object: json_reader_enter(&reader, task, "tasks[%d].", i). A reader that
+/* Continues with another object: json_reader_enter(&reader, task, "tasks[%d].", i). A reader that
  * has failed stays where it is. */
 void json_reader_enter(struct json_reader *reader, const json_t *value, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -29,7 +29,7 @@ static struct others others_on(const struct local_node *node, const struct gpu_v
 	return others;
 }
 
-static bool check_gpu(const struct gpu_view *gpu, const char *uuid, struct error *error)
+static bool admit_check_gpu(const struct gpu_view *gpu, const char *uuid, struct error *error)
 {
 	if (!gpu || !gpu->present)
 		return error_set(error, ERROR_NOT_FOUND, "GPU %s is not there", uuid);
@@ -46,7 +46,7 @@ static bool check_part(const struct local_node *node, const struct order_part *p
 {
 	const struct gpu_view *gpu = measure_gpu(node, part->uuid);
 
-	if (!check_gpu(gpu, part->uuid, error))
+	if (!admit_check_gpu(gpu, part->uuid, error))
 		return false;
 	struct others others = others_on(node, gpu);
 	int64_t sum_mib =
@@ -79,7 +79,7 @@ bool admit_check(const struct local_node *node, const struct node_order *order, 
 	return true;
 }
 
-static void decide(struct local_node *node, struct work *work)
+static void admit_decide(struct local_node *node, struct work *work)
 {
 	struct error error = { 0 };
 
@@ -108,5 +108,5 @@ void admit_waiting(struct local_node *node)
 	struct work *work;
 
 	while (node->measure.any && (work = first_waiting(node)))
-		decide(node, work);
+		admit_decide(node, work);
 }

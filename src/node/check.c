@@ -18,7 +18,7 @@ static void check_work(const struct local_node *node, const struct work *work)
 }
 
 /* All that is used is somebody's: an owner's, charged to one, or foreign. */
-static void check_gpu(const struct local_node *node, int at)
+static void check_check_gpu(const struct local_node *node, int at)
 {
 	const struct gpu_view *gpu = &node->measure.gpus[at];
 	int64_t owned_mib = 0, charged_mib = 0;
@@ -47,7 +47,7 @@ void node_check(const struct local_node *node)
 		check_work(node, node->works[i]);
 	}
 	for (int i = 0; i < node->measure.gpu_count; i++)
-		check_gpu(node, i);
+		check_check_gpu(node, i);
 	for (size_t i = 0; i < link->pending_count; i++)
 		INVARIANT(link->pending[i].number ==
 		          link->sent - (int64_t)link->pending_count + 1 + (int64_t)i);

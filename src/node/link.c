@@ -21,7 +21,7 @@ static void send_bytes(struct local_node *node, const void *data, size_t size)
 	output->size = size;
 }
 
-static void send(struct local_node *node, const struct message *message)
+static void link_send(struct local_node *node, const struct message *message)
 {
 	struct buffer buffer = { 0 };
 
@@ -89,7 +89,7 @@ void link_connected(struct local_node *node)
 	node->link.heard_ms = node->now_ms;
 	struct message hello = message_of(node, MESSAGE_HELLO);
 	hello.hello = (struct hello){ node->identity.name, NODE_PROTOCOL, node->now_ms };
-	send(node, &hello);
+	link_send(node, &hello);
 }
 
 void link_disconnected(struct local_node *node)
@@ -97,7 +97,7 @@ void link_disconnected(struct local_node *node)
 	reset(node);
 }
 
-static void give_up(struct local_node *node, const char *message)
+static void link_give_up(struct local_node *node, const char *message)
 {
 	struct output *output = node_output(node, OUTPUT_DISCONNECT, 0);
 
@@ -105,7 +105,7 @@ static void give_up(struct local_node *node, const char *message)
 	reset(node);
 }
 
-static void renew(struct local_node *node, const struct renewal *renewal)
+static void link_renew(struct local_node *node, const struct renewal *renewal)
 {
 	int64_t until_ms = min64(renewal->sent_ms, node->now_ms) + renewal->lease_ms;
 
@@ -127,7 +127,7 @@ static void welcomed(struct local_node *node, const struct message *message)
 	}
 	link->term = message->term;
 	link->state = LINK_WELCOME;
-	renew(node, &message->renewal);
+	link_renew(node, &message->renewal);
 	link_want_snapshot(node);
 }
 
@@ -162,7 +162,7 @@ static void send_beat(struct local_node *node)
 	struct message beat = message_of(node, MESSAGE_BEAT);
 
 	report_beat(node, &beat, take_figures(node), &arena);
-	send(node, &beat);
+	link_send(node, &beat);
 	arena_free(&arena);
 	node->link.measured_since_beat = false;
 }
@@ -227,7 +227,7 @@ static void refused(struct local_node *node, const struct message *message)
 {
 	/* Written with the next connection. */
 	node->kept.connection = max64(node->kept.connection, message->refusal.connection);
-	give_up(node, message->refusal.message);
+	link_give_up(node, message->refusal.message);
 }
 
 static void refuse_old_term(struct local_node *node, const struct message *message)
@@ -239,8 +239,8 @@ static void refuse_old_term(struct local_node *node, const struct message *messa
 	          "orders of term %lld are not followed: a scheduler of term %lld was seen",
 	          (long long)message->term, (long long)node->kept.term);
 	refusal.refusal.message = error.text;
-	send(node, &refusal);
-	give_up(node, error.text);
+	link_send(node, &refusal);
+	link_give_up(node, error.text);
 }
 
 /* Whoever the connection is with is not the active one any more, even where the
@@ -254,7 +254,7 @@ static void leave_for_newer(struct local_node *node, const struct message *messa
 	          (long long)message->term, (long long)node->link.term);
 	node->kept.term = message->term;
 	node_write(node);
-	give_up(node, error.text);
+	link_give_up(node, error.text);
 }
 
 void link_message(struct local_node *node, const struct message *message)
@@ -286,7 +286,7 @@ void link_message(struct local_node *node, const struct message *message)
 	link->heard_ms = node->now_ms;
 	acknowledged(node, message);
 	if (message->kind == MESSAGE_RENEW)
-		renew(node, &message->renewal);
+		link_renew(node, &message->renewal);
 	else if (message->kind == MESSAGE_ORDER)
 		orders_take(node, message);
 	take_acknowledgement(node);
@@ -314,7 +314,7 @@ void link_time(struct local_node *node)
 	if (link->state == LINK_DOWN)
 		return;
 	if (node->now_ms - link->heard_ms >= silence_ms(node)) {
-		give_up(node, "the scheduler is silent");
+		link_give_up(node, "the scheduler is silent");
 		return;
 	}
 	if (link->pending_count > 0 && node->now_ms - link->pending_ms >= node->policy.resend_ms)
@@ -352,7 +352,7 @@ void link_acknowledge(struct local_node *node)
 		return;
 	link->acknowledge_ms = 0;
 	struct message message = message_of(node, MESSAGE_ACK);
-	send(node, &message);
+	link_send(node, &message);
 	node->link.acknowledged = message.acknowledged;
 }
 

@@ -131,7 +131,7 @@ void message_encode(struct buffer *buffer, const struct message *message)
 		              (const char *)message + MEMBER_OFFSET);
 }
 
-static bool refuse(struct error *error, const char *what, int64_t value)
+static bool message_refuse(struct error *error, const char *what, int64_t value)
 {
 	return error_set(error, ERROR_CORRUPT, "a message with %s %lld is not understood", what,
 	                 (long long)value);
@@ -140,20 +140,20 @@ static bool refuse(struct error *error, const char *what, int64_t value)
 static bool check_head(const struct message *message, struct error *error)
 {
 	if (!is_kind(message->kind))
-		return refuse(error, "kind", message->kind);
+		return message_refuse(error, "kind", message->kind);
 	if (message->connection < 0 || message->connection > CONNECTION_MAX)
-		return refuse(error, "connection", message->connection);
+		return message_refuse(error, "connection", message->connection);
 	if (message->term < 0)
-		return refuse(error, "term", message->term);
+		return message_refuse(error, "term", message->term);
 	if (message->number < 0 || message->acknowledged < 0 || message->issued < 0)
-		return refuse(error, "number", message->number);
+		return message_refuse(error, "number", message->number);
 	return true;
 }
 
 static bool check_time(int64_t time_ms, const char *what, struct error *error)
 {
 	if (time_ms < 0 || time_ms > TIME_MS_MAX)
-		return refuse(error, what, time_ms);
+		return message_refuse(error, what, time_ms);
 	return true;
 }
 
@@ -162,23 +162,23 @@ static bool check_part(const struct node_order *order, int64_t at, struct error 
 	const struct order_part *part = &order->parts[at];
 
 	if (part->memory_mib < 0 || part->memory_mib > MIB_MAX)
-		return refuse(error, "a part of MiB", part->memory_mib);
+		return message_refuse(error, "a part of MiB", part->memory_mib);
 	for (int64_t i = 0; i < at; i++)
 		if (strcmp(order->parts[i].uuid, part->uuid) == 0)
-			return refuse(error, "one GPU twice, at part", at);
+			return message_refuse(error, "one GPU twice, at part", at);
 	return true;
 }
 
 bool node_order_check(const struct node_order *order, struct error *error)
 {
 	if (order->kind < 0 || order->kind >= ORDER_KINDS)
-		return refuse(error, "order kind", order->kind);
+		return message_refuse(error, "order kind", order->kind);
 	if (order->reservation_id <= 0)
-		return refuse(error, "reservation", order->reservation_id);
+		return message_refuse(error, "reservation", order->reservation_id);
 	if (order->part_count > PARTS_MAX)
-		return refuse(error, "parts", order->part_count);
+		return message_refuse(error, "parts", order->part_count);
 	if (order->lease_loss != LEASE_KEEP && order->lease_loss != LEASE_STOP)
-		return refuse(error, "lease loss", order->lease_loss);
+		return message_refuse(error, "lease loss", order->lease_loss);
 	for (int64_t i = 0; i < order->part_count; i++)
 		if (!check_part(order, i, error))
 			return false;
@@ -222,9 +222,9 @@ static bool check_beat(const struct beat *beat, struct error *error)
 static bool check_change(const struct change *change, struct error *error)
 {
 	if (change->kind < 0 || change->kind >= CHANGE_KINDS)
-		return refuse(error, "change kind", change->kind);
+		return message_refuse(error, "change kind", change->kind);
 	if (change->reason < 0 || change->reason >= END_REASONS)
-		return refuse(error, "reason", change->reason);
+		return message_refuse(error, "reason", change->reason);
 	return check_time(change->ago_ms, "time", error) && check_use(&change->use, error);
 }
 
@@ -245,7 +245,7 @@ static bool check_member(const struct message *message, struct error *error)
 		       check_time(message->renewal.lease_ms, "lease", error);
 	case MESSAGE_REFUSE:
 		if (message->refusal.connection < 0 || message->refusal.connection > CONNECTION_MAX)
-			return refuse(error, "connection", message->refusal.connection);
+			return message_refuse(error, "connection", message->refusal.connection);
 		return true;
 	default:
 		return true;

@@ -146,7 +146,7 @@ static void time_passes(struct local_node *node)
 	link_time(node);
 }
 
-static void measured(struct local_node *node, const struct measured *input)
+static void node_measured(struct local_node *node, const struct measured *input)
 {
 	if (input->number < node->measure.number || input->number > node->measure.asked)
 		return; /* overtaken by a later one, or of another life */
@@ -160,7 +160,7 @@ static void measured(struct local_node *node, const struct measured *input)
 		link_measured(node);
 }
 
-static void dispatch(struct local_node *node, const struct input *input)
+static void node_dispatch(struct local_node *node, const struct input *input)
 {
 	switch ((enum input_kind)input->kind) {
 	case INPUT_CONNECTED:
@@ -173,7 +173,7 @@ static void dispatch(struct local_node *node, const struct input *input)
 		link_message(node, input->message);
 		break;
 	case INPUT_MEASURED:
-		measured(node, &input->measured);
+		node_measured(node, &input->measured);
 		break;
 	case INPUT_PACE:
 		node->policy.beat_ms = input->pace.beat_ms;
@@ -204,7 +204,7 @@ void node_apply(struct local_node *node, const struct input *input, struct outpu
 		/* What is due is done before anything else: a message must not revive
 		 * what should have ended. */
 		time_passes(node);
-		dispatch(node, input);
+		node_dispatch(node, input);
 	}
 	link_acknowledge(node);
 	node->outputs = NULL;

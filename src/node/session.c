@@ -83,7 +83,7 @@ static void send_bytes(struct session_outputs *outputs, const void *data, size_t
 	output->size = size;
 }
 
-static void send(struct session_outputs *outputs, const struct message *message)
+static void session_send(struct session_outputs *outputs, const struct message *message)
 {
 	struct buffer buffer = { 0 };
 
@@ -112,7 +112,7 @@ static void acknowledge(struct session *session, struct session_outputs *outputs
 {
 	struct message message = message_of(session, MESSAGE_ACK);
 
-	send(outputs, &message);
+	session_send(outputs, &message);
 	session->acknowledged = message.acknowledged;
 	session->acknowledge_ms = 0;
 }
@@ -141,8 +141,8 @@ static void close_connection(struct session *session)
 }
 
 /* `older`: what the node's next connection must exceed. */
-static void refuse(const struct session *session, const struct message *to, int64_t older,
-                   const char *reason, struct session_outputs *outputs)
+static void session_refuse(const struct session *session, const struct message *to, int64_t older,
+                           const char *reason, struct session_outputs *outputs)
 {
 	struct message message = { .kind = MESSAGE_REFUSE,
 		                   .boot = to->boot,
@@ -150,12 +150,12 @@ static void refuse(const struct session *session, const struct message *to, int6
 		                   .term = session->term,
 		                   .refusal = { older, reason } };
 
-	send(outputs, &message);
+	session_send(outputs, &message);
 	session_output(outputs, SESSION_CLOSE);
 }
 
 /* A scheduler that cannot be sure to be the active one gives nothing. */
-static struct renewal renew(struct session *session, int64_t now_ms, int64_t sent_ms)
+static struct renewal session_renew(struct session *session, int64_t now_ms, int64_t sent_ms)
 {
 	if (now_ms - session->active_ms > session->policy.standing_ms)
 		return (struct renewal){ sent_ms, 0 };
@@ -185,7 +185,7 @@ static bool check_hello(const struct session *session, const struct message *mes
 		          (long long)message->connection, (long long)session->connection);
 	if (reason.code == ERROR_NONE)
 		return true;
-	refuse(session, message, session->connection, reason.text, outputs);
+	session_refuse(session, message, session->connection, reason.text, outputs);
 	return false;
 }
 
@@ -195,7 +195,8 @@ static void hello(struct session *session, int64_t now_ms, const struct message 
 	if (!check_hello(session, message, outputs))
 		return;
 	if (message->connection == session->connection && !session->open) {
-		refuse(session, message, session->connection, "this connection has ended", outputs);
+		session_refuse(session, message, session->connection, "this connection has ended",
+		               outputs);
 		return;
 	}
 	if (message->connection > session->connection) {
@@ -207,8 +208,8 @@ static void hello(struct session *session, int64_t now_ms, const struct message 
 	}
 	session->heard_ms = now_ms;
 	struct message welcome = message_of(session, MESSAGE_WELCOME);
-	welcome.renewal = renew(session, now_ms, message->hello.sent_ms);
-	send(outputs, &welcome);
+	welcome.renewal = session_renew(session, now_ms, message->hello.sent_ms);
+	session_send(outputs, &welcome);
 }
 
 static void set_state(struct session *session, enum node_state state,
@@ -235,8 +236,8 @@ static void beat(struct session *session, int64_t now_ms, const struct message *
 		set_state(session, NODE_ONLINE, outputs);
 	session_take_beat(session, &message->beat, outputs);
 	session_output(outputs, SESSION_BEAT)->message = message;
-	answer.renewal = renew(session, now_ms, message->beat.sent_ms);
-	send(outputs, &answer);
+	answer.renewal = session_renew(session, now_ms, message->beat.sent_ms);
+	session_send(outputs, &answer);
 }
 
 /* The node had those when it made a change, and has them in all later ones. */
@@ -259,7 +260,8 @@ static void numbered(struct session *session, int64_t now_ms, const struct messa
 		return;
 	}
 	if (message->kind == MESSAGE_CHANGE && !session->synced) {
-		refuse(session, message, session->connection, "a snapshot comes first", outputs);
+		session_refuse(session, message, session->connection, "a snapshot comes first",
+		               outputs);
 		close_connection(session);
 		return;
 	}
@@ -284,8 +286,8 @@ static void stranger(const struct session *session, const struct message *messag
                      struct session_outputs *outputs)
 {
 	if (message->connection >= session->connection)
-		refuse(session, message, session->connection,
-		       "this connection is not known: connect again", outputs);
+		session_refuse(session, message, session->connection,
+		               "this connection is not known: connect again", outputs);
 }
 
 void session_message(struct session *session, int64_t now_ms, const struct message *message,
@@ -364,7 +366,7 @@ void session_refused(struct session *session, int64_t now_ms, int64_t connection
 	if (!session->open || connection != session->connection)
 		return;
 	struct message message = message_of(session, MESSAGE_REFUSE);
-	refuse(session, &message, session->connection, error->text, outputs);
+	session_refuse(session, &message, session->connection, error->text, outputs);
 	close_connection(session);
 }
 
@@ -380,7 +382,7 @@ void session_given_up(struct session *session, const char *reason, struct sessio
 	if (!session->open)
 		return;
 	struct message message = message_of(session, MESSAGE_REFUSE);
-	refuse(session, &message, session->connection, reason, outputs);
+	session_refuse(session, &message, session->connection, reason, outputs);
 	close_connection(session);
 }
 

@@ -21,7 +21,7 @@ static int64_t reservation_of(const struct effect *effect)
 	                                   : effect->order.reservation_id;
 }
 
-static int64_t tenant_of(const struct effect *effect)
+static int64_t starts_tenant_of(const struct effect *effect)
 {
 	return effect->kind == EFFECT_LOAD ? effect->load.tenant_id : effect->order.tenant_id;
 }
@@ -33,7 +33,7 @@ static struct start_held *held_new(const struct effect *effect)
 	struct start_held *held = memory_zero(1, sizeof(*held) + bytes);
 
 	held->reservation_id = reservation_of(effect);
-	held->tenant_id = tenant_of(effect);
+	held->tenant_id = starts_tenant_of(effect);
 	if (load) {
 		held->effect = effect_copy(&held->arena, effect);
 		return held;
@@ -184,7 +184,7 @@ bool starts_drop(struct starts *starts, int64_t reservation_id)
 	return true;
 }
 
-static int compare_ids(const void *a, const void *b)
+static int starts_compare_ids(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 
@@ -200,7 +200,7 @@ size_t starts_held(const struct starts *starts, int64_t *ids)
 		     held = held->next)
 			ids[count++] = held->reservation_id;
 	if (count > 0)
-		qsort(ids, count, sizeof(*ids), compare_ids);
+		qsort(ids, count, sizeof(*ids), starts_compare_ids);
 	return count;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct told_gpu *find(struct told *told, const char *uuid)
+static struct told_gpu *told_find(struct told *told, const char *uuid)
 {
 	for (int i = 0; i < told->gpu_count; i++)
 		if (strcmp(told->gpus[i].uuid, uuid) == 0)
@@ -17,7 +17,7 @@ static bool is_hot(bool was_hot, int64_t temperature_c, const struct session_pol
 	return temperature_c >= policy->hot_c || (was_hot && temperature_c > policy->cool_c);
 }
 
-static struct told_gpu *add(struct told *told, const char *uuid)
+static struct told_gpu *told_add(struct told *told, const char *uuid)
 {
 	array_reserve(told->gpus, told->gpu_capacity, (size_t)told->gpu_count + 1);
 	struct told_gpu *gpu = &told->gpus[told->gpu_count++];
@@ -61,12 +61,12 @@ void told_snapshot(struct told *told, const struct node_report_command *report,
 	told_clear(told);
 	for (int64_t i = 0; i < report->device_count; i++) {
 		const struct device *device = &report->devices[i];
-		struct told_gpu *gpu = find(told, device->uuid);
-		set(gpu ? gpu : add(told, device->uuid), device->foreign_mib, device->temperature_c,
-		    device->healthy, policy);
+		struct told_gpu *gpu = told_find(told, device->uuid);
+		set(gpu ? gpu : told_add(told, device->uuid), device->foreign_mib,
+		    device->temperature_c, device->healthy, policy);
 	}
 	for (int64_t i = 0; i < report->measurement_count; i++) {
-		struct told_gpu *gpu = find(told, report->measurements[i].uuid);
+		struct told_gpu *gpu = told_find(told, report->measurements[i].uuid);
 		if (gpu)
 			add_use(told, (int)(gpu - told->gpus), &report->measurements[i]);
 	}
@@ -87,7 +87,7 @@ void told_sample(struct told *told, const struct gpu_sample *sample,
                  const struct measurement *measurements, int64_t count,
                  const struct session_policy *policy)
 {
-	struct told_gpu *gpu = find(told, sample->uuid);
+	struct told_gpu *gpu = told_find(told, sample->uuid);
 
 	if (!gpu)
 		return;
@@ -126,7 +126,7 @@ static bool is_use_news(const struct told *told, int gpu, const struct use_sampl
 	return !before || differs(use->memory_mib, before->memory_mib, policy);
 }
 
-static int compare_ids(const void *a, const void *b)
+static int told_compare_ids(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 
@@ -144,12 +144,12 @@ static bool is_use_gone(struct told *told, int gpu, const struct use_sample *use
 		if (strcmp(uses[i].uuid, told->gpus[gpu].uuid) == 0)
 			told->ids[count++] = uses[i].reservation_id;
 	if (count > 0)
-		qsort(told->ids, count, sizeof(*told->ids), compare_ids);
+		qsort(told->ids, count, sizeof(*told->ids), told_compare_ids);
 	for (size_t i = 0; i < told->use_count; i++) {
 		const struct told_use *use = &told->uses[i];
 		if (use->gpu == gpu && use->memory_mib > 0 &&
 		    (count == 0 || !bsearch(&use->reservation_id, told->ids, count,
-		                            sizeof(*told->ids), compare_ids)))
+		                            sizeof(*told->ids), told_compare_ids)))
 			return true;
 	}
 	return false;
@@ -158,7 +158,7 @@ static bool is_use_gone(struct told *told, int gpu, const struct use_sample *use
 bool told_is_news(struct told *told, const struct gpu_sample *sample, const struct use_sample *uses,
                   int64_t use_count, const struct session_policy *policy)
 {
-	struct told_gpu *gpu = find(told, sample->uuid);
+	struct told_gpu *gpu = told_find(told, sample->uuid);
 
 	if (!gpu)
 		return false; /* a snapshot will tell */

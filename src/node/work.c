@@ -9,7 +9,7 @@
 #define EXIT_NOTICED 143
 #define EXIT_UNSEEN 255
 
-static size_t place_of(const struct local_node *node, int64_t reservation_id)
+static size_t work_place_of(const struct local_node *node, int64_t reservation_id)
 {
 	size_t low = 0, high = node->work_count;
 
@@ -25,7 +25,7 @@ static size_t place_of(const struct local_node *node, int64_t reservation_id)
 
 struct work *work_find(const struct local_node *node, int64_t reservation_id)
 {
-	size_t at = place_of(node, reservation_id);
+	size_t at = work_place_of(node, reservation_id);
 
 	if (at == node->work_count || node->works[at]->kept.reservation_id != reservation_id)
 		return NULL;
@@ -34,7 +34,7 @@ struct work *work_find(const struct local_node *node, int64_t reservation_id)
 
 struct work *work_add(struct local_node *node, const struct node_order *order)
 {
-	size_t at = place_of(node, order->reservation_id);
+	size_t at = work_place_of(node, order->reservation_id);
 	struct work *work = NEW(struct work);
 
 	INVARIANT(!work_find(node, order->reservation_id));
@@ -53,7 +53,7 @@ struct work *work_add(struct local_node *node, const struct node_order *order)
 
 void work_remove(struct local_node *node, struct work *work)
 {
-	size_t at = place_of(node, work->kept.reservation_id);
+	size_t at = work_place_of(node, work->kept.reservation_id);
 
 	INVARIANT(node->works[at] == work);
 	measure_forget(node, work);
@@ -76,7 +76,7 @@ void work_write(struct local_node *node, const struct work *work)
 	buffer_free(&buffer);
 }
 
-static void forget(struct local_node *node, struct work *work)
+static void work_forget(struct local_node *node, struct work *work)
 {
 	node_output(node, OUTPUT_ERASE, work->kept.reservation_id);
 	work_remove(node, work);
@@ -86,14 +86,14 @@ static void forget(struct local_node *node, struct work *work)
 static void leave_out(struct local_node *node, struct work *work)
 {
 	orders_turn_down(node, work->kept.reservation_id, INT64_MAX);
-	forget(node, work);
+	work_forget(node, work);
 	link_want_snapshot(node);
 }
 
 void work_acknowledged(struct local_node *node, struct work *work)
 {
 	INVARIANT(work->kept.phase == WORK_BACK);
-	forget(node, work);
+	work_forget(node, work);
 }
 
 static struct change change_of(const struct work *work, enum change_kind kind)
@@ -141,7 +141,7 @@ void work_refuse(struct local_node *node, struct work *work, const char *message
 	if (work->kept.phase == WORK_WAITING)
 		work_remove(node, work);
 	else
-		forget(node, work);
+		work_forget(node, work);
 	orders_turn_down(node, reservation_id, link_change(node, &change));
 	arena_free(&arena);
 	if (told) /* the scheduler believes that it runs, and would not take a refusal */
@@ -247,7 +247,7 @@ static void set_end(struct local_node *node, struct work *work, const struct wor
 	account_end(node, work);
 }
 
-static void end(struct local_node *node, struct work *work, const struct work_end *how)
+static void work_conclude(struct local_node *node, struct work *work, const struct work_end *how)
 {
 	if (work->kept.phase != WORK_STOPPING) {
 		work->kept.reason = END_ITSELF;
@@ -295,7 +295,7 @@ void work_exited(struct local_node *node, struct work *work, const struct work_e
 	if (work->kept.phase == WORK_WAITING || work->kept.phase >= WORK_OVER)
 		return;
 	own_end(work, how);
-	end(node, work, how);
+	work_conclude(node, work, how);
 	if (!work->kept.gone)
 		kill_now(node, work);
 }
@@ -315,10 +315,10 @@ void work_gone(struct local_node *node, struct work *work)
 	if (work->kept.phase < WORK_OVER) {
 		if (work->kept.phase != WORK_STOPPING)
 			work->kept.message = "its end was not seen";
-		end(node, work,
-		    &(struct work_end){ .exit_code = work->kept.phase == WORK_STOPPING
-		                                         ? EXIT_KILLED
-		                                         : EXIT_UNSEEN });
+		work_conclude(node, work,
+		              &(struct work_end){ .exit_code = work->kept.phase == WORK_STOPPING
+		                                                   ? EXIT_KILLED
+		                                                   : EXIT_UNSEEN });
 	}
 	if (has_parts(work))
 		work->asked_gone = node_ask_measure(node);

@@ -13,7 +13,7 @@ struct printer {
 	int depth;
 };
 
-static void print_text(const char *text)
+static void generate_print_text(const char *text)
 {
 	putchar('"');
 	for (; *text; text++) {
@@ -29,7 +29,7 @@ static void print_key(struct printer *printer, const char *key)
 	printf("%s\n%*s", printer->has_items ? "," : "", 2 * printer->depth, "");
 	printer->has_items = true;
 	if (key) {
-		print_text(key);
+		generate_print_text(key);
 		printf(": ");
 	}
 }
@@ -51,15 +51,15 @@ static void print_close(struct printer *printer, char bracket)
 	printer->has_items = true;
 }
 
-static void put_text(struct printer *printer, const char *key, const char *text)
+static void generate_put_text(struct printer *printer, const char *key, const char *text)
 {
 	if (!text || !*text)
 		return;
 	print_key(printer, key);
-	print_text(text);
+	generate_print_text(text);
 }
 
-static void put_number(struct printer *printer, const char *key, int64_t number)
+static void generate_put_number(struct printer *printer, const char *key, int64_t number)
 {
 	print_key(printer, key);
 	printf("%lld", (long long)number);
@@ -76,19 +76,19 @@ static void put_flag(struct printer *printer, const char *key, bool flag)
 static void put_range(struct printer *printer, const struct resource_field *field)
 {
 	if (field->digits > 0)
-		put_number(printer, "digits", field->digits);
+		generate_put_number(printer, "digits", field->digits);
 	if (field->least != 0 || field->most != 0) {
-		put_number(printer, "least", field->least);
-		put_number(printer, "most", field->most);
+		generate_put_number(printer, "least", field->least);
+		generate_put_number(printer, "most", field->most);
 	}
 	if (field->items > 0)
-		put_number(printer, "items", field->items);
+		generate_put_number(printer, "items", field->items);
 	if (!field->words)
 		return;
 	print_open(printer, "words", '[');
 	for (int i = 0; field_word_at(field, i); i++) {
 		print_key(printer, NULL);
-		print_text(field_word_at(field, i));
+		generate_print_text(field_word_at(field, i));
 	}
 	print_close(printer, ']');
 }
@@ -105,7 +105,7 @@ static void put_also(struct printer *printer, unsigned also)
 		if (!(also & 1U << i))
 			continue;
 		print_key(printer, NULL);
-		print_text(names[i]);
+		generate_print_text(names[i]);
 	}
 	print_close(printer, ']');
 }
@@ -114,16 +114,16 @@ static void put_proto(struct printer *printer, const struct field_proto *proto)
 {
 	print_open(printer, "proto", '{');
 	if (proto->request > 0)
-		put_number(printer, "request", proto->request);
+		generate_put_number(printer, "request", proto->request);
 	if (proto->reply > 0)
-		put_number(printer, "reply", proto->reply);
-	put_text(printer, "type", proto->type);
+		generate_put_number(printer, "reply", proto->reply);
+	generate_put_text(printer, "type", proto->type);
 	if (proto->extra > 0) {
-		put_number(printer, "extra", proto->extra);
-		put_text(printer, "extra_name", proto->extra_name);
-		put_text(printer, "extra_type", proto->extra_type);
+		generate_put_number(printer, "extra", proto->extra);
+		generate_put_text(printer, "extra_name", proto->extra_name);
+		generate_put_text(printer, "extra_type", proto->extra_type);
 	}
-	put_text(printer, "absent", proto->absent);
+	generate_put_text(printer, "absent", proto->absent);
 	print_close(printer, '}');
 }
 
@@ -132,46 +132,46 @@ static void put_option(struct printer *printer, const struct resource_field *fie
 	const struct field_option *option = &field->option;
 
 	print_open(printer, "option", '{');
-	put_text(printer, "name", option->name);
-	put_text(printer, "letter", option->letter);
-	put_text(printer, "argument", option->argument);
-	put_text(printer, "negative", option->negative);
-	put_text(printer, "help", option->help);
+	generate_put_text(printer, "name", option->name);
+	generate_put_text(printer, "letter", option->letter);
+	generate_put_text(printer, "argument", option->argument);
+	generate_put_text(printer, "negative", option->negative);
+	generate_put_text(printer, "help", option->help);
 	put_flag(printer, "repeats", option->repeats);
-	put_text(printer, "absent", option->absent);
+	generate_put_text(printer, "absent", option->absent);
 	print_close(printer, '}');
 }
 
 static void put_fields(struct printer *printer, const struct resource *resource);
 
-static void put_field(struct printer *printer, const struct resource_field *field)
+static void generate_put_field(struct printer *printer, const struct resource_field *field)
 {
 	print_open(printer, NULL, '{');
-	put_text(printer, "name", field->name);
-	put_text(printer, "label", field->label);
-	put_text(printer, "help", field->help);
-	put_text(printer, "kind", value_kind_name(field->kind));
-	put_text(printer, "unit", value_unit_name(field->unit));
+	generate_put_text(printer, "name", field->name);
+	generate_put_text(printer, "label", field->label);
+	generate_put_text(printer, "help", field->help);
+	generate_put_text(printer, "kind", value_kind_name(field->kind));
+	generate_put_text(printer, "unit", value_unit_name(field->unit));
 	put_also(printer, field->also);
 	put_range(printer, field);
-	put_text(printer, "refers", field->refers);
-	put_text(printer, "pattern", field->pattern);
+	generate_put_text(printer, "refers", field->refers);
+	generate_put_text(printer, "pattern", field->pattern);
 	put_flag(printer, "required", field->required);
-	put_text(printer, "initial", field->initial);
-	put_text(printer, "setter", field_setter_name(field->setter));
+	generate_put_text(printer, "initial", field->initial);
+	generate_put_text(printer, "setter", field_setter_name(field->setter));
 	put_flag(printer, "repeatable", field->repeatable);
-	put_text(printer, "hidden", field->hidden);
-	put_text(printer, "shown_as", field->shown_as);
-	put_text(printer, "empty", field_empty_name(field->empty));
+	generate_put_text(printer, "hidden", field->hidden);
+	generate_put_text(printer, "shown_as", field->shown_as);
+	generate_put_text(printer, "empty", field_empty_name(field->empty));
 	put_flag(printer, "nullable", field->nullable);
 	put_flag(printer, "owner_only", field->owner_only);
-	put_text(printer, "since", field->since);
+	generate_put_text(printer, "since", field->since);
 	put_proto(printer, &field->proto);
 	if (field_is_settable(field)) {
 		put_option(printer, field);
 		print_open(printer, "form", '{');
-		put_text(printer, "section", form_section_name(field->form.section));
-		put_text(printer, "absent", field->form.absent);
+		generate_put_text(printer, "section", form_section_name(field->form.section));
+		generate_put_text(printer, "absent", field->form.absent);
 		print_close(printer, '}');
 	}
 	if (field->nested) {
@@ -184,19 +184,19 @@ static void put_field(struct printer *printer, const struct resource_field *fiel
 
 static void put_fields(struct printer *printer, const struct resource *resource)
 {
-	put_text(printer, "name", resource->name);
-	put_text(printer, "help", resource->help);
+	generate_put_text(printer, "name", resource->name);
+	generate_put_text(printer, "help", resource->help);
 	put_flag(printer, "null_is_default", resource->null_is_default);
-	put_text(printer, "schema", resource->schema);
-	put_text(printer, "request_schema", resource->request_schema);
-	put_text(printer, "request_message", resource->request_message);
-	put_text(printer, "reply_message", resource->reply_message);
-	put_text(printer, "no_proto", resource->no_proto);
-	put_text(printer, "no_option", resource->no_option);
-	put_text(printer, "no_form", resource->no_form);
+	generate_put_text(printer, "schema", resource->schema);
+	generate_put_text(printer, "request_schema", resource->request_schema);
+	generate_put_text(printer, "request_message", resource->request_message);
+	generate_put_text(printer, "reply_message", resource->reply_message);
+	generate_put_text(printer, "no_proto", resource->no_proto);
+	generate_put_text(printer, "no_option", resource->no_option);
+	generate_put_text(printer, "no_form", resource->no_form);
 	print_open(printer, "fields", '[');
 	for (int i = 0; i < resource->field_count; i++)
-		put_field(printer, &resource->fields[i]);
+		generate_put_field(printer, &resource->fields[i]);
 	print_close(printer, ']');
 }
 

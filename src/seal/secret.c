@@ -45,7 +45,7 @@ static const struct key *find_key(const struct secret_keys *keys, const char *na
 }
 
 /* Decodes base64 that is exactly as it would be encoded. */
-static bool decode(const char *text, size_t length, struct buffer *bytes)
+static bool secret_decode(const char *text, size_t length, struct buffer *bytes)
 {
 	if (length == 0 || length % 4 != 0 || length > INT_MAX / 2)
 		return false;
@@ -87,7 +87,7 @@ static bool add_key(struct secret_keys *keys, const char *pair, size_t length, s
 		return error_set(error, ERROR_INVALID, "there are two keys of the name %.*s",
 		                 (int)name, pair);
 	struct buffer bytes = { 0 };
-	if (!decode(colon + 1, length - name - 1, &bytes) || bytes.size != KEY_BYTES) {
+	if (!secret_decode(colon + 1, length - name - 1, &bytes) || bytes.size != KEY_BYTES) {
 		if (bytes.data)
 			OPENSSL_cleanse(bytes.data, bytes.size);
 		buffer_free(&bytes);
@@ -197,7 +197,7 @@ static bool decrypt(const struct key *key, const char *context, const struct buf
 }
 
 /* The key that it names; NULL if there is no such, or it is not a sealed text. */
-static const struct key *key_of(const struct secret_keys *keys, const char *sealed)
+static const struct key *secret_key_of(const struct secret_keys *keys, const char *sealed)
 {
 	if (strncmp(sealed, mark, MARK_SIZE) != 0)
 		return NULL;
@@ -210,15 +210,16 @@ bool secret_open(const struct secret_keys *keys, const char *context, const char
 {
 	if (strncmp(sealed, mark, MARK_SIZE) != 0)
 		return error_set(error, ERROR_INVALID, "this is not a sealed secret");
-	const struct key *key = key_of(keys, sealed);
+	const struct key *key = secret_key_of(keys, sealed);
 	if (!key)
 		return error_set(error, ERROR_NOT_FOUND,
 		                 "a secret is sealed with a key that is not in the settings: put "
 		                 "the old key back, behind the new one");
 	struct buffer bytes = { 0 };
 	const char *text = strchr(sealed + MARK_SIZE, ':') + 1;
-	bool done = decode(text, strlen(text), &bytes) && bytes.size >= NONCE_BYTES + TAG_BYTES &&
-	            bytes.size <= SECRET_MAX && decrypt(key, context, &bytes, plain);
+	bool done = secret_decode(text, strlen(text), &bytes) &&
+	            bytes.size >= NONCE_BYTES + TAG_BYTES && bytes.size <= SECRET_MAX &&
+	            decrypt(key, context, &bytes, plain);
 	buffer_free(&bytes);
 	return done || error_set(error, ERROR_CORRUPT,
 	                         "a secret does not open with the key %s: it was changed, or "
@@ -228,5 +229,5 @@ bool secret_open(const struct secret_keys *keys, const char *context, const char
 
 bool secret_is_old(const struct secret_keys *keys, const char *sealed)
 {
-	return key_of(keys, sealed) != &keys->keys[0];
+	return secret_key_of(keys, sealed) != &keys->keys[0];
 }

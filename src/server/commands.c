@@ -12,7 +12,7 @@
 #include "store/backup.h"
 #include "store/check.h"
 
-static int fail(const struct error *error)
+static int commands_fail(const struct error *error)
 {
 	fprintf(stderr, "gpu-scheduler: %s\n", error->text);
 	return 1;
@@ -38,7 +38,7 @@ static int run_backup(const struct options *options, struct config *config)
 	struct store_options store = store_options_of(config);
 	struct error error;
 	if (!backup_write(&store, options->file, &error))
-		return fail(&error);
+		return commands_fail(&error);
 	printf("%s has everything as of now.\n", options->file);
 	return 0;
 }
@@ -49,7 +49,7 @@ static int run_restore(const struct options *options, struct config *config)
 	struct error error;
 	if (!directory_make(config->store.data_dir, &error) ||
 	    !backup_restore(&store, options->file, options->yes, &error)) {
-		fail(&error);
+		commands_fail(&error);
 		if (error.code == ERROR_CONFLICT && !options->yes)
 			fprintf(stderr, "With --yes everything in it is replaced.\n");
 		return 1;
@@ -66,7 +66,7 @@ static bool is_whole(struct store *store)
 	struct buffer faults = { 0 };
 	struct error error;
 	if (!check_file(store, &faults, &error)) {
-		fail(&error);
+		commands_fail(&error);
 		buffer_free(&faults);
 		return false;
 	}
@@ -84,7 +84,7 @@ static bool find_faults(struct store *store, struct check *check)
 	struct buffer text = { 0 };
 	struct error error;
 	if (!check_run(store, check, &error)) {
-		fail(&error);
+		commands_fail(&error);
 		return false;
 	}
 	buffer_text(&text, "");
@@ -107,7 +107,7 @@ static int run_check(struct config *config)
 	struct error error;
 	int status = 1;
 	if (store_read_only(store, &error) != STORE_DONE) {
-		fail(&error);
+		commands_fail(&error);
 	} else if (is_whole(store) && find_faults(store, &check)) {
 		status = is_fine(&check) ? 0 : 1;
 		if (status == 0)
@@ -141,7 +141,7 @@ static int repair(struct store *store, const struct check *check, bool yes)
 		return 1;
 	}
 	if (!check_repair(store, check, &error))
-		return fail(&error);
+		return commands_fail(&error);
 	printf("Done.\n");
 	return 0;
 }
@@ -157,7 +157,7 @@ static int run_repair(const struct options *options, struct config *config)
 	enum store_outcome outcome =
 	    options->yes ? store_lead(store, &error) : store_read_only(store, &error);
 	if (outcome != STORE_DONE)
-		fail(&error);
+		commands_fail(&error);
 	else if (is_whole(store) && find_faults(store, &check))
 		status = repair(store, &check, options->yes);
 	check_free(&check);
@@ -244,7 +244,7 @@ static int run_create_token(const struct options *options, struct config *config
 	            store_lead(store, &error) == STORE_DONE && keep_token(store, &token, &error);
 	store_free(store);
 	if (!done) {
-		fail(&error);
+		commands_fail(&error);
 		if (error.code == ERROR_UNAVAILABLE)
 			fprintf(stderr, "While the service runs, make tokens with it: "
 			                "POST /api/v1/tokens, or gpu-cli.\n");

@@ -45,8 +45,8 @@ bool config_read_file(struct config *config, const char *path, struct error *err
 }
 
 /* Takes a value from outside the file; the reason then names where it is from. */
-static bool take(struct config *config, const struct setting *setting, bool in_file,
-                 const char *value, const char *by, struct error *error)
+static bool config_take(struct config *config, const struct setting *setting, bool in_file,
+                        const char *value, const char *by, struct error *error)
 {
 	struct error reason;
 	bool done = in_file ? setting_take_file(setting, config, value, &reason)
@@ -65,7 +65,7 @@ bool config_set(struct config *config, const char *section, const char *key, con
 {
 	const struct setting *setting = setting_find(section, key, strlen(key));
 	INVARIANT(setting);
-	return take(config, setting, false, value, by, error);
+	return config_take(config, setting, false, value, by, error);
 }
 
 /* The section that a variable's name begins with, in capitals, or NULL; `*key` is
@@ -101,7 +101,7 @@ static bool take_variable(struct config *config, const char *variable, struct er
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - variable), variable);
 	const struct setting *setting = setting_find_given(section, key, &in_file);
 	if (setting)
-		return take(config, setting, in_file, equals + 1, name, error);
+		return config_take(config, setting, in_file, equals + 1, name, error);
 	const char *near = setting_nearest_key(section, key);
 	return error_set(error, ERROR_INVALID, "%s: %s has no key '%s'%s%s%s", name, section, key,
 	                 near ? ": is " : "; docs/configuration.md lists all", near ? near : "",

@@ -24,7 +24,7 @@ static bool refuse_at(const struct reading *reading, yaml_mark_t mark, const cha
 	                 mark.line + 1, mark.column + 1, reason);
 }
 
-static bool refuse(const struct reading *reading, const char *reason)
+static bool config_yaml_refuse(const struct reading *reading, const char *reason)
 {
 	return refuse_at(reading, reading->event.start_mark, reason);
 }
@@ -52,9 +52,11 @@ static bool next(struct reading *reading)
 	    (event->type == YAML_SEQUENCE_START_EVENT && event->data.sequence_start.tag) ||
 	    (event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.tag);
 	if (event->type == YAML_ALIAS_EVENT || anchored)
-		return refuse(reading, "anchors and aliases are not taken: write the value out");
+		return config_yaml_refuse(reading,
+		                          "anchors and aliases are not taken: write the value out");
 	if (tagged)
-		return refuse(reading, "tags are not taken: write the value without one");
+		return config_yaml_refuse(reading,
+		                          "tags are not taken: write the value without one");
 	return true;
 }
 
@@ -73,24 +75,25 @@ static const char *scalar(struct reading *reading, const char *otherwise)
 	const yaml_event_t *event = &reading->event;
 	const char *text = (const char *)event->data.scalar.value;
 	if (event->type != YAML_SCALAR_EVENT) {
-		refuse(reading, otherwise);
+		config_yaml_refuse(reading, otherwise);
 		return NULL;
 	}
 	if (strlen(text) != event->data.scalar.length) {
-		refuse(reading, "there is a NUL in this text: remove it");
+		config_yaml_refuse(reading, "there is a NUL in this text: remove it");
 		return NULL;
 	}
 	return arena_string(&reading->config->arena, text);
 }
 
-static bool is_plain(const struct reading *reading)
+static bool config_yaml_is_plain(const struct reading *reading)
 {
 	return reading->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
 static bool is_null(const struct reading *reading, const char *text)
 {
-	return is_plain(reading) && (!*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
+	return config_yaml_is_plain(reading) &&
+	       (!*text || strcmp(text, "~") == 0 || strcmp(text, "null") == 0);
 }
 
 /* A value that the table refuses, told with its place. */
@@ -100,7 +103,7 @@ static bool refuse_value(const struct reading *reading, yaml_mark_t mark,
 	return refuse_at(reading, mark, reason->text);
 }
 
-static bool read_list(struct reading *reading, const struct setting *setting)
+static bool config_yaml_read_list(struct reading *reading, const struct setting *setting)
 {
 	const char *entries[LIST_MAX];
 	size_t count = 0;
@@ -109,9 +112,9 @@ static bool read_list(struct reading *reading, const struct setting *setting)
 		if (!text)
 			return false;
 		if (is_null(reading, text))
-			return refuse(reading, "this entry is empty: remove it");
+			return config_yaml_refuse(reading, "this entry is empty: remove it");
 		if (count == LIST_MAX)
-			return refuse(reading, "this list is too long");
+			return config_yaml_refuse(reading, "this list is too long");
 		entries[count++] = text;
 	}
 	if (reading->event.type != YAML_SEQUENCE_END_EVENT)
@@ -127,7 +130,7 @@ static bool read_value(struct reading *reading, const struct setting *setting, b
 	char otherwise[160];
 
 	if (setting->kind == SETTING_LIST && reading->event.type == YAML_SEQUENCE_START_EVENT)
-		return read_list(reading, setting);
+		return config_yaml_read_list(reading, setting);
 	snprintf(otherwise, sizeof(otherwise), "%s.%s is one value: write it behind the colon",
 	         setting->section, setting->key);
 	const char *text = scalar(reading, otherwise);
@@ -137,19 +140,19 @@ static bool read_value(struct reading *reading, const struct setting *setting, b
 		snprintf(otherwise, sizeof(otherwise),
 		         "%s.%s has no value: give it one, or remove the line", setting->section,
 		         setting->key);
-		return refuse(reading, otherwise);
+		return config_yaml_refuse(reading, otherwise);
 	}
 	bool number = setting->kind == SETTING_FLAG || setting->kind == SETTING_INTEGER ||
 	              setting->kind == SETTING_DECIMAL;
-	if (number && !is_plain(reading)) {
+	if (number && !config_yaml_is_plain(reading)) {
 		snprintf(otherwise, sizeof(otherwise), "%s.%s is a text here: remove the quotes",
 		         setting->section, setting->key);
-		return refuse(reading, otherwise);
+		return config_yaml_refuse(reading, otherwise);
 	}
 	if (setting->kind == SETTING_LIST) {
 		snprintf(otherwise, sizeof(otherwise), "%s.%s is a list: write [%.40s]",
 		         setting->section, setting->key, text);
-		return refuse(reading, otherwise);
+		return config_yaml_refuse(reading, otherwise);
 	}
 	if (in_file)
 		reading->config->places[setting - settings].value_file =
@@ -171,7 +174,7 @@ static bool refuse_key(const struct reading *reading, const char *section, const
 	else
 		snprintf(reason, sizeof(reason),
 		         "%s has no key '%.60s': docs/configuration.md lists all", section, key);
-	return refuse(reading, reason);
+	return config_yaml_refuse(reading, reason);
 }
 
 static bool read_key(struct reading *reading, const char *section)
@@ -188,7 +191,7 @@ static bool read_key(struct reading *reading, const char *section)
 		char reason[160];
 		snprintf(reason, sizeof(reason), "%s.%s was given already in line %d: remove one",
 		         section, setting->key, place->line);
-		return refuse(reading, reason);
+		return config_yaml_refuse(reading, reason);
 	}
 	*place = (struct place){ .given = true,
 		                 .line = (int)reading->event.start_mark.line + 1,
@@ -213,7 +216,7 @@ static bool read_section(struct reading *reading, const char *section)
 	if (reading->event.type != YAML_MAPPING_START_EVENT) {
 		snprintf(reason, sizeof(reason),
 		         "%s is a section: write its keys below it, indented", section);
-		return refuse(reading, reason);
+		return config_yaml_refuse(reading, reason);
 	}
 	while (next(reading) && reading->event.type != YAML_MAPPING_END_EVENT)
 		if (!read_key(reading, section))
@@ -231,7 +234,7 @@ static bool refuse_section(const struct reading *reading, const char *name)
 	else
 		snprintf(reason, sizeof(reason),
 		         "there is no section '%.60s': docs/configuration.md lists all", name);
-	return refuse(reading, reason);
+	return config_yaml_refuse(reading, reason);
 }
 
 /* All sections; each may be there once. */
@@ -248,8 +251,9 @@ static bool read_sections(struct reading *reading)
 			return refuse_section(reading, name);
 		for (size_t i = 0; i < count; i++)
 			if (strcmp(seen[i], name) == 0)
-				return refuse(reading, "this section is there twice: put its keys "
-				                       "together");
+				return config_yaml_refuse(
+				    reading, "this section is there twice: put its keys "
+					     "together");
 		INVARIANT(count < SECTIONS_MAX);
 		seen[count++] = name;
 		if (!read_section(reading, name))
@@ -271,13 +275,14 @@ static bool read_document(struct reading *reading)
 			return false;
 	} else if (reading->event.type != YAML_SCALAR_EVENT ||
 	           reading->event.data.scalar.length > 0) {
-		return refuse(reading, "a configuration is sections with keys: 'api:', and below "
-		                       "it '  http_port: 8080'");
+		return config_yaml_refuse(
+		    reading, "a configuration is sections with keys: 'api:', and below "
+			     "it '  http_port: 8080'");
 	}
 	if (!next_but_one(reading))
 		return false;
 	return reading->event.type == YAML_STREAM_END_EVENT ||
-	       refuse(reading, "only one document is read: remove what follows '---'");
+	       config_yaml_refuse(reading, "only one document is read: remove what follows '---'");
 }
 
 bool config_read_yaml(struct config *config, const char *name, const char *text, size_t size,

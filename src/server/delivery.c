@@ -55,7 +55,7 @@ static void deliver_effect(const struct engine_listener *to, const struct effect
 	}
 }
 
-static void run(struct post *post)
+static void delivery_run(struct post *post)
 {
 	struct delivery *delivery = (struct delivery *)post;
 	pthread_mutex_lock(&delivery->mutex);
@@ -81,7 +81,7 @@ static void run(struct post *post)
 struct delivery *delivery_new(struct engine_port *port)
 {
 	struct delivery *delivery = NEW(struct delivery);
-	delivery->post.run = run;
+	delivery->post.run = delivery_run;
 	delivery->port = port;
 	delivery->filling = &delivery->loads[0];
 	delivery->emptying = &delivery->loads[1];
@@ -99,13 +99,13 @@ void delivery_free(struct delivery *delivery)
 	free(delivery);
 }
 
-static struct load *begin(struct delivery *delivery)
+static struct load *delivery_begin(struct delivery *delivery)
 {
 	pthread_mutex_lock(&delivery->mutex);
 	return delivery->filling;
 }
 
-static void finish(struct delivery *delivery)
+static void delivery_finish(struct delivery *delivery)
 {
 	bool post = !delivery->is_posted;
 	delivery->is_posted = true;
@@ -114,7 +114,7 @@ static void finish(struct delivery *delivery)
 		loop_post(delivery->port->loop, &delivery->post);
 }
 
-static struct item *add(struct load *load)
+static struct item *delivery_add(struct load *load)
 {
 	array_reserve(load->items, load->capacity, load->count + 1);
 	struct item *item = &load->items[load->count++];
@@ -132,14 +132,14 @@ void delivery_batch(struct delivery *delivery, const struct batch *batch)
 {
 	if (batch->outgoing_count == 0 && batch->reply_count == 0)
 		return;
-	struct load *load = begin(delivery);
+	struct load *load = delivery_begin(delivery);
 	/* Orders and routes come before events. */
 	for (int events = 0; events < 2; events++) {
 		for (size_t i = 0; i < batch->outgoing_count; i++) {
 			const struct effect *effect = &batch->outgoing[i];
 			if (is_delivered(effect->kind) &&
 			    (effect->kind == EFFECT_EVENT) == (events == 1))
-				add(load)->effect = effect_copy(&load->arena, effect);
+				delivery_add(load)->effect = effect_copy(&load->arena, effect);
 		}
 	}
 	for (size_t i = 0; i < batch->reply_count; i++) {
@@ -150,32 +150,32 @@ void delivery_batch(struct delivery *delivery, const struct batch *batch)
 		request->reply_id = reply->reply_id;
 		request->reply_count = reply->reply_count;
 		request->repeated = reply->repeated;
-		add(load)->request = request;
+		delivery_add(load)->request = request;
 	}
-	finish(delivery);
+	delivery_finish(delivery);
 }
 
 void delivery_effects(struct delivery *delivery, const struct effects *effects,
                       struct engine_request *request)
 {
-	struct load *load = begin(delivery);
+	struct load *load = delivery_begin(delivery);
 	for (size_t i = 0; i < effects->count; i++)
 		if (effects->at[i].kind == EFFECT_ROUTE)
-			add(load)->effect = effect_copy(&load->arena, &effects->at[i]);
-	add(load)->request = request;
-	finish(delivery);
+			delivery_add(load)->effect = effect_copy(&load->arena, &effects->at[i]);
+	delivery_add(load)->request = request;
+	delivery_finish(delivery);
 }
 
 void delivery_ask(struct delivery *delivery, struct engine_request *request)
 {
-	struct load *load = begin(delivery);
-	add(load)->request = request;
-	finish(delivery);
+	struct load *load = delivery_begin(delivery);
+	delivery_add(load)->request = request;
+	delivery_finish(delivery);
 }
 
 void delivery_call(struct delivery *delivery, void (*call)(void *context), void *context)
 {
-	struct load *load = begin(delivery);
+	struct load *load = delivery_begin(delivery);
 	bool known = false;
 	for (size_t i = 0; i < load->call_count; i++)
 		known = known || (load->calls[i].call == call && load->calls[i].context == context);
@@ -184,5 +184,5 @@ void delivery_call(struct delivery *delivery, void (*call)(void *context), void 
 		load->calls[load->call_count].call = call;
 		load->calls[load->call_count++].context = context;
 	}
-	finish(delivery);
+	delivery_finish(delivery);
 }

@@ -64,7 +64,7 @@ struct engine {
 	int64_t gather_us; /* no pass before, to see more of what can wait; 0: none can */
 };
 
-static void note(struct engine *engine, const char *sentence)
+static void engine_note(struct engine *engine, const char *sentence)
 {
 	if (engine->options.note)
 		engine->options.note(engine->options.context, sentence);
@@ -90,8 +90,8 @@ static bool is_fact(enum command_kind kind)
 
 /* In the loop's thread. */
 
-static void refuse(struct engine *engine, struct engine_request *request, enum error_code code,
-                   const char *text)
+static void engine_refuse(struct engine *engine, struct engine_request *request,
+                          enum error_code code, const char *text)
 {
 	while (request) {
 		/* Once delivered, it is no longer ours to look at. */
@@ -112,16 +112,16 @@ static void take_request(struct engine_port *port, struct engine_request *reques
 	}
 	int state = atomic_load(&engine->state);
 	if (state != ENGINE_LEADING)
-		refuse(engine, request, ERROR_UNAVAILABLE,
-		       state == ENGINE_WAITING
-		           ? "this scheduler is not the active one: it waits to take over"
-		           : "the scheduler is stopping");
+		engine_refuse(engine, request, ERROR_UNAVAILABLE,
+		              state == ENGINE_WAITING
+		                  ? "this scheduler is not the active one: it waits to take over"
+		                  : "the scheduler is stopping");
 	else if (!request->patient && !request->look && atomic_load(&engine->store_fails))
-		refuse(engine, request, ERROR_UNAVAILABLE,
-		       "the store cannot commit now: nothing was changed, try again later");
+		engine_refuse(engine, request, ERROR_UNAVAILABLE,
+		              "the store cannot commit now: nothing was changed, try again later");
 	else if (!request->patient && atomic_load(&engine->inbox.count) >= engine->options.asks_max)
-		refuse(engine, request, ERROR_FULL,
-		       "too much is waiting for the scheduler: try again later");
+		engine_refuse(engine, request, ERROR_FULL,
+		              "too much is waiting for the scheduler: try again later");
 	else if (request->patient && request->has_command && is_fact(request->command.kind))
 		inbox_put_lazily(&engine->inbox, request);
 	else
@@ -168,7 +168,7 @@ static int64_t tell_active_ms(struct engine_port *port)
 
 /* In the writer's thread. */
 
-static void on_durable(void *context, const struct batch *batch)
+static void engine_on_durable(void *context, const struct batch *batch)
 {
 	struct engine *engine = context;
 	bool is_committed = batch->began_us > 0;
@@ -182,7 +182,7 @@ static void on_durable(void *context, const struct batch *batch)
 		redis_publish(engine->redis, batch, store_position(engine->store).batch);
 }
 
-static void on_failed(void *context, const struct error *error)
+static void engine_on_failed(void *context, const struct error *error)
 {
 	struct engine *engine = context;
 	engine->options.failed(engine->options.context, error);
@@ -195,7 +195,7 @@ static void tell_changed(void *context)
 		engine->port.listener.changed(engine->port.listener.context);
 }
 
-static void on_changed(void *context)
+static void engine_on_changed(void *context)
 {
 	struct engine *engine = context;
 	struct writer *writer = atomic_load(&engine->writer);
@@ -208,7 +208,7 @@ static void on_changed(void *context)
 	snprintf(sentence, sizeof(sentence), "%s%s",
 	         health.ok ? "the store commits again" : "the store cannot commit: ",
 	         health.ok ? "" : health.reason);
-	note(engine, sentence);
+	engine_note(engine, sentence);
 	delivery_call(engine->delivery, tell_changed, engine);
 }
 
@@ -255,8 +255,8 @@ static bool can_wait(const struct engine *engine, const struct command *command,
 	return true;
 }
 
-static void add(struct engine *engine, const struct command *command,
-                struct engine_request *request)
+static void engine_add(struct engine *engine, const struct command *command,
+                       struct engine_request *request)
 {
 	/* Once added, the engine request and the command in it are no longer ours to look at. */
 	bool hurries = !can_wait(engine, command, request);
@@ -290,7 +290,7 @@ static void note_clock(struct engine *engine, const char *before, int64_t off_ms
 	char sentence[256], off[64];
 	timekeeper_print(off, sizeof(off), off_ms);
 	snprintf(sentence, sizeof(sentence), "%s%s%s", before, off, after);
-	note(engine, sentence);
+	engine_note(engine, sentence);
 }
 
 static void tell_step(struct engine *engine, enum timekeeper_news news)
@@ -299,13 +299,13 @@ static void tell_step(struct engine *engine, enum timekeeper_news news)
 		note_clock(engine, "the system clock jumped: it is ", engine->keeper.off_ms,
 		           " the scheduler's time. This is not followed unless it lasts");
 	else if (news == TIME_BACK)
-		note(engine, "the system clock agrees with the scheduler's time again");
+		engine_note(engine, "the system clock agrees with the scheduler's time again");
 	if (news == TIME_STEPPED || news == TIME_BACK)
 		delivery_call(engine->delivery, tell_changed, engine);
 }
 
 /* What time it is for the core. */
-static int64_t read_time(struct engine *engine)
+static int64_t engine_read_time(struct engine *engine)
 {
 	enum timekeeper_news news;
 	int64_t time_ms = timekeeper_read(&engine->keeper, clock_unix_us(), clock_boot_us(), &news);
@@ -349,22 +349,22 @@ static bool apply_at(struct engine *engine, struct command *command,
 	return true;
 }
 
-static bool apply(struct engine *engine, struct command *command,
-                  const struct engine_request *request, struct error *error)
+static bool engine_apply(struct engine *engine, struct command *command,
+                         const struct engine_request *request, struct error *error)
 {
-	return apply_at(engine, command, request, read_time(engine), error);
+	return apply_at(engine, command, request, engine_read_time(engine), error);
 }
 
 /* Applies a command that nobody waits for. */
 static void apply_own(struct engine *engine, struct command command)
 {
 	struct error error;
-	if (!apply(engine, &command, NULL, &error)) {
-		note(engine, error.text);
+	if (!engine_apply(engine, &command, NULL, &error)) {
+		engine_note(engine, error.text);
 		return;
 	}
 	if (engine->effects.count > 0)
-		add(engine, &command, NULL);
+		engine_add(engine, &command, NULL);
 	hurry(engine);
 }
 
@@ -413,7 +413,7 @@ static void answer_unchanged(struct engine *engine, struct engine_request *reque
 	if (is_all_durable(engine))
 		delivery_ask(engine->delivery, request);
 	else
-		add(engine, NULL, request);
+		engine_add(engine, NULL, request);
 }
 
 /* The answer to a volatile command leaves now, or behind what is being stored, in the order of
@@ -452,7 +452,7 @@ static bool takes_all(struct engine *engine, struct engine_request *first, int64
  * it takes; and all of it is one transaction. */
 static void serve_together(struct engine *engine, struct engine_request *request)
 {
-	int64_t now_ms = read_time(engine);
+	int64_t now_ms = engine_read_time(engine);
 	bool all = takes_all(engine, request, now_ms);
 	struct engine_request *next;
 	writer_join(engine->writer);
@@ -462,14 +462,14 @@ static void serve_together(struct engine *engine, struct engine_request *request
 		if (!all)
 			answer_unchanged(engine, request);
 		else if (apply_at(engine, &request->command, request, now_ms, &request->error))
-			add(engine, &request->command, request);
+			engine_add(engine, &request->command, request);
 		else
 			panic("a job that was to be taken is refused: %s", request->error.text);
 	}
 	writer_part(engine->writer);
 }
 
-static void serve(struct engine *engine, struct engine_request *request)
+static void engine_serve(struct engine *engine, struct engine_request *request)
 {
 	if (request->together) {
 		serve_together(engine, request);
@@ -480,8 +480,8 @@ static void serve(struct engine *engine, struct engine_request *request)
 		answer_unchanged(engine, request);
 		return;
 	}
-	request->ok =
-	    !request->has_command || apply(engine, &request->command, request, &request->error);
+	request->ok = !request->has_command ||
+	              engine_apply(engine, &request->command, request, &request->error);
 	if (!request->ok) {
 		answer_unchanged(engine, request);
 		return;
@@ -492,7 +492,7 @@ static void serve(struct engine *engine, struct engine_request *request)
 		return;
 	}
 	keep_things(engine, request);
-	add(engine, request->has_command ? &request->command : NULL, request);
+	engine_add(engine, request->has_command ? &request->command : NULL, request);
 }
 
 /* Waits until the writer takes more. False: it is time to end. */
@@ -534,7 +534,7 @@ static bool is_busy(struct engine *engine)
 	return busy;
 }
 
-static void configure(struct engine *engine)
+static void engine_configure(struct engine *engine)
 {
 	struct config_record config = *sched_config(engine->sched);
 	struct error error;
@@ -544,7 +544,7 @@ static void configure(struct engine *engine)
 	if (record_equal(RECORD_CONFIG, &config, sched_config(engine->sched)))
 		return;
 	if (!config_check(&config, &error))
-		note(engine, error.text);
+		engine_note(engine, error.text);
 	else
 		apply_own(engine,
 		          (struct command){ .kind = COMMAND_CONFIGURE, .configure = config });
@@ -555,11 +555,11 @@ static int64_t pass_due_us(const struct engine *engine)
 	return max64(engine->next_pass_us, engine->gather_us);
 }
 
-static void tick(struct engine *engine)
+static void engine_tick(struct engine *engine)
 {
 	int64_t time_us = clock_steady_us();
 	if (atomic_exchange(&engine->reconfigure, false) && wait_for_room(engine))
-		configure(engine);
+		engine_configure(engine);
 	if (time_us >= engine->next_tick_us) {
 		if (wait_for_room(engine)) {
 			follow_clock(engine);
@@ -588,7 +588,7 @@ static bool gathers(const struct engine *engine)
 	return engine->changed && clock_steady_us() < engine->gather_us;
 }
 
-static void work(struct engine *engine)
+static void engine_work(struct engine *engine)
 {
 	struct engine_request *request = NULL;
 	int done = 0;
@@ -601,7 +601,7 @@ static void work(struct engine *engine)
 			struct engine_request *next = request->next;
 			if (!wait_for_room(engine))
 				return;
-			serve(engine, request);
+			engine_serve(engine, request);
 			if (!next || done % HURRY_AFTER == HURRY_AFTER - 1)
 				hurry(engine);
 			request = next;
@@ -610,13 +610,13 @@ static void work(struct engine *engine)
 		if (done > 0)
 			engine->next_tick_us = min64(engine->next_tick_us,
 			                             clock_steady_us() + TICK_MS * INT64_C(1000));
-		tick(engine);
+		engine_tick(engine);
 	}
 }
 
 /* Beginning. */
 
-static void fail(struct engine *engine, const struct error *error)
+static void engine_fail(struct engine *engine, const struct error *error)
 {
 	atomic_store(&engine->state, ENGINE_ENDED);
 	engine->options.failed(engine->options.context, error);
@@ -631,11 +631,11 @@ static bool wait_to_lead(struct engine *engine)
 		if (outcome == STORE_DONE)
 			return true;
 		if (outcome == STORE_FAILED) {
-			fail(engine, &error);
+			engine_fail(engine, &error);
 			return false;
 		}
 		if (strcmp(told, error.text) != 0)
-			note(engine, error.text);
+			engine_note(engine, error.text);
 		memcpy(told, error.text, sizeof(told));
 		inbox_take(&engine->inbox, LEAD_MS * 1000);
 		if (inbox_is_closed(&engine->inbox))
@@ -665,7 +665,7 @@ static bool load_archived(void *context, int64_t tenant_id, enum job_state state
 	return true;
 }
 
-static bool load(struct engine *engine)
+static bool engine_load(struct engine *engine)
 {
 	struct error error = { 0 };
 	struct catalogue *catalogue = engine->port.catalogue;
@@ -675,7 +675,7 @@ static bool load(struct engine *engine)
 	    store_load_kept(engine->store, load_kept, engine, &error) &&
 	    archive_count_each(engine->store, load_archived, catalogue, &error))
 		return true;
-	fail(engine, &error);
+	engine_fail(engine, &error);
 	return false;
 }
 
@@ -686,9 +686,9 @@ static void start_writer(struct engine *engine)
 	    .journal = engine->journal,
 	    .retention = engine->options.retention,
 	    .gather_ms = GATHER_MS,
-	    .durable = on_durable,
-	    .failed = on_failed,
-	    .changed = on_changed,
+	    .durable = engine_on_durable,
+	    .failed = engine_on_failed,
+	    .changed = engine_on_changed,
 	    .context = engine,
 	});
 }
@@ -709,9 +709,9 @@ static void begin_time(struct engine *engine)
 	move_clock(engine, wall_us, true);
 }
 
-static bool begin(struct engine *engine)
+static bool engine_begin(struct engine *engine)
 {
-	if (!wait_to_lead(engine) || !load(engine))
+	if (!wait_to_lead(engine) || !engine_load(engine))
 		return false;
 	if (engine->options.redis)
 		engine->redis =
@@ -720,7 +720,7 @@ static bool begin(struct engine *engine)
 	begin_time(engine);
 	apply_own(engine, (struct command){ .kind = COMMAND_START });
 	apply_own(engine, (struct command){ .kind = COMMAND_RESET_REQUESTS });
-	configure(engine);
+	engine_configure(engine);
 	atomic_store(&engine->term, sched_meta(engine->sched)->term);
 	/* Nobody hears of a term before it is stored. */
 	while (atomic_load(&engine->durable) < atomic_load(&engine->added)) {
@@ -738,13 +738,13 @@ static void tell_leading(void *context)
 		engine->options.leading(engine->options.context);
 }
 
-static void *run(void *context)
+static void *engine_run(void *context)
 {
 	struct engine *engine = context;
-	if (begin(engine)) {
+	if (engine_begin(engine)) {
 		atomic_store(&engine->state, ENGINE_LEADING);
 		delivery_call(engine->delivery, tell_leading, engine);
-		work(engine);
+		engine_work(engine);
 	}
 	atomic_store(&engine->state, ENGINE_ENDED);
 	return NULL;
@@ -775,7 +775,7 @@ struct engine *engine_start(const struct engine_options *options)
 	engine->librarian = librarian_start(&options->store, engine->delivery);
 	engine->store = store_new(&options->store);
 	engine->journal = options->journal ? journal_new(options->journal) : NULL;
-	if (pthread_create(&engine->thread, NULL, run, engine) != 0)
+	if (pthread_create(&engine->thread, NULL, engine_run, engine) != 0)
 		panic("a thread for the core could not be started");
 	return engine;
 }

@@ -24,7 +24,7 @@ void inbox_destroy(struct inbox *inbox)
 
 /* Whether the taker dozes is asked after the engine request is there; the taker says so before it
  * looks whether any is. So one of the two sees the other. */
-static void put(struct inbox *inbox, struct engine_request *request, bool lazy)
+static void inbox_write(struct inbox *inbox, struct engine_request *request, bool lazy)
 {
 	struct engine_request *before = atomic_load_explicit(&inbox->last, memory_order_relaxed);
 	atomic_fetch_add_explicit(&inbox->count, 1, memory_order_relaxed);
@@ -42,12 +42,12 @@ static void put(struct inbox *inbox, struct engine_request *request, bool lazy)
 
 void inbox_put(struct inbox *inbox, struct engine_request *request)
 {
-	put(inbox, request, false);
+	inbox_write(inbox, request, false);
 }
 
 void inbox_put_lazily(struct inbox *inbox, struct engine_request *request)
 {
-	put(inbox, request, true);
+	inbox_write(inbox, request, true);
 }
 
 static void wait_for_one(struct inbox *inbox, int64_t wait_us)

@@ -15,7 +15,7 @@ struct librarian {
 	struct store *store; /* NULL: not connected */
 };
 
-static bool connect(struct librarian *librarian, struct error *error)
+static bool librarian_connect(struct librarian *librarian, struct error *error)
 {
 	if (librarian->store)
 		return true;
@@ -28,9 +28,9 @@ static bool connect(struct librarian *librarian, struct error *error)
 	return true;
 }
 
-static void serve(struct librarian *librarian, struct engine_request *request)
+static void librarian_serve(struct librarian *librarian, struct engine_request *request)
 {
-	request->ok = connect(librarian, &request->error) &&
+	request->ok = librarian_connect(librarian, &request->error) &&
 	              request->read(request, librarian->store, &request->error);
 	if (!request->ok && request->error.code == ERROR_UNAVAILABLE && librarian->store) {
 		store_free(librarian->store);
@@ -39,14 +39,14 @@ static void serve(struct librarian *librarian, struct engine_request *request)
 	delivery_ask(librarian->delivery, request);
 }
 
-static void *run(void *context)
+static void *librarian_run(void *context)
 {
 	struct librarian *librarian = context;
 	while (!inbox_is_closed(&librarian->inbox)) {
 		struct engine_request *request = inbox_take(&librarian->inbox, -1);
 		while (request) {
 			struct engine_request *next = request->next;
-			serve(librarian, request);
+			librarian_serve(librarian, request);
 			request = next;
 		}
 	}
@@ -59,7 +59,7 @@ struct librarian *librarian_start(const struct store_options *options, struct de
 	librarian->options = *options;
 	librarian->delivery = delivery;
 	inbox_init(&librarian->inbox);
-	if (pthread_create(&librarian->thread, NULL, run, librarian) != 0)
+	if (pthread_create(&librarian->thread, NULL, librarian_run, librarian) != 0)
 		panic("a thread for reading could not be started");
 	return librarian;
 }

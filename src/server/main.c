@@ -10,7 +10,7 @@
 
 extern char **environ;
 
-static int describe(void (*print)(struct buffer *))
+static int main_describe(void (*print)(struct buffer *))
 {
 	struct buffer text = { 0 };
 	print(&text);
@@ -19,7 +19,7 @@ static int describe(void (*print)(struct buffer *))
 	return 0;
 }
 
-static int run(const struct options *options, struct config *config)
+static int main_execute(const struct options *options, struct config *config)
 {
 	if (options->action == ACTION_SERVE)
 		return serve(options, config, environ);
@@ -59,13 +59,13 @@ int main(int argc, char **argv)
 	if (options.action == ACTION_VERSION)
 		return printf("gpu-scheduler %s\n", GPU_SCHEDULER_VERSION) < 0;
 	if (options.action == ACTION_DESCRIBE_CONFIG)
-		return describe(settings_describe);
+		return main_describe(settings_describe);
 	if (options.action == ACTION_DESCRIBE_METRICS)
-		return describe(metrics_describe);
+		return main_describe(metrics_describe);
 	struct config *config = options_config(&options, environ, &error);
 	if (!config) {
 		fprintf(stderr, "gpu-scheduler: %s\n", error.text);
 		return 2;
 	}
-	return run(&options, config);
+	return main_execute(&options, config);
 }

@@ -56,14 +56,14 @@ struct server {
 	atomic_flag has_failed;
 };
 
-static void note(void *context, const char *sentence)
+static void serve_note(void *context, const char *sentence)
 {
 	(void)context;
 	log_at(LOG_WARNING, sentence);
 }
 
 /* Called by the engine with what is stored: what is configured goes before that. */
-static void configure(void *context, struct config_record *record)
+static void serve_configure(void *context, struct config_record *record)
 {
 	struct server *server = context;
 	pthread_mutex_lock(&server->mutex);
@@ -81,7 +81,7 @@ static void set_wanted(struct server *server, const struct config *config)
 	pthread_mutex_unlock(&server->mutex);
 }
 
-static void remember(void *context, const struct kept *kept)
+static void serve_remember(void *context, const struct kept *kept)
 {
 	struct server *server = context;
 	struct arena *arena = &server->kept_arena;
@@ -141,7 +141,7 @@ static void leading(void *context)
 		tell_addresses(server);
 }
 
-static void stop(struct server *server, int64_t grace_ms)
+static void serve_stop(struct server *server, int64_t grace_ms)
 {
 	/* A second signal hurries. */
 	int64_t left_ms = server->stopping ? 0 : grace_ms;
@@ -171,7 +171,7 @@ static void abandon(struct timer *timer)
 static void end_after_failure(struct post *post)
 {
 	struct server *server = (struct server *)((char *)post - offsetof(struct server, failure));
-	stop(server, FAILED_GRACE_MS);
+	serve_stop(server, FAILED_GRACE_MS);
 }
 
 /* In any thread: nothing more will be answered. */
@@ -238,7 +238,7 @@ static void on_signal(void *context, int number)
 	if (number == SIGHUP)
 		reload(server);
 	else
-		stop(server, server->config->api.stop_grace_ms);
+		serve_stop(server, server->config->api.stop_grace_ms);
 }
 
 static void on_certificate(void *context, const struct error *error)
@@ -311,11 +311,11 @@ static struct engine *start_engine(struct server *server)
 {
 	struct engine_options options = server->wiring->engine;
 	options.loop = server->loop;
-	options.configure = configure;
-	options.kept = remember;
+	options.configure = serve_configure;
+	options.kept = serve_remember;
 	options.leading = leading;
 	options.failed = failed;
-	options.note = note;
+	options.note = serve_note;
 	options.context = server;
 	return engine_start(&options);
 }
@@ -343,7 +343,7 @@ static void fit_descriptors(struct limits *limits)
 }
 
 /* Everything up to where the loop can run. */
-static bool begin(struct server *server, struct error *error)
+static bool serve_begin(struct server *server, struct error *error)
 {
 	struct limits limits = config_to_limits(server->config);
 	fit_descriptors(&limits);
@@ -368,7 +368,7 @@ static bool begin(struct server *server, struct error *error)
 }
 
 /* Also from half a beginning, where the loop still has to run to close its listeners. */
-static void end(struct server *server)
+static void serve_end(struct server *server)
 {
 	if (server->loop && !server->ready) {
 		loop_stop(server->loop, 0);
@@ -419,14 +419,14 @@ int serve(const struct options *options, struct config *config, char *const *env
 		       "every user of this machine can read secrets of the settings: chmod 640",
 		       LOG_TEXT("settings", exposed.data));
 	buffer_free(&exposed);
-	if (begin(&server, &error)) {
+	if (serve_begin(&server, &error)) {
 		loop_run(server.loop);
 	} else {
 		log_at(LOG_ERROR, error.text, LOG_TEXT("code", error_code_name(error.code)));
 		fprintf(stderr, "gpu-scheduler: %s\n", error.text);
 		atomic_store(&server.status, 1);
 	}
-	end(&server);
+	serve_end(&server);
 	log_at(LOG_INFO, "gpu-scheduler has ended",
 	       LOG_NUMBER("status", atomic_load(&server.status)));
 	return atomic_load(&server.status);

@@ -24,8 +24,8 @@ static bool take_flag(const struct setting *setting, struct config *config, cons
 	return true;
 }
 
-static bool take_number(const struct setting *setting, struct config *config, const char *text,
-                        struct error *error)
+static bool setting_value_take_number(const struct setting *setting, struct config *config,
+                                      const char *text, struct error *error)
 {
 	bool decimal = setting->kind == SETTING_DECIMAL;
 	int64_t number = 0, unit = decimal ? 1000 : 1;
@@ -99,7 +99,7 @@ bool setting_take(const struct setting *setting, struct config *config, const ch
 		return take_flag(setting, config, text, error);
 	case SETTING_INTEGER:
 	case SETTING_DECIMAL:
-		return take_number(setting, config, text, error);
+		return setting_value_take_number(setting, config, text, error);
 	case SETTING_WORD:
 		*(int64_t *)member_of(setting, config) = word_place(setting, text);
 		return word_place(setting, text) >= 0 || refuse_word(setting, text, error);

@@ -224,7 +224,7 @@ const struct setting settings[] = {
 /* clang-format on */
 const size_t setting_count = sizeof(settings) / sizeof(settings[0]);
 
-static bool is_named(const char *name, const char *text, size_t length)
+static bool settings_is_named(const char *name, const char *text, size_t length)
 {
 	return strlen(name) == length && memcmp(name, text, length) == 0;
 }
@@ -233,7 +233,7 @@ const struct setting *setting_find(const char *section, const char *key, size_t 
 {
 	for (size_t i = 0; i < setting_count; i++)
 		if (strcmp(settings[i].section, section) == 0 &&
-		    is_named(settings[i].key, key, length))
+		    settings_is_named(settings[i].key, key, length))
 			return &settings[i];
 	return NULL;
 }
@@ -254,7 +254,7 @@ const struct setting *setting_find_given(const char *section, const char *key, b
 bool setting_has_section(const char *section, size_t length)
 {
 	for (size_t i = 0; i < setting_count; i++)
-		if (is_named(settings[i].section, section, length))
+		if (settings_is_named(settings[i].section, section, length))
 			return true;
 	return false;
 }

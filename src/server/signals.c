@@ -17,7 +17,7 @@ struct signals {
 	atomic_bool stopping;
 };
 
-static void fill(sigset_t *set)
+static void signals_fill(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGTERM);
@@ -28,7 +28,7 @@ static void fill(sigset_t *set)
 void signals_block(void)
 {
 	sigset_t set;
-	fill(&set);
+	signals_fill(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -50,7 +50,7 @@ static void *wait_for_signals(void *context)
 	struct signals *signals = context;
 	sigset_t set;
 	int number;
-	fill(&set);
+	signals_fill(&set);
 	while (sigwait(&set, &number) == 0 && !atomic_load(&signals->stopping))
 		if (atomic_fetch_or(&signals->arrived, 1U << number) == 0)
 			loop_post(signals->loop, &signals->post);

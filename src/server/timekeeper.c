@@ -16,7 +16,7 @@ struct timekeeper timekeeper_begin(int64_t step_ms, int64_t hold_ms, int64_t tim
 	};
 }
 
-static bool is_within(int64_t difference_us, int64_t bound_ms)
+static bool timekeeper_is_within(int64_t difference_us, int64_t bound_ms)
 {
 	return difference_us <= bound_ms * 1000 && difference_us >= -bound_ms * 1000;
 }
@@ -24,8 +24,8 @@ static bool is_within(int64_t difference_us, int64_t bound_ms)
 /* A step that changes counts as a new one, and has to last again. */
 static enum timekeeper_news look_at_step(struct timekeeper *keeper, int64_t off_us)
 {
-	bool same =
-	    keeper->off_ms != 0 && is_within(off_us - keeper->off_ms * 1000, keeper->step_ms);
+	bool same = keeper->off_ms != 0 &&
+	            timekeeper_is_within(off_us - keeper->off_ms * 1000, keeper->step_ms);
 
 	if (same)
 		return keeper->steady_us - keeper->off_since_us >= keeper->hold_ms * 1000
@@ -46,7 +46,7 @@ int64_t timekeeper_read(struct timekeeper *keeper, int64_t wall_us, int64_t stea
 	keeper->time_us += elapsed_us;
 	keeper->steady_us += elapsed_us;
 	int64_t off_us = wall_us - keeper->time_us;
-	if (!is_within(off_us, keeper->step_ms)) {
+	if (!timekeeper_is_within(off_us, keeper->step_ms)) {
 		*news = look_at_step(keeper, off_us);
 		return keeper->time_us / 1000;
 	}

@@ -15,7 +15,7 @@
 enum { DEVICES = 100, JOBS = 5 };
 
 /* Sends the command a second after the last one; says why if the core refuses. */
-static bool send(struct driver *driver, struct command command)
+static bool demo_send(struct driver *driver, struct command command)
 {
 	struct error error = { 0 };
 	driver->now_ms += 1000;
@@ -26,7 +26,7 @@ static bool send(struct driver *driver, struct command command)
 	return false;
 }
 
-static bool report_node(struct driver *driver)
+static bool demo_report_node(struct driver *driver)
 {
 	struct device devices[DEVICES];
 	for (int i = 0; i < DEVICES; i++) {
@@ -52,10 +52,10 @@ static bool report_node(struct driver *driver)
 		.device_count = DEVICES,
 		.snapshot = true,
 	};
-	return send(driver, command);
+	return demo_send(driver, command);
 }
 
-static bool put_tenant(struct driver *driver)
+static bool demo_put_tenant(struct driver *driver)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT };
 	command.tenant = (struct tenant_record){
@@ -76,11 +76,11 @@ static bool put_tenant(struct driver *driver)
 		.queue_max = UNLIMITED,
 		.budget_per_month = UNLIMITED,
 	};
-	return send(driver, command);
+	return demo_send(driver, command);
 }
 
 /* Its id is `number`: ids count from 1. */
-static bool submit(struct driver *driver, int64_t tenant_id, int64_t number)
+static bool demo_submit(struct driver *driver, int64_t tenant_id, int64_t number)
 {
 	char name[32];
 	snprintf(name, sizeof(name), "train-%lld", (long long)number);
@@ -102,7 +102,7 @@ static bool submit(struct driver *driver, int64_t tenant_id, int64_t number)
 		.node_labels = "",
 		.idempotency_key = "",
 	};
-	return send(driver, command);
+	return demo_send(driver, command);
 }
 
 /* Text of several lines, a little to the right. */
@@ -142,11 +142,11 @@ static void explain_job(struct driver *driver, int64_t id)
 }
 
 /* Lets the core decide and the node start what it is told to. */
-static bool decide(struct driver *driver, bool explain)
+static bool demo_decide(struct driver *driver, bool explain)
 {
 	int64_t started[JOBS];
 	int count = 0;
-	if (!send(driver, (struct command){ .kind = COMMAND_PASS, .units = PASS_UNITS }))
+	if (!demo_send(driver, (struct command){ .kind = COMMAND_PASS, .units = PASS_UNITS }))
 		return false;
 	if (explain)
 		explain_decisions(driver);
@@ -158,7 +158,7 @@ static bool decide(struct driver *driver, bool explain)
 		struct command command = { .kind = COMMAND_TASK_STARTED };
 		command.task.reservation_id = started[i];
 		command.task.message = "";
-		if (!send(driver, command))
+		if (!demo_send(driver, command))
 			return false;
 	}
 	return true;
@@ -189,19 +189,20 @@ static void print_state(const struct world *world)
 
 static bool fill_gpu(struct driver *driver)
 {
-	if (!send(driver, (struct command){ .kind = COMMAND_START }) || !report_node(driver))
+	if (!demo_send(driver, (struct command){ .kind = COMMAND_START }) ||
+	    !demo_report_node(driver))
 		return false;
 	printf("A node advertises %d devices, all with the UUID %s: that is one GPU.\n", DEVICES,
 	       GPU_UUID);
 	printf("Five jobs ask for %lld MiB of GPU memory each:\n", (long long)ASKED_MIB);
-	if (!put_tenant(driver))
+	if (!demo_put_tenant(driver))
 		return false;
 	int64_t tenant_id = driver->effects.reply_id;
 	for (int64_t number = 1; number <= JOBS; number++) {
-		if (!submit(driver, tenant_id, number))
+		if (!demo_submit(driver, tenant_id, number))
 			return false;
 	}
-	if (!decide(driver, false))
+	if (!demo_decide(driver, false))
 		return false;
 	print_state(&driver->world);
 	printf("\nWhy does job-%d wait?\n", JOBS);
@@ -221,14 +222,14 @@ static bool end_first(struct driver *driver)
 	command.task.reservation_id = reservation->id;
 	command.task.message = "";
 	puts("\njob-1 ends, but its node has not measured its memory as back yet:");
-	if (!send(driver, command) || !decide(driver, true))
+	if (!demo_send(driver, command) || !demo_decide(driver, true))
 		return false;
 	printf("\nWhy does job-%d still wait?\n", JOBS);
 	explain_job(driver, JOBS);
 
 	command.kind = COMMAND_MEMORY_RELEASED;
 	puts("\nThe node confirms that the memory is back:");
-	if (!send(driver, command) || !decide(driver, true))
+	if (!demo_send(driver, command) || !demo_decide(driver, true))
 		return false;
 	print_state(&driver->world);
 	return true;

@@ -67,7 +67,7 @@ static int help_main(int argc, char **argv)
 	return 0;
 }
 
-static int refuse_unknown(const char *name)
+static int main_refuse_unknown(const char *name)
 {
 	fprintf(stderr, "gpu-sim: there is no subcommand '%s'; there are", name);
 	for (int i = 0; i < SUBCOMMANDS; i++) {
@@ -91,5 +91,5 @@ int main(int argc, char **argv)
 		if (strcmp(name, subcommands[i].name) == 0)
 			return subcommands[i].run(argc - 1, argv + 1);
 	}
-	return refuse_unknown(name);
+	return main_refuse_unknown(name);
 }

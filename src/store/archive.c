@@ -20,7 +20,7 @@ struct collection {
 	size_t count, capacity;
 };
 
-static bool collect(void *context, const void *record, struct error *error)
+static bool archive_collect(void *context, const void *record, struct error *error)
 {
 	struct collection *collection = context;
 	(void)error;
@@ -37,11 +37,11 @@ static bool scan(struct store *store, enum record_kind kind, const char *rest, s
 	struct backend *backend = store_backend(store);
 	*collection = (struct collection){ .arena = arena, .type = record_type(kind) };
 	return backend->scan(backend, schema->kinds[kind].table, schema->kinds[kind].of, rest,
-	                     collect, collection, error);
+	                     archive_collect, collection, error);
 }
 
 /* The records themselves in one array, which is the arena's; ends the collection. */
-static void *gather(struct collection *collection, int64_t *count)
+static void *archive_gather(struct collection *collection, int64_t *count)
 {
 	size_t size = collection->type->size;
 	char *array = arena_alloc(collection->arena, (collection->count + 1) * size);
@@ -89,8 +89,9 @@ static bool read_jobs(struct store *store, const char *rest, struct arena *arena
 	return done;
 }
 
-static bool find(struct store *store, int64_t id, struct arena *arena, struct archived_job *job,
-                 struct task_record **tasks, int64_t *task_count, struct error *error)
+static bool archive_lookup(struct store *store, int64_t id, struct arena *arena,
+                           struct archived_job *job, struct task_record **tasks,
+                           int64_t *task_count, struct error *error)
 {
 	char rest[96];
 	struct archived_job *found;
@@ -107,7 +108,7 @@ static bool find(struct store *store, int64_t id, struct arena *arena, struct ar
 		return true;
 	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY 2", (long long)id);
 	bool done = scan(store, RECORD_TASK, rest, arena, &collection, error);
-	*tasks = gather(&collection, task_count);
+	*tasks = archive_gather(&collection, task_count);
 	return done;
 }
 
@@ -153,8 +154,9 @@ static int64_t limit_of(const struct archive_filter *filter)
 	return filter->limit ? filter->limit : LIMIT;
 }
 
-static bool list(struct store *store, const struct archive_filter *filter, struct arena *arena,
-                 struct archived_job **jobs, int64_t *count, struct error *error)
+static bool store_archive_list(struct store *store, const struct archive_filter *filter,
+                               struct arena *arena, struct archived_job **jobs, int64_t *count,
+                               struct error *error)
 {
 	struct buffer rest = { 0 };
 	put_part(&rest, filter, limit_of(filter));
@@ -237,8 +239,8 @@ static bool take_count(void *context, const char *const *values, struct error *e
 	       archive_number(values[1], &counts[state], error);
 }
 
-static bool count_jobs(struct store *store, const struct archive_filter *filter, int64_t *counts,
-                       struct error *error)
+static bool archive_count_jobs(struct store *store, const struct archive_filter *filter,
+                               int64_t *counts, struct error *error)
 {
 	struct backend *backend = store_backend(store);
 	struct buffer sql = { 0 };
@@ -291,7 +293,7 @@ static bool read_decisions(struct store *store, const struct decision_filter *fi
 	buffer_print(&rest, " ORDER BY id DESC LIMIT %lld",
 	             (long long)(filter->limit ? filter->limit : LIMIT));
 	bool done = scan(store, RECORD_DECISION, rest.data, arena, &collection, error);
-	*decisions = gather(&collection, count);
+	*decisions = archive_gather(&collection, count);
 	buffer_free(&rest);
 	return done;
 }
@@ -324,13 +326,13 @@ static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
 	snprintf(rest, sizeof(rest), "WHERE job_id = %lld ORDER BY id DESC LIMIT %d",
 	         (long long)job_id, ARCHIVE_RUNS);
 	bool done = scan(store, RECORD_RUN, rest, arena, &collection, error);
-	struct run_record *over = gather(&collection, count);
+	struct run_record *over = archive_gather(&collection, count);
 	snprintf(rest, sizeof(rest),
 	         "WHERE job_id = %lld AND phase <> 'releasing' ORDER BY id DESC",
 	         (long long)job_id);
 	done = done && scan(store, RECORD_RESERVATION, rest, arena, &going, error);
 	int64_t going_count = 0;
-	const struct reservation_record *held = done ? gather(&going, &going_count) : NULL;
+	const struct reservation_record *held = done ? archive_gather(&going, &going_count) : NULL;
 	*runs = arena_alloc(arena, (size_t)(going_count + *count + 1) * sizeof(**runs));
 	for (int64_t i = 0; i < going_count; i++)
 		(*runs)[i] = run_so_far(&held[i]);
@@ -339,8 +341,9 @@ static bool read_runs(struct store *store, int64_t job_id, struct arena *arena,
 	return done;
 }
 
-static bool read_events(struct store *store, const struct event_filter *filter, struct arena *arena,
-                        struct event **events, int64_t *count, struct error *error)
+static bool archive_read_events(struct store *store, const struct event_filter *filter,
+                                struct arena *arena, struct event **events, int64_t *count,
+                                struct error *error)
 {
 	struct backend *backend = store_backend(store);
 	struct buffer rest = { 0 };
@@ -353,9 +356,9 @@ static bool read_events(struct store *store, const struct event_filter *filter, 
 		                   "'slot_gone')");
 	buffer_print(&rest, " ORDER BY number%s LIMIT %lld", filter->ends ? " DESC" : "",
 	             (long long)(filter->limit ? filter->limit : LIMIT));
-	bool done = backend->scan(backend, store_schema(store)->events, 0, rest.data, collect,
-	                          &collection, error);
-	*events = gather(&collection, count);
+	bool done = backend->scan(backend, store_schema(store)->events, 0, rest.data,
+	                          archive_collect, &collection, error);
+	*events = archive_gather(&collection, count);
 	buffer_free(&rest);
 	return done;
 }
@@ -378,14 +381,16 @@ bool archive_find(struct store *store, int64_t id, struct arena *arena, struct a
                   struct task_record **tasks, int64_t *task_count, struct error *error)
 {
 	return archive_is_ready(store, error) &&
-	       archive_finish(store, find(store, id, arena, job, tasks, task_count, error), error);
+	       archive_finish(
+		   store, archive_lookup(store, id, arena, job, tasks, task_count, error), error);
 }
 
 bool archive_list(struct store *store, const struct archive_filter *filter, struct arena *arena,
                   struct archived_job **jobs, int64_t *count, struct error *error)
 {
 	return archive_is_ready(store, error) &&
-	       archive_finish(store, list(store, filter, arena, jobs, count, error), error);
+	       archive_finish(store, store_archive_list(store, filter, arena, jobs, count, error),
+	                      error);
 }
 
 bool archive_search(struct store *store, const struct archive_filter *filter,
@@ -401,7 +406,7 @@ bool archive_count(struct store *store, const struct archive_filter *filter,
                    int64_t counts[JOB_CANCELLED + 1], struct error *error)
 {
 	return archive_is_ready(store, error) &&
-	       archive_finish(store, count_jobs(store, filter, counts, error), error);
+	       archive_finish(store, archive_count_jobs(store, filter, counts, error), error);
 }
 
 bool archive_count_each(struct store *store, archive_tally each, void *context, struct error *error)
@@ -431,8 +436,8 @@ bool archive_events(struct store *store, const struct event_filter *filter, stru
                     struct event **events, int64_t *count, struct error *error)
 {
 	return archive_is_ready(store, error) &&
-	       archive_finish(store, read_events(store, filter, arena, events, count, error),
-	                      error);
+	       archive_finish(
+		   store, archive_read_events(store, filter, arena, events, count, error), error);
 }
 
 bool archive_runs(struct store *store, int64_t job_id, struct arena *arena,

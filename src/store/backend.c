@@ -7,7 +7,7 @@
 #include "base/number_text.h"
 #include "store/cell.h"
 
-static bool take_number(void *context, const char *const *values, struct error *error)
+static bool backend_take_number(void *context, const char *const *values, struct error *error)
 {
 	return !values[0] || number_read(text_of(values[0]), INT64_MIN, INT64_MAX, context) ||
 	       error_set(error, ERROR_CORRUPT, "a number is stored as '%s'", values[0]);
@@ -15,7 +15,7 @@ static bool take_number(void *context, const char *const *values, struct error *
 
 bool backend_number(struct backend *backend, const char *sql, int64_t *number, struct error *error)
 {
-	return backend->query(backend, sql, take_number, number, error);
+	return backend->query(backend, sql, backend_take_number, number, error);
 }
 
 bool backend_highest(struct backend *backend, int64_t highest[TABLES_MAX], struct error *error)

@@ -54,7 +54,7 @@ static struct batch_table *table_in(struct batch *batch, const struct table *tab
 	return &batch->tables[table - batch->schema->tables];
 }
 
-static size_t place_of(const struct batch_table *table, struct record_key key)
+static size_t batch_place_of(const struct batch_table *table, struct record_key key)
 {
 	uint64_t hash = hash_combine((uint64_t)key.first, (uint64_t)key.second);
 	size_t place = hash & (table->place_count - 1);
@@ -74,7 +74,7 @@ static void table_rehash(struct batch_table *table)
 	table->places = memory_zero(wanted, sizeof(*table->places));
 	table->place_count = wanted;
 	for (size_t i = 0; i < table->count; i++)
-		table->places[place_of(table, table->rows[i].key)] = (uint32_t)(i + 1);
+		table->places[batch_place_of(table, table->rows[i].key)] = (uint32_t)(i + 1);
 }
 
 static struct batch_row *row_append(struct batch *batch, struct batch_table *table,
@@ -93,7 +93,7 @@ static struct batch_row *row_of(struct batch *batch, struct batch_table *table,
 {
 	if (2 * (table->count + 1) > table->place_count)
 		table_rehash(table);
-	size_t place = place_of(table, key);
+	size_t place = batch_place_of(table, key);
 	if (table->places[place] != 0)
 		return &table->rows[table->places[place] - 1];
 	struct batch_row *row = row_append(batch, table, key);

@@ -144,7 +144,7 @@ struct cell cell_of(const struct record_field *field, const void *record, struct
 	return cell_text(scratch->data, scratch->size);
 }
 
-static bool refuse(const struct record_field *field, struct cell cell, struct error *error)
+static bool cell_refuse(const struct record_field *field, struct cell cell, struct error *error)
 {
 	if (cell.is_text)
 		return error_set(error, ERROR_CORRUPT, "the column %s is stored as '%.*s'",
@@ -181,14 +181,14 @@ static bool read_string(const struct record_field *field, const char **text, str
                         struct arena *arena, struct error *error)
 {
 	if (!cell.is_text || memchr(cell.text, 0, cell.length))
-		return refuse(field, cell, error);
+		return cell_refuse(field, cell, error);
 	*text = "";
 	if (cell.length == 0)
 		return true;
 	char *copy = arena_alloc(arena, cell.length + 1);
 	*text = copy;
 	if (cell.length >= ESCAPE_SIZE && memcmp(cell.text, escape, ESCAPE_SIZE) == 0)
-		return read_escaped(cell, copy) || refuse(field, cell, error);
+		return read_escaped(cell, copy) || cell_refuse(field, cell, error);
 	memcpy(copy, cell.text, cell.length);
 	copy[cell.length] = '\0';
 	return true;
@@ -236,23 +236,23 @@ static bool read_rows(const struct record_field *field, struct rows *rows, struc
 
 	*rows = (struct rows){ 0 };
 	if (!cell.is_text || !scan_byte(&scanner, '['))
-		return refuse(field, cell, error);
+		return cell_refuse(field, cell, error);
 	if (scan_byte(&scanner, ']'))
-		return scanner.at == scanner.end || refuse(field, cell, error);
+		return scanner.at == scanner.end || cell_refuse(field, cell, error);
 	/* Each number takes a digit and what follows it, so there are no more than these. */
 	int64_t *at = arena_alloc(arena, (cell.length / 2 + width) * sizeof(*at));
 	rows->at = at;
 	do {
 		if (!scan_row(&scanner, (int)width, at + (size_t)rows->count * width))
-			return refuse(field, cell, error);
+			return cell_refuse(field, cell, error);
 		rows->count++;
 	} while (scan_byte(&scanner, ','));
 	if (!scan_byte(&scanner, ']') || scanner.at != scanner.end)
-		return refuse(field, cell, error);
+		return cell_refuse(field, cell, error);
 	return true;
 }
 
-static bool read_word(const struct record_field *field, struct cell cell, int64_t *number)
+static bool cell_read_word(const struct record_field *field, struct cell cell, int64_t *number)
 {
 	for (int i = 0; i < field->words->count; i++) {
 		const char *word = field->words->at[i];
@@ -275,17 +275,17 @@ bool cell_read(const struct record_field *field, void *record, struct cell cell,
 	if (field->kind == FIELD_ROWS)
 		return read_rows(field, at, cell, arena, error);
 	if (cell.is_text != (field->words != NULL) ||
-	    (cell.is_text && !read_word(field, cell, &number)))
-		return refuse(field, cell, error);
+	    (cell.is_text && !cell_read_word(field, cell, &number)))
+		return cell_refuse(field, cell, error);
 	if (field->kind == FIELD_INT64) {
 		*(int64_t *)at = number;
 	} else if (field->kind == FIELD_INT32) {
 		if (number < INT32_MIN || number > INT32_MAX)
-			return refuse(field, cell, error);
+			return cell_refuse(field, cell, error);
 		*(int32_t *)at = (int32_t)number;
 	} else {
 		if (number != 0 && number != 1)
-			return refuse(field, cell, error);
+			return cell_refuse(field, cell, error);
 		*(bool *)at = number == 1;
 	}
 	return true;

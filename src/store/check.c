@@ -39,8 +39,8 @@ static void name_record(struct buffer *name, enum record_kind kind, struct recor
 	buffer_print(name, "%d/%lld/%lld", (int)kind, (long long)key.first, (long long)key.second);
 }
 
-static void note(struct trial *trial, enum record_kind kind, struct record_key key,
-                 const char *reason)
+static void check_note(struct trial *trial, enum record_kind kind, struct record_key key,
+                       const char *reason)
 {
 	struct check *check = trial->check;
 	struct buffer name = { 0 };
@@ -73,7 +73,7 @@ static bool try_record(void *context, const void *record, struct error *error)
 		return true;
 	(void)error;
 	if (!sched_load(trial->sched, trial->kind, record, &reason) && trial->notes)
-		note(trial, trial->kind, key, reason.text);
+		check_note(trial, trial->kind, key, reason.text);
 	return true;
 }
 
@@ -149,9 +149,10 @@ static void note_culprit(struct trial *trial, bool job, int64_t id)
 	char reason[ERROR_TEXT_MAX];
 
 	memcpy(reason, trial->check->last.text, sizeof(reason));
-	note(trial, job ? RECORD_JOB : RECORD_SLOT, (struct record_key){ .first = id }, reason);
+	check_note(trial, job ? RECORD_JOB : RECORD_SLOT, (struct record_key){ .first = id },
+	           reason);
 	if (job)
-		note(trial, RECORD_JOB_STATE, (struct record_key){ .first = id }, reason);
+		check_note(trial, RECORD_JOB_STATE, (struct record_key){ .first = id }, reason);
 }
 
 /* Finds the jobs or slots of the range that the core does not accept, by bisection. */

@@ -124,7 +124,7 @@ static void delete_oldest(const struct journal *journal)
 	free(listing.numbers);
 }
 
-static bool write_all(int file, const char *data, size_t size)
+static bool journal_write_all(int file, const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t count = write(file, data, size);
@@ -144,7 +144,7 @@ static bool begin_file(struct journal *journal, int64_t first, struct error *err
 	mkdir(journal->options.directory, 0700);
 	name_file(&path, journal->options.directory, first);
 	int file = open(path.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	bool begun = file >= 0 && write_all(file, title, TITLE_SIZE);
+	bool begun = file >= 0 && journal_write_all(file, title, TITLE_SIZE);
 	if (!begun)
 		error_set(error, ERROR_UNAVAILABLE, "%s: %s", path.data, strerror(errno));
 	if (!begun && file >= 0)
@@ -181,7 +181,7 @@ bool journal_append(struct journal *journal, int64_t first, int64_t count,
 	put_little(head + SUM_AT, sum, 8);
 	buffer_bytes(frame, head, sizeof(head));
 	buffer_bytes(frame, commands->data, commands->size);
-	if (!write_all(journal->file, frame->data, frame->size)) {
+	if (!journal_write_all(journal->file, frame->data, frame->size)) {
 		error_set(error, ERROR_UNAVAILABLE, "%s: %s", journal->options.directory,
 		          strerror(errno));
 		end_file(journal);
@@ -282,7 +282,7 @@ bool journal_read_bytes(const uint8_t *data, size_t size, int64_t *next, journal
 	return done;
 }
 
-static bool read_file(const char *path, struct buffer *content, struct error *error)
+static bool journal_read_file(const char *path, struct buffer *content, struct error *error)
 {
 	char piece[65536];
 	int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -310,7 +310,7 @@ bool journal_read(const char *directory, int64_t after, journal_command each, vo
 		struct buffer path = { 0 };
 		name_file(&path, directory, listing.numbers[i]);
 		buffer_clear(&content);
-		done = read_file(path.data, &content, error) &&
+		done = journal_read_file(path.data, &content, error) &&
 		       journal_read_bytes((uint8_t *)content.data, content.size, &next, each,
 		                          context, missing, error);
 		buffer_free(&path);

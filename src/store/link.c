@@ -47,7 +47,8 @@ bool link_refused(const struct link *link, const PGresult *result, struct error 
 }
 
 /* Waits until the socket can be read, or written where that is wanted. */
-static bool wait_for(const struct link *link, short events, int64_t timeout_ms, struct error *error)
+static bool link_wait_for(const struct link *link, short events, int64_t timeout_ms,
+                          struct error *error)
 {
 	struct pollfd socket = { .fd = PQsocket(link->connection), .events = events };
 	int64_t until_ms = clock_steady_ms() + timeout_ms;
@@ -79,7 +80,7 @@ static bool connect_poll(struct link *link, struct error *error)
 		if (status == PGRES_POLLING_FAILED)
 			return connection_failed(link, error);
 		short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-		if (!wait_for(link, events, link->timeout_ms, error))
+		if (!link_wait_for(link, events, link->timeout_ms, error))
 			return false;
 		status = PQconnectPoll(link->connection);
 	}
@@ -120,7 +121,7 @@ static bool send_all(struct link *link, int64_t timeout_ms, struct error *error)
 {
 	int left;
 	while ((left = PQflush(link->connection)) == 1) {
-		if (!wait_for(link, POLLIN | POLLOUT, timeout_ms, error))
+		if (!link_wait_for(link, POLLIN | POLLOUT, timeout_ms, error))
 			return false;
 		if (!PQconsumeInput(link->connection))
 			return connection_failed(link, error);
@@ -133,7 +134,7 @@ static bool next_result(struct link *link, int64_t timeout_ms, PGresult **result
                         struct error *error)
 {
 	while (PQisBusy(link->connection)) {
-		if (!wait_for(link, POLLIN, timeout_ms, error))
+		if (!link_wait_for(link, POLLIN, timeout_ms, error))
 			return false;
 		if (!PQconsumeInput(link->connection))
 			return connection_failed(link, error);
@@ -254,7 +255,7 @@ bool link_copy_out(struct link *link, const char *sql, copy_row each, void *cont
 		if (size == -2)
 			return connection_failed(link, error);
 		if (size == 0) {
-			if (!wait_for(link, POLLIN, link->timeout_ms, error))
+			if (!link_wait_for(link, POLLIN, link->timeout_ms, error))
 				return false;
 			if (!PQconsumeInput(link->connection))
 				return connection_failed(link, error);

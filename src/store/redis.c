@@ -41,12 +41,12 @@ static void put_argument(struct buffer *to, const char *text, size_t length)
 	buffer_bytes(to, "\r\n", 2);
 }
 
-static void put_text(struct buffer *to, const char *text)
+static void redis_put_text(struct buffer *to, const char *text)
 {
 	put_argument(to, text, strlen(text));
 }
 
-static void put_number(struct redis *redis, struct buffer *to, int64_t number)
+static void redis_put_number(struct redis *redis, struct buffer *to, int64_t number)
 {
 	buffer_clear(&redis->value);
 	number_put(&redis->value, number);
@@ -64,11 +64,11 @@ static void put_fields(struct redis *redis, struct buffer *to, const struct reco
 {
 	for (int i = 0; i < type->field_count; i++) {
 		struct cell cell = cell_of(&type->fields[i], record, &redis->scratch);
-		put_text(to, type->fields[i].name);
+		redis_put_text(to, type->fields[i].name);
 		if (cell.is_text)
 			put_argument(to, cell.text, cell.length);
 		else
-			put_number(redis, to, cell.number);
+			redis_put_number(redis, to, cell.number);
 	}
 }
 
@@ -77,7 +77,7 @@ static void put_key(struct redis *redis, struct buffer *to, const char *rest, in
 	char key[256];
 	snprintf(key, sizeof(key), "%s:%lld-%lld:%s:%lld", redis->options.prefix,
 	         (long long)redis->term, (long long)redis->generation, rest, (long long)id);
-	put_text(to, key);
+	redis_put_text(to, key);
 }
 
 static void put_event(struct redis *redis, struct buffer *to, const struct event *event)
@@ -86,12 +86,12 @@ static void put_event(struct redis *redis, struct buffer *to, const struct event
 	snprintf(key, sizeof(key), "%s:events", redis->options.prefix);
 	snprintf(id, sizeof(id), "%lld-0", (long long)event->number);
 	put_head(to, 6 + 2 * event_type.field_count);
-	put_text(to, "XADD");
-	put_text(to, key);
-	put_text(to, "MAXLEN");
-	put_text(to, "~");
-	put_number(redis, to, redis->options.events_max);
-	put_text(to, id);
+	redis_put_text(to, "XADD");
+	redis_put_text(to, key);
+	redis_put_text(to, "MAXLEN");
+	redis_put_text(to, "~");
+	redis_put_number(redis, to, redis->options.events_max);
+	redis_put_text(to, id);
 	put_fields(redis, to, &event_type, event);
 }
 
@@ -102,7 +102,7 @@ static void put_row(struct redis *redis, struct buffer *to, const struct table *
 	int fields = 0;
 	if (row->deleted) {
 		put_head(to, 2);
-		put_text(to, "DEL");
+		redis_put_text(to, "DEL");
 		put_key(redis, to, table->types[0]->name, row->key.first);
 		redis->filling_count++;
 		return;
@@ -110,17 +110,17 @@ static void put_row(struct redis *redis, struct buffer *to, const struct table *
 	for (int of = 0; of < table->type_count; of++)
 		fields += row->records[of] ? table->types[of]->field_count : 0;
 	put_head(to, 4 + 2 * fields);
-	put_text(to, "HSET");
+	redis_put_text(to, "HSET");
 	put_key(redis, to, table->types[0]->name, row->key.first);
-	put_text(to, "version");
-	put_number(redis, to, version);
+	redis_put_text(to, "version");
+	redis_put_number(redis, to, version);
 	for (int of = 0; of < table->type_count; of++)
 		if (row->records[of])
 			put_fields(redis, to, table->types[of], row->records[of]);
 	put_head(to, 3);
-	put_text(to, "EXPIRE");
+	redis_put_text(to, "EXPIRE");
 	put_key(redis, to, table->types[0]->name, row->key.first);
-	put_number(redis, to, redis->options.cache_s);
+	redis_put_number(redis, to, redis->options.cache_s);
 	redis->filling_count += 2;
 }
 
@@ -163,7 +163,7 @@ void redis_health(struct redis *redis, struct redis_health *health)
 	pthread_mutex_unlock(&redis->mutex);
 }
 
-static void note(struct redis *redis, bool ok, const char *reason)
+static void redis_note(struct redis *redis, bool ok, const char *reason)
 {
 	pthread_mutex_lock(&redis->mutex);
 	redis->health.ok = ok;
@@ -201,7 +201,7 @@ static bool announce(struct redis *redis, int64_t generation)
 
 static void disconnect(struct redis *redis, const char *reason)
 {
-	note(redis, false, reason);
+	redis_note(redis, false, reason);
 	redisFree(redis->connection);
 	redis->connection = NULL;
 	redis->announced = -1;
@@ -230,7 +230,7 @@ static bool connect_to(struct redis *redis)
 		disconnect(redis, "Redis does not have the database of that number");
 		return false;
 	}
-	note(redis, true, "");
+	redis_note(redis, true, "");
 	return true;
 }
 
@@ -257,7 +257,7 @@ static bool send_all(struct redis *redis, int64_t count)
 
 /* Waits for something to send and takes it, with its generation; how many
  * commands that are, or -1 when it is time to end. */
-static int64_t take(struct redis *redis, int64_t *generation)
+static int64_t redis_take(struct redis *redis, int64_t *generation)
 {
 	struct timespec until = clock_after_us(CLOCK_REALTIME, 1000000);
 	int waited = 0;
@@ -301,7 +301,7 @@ static void pause_a_while(struct redis *redis)
 	}
 }
 
-static bool deliver(struct redis *redis, int64_t count, int64_t generation)
+static bool redis_deliver(struct redis *redis, int64_t count, int64_t generation)
 {
 	if (!redis->connection && !connect_to(redis))
 		return false;
@@ -313,7 +313,7 @@ static bool deliver(struct redis *redis, int64_t count, int64_t generation)
 	return false;
 }
 
-static void *run(void *context)
+static void *redis_run(void *context)
 {
 	struct redis *redis = context;
 	int64_t count, generation;
@@ -322,8 +322,8 @@ static void *run(void *context)
 	sigemptyset(&broken);
 	sigaddset(&broken, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &broken, NULL);
-	while ((count = take(redis, &generation)) >= 0) {
-		if (!deliver(redis, count, generation)) {
+	while ((count = redis_take(redis, &generation)) >= 0) {
+		if (!redis_deliver(redis, count, generation)) {
 			lose(redis, count);
 			pause_a_while(redis);
 			continue;
@@ -357,7 +357,7 @@ struct redis *redis_start(const struct redis_options *options, int64_t term)
 		redis->options.waiting_max = WAITING_MAX;
 	pthread_mutex_init(&redis->mutex, NULL);
 	pthread_cond_init(&redis->changed, NULL);
-	if (pthread_create(&redis->thread, NULL, run, redis) != 0)
+	if (pthread_create(&redis->thread, NULL, redis_run, redis) != 0)
 		panic("a thread for Redis could not be started");
 	return redis;
 }

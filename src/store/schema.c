@@ -27,7 +27,7 @@ static void name_table(char *name, size_t size, enum record_kind kind)
 	snprintf(name, size, "%ss", record_type(kind)->name);
 }
 
-static struct table *find(struct schema *schema, const char *name)
+static struct table *schema_find(struct schema *schema, const char *name)
 {
 	for (int i = 0; i < schema->count; i++)
 		if (strcmp(schema->tables[i].name, name) == 0)
@@ -45,7 +45,7 @@ const struct table *schema_table(const struct schema *schema, const char *name)
 
 static struct table *table_named(struct schema *schema, const char *name)
 {
-	struct table *table = find(schema, name);
+	struct table *table = schema_find(schema, name);
 	if (table)
 		return table;
 	INVARIANT(schema->count < TABLES_MAX);

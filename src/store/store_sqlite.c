@@ -66,7 +66,7 @@ static bool is_passing(int code)
 	}
 }
 
-static bool report(struct sqlite_backend *self, struct error *error)
+static bool store_sqlite_report(struct sqlite_backend *self, struct error *error)
 {
 	int code = self->database ? sqlite3_extended_errcode(self->database) : SQLITE_NOMEM;
 	const char *text = self->database ? sqlite3_errmsg(self->database) : "out of memory";
@@ -108,7 +108,7 @@ static bool sqlite_execute(struct backend *backend, const char *sql, struct erro
 {
 	struct sqlite_backend *self = self_of(backend);
 	return sqlite3_exec(self->database, sql, NULL, NULL, NULL) == SQLITE_OK ||
-	       report(self, error);
+	       store_sqlite_report(self, error);
 }
 
 /* Only one scheduler may have the file: SQLite's own locks last for one
@@ -142,7 +142,7 @@ static bool sqlite_connect(struct backend *backend, bool read_only, struct error
 		return false;
 	if (sqlite3_open_v2(self->path, &self->database, flags | SQLITE_OPEN_NOMUTEX, self->vfs) !=
 	    SQLITE_OK) {
-		report(self, error);
+		store_sqlite_report(self, error);
 		sqlite_disconnect(backend);
 		return false;
 	}
@@ -166,7 +166,7 @@ static bool prepare_one(struct sqlite_backend *self, const char *sql, sqlite3_st
 	finalize(statement);
 	return sqlite3_prepare_v3(self->database, sql, -1, SQLITE_PREPARE_PERSISTENT, statement,
 	                          NULL) == SQLITE_OK ||
-	       report(self, error);
+	       store_sqlite_report(self, error);
 }
 
 static bool prepare_buffer(struct sqlite_backend *self, struct buffer *sql,
@@ -250,12 +250,12 @@ static bool sqlite_query(struct backend *backend, const char *sql, text_row row,
 		for (int i = 0; i < count && done; i++) {
 			values[i] = (const char *)sqlite3_column_text(statement, i);
 			if (!values[i] && sqlite3_errcode(self->database) == SQLITE_NOMEM)
-				done = report(self, error);
+				done = store_sqlite_report(self, error);
 		}
 		done = done && row(context, values, error);
 	}
 	if (done && code != SQLITE_DONE)
-		done = report(self, error);
+		done = store_sqlite_report(self, error);
 	finalize(&statement);
 	return done;
 }
@@ -276,7 +276,7 @@ static bool no_text(struct sqlite_backend *self, const struct record_field *fiel
                     struct error *error)
 {
 	if (sqlite3_errcode(self->database) == SQLITE_NOMEM)
-		return report(self, error);
+		return store_sqlite_report(self, error);
 	return error_set(error, ERROR_CORRUPT, "%s: the column %s is NULL", self->path,
 	                 field->name);
 }
@@ -313,7 +313,7 @@ static bool sqlite_scan(struct backend *backend, const struct table *table, int 
 		done = record && row(context, record, error);
 	}
 	if (done && code != SQLITE_DONE)
-		done = report(self, error);
+		done = store_sqlite_report(self, error);
 	finalize(&statement);
 	buffer_free(&sql);
 	return done;
@@ -361,7 +361,7 @@ static int bind_anew(struct sqlite_backend *self, sqlite3_stmt *statement, int p
 }
 
 /* Runs it, makes it ready for the next row; SQLITE_OK or what went wrong. */
-static int run(sqlite3_stmt *statement)
+static int store_sqlite_run(sqlite3_stmt *statement)
 {
 	int code = sqlite3_step(statement);
 	int again = sqlite3_reset(statement);
@@ -382,7 +382,7 @@ static int write_whole(struct sqlite_backend *self, const struct table *table,
 	}
 	if (code == SQLITE_OK && !table->is_log)
 		code = sqlite3_bind_int64(statement, table->column_count + 1, row->archived);
-	return code == SQLITE_OK ? run(statement) : code;
+	return code == SQLITE_OK ? store_sqlite_run(statement) : code;
 }
 
 static int bind_keys(sqlite3_stmt *statement, const struct table *table, struct record_key key)
@@ -402,14 +402,14 @@ static int write_part(struct sqlite_backend *self, const struct table *table,
 	for (int i = first; i < last && code == SQLITE_OK; i++)
 		code = bind_field(self, statement, i - first + table->keys + 1,
 		                  table->columns[i].field, row->records[of]);
-	return code == SQLITE_OK ? run(statement) : code;
+	return code == SQLITE_OK ? store_sqlite_run(statement) : code;
 }
 
 static int write_key(const struct table *table, sqlite3_stmt *statement,
                      const struct batch_row *row)
 {
 	int code = bind_keys(statement, table, row->key);
-	return code == SQLITE_OK ? run(statement) : code;
+	return code == SQLITE_OK ? store_sqlite_run(statement) : code;
 }
 
 static int write_row(struct sqlite_backend *self, int place, const struct batch_row *row)
@@ -459,7 +459,7 @@ static int write_kept(struct sqlite_backend *self, const struct batch *batch)
 		for (int j = 0; j < count && code == SQLITE_OK; j++)
 			code = bind_field(self, statement, j + 1, table->columns[j].field, kept);
 		if (code == SQLITE_OK)
-			code = run(statement);
+			code = store_sqlite_run(statement);
 	}
 	return code;
 }
@@ -476,7 +476,7 @@ static int move_leader(struct sqlite_backend *self, const struct batch *batch,
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(self->move, 4, from->position.batch);
 	if (code == SQLITE_OK)
-		code = run(self->move);
+		code = store_sqlite_run(self->move);
 	*moved = code == SQLITE_OK && sqlite3_changes(self->database) == 1;
 	return code;
 }

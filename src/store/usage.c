@@ -111,7 +111,7 @@ static const char *const memories[] = {
 			     "WHERE (part->>4)::bigint = 0)",
 };
 
-static void put_tenant(struct buffer *sql, const char *column, int64_t tenant_id)
+static void usage_put_tenant(struct buffer *sql, const char *column, int64_t tenant_id)
 {
 	if (tenant_id)
 		buffer_print(sql, " AND %s = %lld", column, (long long)tenant_id);
@@ -128,7 +128,7 @@ static void put_used(struct buffer *sql, enum dialect dialect, const struct peri
 	             "CASE WHEN ended_ms > %lld THEN %lld ELSE ended_ms END AS last_ms "
 	             "FROM runs WHERE ended_ms > %lld AND began_ms < %lld",
 	             from, from, until, until, from, until);
-	put_tenant(sql, "tenant_id", period->tenant_id);
+	usage_put_tenant(sql, "tenant_id", period->tenant_id);
 	buffer_print(
 	    sql,
 	    " UNION ALL SELECT tenant_id, job_id, share, memory_mib, cpu_milli, "
@@ -139,7 +139,7 @@ static void put_used(struct buffer *sql, enum dialect dialect, const struct peri
 	    "LEFT JOIN models ON models.id = model_id WHERE phase <> 'releasing') AS held "
 	    "WHERE counted < %lld",
 	    from, from, until, shares[dialect], memories[dialect], counted, until);
-	put_tenant(sql, "tenant_id", period->tenant_id);
+	usage_put_tenant(sql, "tenant_id", period->tenant_id);
 	buffer_text(sql, ")");
 }
 
@@ -197,7 +197,7 @@ static bool read_ends(struct backend *backend, const struct period *period,
 	             "SELECT tenant_id, state, count(*) FROM jobs WHERE completed_ms >= %lld "
 	             "AND completed_ms < %lld AND completed_ms > 0",
 	             (long long)period->from_ms, (long long)period->until_ms);
-	put_tenant(&sql, "tenant_id", period->tenant_id);
+	usage_put_tenant(&sql, "tenant_id", period->tenant_id);
 	buffer_text(&sql, " GROUP BY tenant_id, state");
 	bool done = backend->query(backend, sql.data, archive_take_tally, &ends, error);
 	buffer_free(&sql);
@@ -205,8 +205,8 @@ static bool read_ends(struct backend *backend, const struct period *period,
 }
 
 /* All of it as of one moment. */
-static bool read_all(struct backend *backend, const struct period *period,
-                     struct reckoning *reckoning, struct error *error)
+static bool usage_read_all(struct backend *backend, const struct period *period,
+                           struct reckoning *reckoning, struct error *error)
 {
 	struct error ignored;
 	const char *begin = backend->dialect == DIALECT_SQLITE
@@ -233,9 +233,10 @@ bool usage_read(struct store *store, int64_t tenant_id, int64_t from_ms, int64_t
 	struct period period = { tenant_id, from_ms, min64(until_ms, now_ms) };
 	struct reckoning reckoning = { .arena = arena };
 
-	bool done = archive_is_ready(store, error) &&
-	            archive_finish(
-			store, read_all(store_backend(store), &period, &reckoning, error), error);
+	bool done =
+	    archive_is_ready(store, error) &&
+	    archive_finish(store, usage_read_all(store_backend(store), &period, &reckoning, error),
+	                   error);
 	*count = (int64_t)reckoning.count;
 	*usage = arena_alloc(arena, (reckoning.count + 1) * sizeof(**usage));
 	for (size_t i = 0; i < reckoning.count; i++)

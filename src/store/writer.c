@@ -149,7 +149,7 @@ static int64_t sleep_ms(const struct writer *writer)
 }
 
 /* With the mutex: waits until it is time for the next batch, or somebody wants it now. */
-static void gather(struct writer *writer)
+static void writer_gather(struct writer *writer)
 {
 	int64_t until_us = writer->began_us + writer->options.gather_ms * 1000;
 	struct timespec until = { .tv_sec = until_us / 1000000,
@@ -169,7 +169,7 @@ static bool take_batch(struct writer *writer)
 	pthread_mutex_lock(&writer->mutex);
 	while (is_empty(writer->filling) && !is_full(writer) && !writer->stopping && waited == 0)
 		waited = pthread_cond_timedwait(&writer->added, &writer->mutex, &until);
-	gather(writer);
+	writer_gather(writer);
 	while (writer->joined)
 		pthread_cond_wait(&writer->added, &writer->mutex);
 	bool ends =
@@ -212,7 +212,7 @@ static bool complete_batch(struct writer *writer)
 }
 
 /* Notes that it works, or why it does not. */
-static void note(struct writer *writer, bool ok, const struct error *error)
+static void writer_record(struct writer *writer, bool ok, const struct error *error)
 {
 	pthread_mutex_lock(&writer->mutex);
 	bool changed = writer->health.ok != ok;
@@ -238,17 +238,17 @@ static bool pause_failing(struct writer *writer)
 	return stopping;
 }
 
-static bool commit(struct writer *writer)
+static bool writer_commit(struct writer *writer)
 {
 	struct error error;
 	for (;;) {
 		enum store_outcome outcome =
 		    store_commit(writer->options.store, writer->writing, &error);
 		if (outcome == STORE_DONE) {
-			note(writer, true, NULL);
+			writer_record(writer, true, NULL);
 			return true;
 		}
-		note(writer, false, &error);
+		writer_record(writer, false, &error);
 		if (outcome == STORE_FAILED) {
 			writer->options.failed(writer->options.context, &error);
 			return false;
@@ -285,7 +285,7 @@ static void count_batch(struct writer *writer, int64_t took_us)
 	pthread_mutex_unlock(&writer->mutex);
 }
 
-static void *run(void *context)
+static void *writer_run(void *context)
 {
 	struct writer *writer = context;
 	while (take_batch(writer)) {
@@ -293,7 +293,7 @@ static void *run(void *context)
 			int64_t began_us = clock_steady_us();
 			writer->writing->began_us = writer->began_us = began_us;
 			writer->renewed_ms = clock_steady_ms();
-			if (!commit(writer))
+			if (!writer_commit(writer))
 				break;
 			count_batch(writer, clock_steady_us() - began_us);
 			writer->options.durable(writer->options.context, writer->writing);
@@ -323,7 +323,7 @@ struct writer *writer_start(const struct writer_options *options)
 	writer->health.ok = writer->health.journal_ok = true;
 	writer->renewed_ms = clock_steady_ms();
 	init_locks(writer);
-	if (pthread_create(&writer->thread, NULL, run, writer) != 0)
+	if (pthread_create(&writer->thread, NULL, writer_run, writer) != 0)
 		panic("a thread for the store could not be started");
 	return writer;
 }

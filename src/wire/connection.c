@@ -371,7 +371,7 @@ static void closed(uv_handle_t *handle)
 	loop_check_end(loop);
 }
 
-static void tear_down(struct connection *connection)
+static void connection_tear_down(struct connection *connection)
 {
 	connection->is_over = true;
 	connection_trust(connection);
@@ -404,7 +404,7 @@ void connection_flush(struct connection *connection)
 	if (connection->is_closing) {
 		/* What closing touched need not be looked at again. */
 		if (!connection->is_dirty)
-			tear_down(connection);
+			connection_tear_down(connection);
 		return;
 	}
 	size_t waiting = connection_waiting(connection);
@@ -441,7 +441,7 @@ static struct connection *connection_new(struct loop *loop, const struct handler
 	return connection;
 }
 
-static void begin(struct connection *connection, struct tls *tls)
+static void connection_begin(struct connection *connection, struct tls *tls)
 {
 	uv_tcp_nodelay(&connection->tcp, 1);
 	uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
@@ -458,7 +458,7 @@ void connection_open(struct loop *loop, int socket, const struct reception *rece
 	connection->for_agents = reception->for_agents;
 	connection->kind = reception->for_agents ? PEER_AGENT : PEER_OTHER;
 	if (uv_tcp_open(&connection->tcp, socket) == 0) {
-		begin(connection, reception->tls);
+		connection_begin(connection, reception->tls);
 	} else {
 		close(socket);
 		connection_close(connection);

@@ -102,7 +102,7 @@ static void find_peer(struct connection *connection)
 		set_peer(connection, &ip, port);
 }
 
-static void refuse(struct connection *connection)
+static void connection_admit_refuse(struct connection *connection)
 {
 	static const char head[] = "HTTP/1.1 503 Service Unavailable\r\n"
 				   "content-type: application/json\r\n"
@@ -148,7 +148,7 @@ static void admit(struct connection *connection)
 	const struct loop *loop = connection->loop;
 	if (take_place(connection))
 		return;
-	refuse(connection);
+	connection_admit_refuse(connection);
 	/* Telling them takes descriptors as well. */
 	if (loop->counters.connections > loop->limits.connections + REFUSALS_MAX)
 		connection_close(connection);

@@ -347,7 +347,7 @@ static void consider_compression(struct exchange *exchange, struct response *res
 }
 
 /* Memory that an answer takes until it is read. */
-static size_t cost(const struct exchange *exchange, const struct response *response)
+static size_t exchange_cost(const struct exchange *exchange, const struct response *response)
 {
 	if (exchange->method == METHOD_HEAD)
 		return 0;
@@ -378,14 +378,14 @@ static void drop_answer(struct exchange_state *state)
 }
 
 /* Hands all of an answer to the protocol. */
-static void answer(struct exchange_state *state, const struct response *response)
+static void exchange_answer(struct exchange_state *state, const struct response *response)
 {
 	struct response given = *response;
 	struct header headers[RESPONSE_HEADERS_MAX];
 	if (given.status == 0)
 		given.status = 200;
 	consider_compression(&state->exchange, &given, headers);
-	if (!connection_may_hold(state->connection, cost(&state->exchange, &given))) {
+	if (!connection_may_hold(state->connection, exchange_cost(&state->exchange, &given))) {
 		shared_drop(given.shared);
 		drop_answer(state);
 		return;
@@ -398,7 +398,7 @@ void exchange_respond(struct exchange *exchange, const struct response *response
 {
 	struct exchange_state *state = exchange_state(exchange);
 	if (exchange_takes(state, ANSWER_START))
-		answer(state, response);
+		exchange_answer(state, response);
 	else
 		shared_drop(response->shared);
 	exchange_finish(state);
@@ -455,7 +455,7 @@ void exchange_reject(struct exchange_state *state, int status, const char *code,
 	if (state->has_begun)
 		state->connection->protocol->abort(state);
 	else
-		answer(state, &response);
+		exchange_answer(state, &response);
 	buffer_free(&body);
 	state->exchange.refused_status = status;
 	exchange_disown(state);

@@ -8,7 +8,7 @@
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { PREFACE_BYTES = sizeof(preface) - 1 };
 
-static void receive(struct connection *connection, struct text bytes)
+static void greeting_receive(struct connection *connection, struct text bytes)
 {
 	_Static_assert(PREFACE_BYTES == sizeof(connection->greeting), "the preface fits exactly");
 	size_t room = PREFACE_BYTES - connection->greeting_size;
@@ -28,12 +28,12 @@ static void receive(struct connection *connection, struct text bytes)
 		connection->protocol->receive(connection, text_from(bytes, taken));
 }
 
-static void end(struct connection *connection)
+static void greeting_end(struct connection *connection)
 {
 	connection_close(connection);
 }
 
-static void stop(struct connection *connection)
+static void greeting_stop(struct connection *connection)
 {
 	if (connection->greeting_size == 0)
 		connection_close(connection);
@@ -44,13 +44,13 @@ static void nothing(struct connection *connection)
 	(void)connection;
 }
 
-static bool wants_input(const struct connection *connection)
+static bool greeting_wants_input(const struct connection *connection)
 {
 	(void)connection;
 	return true;
 }
 
-static int64_t deadline_ms(const struct connection *connection)
+static int64_t greeting_deadline_ms(const struct connection *connection)
 {
 	const struct limits *limits = &connection->loop->limits;
 	if (connection->awaits_proxy)
@@ -63,12 +63,12 @@ static int64_t deadline_ms(const struct connection *connection)
 }
 
 const struct connection_protocol greeting_protocol = {
-	.receive = receive,
-	.hangup = end,
+	.receive = greeting_receive,
+	.hangup = greeting_end,
 	.drained = nothing,
-	.wants_input = wants_input,
-	.deadline_ms = deadline_ms,
-	.expire = end,
-	.stop = stop,
+	.wants_input = greeting_wants_input,
+	.deadline_ms = greeting_deadline_ms,
+	.expire = greeting_end,
+	.stop = greeting_stop,
 	.lost = nothing,
 };

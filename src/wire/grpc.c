@@ -90,7 +90,7 @@ static bool decompress(struct exchange_state *state, struct text message, struct
 	return true;
 }
 
-static bool is_plain(enum grpc_frame_result result)
+static bool grpc_is_plain(enum grpc_frame_result result)
 {
 	return result == GRPC_FRAME_MESSAGE || result == GRPC_FRAME_MORE;
 }
@@ -132,7 +132,7 @@ void grpc_receive(struct exchange_state *state, struct text part)
 			return;
 		/* The handler may end the exchange, but it stays while it is being read. */
 		struct buffer plain = { 0 };
-		if (!is_plain(result)) {
+		if (!grpc_is_plain(result)) {
 			refuse_frame(state, result);
 		} else if (!is_compressed) {
 			if (exchange->events && exchange->events->body)
@@ -163,7 +163,7 @@ bool grpc_complete(struct exchange_state *state)
 	bool is_compressed = false;
 	enum grpc_frame_result result = grpc_frame_next(
 	    &state->messages, &bytes, message_limit(state), &message, &is_compressed);
-	if (!is_plain(result)) {
+	if (!grpc_is_plain(result)) {
 		refuse_frame(state, result);
 		return false;
 	}

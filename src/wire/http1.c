@@ -108,7 +108,7 @@ static void resume(struct connection *connection)
 	connection->is_blocked |= http1->is_paused && !http1->is_done;
 }
 
-static void receive(struct connection *connection, struct text bytes)
+static void http1_receive(struct connection *connection, struct text bytes)
 {
 	struct http1 *http1 = connection->speech;
 	if (http1->is_done && !http1->current) {
@@ -121,7 +121,7 @@ static void receive(struct connection *connection, struct text bytes)
 		http1_parse(http1, bytes);
 }
 
-static bool wants_input(const struct connection *connection)
+static bool http1_wants_input(const struct connection *connection)
 {
 	const struct http1 *http1 = connection->speech;
 	/* To notice when the client goes, although it may not ask for more. */
@@ -160,7 +160,7 @@ static void hangup(struct connection *connection)
 		connection_finish(connection);
 }
 
-static int64_t deadline_ms(const struct connection *connection)
+static int64_t http1_deadline_ms(const struct connection *connection)
 {
 	const struct http1 *http1 = connection->speech;
 	const struct limits *limits = &connection->loop->limits;
@@ -178,7 +178,7 @@ static int64_t deadline_ms(const struct connection *connection)
 	return max64(connection->received_ms, connection->progress_ms) + limits->idle_ms;
 }
 
-static void expire(struct connection *connection)
+static void http1_expire(struct connection *connection)
 {
 	struct http1 *http1 = connection->speech;
 	if (!http1->current)
@@ -189,7 +189,7 @@ static void expire(struct connection *connection)
 		http1_fail(http1, 408, "timeout", "the headers of the request took too long");
 }
 
-static void stop(struct connection *connection)
+static void http1_stop(struct connection *connection)
 {
 	struct http1 *http1 = connection->speech;
 	if (http1->owed == 0 && !http1->current && connection_waiting(connection) == 0)
@@ -242,14 +242,14 @@ static void resume_body(struct exchange_state *state)
 }
 
 static const struct connection_protocol http1_protocol = {
-	.receive = receive,
+	.receive = http1_receive,
 	.hangup = hangup,
 	.produce = resume,
 	.drained = drained,
-	.wants_input = wants_input,
-	.deadline_ms = deadline_ms,
-	.expire = expire,
-	.stop = stop,
+	.wants_input = http1_wants_input,
+	.deadline_ms = http1_deadline_ms,
+	.expire = http1_expire,
+	.stop = http1_stop,
 	.lost = lost,
 	.begin = http1_begin,
 	.write = http1_write,

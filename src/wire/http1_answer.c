@@ -40,13 +40,13 @@ static bool can_go_on(struct http1 *http1, const struct exchange_state *state)
 	return state->content_length - (int64_t)state->body_size <= DISCARD_BYTES_MAX;
 }
 
-static char *put(char *at, const char *data, size_t size)
+static char *http1_answer_put(char *at, const char *data, size_t size)
 {
 	memcpy(at, data, size);
 	return at + size;
 }
 
-static char *put_number(char *at, uint64_t value)
+static char *http1_answer_put_number(char *at, uint64_t value)
 {
 	char digits[20];
 	size_t first = sizeof(digits);
@@ -54,7 +54,7 @@ static char *put_number(char *at, uint64_t value)
 		digits[--first] = (char)('0' + value % 10);
 		value /= 10;
 	} while (value > 0);
-	return put(at, digits + first, sizeof(digits) - first);
+	return http1_answer_put(at, digits + first, sizeof(digits) - first);
 }
 
 /* A header of the caller's. A line end in it would begin another header. */
@@ -84,11 +84,11 @@ void http1_put_headers(struct output *output, const struct header *headers, size
 static char *put_status_line(char *at, int status)
 {
 	const char *reason = response_reason(status);
-	at = put(at, "HTTP/1.1 ", 9);
-	at = put_number(at, (uint64_t)status);
+	at = http1_answer_put(at, "HTTP/1.1 ", 9);
+	at = http1_answer_put_number(at, (uint64_t)status);
 	*at++ = ' ';
-	at = put(at, reason, strlen(reason));
-	return put(at, "\r\n", 2);
+	at = http1_answer_put(at, reason, strlen(reason));
+	return http1_answer_put(at, "\r\n", 2);
 }
 
 /* `length` is -1 where it is not known or there is nothing of which it could be. */
@@ -98,19 +98,19 @@ static void put_head(struct output *output, struct exchange_state *state,
 	char *start = output_reserve(output, HEAD_RESERVE), *at = start;
 	at = put_status_line(at, response->status);
 	struct text date = loop_date(state->exchange.loop);
-	at = put(at, date.data, date.size);
+	at = http1_answer_put(at, date.data, date.size);
 	if (length >= 0) {
-		at = put(at, "content-length: ", 16);
-		at = put_number(at, (uint64_t)length);
-		at = put(at, "\r\n", 2);
+		at = http1_answer_put(at, "content-length: ", 16);
+		at = http1_answer_put_number(at, (uint64_t)length);
+		at = http1_answer_put(at, "\r\n", 2);
 	}
 	if (state->is_chunked)
-		at = put(at, "transfer-encoding: chunked\r\n", 28);
+		at = http1_answer_put(at, "transfer-encoding: chunked\r\n", 28);
 	if (!state->keeps_alive)
-		at = put(at, "connection: close\r\n", 19);
+		at = http1_answer_put(at, "connection: close\r\n", 19);
 	else if (state->is_old)
-		at = put(at, "connection: keep-alive\r\n", 24);
-	at = put(at, "x-content-type-options: nosniff\r\n", 33);
+		at = http1_answer_put(at, "connection: keep-alive\r\n", 24);
+	at = http1_answer_put(at, "x-content-type-options: nosniff\r\n", 33);
 	output_commit(output, (size_t)(at - start));
 	if (response->content_type)
 		put_header(output, TEXT("content-type"), text_of(response->content_type));

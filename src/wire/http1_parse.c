@@ -43,7 +43,7 @@ void http1_fail(struct http1 *http1, int status, const char *code, const char *t
 }
 
 /* Refuses the request from within a parser callback, and stops the parser. */
-static int fail(struct http1 *http1, int status, const char *code, const char *text)
+static int http1_parse_fail(struct http1 *http1, int status, const char *code, const char *text)
 {
 	http1_fail(http1, status, code, text);
 	return HPE_USER;
@@ -54,11 +54,12 @@ static int check_head(struct http1 *http1)
 	const struct limits *limits = &http1->connection->loop->limits;
 	const struct head *head = &http1->current->head;
 	if (head->bytes.size > limits->head_bytes)
-		return fail(http1, 431, "headers_too_large",
-		            "the headers of the request are too large");
+		return http1_parse_fail(http1, 431, "headers_too_large",
+		                        "the headers of the request are too large");
 	/* Beside the headers there are a method and a target. */
 	if (head->count > limits->headers + 2)
-		return fail(http1, 431, "headers_too_large", "the request has too many headers");
+		return http1_parse_fail(http1, 431, "headers_too_large",
+		                        "the request has too many headers");
 	return 0;
 }
 
@@ -82,8 +83,8 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
 	}
 	head_value(head, at, size);
 	if (head->bytes.size > http1->connection->loop->limits.target_bytes + 6)
-		return fail(http1, 414, "target_too_long",
-		            "path and query of the request are too long");
+		return http1_parse_fail(http1, 414, "target_too_long",
+		                        "path and query of the request are too long");
 	return 0;
 }
 
@@ -98,8 +99,9 @@ static int pass_over(struct http1 *http1, size_t size)
 {
 	http1->overhead += size;
 	if (http1->overhead > OVERHEAD_BYTES_MAX)
-		return fail(http1, 400, "invalid",
-		            "the chunks of the request have too much beside their data");
+		return http1_parse_fail(
+		    http1, 400, "invalid",
+		    "the chunks of the request have too much beside their data");
 	return 0;
 }
 
@@ -136,7 +138,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t size)
 	/* Refuse folded headers: servers disagree on what they mean. */
 	if (size > 0 &&
 	    (http1->gap_has_newline || memchr(http1->gap, '\n', (size_t)(at - http1->gap))))
-		return fail(http1, 400, "invalid", "a header must be on one line");
+		return http1_parse_fail(http1, 400, "invalid", "a header must be on one line");
 	http1->gap = at + size;
 	head_value(&http1->current->head, at, size);
 	return check_head(http1);
@@ -183,7 +185,7 @@ static const char *fault_of(const struct exchange *exchange, llhttp_t *parser, i
 }
 
 /* Fills in the exchange from its complete head. False: it was refused. */
-static bool set_up(struct http1 *http1, struct exchange_state *state, llhttp_t *parser)
+static bool http1_parse_set_up(struct http1 *http1, struct exchange_state *state, llhttp_t *parser)
 {
 	struct exchange *exchange = &state->exchange;
 	struct error error = { 0 };
@@ -217,7 +219,7 @@ static int on_headers_complete(llhttp_t *parser)
 	struct http1 *http1 = self(parser);
 	struct exchange_state *state = http1->current;
 	struct exchange *exchange = &state->exchange;
-	if (!set_up(http1, state, parser))
+	if (!http1_parse_set_up(http1, state, parser))
 		return -1;
 	/* Offers of other protocols than WebSocket are not taken up. */
 	parser->upgrade = exchange->is_websocket;
@@ -248,14 +250,16 @@ static int on_chunk_header(llhttp_t *parser)
 	struct http1 *http1 = self(parser);
 	const struct exchange_state *state = http1->current;
 	if (parser->content_length > INT64_MAX)
-		return fail(http1, 400, "invalid", "a chunk of the request is impossibly large");
+		return http1_parse_fail(http1, 400, "invalid",
+		                        "a chunk of the request is impossibly large");
 	if (!state->is_streamed && !state->has_ended && !state->has_begun &&
 	    state->body_size + parser->content_length > state->exchange.body_limit)
-		return fail(http1, 413, "too_large", "the body is larger than is allowed");
+		return http1_parse_fail(http1, 413, "too_large",
+		                        "the body is larger than is allowed");
 	return 0;
 }
 
-static int on_body(llhttp_t *parser, const char *at, size_t size)
+static int http1_parse_on_body(llhttp_t *parser, const char *at, size_t size)
 {
 	struct http1 *http1 = self(parser);
 	exchange_receive(http1->current, (struct text){ at, size });
@@ -292,7 +296,7 @@ const llhttp_settings_t http1_parser_settings = {
 	.on_chunk_extension_value = on_chunk_extension,
 	.on_headers_complete = on_headers_complete,
 	.on_chunk_header = on_chunk_header,
-	.on_body = on_body,
+	.on_body = http1_parse_on_body,
 	.on_message_complete = on_message_complete,
 };
 

@@ -107,7 +107,7 @@ void http2_terminate(struct http2 *http2, uint32_t code)
 	connection_touch(http2->connection);
 }
 
-static void receive(struct connection *connection, struct text bytes)
+static void wire_http2_receive(struct connection *connection, struct text bytes)
 {
 	struct http2 *http2 = connection->speech;
 	ssize_t taken =
@@ -131,7 +131,7 @@ static void produce(struct connection *connection)
 		connection_finish(connection);
 }
 
-static bool wants_input(const struct connection *connection)
+static bool http2_wants_input(const struct connection *connection)
 {
 	const struct http2 *http2 = connection->speech;
 	return nghttp2_session_want_read(http2->session) != 0;
@@ -174,7 +174,7 @@ static int64_t silence_deadline_ms(const struct connection *connection, const st
 	return max64(connection->received_ms, http2->pinged_ms) + limits->ping_ms;
 }
 
-static int64_t deadline_ms(const struct connection *connection)
+static int64_t http2_deadline_ms(const struct connection *connection)
 {
 	const struct http2 *http2 = connection->speech;
 	return min64(http2->waiting > 0 ? http2->sweep_ms : INT64_MAX,
@@ -182,7 +182,7 @@ static int64_t deadline_ms(const struct connection *connection)
 	                   silence_deadline_ms(connection, http2)));
 }
 
-static void expire(struct connection *connection)
+static void http2_expire(struct connection *connection)
 {
 	struct http2 *http2 = connection->speech;
 	int64_t now_ms = loop_now_ms(connection->loop);
@@ -215,7 +215,7 @@ static void expire(struct connection *connection)
 	}
 }
 
-static void stop(struct connection *connection)
+static void http2_stop(struct connection *connection)
 {
 	struct http2 *http2 = connection->speech;
 	if (http2->open == 0) {
@@ -278,14 +278,14 @@ static void resume_body(struct exchange_state *state)
 }
 
 static const struct connection_protocol http2_protocol = {
-	.receive = receive,
+	.receive = wire_http2_receive,
 	.hangup = connection_close,
 	.produce = produce,
 	.drained = drained,
-	.wants_input = wants_input,
-	.deadline_ms = deadline_ms,
-	.expire = expire,
-	.stop = stop,
+	.wants_input = http2_wants_input,
+	.deadline_ms = http2_deadline_ms,
+	.expire = http2_expire,
+	.stop = http2_stop,
 	.lost = lost,
 	.begin = http2_begin,
 	.write = http2_write,

@@ -139,8 +139,8 @@ int http2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
 	return 0;
 }
 
-static void submit(struct exchange_state *state, const struct response *response, int64_t length,
-                   bool has_body)
+static void http2_answer_submit(struct exchange_state *state, const struct response *response,
+                                int64_t length, bool has_body)
 {
 	struct http2 *http2 = http2_of(state);
 	nghttp2_nv fields[FIELDS_MAX];
@@ -173,7 +173,7 @@ static void submit(struct exchange_state *state, const struct response *response
 	connection_touch(http2->connection);
 }
 
-static void add(struct exchange_state *state, struct text part, struct shared *shared)
+static void http2_answer_add(struct exchange_state *state, struct text part, struct shared *shared)
 {
 	if (state->held.count == 0 && state->reply.size + part.size <= REPLY_BYTES) {
 		buffer_bytes(&state->reply, part.data, part.size);
@@ -196,11 +196,12 @@ void http2_begin(struct exchange_state *state, const struct response *response, 
 	bool sends_body =
 	    !has_none && state->exchange.method != METHOD_HEAD && (more || body.size > 0);
 	if (sends_body && !more)
-		add(state, body, response->shared);
+		http2_answer_add(state, body, response->shared);
 	else
 		shared_drop(response->shared);
 	state->is_written = !more;
-	submit(state, response, more || has_none || is_grpc ? -1 : (int64_t)body.size, sends_body);
+	http2_answer_submit(state, response, more || has_none || is_grpc ? -1 : (int64_t)body.size,
+	                    sends_body);
 }
 
 void http2_write(struct exchange_state *state, struct text part, struct shared *shared)
@@ -209,7 +210,7 @@ void http2_write(struct exchange_state *state, struct text part, struct shared *
 		shared_drop(shared);
 		return;
 	}
-	add(state, part, shared);
+	http2_answer_add(state, part, shared);
 	nghttp2_session_resume_data(http2_of(state)->session, state->stream_id);
 	connection_touch(state->connection);
 }

@@ -55,7 +55,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 }
 
 /* Refuses a request that was not shown to the handler. */
-static void refuse(struct exchange_state *state, int status, const char *code, const char *text)
+static void http2_receive_refuse(struct exchange_state *state, int status, const char *code,
+                                 const char *text)
 {
 	state->exchange.is_grpc = false;
 	exchange_reject(state, status, code, "%s", text);
@@ -65,11 +66,13 @@ static bool is_excessive(struct exchange_state *state)
 {
 	const struct limits *limits = &state->exchange.loop->limits;
 	if (state->is_oversized) {
-		refuse(state, 431, "headers_too_large", "the headers of the request are too large");
+		http2_receive_refuse(state, 431, "headers_too_large",
+		                     "the headers of the request are too large");
 		return true;
 	}
 	if (head_pseudo(&state->head, ":path").size > limits->target_bytes) {
-		refuse(state, 414, "target_too_long", "path and query of the request are too long");
+		http2_receive_refuse(state, 414, "target_too_long",
+		                     "path and query of the request are too long");
 		return true;
 	}
 	return false;
@@ -86,7 +89,7 @@ static void head_complete(struct exchange_state *state)
 	if (is_excessive(state))
 		return;
 	if (!exchange_set_up(state, &status, &error)) {
-		refuse(state, status, "invalid", error.text);
+		http2_receive_refuse(state, status, "invalid", error.text);
 		return;
 	}
 	struct text length = headers_get(&exchange->headers, "content-length");

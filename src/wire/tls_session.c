@@ -54,7 +54,7 @@ bool tls_session_is_ready(const struct tls_session *session)
 }
 
 /* Takes over what OpenSSL has to send. */
-static void collect(struct tls_session *session)
+static void tls_session_collect(struct tls_session *session)
 {
 	char *data;
 	long size = BIO_get_mem_data(session->outgoing, &data);
@@ -66,7 +66,7 @@ static void collect(struct tls_session *session)
 }
 
 /* The handshake is over: speaks what was agreed on. */
-static void begin(struct tls_session *session)
+static void tls_session_begin(struct tls_session *session)
 {
 	const unsigned char *protocol;
 	unsigned size;
@@ -82,9 +82,9 @@ static void begin(struct tls_session *session)
 static void handshake(struct tls_session *session)
 {
 	int status = SSL_do_handshake(session->ssl);
-	collect(session);
+	tls_session_collect(session);
 	if (status == 1) {
-		begin(session);
+		tls_session_begin(session);
 		return;
 	}
 	int reason = SSL_get_error(session->ssl, status);
@@ -104,7 +104,7 @@ static void unseal(struct tls_session *session)
 		loop->plain = memory_alloc(PLAIN_BYTES);
 	while (!connection->is_closing && !connection->is_hung_up) {
 		int size = SSL_read(session->ssl, loop->plain, PLAIN_BYTES);
-		collect(session);
+		tls_session_collect(session);
 		if (size > 0) {
 			connection_take(connection, (struct text){ loop->plain, (size_t)size });
 			continue;
@@ -147,7 +147,7 @@ void tls_session_seal(struct tls_session *session)
 			return;
 		}
 		output_consume(&connection->output, (size_t)size);
-		collect(session);
+		tls_session_collect(session);
 	}
 }
 
@@ -156,5 +156,5 @@ void tls_session_goodbye(struct tls_session *session)
 	ERR_clear_error();
 	if (session->is_ready)
 		SSL_shutdown(session->ssl);
-	collect(session);
+	tls_session_collect(session);
 }

@@ -104,7 +104,7 @@ static void on_message(wslay_event_context_ptr wslay,
 }
 
 /* Sends what wslay has to say, and ends the connection when both sides are done. */
-static void settle(struct websocket *socket)
+static void websocket_settle(struct websocket *socket)
 {
 	struct connection *connection = socket->connection;
 	if (wslay_event_want_write(socket->wslay) && wslay_event_send(socket->wslay) != 0)
@@ -118,13 +118,13 @@ static void settle(struct websocket *socket)
 	connection_touch(connection);
 }
 
-static void receive(struct connection *connection, struct text bytes)
+static void websocket_receive(struct connection *connection, struct text bytes)
 {
 	struct websocket *socket = connection->speech;
 	socket->input = bytes;
 	int status = wslay_event_recv(socket->wslay);
 	socket->input = (struct text){ 0 };
-	settle(socket);
+	websocket_settle(socket);
 	/* wslay gives up on what it cannot understand, after it has said goodbye. */
 	if (status != 0)
 		connection_finish(connection);
@@ -138,17 +138,17 @@ static void produce(struct connection *connection)
 		return;
 	struct buffer pending = socket->pending;
 	socket->pending = (struct buffer){ 0 };
-	receive(connection, (struct text){ pending.data, pending.size });
+	websocket_receive(connection, (struct text){ pending.data, pending.size });
 	buffer_free(&pending);
 }
 
-static bool wants_input(const struct connection *connection)
+static bool websocket_wants_input(const struct connection *connection)
 {
 	(void)connection;
 	return true;
 }
 
-static int64_t deadline_ms(const struct connection *connection)
+static int64_t websocket_deadline_ms(const struct connection *connection)
 {
 	const struct websocket *socket = connection->speech;
 	const struct limits *limits = &connection->loop->limits;
@@ -157,7 +157,7 @@ static int64_t deadline_ms(const struct connection *connection)
 	return max64(connection->received_ms, socket->pinged_ms) + limits->ping_ms;
 }
 
-static void expire(struct connection *connection)
+static void websocket_expire(struct connection *connection)
 {
 	struct websocket *socket = connection->speech;
 	if (socket->is_closing || socket->pinged_ms > connection->received_ms) {
@@ -170,7 +170,7 @@ static void expire(struct connection *connection)
 	connection_touch(connection);
 }
 
-static void stop(struct connection *connection)
+static void websocket_stop(struct connection *connection)
 {
 	websocket_close(connection->speech, CODE_GOING_AWAY, "the service is stopping");
 }
@@ -198,14 +198,14 @@ static void lost(struct connection *connection)
 }
 
 static const struct connection_protocol websocket_protocol = {
-	.receive = receive,
+	.receive = websocket_receive,
 	.hangup = connection_close,
 	.produce = produce,
 	.drained = drained,
-	.wants_input = wants_input,
-	.deadline_ms = deadline_ms,
-	.expire = expire,
-	.stop = stop,
+	.wants_input = websocket_wants_input,
+	.deadline_ms = websocket_deadline_ms,
+	.expire = websocket_expire,
+	.stop = websocket_stop,
 	.lost = lost,
 };
 
@@ -305,7 +305,7 @@ struct shared *websocket_frame(struct text message, bool is_text)
 }
 
 /* A message may be as large as it likes if nothing else is waiting. */
-static bool fits(const struct connection *connection, size_t size)
+static bool websocket_fits(const struct connection *connection, size_t size)
 {
 	size_t waiting = connection_waiting(connection);
 	return waiting == 0 || waiting + size <= connection->loop->limits.output_bytes;
@@ -317,9 +317,9 @@ static bool has_room(struct websocket *socket, size_t size)
 	if (socket->is_closing || connection->is_closing)
 		return false;
 	/* What waits may only be waiting for company. */
-	if (!fits(connection, size))
+	if (!websocket_fits(connection, size))
 		connection_push(connection);
-	if (fits(connection, size) && connection_may_hold(connection, size))
+	if (websocket_fits(connection, size) && connection_may_hold(connection, size))
 		return !connection->is_closing;
 	socket->wants_writable = true;
 	connection->is_blocked = true;
@@ -354,5 +354,5 @@ void websocket_close(struct websocket *socket, int code, const char *reason)
 	if (size > REASON_BYTES_MAX)
 		size = REASON_BYTES_MAX;
 	wslay_event_queue_close(socket->wslay, (uint16_t)code, (const uint8_t *)reason, size);
-	settle(socket);
+	websocket_settle(socket);
 }

@@ -40,7 +40,7 @@ struct dcgm_source {
 	bool stopping, answered;
 };
 
-static struct gpu_reading *find(struct gpu_readings *readings, struct text uuid)
+static struct gpu_reading *dcgm_find(struct gpu_readings *readings, struct text uuid)
 {
 	for (size_t i = 0; i < readings->gpu_count; i++)
 		if (text_is(uuid, readings->gpus[i].uuid))
@@ -54,7 +54,7 @@ static int64_t thousandths(double share)
 }
 
 /* The first reason stays: NVML's own goes before. */
-static void fail(struct gpu_readings *readings, struct gpu_reading *gpu, const char *reason)
+static void dcgm_fail(struct gpu_readings *readings, struct gpu_reading *gpu, const char *reason)
 {
 	gpu->healthy = false;
 	if (!gpu->reason)
@@ -71,7 +71,7 @@ static void take_health(struct gpu_readings *readings, struct gpu_reading *gpu,
 	snprintf(reason, sizeof(reason), "DCGM says that it is failing: %.*s",
 	         (int)min64((int64_t)watch.size, 60), watch.data);
 	if (sample->value >= HEALTH_FAILS)
-		fail(readings, gpu, reason);
+		dcgm_fail(readings, gpu, reason);
 }
 
 static void take_errors(struct gpu_readings *readings, struct gpu_reading *gpu,
@@ -82,12 +82,13 @@ static void take_errors(struct gpu_readings *readings, struct gpu_reading *gpu,
 	if (text_is(sample->name, "DCGM_FI_DEV_XID_ERRORS") && sample->value > 0 &&
 	    sample->value < 1000 && nvml_is_fatal((unsigned long long)sample->value)) {
 		snprintf(reason, sizeof(reason), "DCGM tells of Xid %d", (int)sample->value);
-		fail(readings, gpu, reason);
+		dcgm_fail(readings, gpu, reason);
 	} else if (text_is(sample->name, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") && sample->value > 0) {
-		fail(readings, gpu,
-		     "DCGM tells of errors of its memory that could not be corrected");
+		dcgm_fail(readings, gpu,
+		          "DCGM tells of errors of its memory that could not be corrected");
 	} else if (text_is(sample->name, "DCGM_FI_DEV_ROW_REMAP_FAILURE") && sample->value > 0) {
-		fail(readings, gpu, "DCGM tells that rows of its memory could not be remapped");
+		dcgm_fail(readings, gpu,
+		          "DCGM tells that rows of its memory could not be remapped");
 	}
 }
 
@@ -95,7 +96,7 @@ static void take_sample(struct gpu_readings *readings, const struct exposed *sam
 {
 	struct text uuid;
 	struct gpu_reading *gpu =
-	    exposition_label(sample, "UUID", &uuid) ? find(readings, uuid) : NULL;
+	    exposition_label(sample, "UUID", &uuid) ? dcgm_find(readings, uuid) : NULL;
 
 	/* Numbers of an instance are not those of its GPU, which has the UUID. */
 	if (!gpu || gpu->mig_mode)
@@ -162,7 +163,7 @@ static void tell_change(const struct dcgm_source *dcgm, bool good, const struct 
 		log_at(LOG_WARNING, "DCGM does not answer", LOG_TEXT("reason", error->text));
 }
 
-static void *ask(void *context)
+static void *dcgm_ask(void *context)
 {
 	struct dcgm_source *dcgm = context;
 	struct buffer page = { 0 };
@@ -270,7 +271,7 @@ struct gpu_source *dcgm_open(struct gpu_source *inner, const struct dcgm_setting
 	}
 	pthread_mutex_init(&dcgm->mutex, NULL);
 	pthread_cond_init(&dcgm->stopped, NULL);
-	if (pthread_create(&dcgm->thread, NULL, ask, dcgm) != 0)
+	if (pthread_create(&dcgm->thread, NULL, dcgm_ask, dcgm) != 0)
 		panic("a thread for DCGM's exporter could not be started");
 	return &dcgm->source;
 }

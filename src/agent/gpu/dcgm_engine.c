@@ -113,7 +113,7 @@ static bool find_functions(struct dcgm_engine *engine, struct error *error)
 	return true;
 }
 
-static void *load(const char *path, struct error *error)
+static void *dcgm_engine_load(const char *path, struct error *error)
 {
 	static const char *const names[] = { "libdcgm.so.4", "libdcgm.so.3" };
 	void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -130,7 +130,7 @@ struct dcgm_engine *dcgm_engine_open(const char *address, const char *library, s
 {
 	struct dcgm_engine *engine = NEW(struct dcgm_engine);
 
-	engine->library = load(library, error);
+	engine->library = dcgm_engine_load(library, error);
 	bool good = engine->library && find_functions(engine, error);
 	int code = good ? engine->call.init() : DCGM_OK;
 	if (good && code != DCGM_OK)
@@ -174,7 +174,7 @@ static int watch(struct dcgm_engine *engine, const char *what, const unsigned sh
 }
 
 /* GPUs that cannot be profiled, or that somebody else profiles, have the rest to tell. */
-static bool connect(struct dcgm_engine *engine, struct error *error)
+static bool dcgm_engine_connect(struct dcgm_engine *engine, struct error *error)
 {
 	static const unsigned short plain[] = { FIELD_UUID, FIELD_XID, FIELD_DOUBLE_BIT,
 		                                FIELD_REMAP_FAILURE };
@@ -224,7 +224,7 @@ static void take_integer(int64_t *to, const struct field_value *value)
 		*to = value->value.integer;
 }
 
-static void take_number(double *to, const struct field_value *value)
+static void dcgm_engine_take_number(double *to, const struct field_value *value)
 {
 	if (value->type == 'd' && value->value.number < BLANK_DOUBLE)
 		*to = value->value.number;
@@ -256,10 +256,10 @@ static void take_value(struct gpu_values *gpu, const struct field_value *value)
 		take_integer(&gpu->remap_failure, value);
 		break;
 	case FIELD_SM_ACTIVE:
-		take_number(&gpu->sm_active, value);
+		dcgm_engine_take_number(&gpu->sm_active, value);
 		break;
 	case FIELD_DRAM_ACTIVE:
-		take_number(&gpu->dram_active, value);
+		dcgm_engine_take_number(&gpu->dram_active, value);
 		break;
 	default:
 		break;
@@ -268,8 +268,8 @@ static void take_value(struct gpu_values *gpu, const struct field_value *value)
 
 /* Where the first value is not of the layout that is known, where the next one is, is not
  * known either. */
-static int take(unsigned entity_group, unsigned entity, struct field_value *values, int count,
-                void *context)
+static int dcgm_engine_take(unsigned entity_group, unsigned entity, struct field_value *values,
+                            int count, void *context)
 {
 	struct gathering *gathering = context;
 	struct gpu_values *gpu = values_of(gathering, entity);
@@ -316,13 +316,15 @@ static void print_page(struct buffer *page, const struct gathering *gathering)
 	}
 }
 
-static bool gather(struct dcgm_engine *engine, struct gathering *gathering, struct error *error)
+static bool dcgm_engine_gather(struct dcgm_engine *engine, struct gathering *gathering,
+                               struct error *error)
 {
-	int code = engine->call.latest(engine->handle, ALL_GPUS, engine->plain, take, gathering);
+	int code = engine->call.latest(engine->handle, ALL_GPUS, engine->plain, dcgm_engine_take,
+	                               gathering);
 
 	if (code == DCGM_OK && engine->profiles)
-		code = engine->call.latest(engine->handle, ALL_GPUS, engine->profiling, take,
-		                           gathering);
+		code = engine->call.latest(engine->handle, ALL_GPUS, engine->profiling,
+		                           dcgm_engine_take, gathering);
 	if (gathering->strange)
 		return error_set(
 		    error, ERROR_UNAVAILABLE,
@@ -337,8 +339,8 @@ static bool gather(struct dcgm_engine *engine, struct gathering *gathering, stru
 bool dcgm_engine_page(struct dcgm_engine *engine, struct buffer *page, struct error *error)
 {
 	struct gathering *gathering = NEW(struct gathering);
-	bool good =
-	    (engine->connected || connect(engine, error)) && gather(engine, gathering, error);
+	bool good = (engine->connected || dcgm_engine_connect(engine, error)) &&
+	            dcgm_engine_gather(engine, gathering, error);
 
 	if (good)
 		print_page(page, gathering);

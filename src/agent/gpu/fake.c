@@ -57,7 +57,7 @@ static bool add_gpus(struct fake_source *fake, const char *node, const char *par
 	return true;
 }
 
-static struct fake_gpu *find(struct fake_source *fake, const char *name)
+static struct fake_gpu *fake_find(struct fake_source *fake, const char *name)
 {
 	for (size_t i = 0; i < fake->count; i++) {
 		char number[24];
@@ -73,7 +73,7 @@ static void take_line(struct fake_source *fake, const char *line)
 	char name[64], what[32];
 	int64_t value = 0;
 	int fields = sscanf(line, "%63s %31s %" SCNd64, name, what, &value);
-	struct fake_gpu *gpu = fields >= 2 ? find(fake, name) : NULL;
+	struct fake_gpu *gpu = fields >= 2 ? fake_find(fake, name) : NULL;
 
 	if (!gpu)
 		return;

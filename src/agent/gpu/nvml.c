@@ -116,8 +116,8 @@ static void read_sensors(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 
 typedef int (*list_processes)(nvml_device, unsigned *, struct nvml_process *);
 
-static unsigned read_list(struct nvml_source *nvml, const struct nvml_gpu *gpu, list_processes list,
-                          struct gpu_readings *readings)
+static unsigned nvml_read_list(struct nvml_source *nvml, const struct nvml_gpu *gpu,
+                               list_processes list, struct gpu_readings *readings)
 {
 	unsigned count = PROCESSES_MAX;
 
@@ -165,10 +165,10 @@ static void read_gpu(struct nvml_source *nvml, const struct nvml_gpu *gpu,
 	/* One that does not answer is not there. */
 	if (!read_memory(nvml, gpu, &reading))
 		return;
-	unsigned count = read_list(nvml, gpu, nvml->api.compute_processes, readings) +
+	unsigned count = nvml_read_list(nvml, gpu, nvml->api.compute_processes, readings) +
 	                 read_old_list(nvml, gpu, readings);
 	if (!gpu->parent[0])
-		count += read_list(nvml, gpu, nvml->api.graphics_processes, readings);
+		count += nvml_read_list(nvml, gpu, nvml->api.graphics_processes, readings);
 	reading.uuid = arena_string(&readings->arena, gpu->uuid);
 	reading.model = arena_string(&readings->arena, gpu->model);
 	reading.mig_parent = arena_string(&readings->arena, gpu->parent);

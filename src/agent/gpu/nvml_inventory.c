@@ -12,7 +12,7 @@ struct inventory {
 	size_t count;
 };
 
-static struct nvml_gpu *add(struct inventory *inventory, nvml_device device)
+static struct nvml_gpu *nvml_inventory_add(struct inventory *inventory, nvml_device device)
 {
 	const struct nvml_api *api = &inventory->nvml->api;
 	struct nvml_gpu *gpu = &inventory->gpus[inventory->count];
@@ -39,7 +39,7 @@ static void add_instances(struct inventory *inventory, const struct nvml_gpu *pa
 	for (unsigned i = 0; i < most; i++) {
 		if (api->mig_by_index(parent->device, i, &device) != NVML_SUCCESS)
 			continue;
-		struct nvml_gpu *gpu = add(inventory, device);
+		struct nvml_gpu *gpu = nvml_inventory_add(inventory, device);
 		if (!gpu)
 			continue;
 		memcpy(gpu->parent, parent->uuid, sizeof(gpu->parent));
@@ -51,10 +51,10 @@ static void add_instances(struct inventory *inventory, const struct nvml_gpu *pa
 	}
 }
 
-static void add_gpu(struct inventory *inventory, nvml_device device)
+static void nvml_inventory_add_gpu(struct inventory *inventory, nvml_device device)
 {
 	const struct nvml_api *api = &inventory->nvml->api;
-	struct nvml_gpu *gpu = add(inventory, device);
+	struct nvml_gpu *gpu = nvml_inventory_add(inventory, device);
 	unsigned minor = 0, mode = 0, pending = 0;
 	struct nvml_pci pci = { 0 };
 
@@ -78,7 +78,7 @@ static struct nvml_gpu *at_bus(struct inventory *inventory, const char *bus_id)
 	return NULL;
 }
 
-static void join(struct inventory *inventory, int64_t from, int64_t to)
+static void nvml_inventory_join(struct inventory *inventory, int64_t from, int64_t to)
 {
 	for (size_t i = 0; i < inventory->count; i++)
 		if (inventory->gpus[i].nvlink_group == from)
@@ -103,11 +103,11 @@ static void follow_links(struct inventory *inventory, struct nvml_gpu *gpu, int6
 		if (other && other->nvlink_group == 0)
 			other->nvlink_group = gpu->nvlink_group;
 		else if (other)
-			join(inventory, other->nvlink_group, gpu->nvlink_group);
+			nvml_inventory_join(inventory, other->nvlink_group, gpu->nvlink_group);
 		else if (*switched == 0)
 			*switched = gpu->nvlink_group;
 		else
-			join(inventory, gpu->nvlink_group, *switched);
+			nvml_inventory_join(inventory, gpu->nvlink_group, *switched);
 	}
 }
 
@@ -163,7 +163,7 @@ bool nvml_inventory(struct nvml_source *nvml, struct error *error)
 	}
 	for (unsigned i = 0; i < count; i++)
 		if (nvml->api.by_index(i, &device) == NVML_SUCCESS)
-			add_gpu(&inventory, device);
+			nvml_inventory_add_gpu(&inventory, device);
 	find_groups(&inventory);
 	carry_over(&inventory);
 	pthread_mutex_lock(&nvml->lock);

@@ -284,7 +284,7 @@ static void descendants(pid_t keeper, struct buffer *pids)
 	} while (pids->size > before);
 }
 
-static void collect(const char *directory, struct buffer *pids);
+static void cgroup_collect(const char *directory, struct buffer *pids);
 
 /* Calls for each group below this one: containers make some. */
 static void each_below(const char *directory, void (*each)(const char *directory, void *context),
@@ -306,10 +306,10 @@ static void each_below(const char *directory, void (*each)(const char *directory
 
 static void collect_below(const char *directory, void *pids)
 {
-	collect(directory, pids);
+	cgroup_collect(directory, pids);
 }
 
-static void collect(const char *directory, struct buffer *pids)
+static void cgroup_collect(const char *directory, struct buffer *pids)
 {
 	struct buffer text = { 0 };
 	char *path = file_path("%s/cgroup.procs", directory);
@@ -330,7 +330,7 @@ void cgroup_processes(const struct cgroup *group, struct buffer *pids)
 	const char *directory = membership(group);
 
 	if (directory)
-		collect(directory, pids);
+		cgroup_collect(directory, pids);
 	else
 		descendants(group->keeper, pids);
 }
@@ -484,7 +484,7 @@ static void remove_beside(const char *path)
 	char *beside = file_path("%s" BESIDE_SUFFIX, path);
 
 	if (rmdir(beside) != 0 && errno != ENOENT) {
-		collect(beside, &pids);
+		cgroup_collect(beside, &pids);
 		kill_all(&pids, SIGKILL);
 		remove_below(beside, NULL);
 	}

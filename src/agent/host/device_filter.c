@@ -39,7 +39,8 @@ struct program {
 	int count;
 };
 
-static void add(struct program *program, int code, int to, int from, int offset, int32_t immediate)
+static void device_filter_add(struct program *program, int code, int to, int from, int offset,
+                              int32_t immediate)
 {
 	program->at[program->count++] =
 	    (struct filter_instruction){ (uint8_t)code, (uint8_t)(to | from << 4), (int16_t)offset,
@@ -48,13 +49,13 @@ static void add(struct program *program, int code, int to, int from, int offset,
 
 static void load_context(struct program *program, int to, size_t offset)
 {
-	add(program, BPF_LDX | BPF_MEM | BPF_W, to, REGISTER_CONTEXT, (int)offset, 0);
+	device_filter_add(program, BPF_LDX | BPF_MEM | BPF_W, to, REGISTER_CONTEXT, (int)offset, 0);
 }
 
-static void answer(struct program *program, int32_t result)
+static void device_filter_answer(struct program *program, int32_t result)
 {
-	add(program, BPF_ALU64 | BPF_MOV | BPF_K, REGISTER_RESULT, 0, 0, result);
-	add(program, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	device_filter_add(program, BPF_ALU64 | BPF_MOV | BPF_K, REGISTER_RESULT, 0, 0, result);
+	device_filter_add(program, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
 /* Each test that fails jumps behind the answer. */
@@ -63,13 +64,14 @@ static void add_rule(struct program *program, const struct device_rule *rule)
 	int32_t kind = rule->is_block ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR;
 	int left = (rule->major >= 0) + (rule->minor >= 0);
 
-	add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_KIND, 0, left-- + 2, kind);
+	device_filter_add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_KIND, 0, left-- + 2, kind);
 	if (rule->major >= 0)
-		add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_MAJOR, 0, left-- + 2,
-		    (int32_t)rule->major);
+		device_filter_add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_MAJOR, 0, left-- + 2,
+		                  (int32_t)rule->major);
 	if (rule->minor >= 0)
-		add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_MINOR, 0, 2, (int32_t)rule->minor);
-	answer(program, 1);
+		device_filter_add(program, BPF_JMP | BPF_JNE | BPF_K, REGISTER_MINOR, 0, 2,
+		                  (int32_t)rule->minor);
+	device_filter_answer(program, 1);
 }
 
 int device_filter_build(const struct device_rule *rules, int count,
@@ -80,14 +82,14 @@ int device_filter_build(const struct device_rule *rules, int count,
 	if (count > DEVICE_FILTER_RULES_MAX)
 		return 0;
 	load_context(&program, REGISTER_KIND, offsetof(struct bpf_cgroup_dev_ctx, access_type));
-	add(&program, BPF_ALU | BPF_AND | BPF_K, REGISTER_KIND, 0, 0, 0xffff);
+	device_filter_add(&program, BPF_ALU | BPF_AND | BPF_K, REGISTER_KIND, 0, 0, 0xffff);
 	load_context(&program, REGISTER_MAJOR, offsetof(struct bpf_cgroup_dev_ctx, major));
 	load_context(&program, REGISTER_MINOR, offsetof(struct bpf_cgroup_dev_ctx, minor));
 	for (int i = 0; i < device_filter_common_count; i++)
 		add_rule(&program, &device_filter_common[i]);
 	for (int i = 0; i < count; i++)
 		add_rule(&program, &rules[i]);
-	answer(&program, 0);
+	device_filter_answer(&program, 0);
 	return program.count;
 }
 
@@ -96,7 +98,7 @@ static int call(int command, union bpf_attr *attributes)
 	return (int)syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
-static int load(const struct filter_instruction *instructions, int count)
+static int device_filter_load(const struct filter_instruction *instructions, int count)
 {
 	static const char license[] = "MIT";
 	union bpf_attr attributes;
@@ -119,7 +121,7 @@ bool device_filter_attach(const char *cgroup_path, const struct device_rule *rul
 	if (size == 0)
 		return error_set(error, ERROR_INVALID, "a task may have at most %d devices, not %d",
 		                 DEVICE_FILTER_RULES_MAX, count);
-	int program = load(instructions, size);
+	int program = device_filter_load(instructions, size);
 	if (program < 0)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot load the filter of devices: %s",
 		                 strerror(errno));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char **find(const struct environment *environment, const char *name, size_t size)
+static char **environment_find(const struct environment *environment, const char *name, size_t size)
 {
 	for (size_t i = 0; i < environment->count; i++)
 		if (strncmp(environment->at[i], name, size) == 0 && environment->at[i][size] == '=')
@@ -16,7 +16,7 @@ static char **find(const struct environment *environment, const char *name, size
 
 void environment_add(struct environment *environment, char *variable)
 {
-	char **there = find(environment, variable, strcspn(variable, "="));
+	char **there = environment_find(environment, variable, strcspn(variable, "="));
 
 	if (!there) {
 		array_reserve(environment->at, environment->capacity, environment->count + 1);
@@ -44,13 +44,13 @@ void environment_set_number(struct environment *environment, const char *name, i
 
 void environment_default(struct environment *environment, const char *name, const char *value)
 {
-	if (!find(environment, name, strlen(name)))
+	if (!environment_find(environment, name, strlen(name)))
 		environment_set(environment, name, value);
 }
 
 const char *environment_get(const struct environment *environment, const char *name)
 {
-	char **there = find(environment, name, strlen(name));
+	char **there = environment_find(environment, name, strlen(name));
 
 	return there ? *there + strlen(name) + 1 : NULL;
 }

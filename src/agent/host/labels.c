@@ -18,7 +18,7 @@ static size_t key_size(const char *label)
 	return strcspn(label, "=");
 }
 
-static bool add(struct label_list *list, char *label, struct error *error)
+static bool labels_add(struct label_list *list, char *label, struct error *error)
 {
 	size_t size = key_size(label);
 
@@ -36,7 +36,7 @@ static bool add(struct label_list *list, char *label, struct error *error)
 	return true;
 }
 
-static int compare(const void *a, const void *b)
+static int labels_compare(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -51,12 +51,12 @@ const char *labels_read(struct arena *arena, const char *list, const char *addre
 
 	if (address) {
 		buffer_print(&text, "address=%s", address);
-		good = add(&labels, arena_string(arena, text.data), error);
+		good = labels_add(&labels, arena_string(arena, text.data), error);
 	}
 	for (char *label = strtok_r(copy, ",", &rest); good && label;
 	     label = strtok_r(NULL, ",", &rest))
-		good = add(&labels, label, error);
-	qsort(labels.at, labels.count, sizeof(*labels.at), compare);
+		good = labels_add(&labels, label, error);
+	qsort(labels.at, labels.count, sizeof(*labels.at), labels_compare);
 	buffer_clear(&text);
 	buffer_text(&text, "");
 	for (size_t i = 0; i < labels.count; i++)

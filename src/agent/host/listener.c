@@ -60,7 +60,7 @@ static bool read_tables(int64_t port, struct buffer *listeners)
 	return four || six;
 }
 
-static size_t count_of(const struct buffer *listeners)
+static size_t listener_count_of(const struct buffer *listeners)
 {
 	return listeners->size / sizeof(struct listener);
 }
@@ -73,10 +73,10 @@ static struct listener *at(const struct buffer *listeners, size_t i)
 /* Takes a socket that one of our processes holds off the list. */
 static void take_off(struct buffer *listeners, uint64_t inode)
 {
-	for (size_t i = count_of(listeners); i-- > 0;) {
+	for (size_t i = listener_count_of(listeners); i-- > 0;) {
 		if (at(listeners, i)->inode != inode)
 			continue;
-		*at(listeners, i) = *at(listeners, count_of(listeners) - 1);
+		*at(listeners, i) = *at(listeners, listener_count_of(listeners) - 1);
 		listeners->size -= sizeof(struct listener);
 	}
 }

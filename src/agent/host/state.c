@@ -54,7 +54,7 @@ static uint32_t check_of(const struct head *head, const void *data, size_t size)
 	return (uint32_t)(size > 0 ? crc32(check, data, (uInt)size) : check);
 }
 
-static void forget(struct state *state, int64_t key)
+static void state_forget(struct state *state, int64_t key)
 {
 	struct value *value = map_remove(&state->values, key);
 
@@ -66,11 +66,12 @@ static void forget(struct state *state, int64_t key)
 	free(value);
 }
 
-static void remember(struct state *state, int64_t key, const void *data, size_t size, bool secret)
+static void state_remember(struct state *state, int64_t key, const void *data, size_t size,
+                           bool secret)
 {
 	struct value *value = memory_alloc(sizeof(*value) + size);
 
-	forget(state, key);
+	state_forget(state, key);
 	value->size = size;
 	value->secret = secret;
 	if (size > 0)
@@ -97,9 +98,9 @@ static bool read_journal(struct state *state, struct error *error)
 		    head.check != check_of(&head, data, size))
 			break;
 		if (head.size == ERASED)
-			forget(state, head.key);
+			state_forget(state, head.key);
 		else
-			remember(state, head.key, data, size, true);
+			state_remember(state, head.key, data, size, true);
 		at += sizeof(head) + size;
 	}
 	state->written = at;
@@ -253,7 +254,7 @@ bool state_each(const struct state *state,
 	return true;
 }
 
-static void append(struct buffer *to, int64_t key, const void *data, size_t size, bool erased)
+static void state_append(struct buffer *to, int64_t key, const void *data, size_t size, bool erased)
 {
 	struct head head = { .size = erased ? ERASED : (uint32_t)size, .key = key };
 
@@ -265,19 +266,19 @@ static void append(struct buffer *to, int64_t key, const void *data, size_t size
 
 void state_put(struct state *state, int64_t key, const void *data, size_t size, bool secret)
 {
-	append(&state->waiting, key, data, size, false);
-	remember(state, key, data, size, secret);
+	state_append(&state->waiting, key, data, size, false);
+	state_remember(state, key, data, size, secret);
 }
 
 void state_erase(struct state *state, int64_t key)
 {
 	if (!map_get(&state->values, key))
 		return;
-	append(&state->waiting, key, NULL, 0, true);
-	forget(state, key);
+	state_append(&state->waiting, key, NULL, 0, true);
+	state_forget(state, key);
 }
 
-static bool write_all(int fd, const char *data, size_t size)
+static bool state_write_all(int fd, const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t done = write(fd, data, size);
@@ -315,9 +316,10 @@ static bool rewrite(struct state *state)
 	for (size_t i = 0; i < state->values.capacity; i++) {
 		const struct value *value = state->values.entries[i].value;
 		if (value)
-			append(&all, state->values.entries[i].key, value->data, value->size, false);
+			state_append(&all, state->values.entries[i].key, value->data, value->size,
+			             false);
 	}
-	bool done = fd >= 0 && write_all(fd, all.data, all.size) && fsync(fd) == 0 &&
+	bool done = fd >= 0 && state_write_all(fd, all.data, all.size) && fsync(fd) == 0 &&
 	            rename(new_path, path) == 0 && sync_directory(state->directory);
 	if (done) {
 		if (state->has_old_secrets)
@@ -346,7 +348,7 @@ bool state_sync(struct state *state, struct error *error)
 	if (state->written + size > REWRITE_BYTES && state->written + size > state->live * 4)
 		done = rewrite(state);
 	else
-		done = write_all(state->journal, state->waiting.data, size) &&
+		done = state_write_all(state->journal, state->waiting.data, size) &&
 		       fdatasync(state->journal) == 0;
 	if (!done)
 		return error_set(error, ERROR_UNAVAILABLE, "cannot write the journal in %s: %s",

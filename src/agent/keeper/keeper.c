@@ -63,14 +63,14 @@ __attribute__((format(printf, 2, 3))) static bool tell(int fd, const char *forma
 	return fd >= 0 && write(fd, line, (size_t)size + 1) == size + 1;
 }
 
-static void say(struct keeper *keeper, const char *text)
+static void keeper_say(struct keeper *keeper, const char *text)
 {
 	output_append(&keeper->output, text, strlen(text));
 	output_append(&keeper->output, "\n", 1);
 }
 
 /* Moves what the work wrote to its files; false at the end of the pipe. */
-static bool drain(int fd, struct output_writer *writer)
+static bool keeper_drain(int fd, struct output_writer *writer)
 {
 	static char data[65536];
 	ssize_t got;
@@ -82,9 +82,9 @@ static bool drain(int fd, struct output_writer *writer)
 
 static void drain_all(struct keeper *keeper)
 {
-	drain(keeper->out[0], &keeper->output);
+	keeper_drain(keeper->out[0], &keeper->output);
 	if (keeper->spec.errors_apart)
-		drain(keeper->errors[0], &keeper->error_output);
+		keeper_drain(keeper->errors[0], &keeper->error_output);
 }
 
 static bool make_pipe(int ends[2])
@@ -262,13 +262,13 @@ static void take_marks(struct keeper *keeper)
 	char *path = keeper_mark_path(keeper->spec.status_path);
 	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0 && pwrite(fd, &last, sizeof(last), 0) < 0)
-		say(keeper, "gpu-keeper: a checkpoint could not be told to the agent");
+		keeper_say(keeper, "gpu-keeper: a checkpoint could not be told to the agent");
 	if (fd >= 0)
 		close(fd);
 	free(path);
 }
 
-static void keep(struct keeper *keeper)
+static void keeper_keep(struct keeper *keeper)
 {
 	while (!keeper->exited) {
 		wait_for_events(keeper, enforce(keeper));
@@ -338,11 +338,11 @@ static bool run_prolog(struct keeper *keeper)
 }
 
 /* Its own fault: it has run, as far as anyone is concerned, and has failed. */
-static void fail(struct keeper *keeper, const char *reason)
+static void keeper_fail(struct keeper *keeper, const char *reason)
 {
 	int64_t start = process_start(getpid());
 
-	say(keeper, reason);
+	keeper_say(keeper, reason);
 	tell(keeper->status, "started 0 0");
 	tell(keeper->report, "started %d %" PRId64, getpid(), start);
 	keeper->exit_code = EXIT_NOT_RUN;
@@ -351,14 +351,14 @@ static void fail(struct keeper *keeper, const char *reason)
 	clear(keeper);
 }
 
-static bool start(struct keeper *keeper)
+static bool keeper_launch(struct keeper *keeper)
 {
 	struct error error = { 0 };
 	enum child_fault fault = CHILD_NO_FAULT;
 
 	if (!keeper->spec.arguments[0] && !keeper->spec.script) {
-		fail(keeper,
-		     keeper->spec.failure ? keeper->spec.failure : "there is no command to run");
+		keeper_fail(keeper, keeper->spec.failure ? keeper->spec.failure
+		                                         : "there is no command to run");
 		return false;
 	}
 	keeper->started_ms = clock_boot_ms();
@@ -366,7 +366,7 @@ static bool start(struct keeper *keeper)
 	    keeper_child_start(&keeper->spec, keeper->out[1], keeper->errors[1], &fault, &error);
 	spec_wipe(&keeper->spec);
 	if (fault == CHILD_COMMAND_FAULT)
-		fail(keeper, error.text);
+		keeper_fail(keeper, error.text);
 	else if (fault == CHILD_SYSTEM_FAULT)
 		tell(keeper->report, "refused %s", error.text);
 	if (fault != CHILD_NO_FAULT)
@@ -396,7 +396,7 @@ static bool read_spec(struct keeper *keeper, int fd)
 	return read_well;
 }
 
-static bool begin(struct keeper *keeper, struct error *error)
+static bool keeper_begin(struct keeper *keeper, struct error *error)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	/* It has secrets in its memory until the task has them. */
@@ -422,13 +422,13 @@ int keeper_main(const char *spec_file, const char *report_file, const char *stat
 		tell(keeper.report, "refused its description cannot be read");
 		return 1;
 	}
-	if (!begin(&keeper, &error)) {
+	if (!keeper_begin(&keeper, &error)) {
 		tell(keeper.report, "refused %s", error.text);
 		cgroup_remove(&keeper.spec.group);
 		return 1;
 	}
-	if (run_prolog(&keeper) && start(&keeper)) {
-		keep(&keeper);
+	if (run_prolog(&keeper) && keeper_launch(&keeper)) {
+		keeper_keep(&keeper);
 		clear(&keeper);
 	} else {
 		cgroup_remove(&keeper.spec.group);

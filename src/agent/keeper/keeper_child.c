@@ -163,8 +163,8 @@ _Noreturn static void become(const struct spec *spec, int out, int errors, int r
 	give_up(report, STEP_COMMAND);
 }
 
-static enum child_fault explain(const struct spec *spec, const struct child_report *said,
-                                struct error *error)
+static enum child_fault keeper_child_explain(const struct spec *spec,
+                                             const struct child_report *said, struct error *error)
 {
 	const char *reason = strerror(said->reason);
 
@@ -222,7 +222,7 @@ pid_t keeper_child_start(const struct spec *spec, int out, int errors, enum chil
 	*fault = CHILD_NO_FAULT;
 	if (got != (ssize_t)sizeof(said))
 		return pid;
-	*fault = explain(spec, &said, error);
+	*fault = keeper_child_explain(spec, &said, error);
 	waitpid(pid, NULL, 0);
 	return 0;
 }
@@ -253,7 +253,7 @@ _Noreturn static void become_clean_up(const struct spec *spec, const struct cgro
 	_exit(127);
 }
 
-static int wait_for(pid_t pid, int64_t most_ms)
+static int keeper_child_wait_for(pid_t pid, int64_t most_ms)
 {
 	int64_t until_ms = clock_boot_ms() + most_ms;
 	int status = 0;
@@ -277,7 +277,7 @@ int keeper_child_hook(const struct spec *spec, const char *program, int out, int
 
 	if (pid == 0)
 		become_hook(spec, program, out);
-	return wait_for(pid, most_ms);
+	return keeper_child_wait_for(pid, most_ms);
 }
 
 int keeper_child_clean_up(const struct spec *spec, const struct cgroup *group, int64_t most_ms)
@@ -286,7 +286,7 @@ int keeper_child_clean_up(const struct spec *spec, const struct cgroup *group, i
 
 	if (pid == 0)
 		become_clean_up(spec, group);
-	return wait_for(pid, most_ms);
+	return keeper_child_wait_for(pid, most_ms);
 }
 
 static int64_t mark_of(const char *path)

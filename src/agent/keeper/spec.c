@@ -58,36 +58,36 @@ static const struct spec_field fields[] = {
 #define FIELDS (sizeof(fields) / sizeof(*fields))
 #define GROUP_NAME "groups"
 
-static void put(struct buffer *buffer, const char *name, const char *value)
+static void spec_put(struct buffer *buffer, const char *name, const char *value)
 {
 	buffer_bytes(buffer, name, strlen(name) + 1);
 	buffer_bytes(buffer, value, strlen(value) + 1);
 }
 
-static void put_number(struct buffer *buffer, const char *name, int64_t number)
+static void spec_put_number(struct buffer *buffer, const char *name, int64_t number)
 {
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRId64, number);
-	put(buffer, name, text);
+	spec_put(buffer, name, text);
 }
 
-static void put_field(struct buffer *buffer, const struct spec_field *field, const void *at)
+static void spec_put_field(struct buffer *buffer, const struct spec_field *field, const void *at)
 {
 	switch (field->kind) {
 	case SPEC_NUMBER:
-		put_number(buffer, field->name, *(const int64_t *)at);
+		spec_put_number(buffer, field->name, *(const int64_t *)at);
 		break;
 	case SPEC_FLAG:
-		put_number(buffer, field->name, *(const bool *)at);
+		spec_put_number(buffer, field->name, *(const bool *)at);
 		break;
 	case SPEC_TEXT:
 		if (*(const char *const *)at)
-			put(buffer, field->name, *(const char *const *)at);
+			spec_put(buffer, field->name, *(const char *const *)at);
 		break;
 	case SPEC_LIST:
 		for (char *const *text = *(char *const *const *)at; text && *text; text++)
-			put(buffer, field->name, *text);
+			spec_put(buffer, field->name, *text);
 		break;
 	}
 }
@@ -95,9 +95,9 @@ static void put_field(struct buffer *buffer, const struct spec_field *field, con
 void spec_encode(struct buffer *buffer, const struct spec *spec)
 {
 	for (size_t i = 0; i < FIELDS; i++)
-		put_field(buffer, &fields[i], (const char *)spec + fields[i].offset);
+		spec_put_field(buffer, &fields[i], (const char *)spec + fields[i].offset);
 	for (int i = 0; i < spec->group_count; i++)
-		put_number(buffer, GROUP_NAME, spec->groups[i]);
+		spec_put_number(buffer, GROUP_NAME, spec->groups[i]);
 }
 
 static const char *next_text(const char **data, size_t *size)
@@ -112,7 +112,7 @@ static const char *next_text(const char **data, size_t *size)
 	return text;
 }
 
-static char **read_list(struct arena *arena, const char *name, const char *data, size_t size)
+static char **spec_read_list(struct arena *arena, const char *name, const char *data, size_t size)
 {
 	size_t count = 0;
 	const char *at = data, *key, *value;
@@ -134,7 +134,8 @@ static bool read_number(const char *text, int64_t *number)
 	return number_read(text_of(text), -INT64_MAX, INT64_MAX, number);
 }
 
-static bool read_field(struct arena *arena, struct spec *spec, const char *name, const char *value)
+static bool spec_read_field(struct arena *arena, struct spec *spec, const char *name,
+                            const char *value)
 {
 	int64_t number = 0;
 
@@ -169,13 +170,13 @@ bool spec_decode(struct arena *arena, const char *data, size_t size, struct spec
 	*spec = (struct spec){ .uid = -1, .gid = -1 };
 	while ((name = next_text(&at, &left))) {
 		const char *value = next_text(&at, &left);
-		if (!value || !read_field(arena, spec, name, value))
+		if (!value || !spec_read_field(arena, spec, name, value))
 			return false;
 	}
 	for (size_t i = 0; i < FIELDS; i++)
 		if (fields[i].kind == SPEC_LIST)
 			*(char ***)(void *)((char *)spec + fields[i].offset) =
-			    read_list(arena, fields[i].name, data, size);
+			    spec_read_list(arena, fields[i].name, data, size);
 	return left == 0 && spec->status_path && spec->output_directory;
 }
 

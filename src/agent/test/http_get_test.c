@@ -26,7 +26,7 @@ struct server {
 	pthread_t thread;
 };
 
-static void *serve(void *context)
+static void *http_get_serve(void *context)
 {
 	struct server *server = context;
 	int client = accept(server->listener, NULL, NULL);
@@ -63,7 +63,7 @@ static void server_start(struct server *server, bool is_v6)
 	assert_int_equal(getsockname(server->listener, address, &size), 0);
 	server->port = ntohs(is_v6 ? v6.sin6_port : v4.sin_port);
 	assert_int_equal(pipe(server->wake), 0);
-	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
+	assert_int_equal(pthread_create(&server->thread, NULL, http_get_serve, server), 0);
 }
 
 static void server_stop(struct server *server)
@@ -81,7 +81,7 @@ struct outcome {
 	char body[64];
 };
 
-static void note(void *context, int status, const char *body)
+static void http_get_note(void *context, int status, const char *body)
 {
 	struct outcome *outcome = context;
 
@@ -90,14 +90,14 @@ static void note(void *context, int status, const char *body)
 	strncpy(outcome->body, body, sizeof(outcome->body) - 1);
 }
 
-static struct outcome ask(struct server *server, bool is_v6, int64_t most_ms)
+static struct outcome http_get_ask(struct server *server, bool is_v6, int64_t most_ms)
 {
 	struct outcome outcome = { 0 };
 	uv_loop_t loop;
 
 	server_start(server, is_v6);
 	uv_loop_init(&loop);
-	http_get_start(&loop, server->port, "/health?deep=1", most_ms, note, &outcome);
+	http_get_start(&loop, server->port, "/health?deep=1", most_ms, http_get_note, &outcome);
 	assert_int_equal(outcome.calls, 0);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
@@ -165,7 +165,7 @@ static void servers_are_understood_or_count_as_silent(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct server server = { .hangs = cases[i].hangs };
 		memcpy(server.pieces, cases[i].pieces, sizeof(server.pieces));
-		struct outcome outcome = ask(&server, cases[i].is_v6, cases[i].most_ms);
+		struct outcome outcome = http_get_ask(&server, cases[i].is_v6, cases[i].most_ms);
 		assert_int_equal(outcome.status, cases[i].status);
 		assert_string_equal(outcome.body, cases[i].body);
 		assert_ptr_equal(strstr(server.head, "GET /health?deep=1 HTTP/1.1\r\n"),
@@ -183,7 +183,7 @@ static void nobody_there_counts_as_silent(void **state)
 	server_start(&server, false);
 	server_stop(&server);
 	uv_loop_init(&loop);
-	http_get_start(&loop, server.port, "/", LONG_MS, note, &outcome);
+	http_get_start(&loop, server.port, "/", LONG_MS, http_get_note, &outcome);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	assert_int_equal(outcome.calls, 1);
@@ -197,7 +197,7 @@ static void a_proxy_is_not_asked(void **state)
 	(void)state;
 	setenv("http_proxy", "http://192.0.2.1:9", 1);
 	setenv("no_proxy", "", 1);
-	assert_int_equal(ask(&server, false, LONG_MS).status, 200);
+	assert_int_equal(http_get_ask(&server, false, LONG_MS).status, 200);
 	unsetenv("http_proxy");
 	unsetenv("no_proxy");
 }
@@ -211,7 +211,7 @@ static void what_is_cancelled_calls_nobody(void **state)
 	(void)state;
 	server_start(&server, false);
 	uv_loop_init(&loop);
-	http_get_cancel(http_get_start(&loop, server.port, "/", LONG_MS, note, &outcome));
+	http_get_cancel(http_get_start(&loop, server.port, "/", LONG_MS, http_get_note, &outcome));
 	uv_run(&loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&loop), 0);
 	server_stop(&server);

@@ -47,7 +47,7 @@ static struct stub_node *find_node(const char *name)
 	return NULL;
 }
 
-static void print_line(struct buffer *line)
+static void scheduler_print_line(struct buffer *line)
 {
 	buffer_text(line, "\n");
 	fwrite(line->data, 1, line->size, stdout);
@@ -129,7 +129,7 @@ static void print_message(const struct message *message, const char *node)
 	else if (message->kind == MESSAGE_SNAPSHOT)
 		put_snapshot(&json, &message->snapshot);
 	json_close(&json);
-	print_line(&line);
+	scheduler_print_line(&line);
 }
 
 static void send_envelope(struct stub_node *node, const struct envelope *envelope)
@@ -191,10 +191,10 @@ static void print_chunk(const struct output_chunk *chunk)
 	json_put_flag(&json, "end", chunk->end);
 	json_put_text(&json, "error", chunk->error);
 	json_close(&json);
-	print_line(&line);
+	scheduler_print_line(&line);
 }
 
-static void take(struct exchange *exchange, struct text part)
+static void scheduler_take(struct exchange *exchange, struct text part)
 {
 	struct session_outputs outputs = { 0 };
 	struct arena arena = { 0 };
@@ -234,7 +234,7 @@ static void gone(struct exchange *exchange)
 
 static void head(struct exchange *exchange)
 {
-	static const struct exchange_events events = { .body = take,
+	static const struct exchange_events events = { .body = scheduler_take,
 		                                       .body_end = gone,
 		                                       .gone = gone };
 
@@ -242,12 +242,12 @@ static void head(struct exchange *exchange)
 	grpc_stream(exchange);
 }
 
-static void request(struct exchange *exchange)
+static void scheduler_request(struct exchange *exchange)
 {
 	exchange_refuse(exchange, 404, "not_found", "there is nothing else here");
 }
 
-static const char *gpu_uuid(void *context, int64_t gpu_id)
+static const char *scheduler_gpu_uuid(void *context, int64_t gpu_id)
 {
 	(void)context;
 	return stub.uuids[gpu_id];
@@ -271,7 +271,7 @@ static const char *model_payload(void *context, int64_t model_id)
 	return stub.payload;
 }
 
-static int64_t number(const json_t *line, const char *name)
+static int64_t scheduler_number(const json_t *line, const char *name)
 {
 	return json_integer_value(json_object_get(line, name));
 }
@@ -299,26 +299,28 @@ static struct effect read_order(const json_t *line, const char *what, int64_t *n
 		                                                     : EFFECT_START };
 
 	if (effect.kind == EFFECT_LOAD) {
-		effect.load = (struct load_order){ .term = 1,
-			                           .reservation_id = number(line, "reservation"),
-			                           .model_id = 1,
-			                           .runtime = RUNTIME_CUSTOM,
-			                           .parts = read_parts(line, numbers),
-			                           .kv_cache = "",
-			                           .load_timeout_ms = number(line, "timeout_ms") };
+		effect.load =
+		    (struct load_order){ .term = 1,
+			                 .reservation_id = scheduler_number(line, "reservation"),
+			                 .model_id = 1,
+			                 .runtime = RUNTIME_CUSTOM,
+			                 .parts = read_parts(line, numbers),
+			                 .kv_cache = "",
+			                 .load_timeout_ms = scheduler_number(line, "timeout_ms") };
 		effect.load.command = json_string_value(json_object_get(line, "command"));
 		return effect;
 	}
-	effect.order = (struct task_order){ .term = 1,
-		                            .reservation_id = number(line, "reservation"),
-		                            .job_id = number(line, "job"),
-		                            .task = number(line, "task"),
-		                            .tasks = number(line, "tasks"),
-		                            .grace_ms = number(line, "grace_ms"),
-		                            .parts = read_parts(line, numbers),
-		                            .cpu_milli = number(line, "cpu_milli"),
-		                            .host_bytes = number(line, "host_bytes"),
-		                            .max_runtime_ms = number(line, "runtime_ms") };
+	effect.order =
+	    (struct task_order){ .term = 1,
+		                 .reservation_id = scheduler_number(line, "reservation"),
+		                 .job_id = scheduler_number(line, "job"),
+		                 .task = scheduler_number(line, "task"),
+		                 .tasks = scheduler_number(line, "tasks"),
+		                 .grace_ms = scheduler_number(line, "grace_ms"),
+		                 .parts = read_parts(line, numbers),
+		                 .cpu_milli = scheduler_number(line, "cpu_milli"),
+		                 .host_bytes = scheduler_number(line, "host_bytes"),
+		                 .max_runtime_ms = scheduler_number(line, "runtime_ms") };
 	effect.order.lease_loss =
 	    json_is_true(json_object_get(line, "lease_stop")) ? LEASE_STOP : LEASE_KEEP;
 	return effect;
@@ -326,7 +328,7 @@ static struct effect read_order(const json_t *line, const char *what, int64_t *n
 
 static void give_order(struct stub_node *node, const json_t *line, const char *what)
 {
-	static const struct session_lookup lookup = { gpu_uuid, task_payload, model_text,
+	static const struct session_lookup lookup = { scheduler_gpu_uuid, task_payload, model_text,
 		                                      model_payload, NULL };
 	int64_t numbers[PARTS_MAX * PART_WIDTH];
 	struct session_outputs outputs = { 0 };
@@ -344,12 +346,12 @@ static void ask_output(struct stub_node *node, const json_t *line)
 {
 	struct envelope envelope = {
 		.kind = ENVELOPE_OUTPUT_REQUEST,
-		.request = { .request_id = number(line, "request"),
-		             .reservation_id = number(line, "reservation"),
-		             .job_id = number(line, "job"),
-		             .task = number(line, "task"),
+		.request = { .request_id = scheduler_number(line, "request"),
+		             .reservation_id = scheduler_number(line, "reservation"),
+		             .job_id = scheduler_number(line, "job"),
+		             .task = scheduler_number(line, "task"),
 		             .follow = json_is_true(json_object_get(line, "follow")),
-		             .offset = number(line, "offset") },
+		             .offset = scheduler_number(line, "offset") },
 	};
 
 	send_envelope(node, &envelope);
@@ -413,7 +415,7 @@ static void time_passes(struct timer *timer)
 
 int main(int argc, char **argv)
 {
-	static const struct handler handler = { .head = head, .request = request };
+	static const struct handler handler = { .head = head, .request = scheduler_request };
 	struct limits limits = limits_default();
 	struct error error = { 0 };
 	pthread_t reader;

@@ -20,7 +20,8 @@ struct table {
 	char values[8][32];
 };
 
-static bool collect(void *context, int64_t key, const void *data, size_t size, struct error *error)
+static bool state_collect(void *context, int64_t key, const void *data, size_t size,
+                          struct error *error)
 {
 	struct table *table = context;
 
@@ -43,17 +44,17 @@ static struct state *open_state(const char *path)
 	return state;
 }
 
-static struct table read_all(const char *path)
+static struct table state_read_all(const char *path)
 {
 	struct table table = { 0 };
 	struct state *state = open_state(path);
 
-	assert_true(state_each(state, collect, &table, NULL));
+	assert_true(state_each(state, state_collect, &table, NULL));
 	state_close(state);
 	return table;
 }
 
-static void put(struct state *state, int64_t key, const char *value)
+static void state_write(struct state *state, int64_t key, const char *value)
 {
 	state_put(state, key, value, strlen(value), false);
 	assert_true(state_sync(state, NULL));
@@ -65,13 +66,13 @@ static void the_last_value_under_a_key_counts(void **context)
 	struct state *state = open_state(path);
 
 	(void)context;
-	put(state, 1, "one");
-	put(state, 2, "two");
-	put(state, 1, "uno");
+	state_write(state, 1, "one");
+	state_write(state, 2, "two");
+	state_write(state, 1, "uno");
 	state_erase(state, 2);
 	assert_true(state_sync(state, NULL));
 	state_close(state);
-	struct table table = read_all(path);
+	struct table table = state_read_all(path);
 	assert_int_equal(table.count, 1);
 	assert_int_equal(table.keys[0], 1);
 	assert_string_equal(table.values[0], "uno");
@@ -86,21 +87,21 @@ static void a_value_that_was_cut_off_is_not_there(void **context)
 	struct stat status;
 
 	(void)context;
-	put(state, 1, "one");
-	put(state, 2, "twotwotwo");
+	state_write(state, 1, "one");
+	state_write(state, 2, "twotwotwo");
 	state_close(state);
 	snprintf(journal, sizeof(journal), "%s/journal", path);
 	assert_int_equal(stat(journal, &status), 0);
 	assert_int_equal(truncate(journal, status.st_size - 3), 0);
-	struct table table = read_all(path);
+	struct table table = state_read_all(path);
 	assert_int_equal(table.count, 1);
 	assert_string_equal(table.values[0], "one");
 
 	/* And what is written next is not lost behind it. */
 	state = open_state(path);
-	put(state, 3, "three");
+	state_write(state, 3, "three");
 	state_close(state);
-	assert_int_equal(read_all(path).count, 2);
+	assert_int_equal(state_read_all(path).count, 2);
 	place_remove(path);
 }
 
@@ -111,13 +112,13 @@ static void a_value_with_a_wrong_byte_is_not_there(void **context)
 	char journal[600];
 
 	(void)context;
-	put(state, 1, "one");
+	state_write(state, 1, "one");
 	state_close(state);
 	snprintf(journal, sizeof(journal), "%s/journal", path);
 	int fd = open(journal, O_RDWR);
 	assert_int_equal(pwrite(fd, "X", 1, 17), 1);
 	close(fd);
-	assert_int_equal(read_all(path).count, 0);
+	assert_int_equal(state_read_all(path).count, 0);
 	place_remove(path);
 }
 
@@ -131,18 +132,18 @@ static void a_journal_of_old_values_is_written_anew(void **context)
 
 	(void)context;
 	memset(large, 'x', sizeof(large));
-	put(state, 9, "nine");
+	state_write(state, 9, "nine");
 	for (int i = 0; i < 12; i++) {
 		state_put(state, 1, large, sizeof(large), false);
 		assert_true(state_sync(state, NULL));
 	}
 	state_erase(state, 1);
-	put(state, 2, "two");
+	state_write(state, 2, "two");
 	state_close(state);
 	snprintf(journal, sizeof(journal), "%s/journal", path);
 	assert_int_equal(stat(journal, &status), 0);
 	assert_true(status.st_size < 6 << 20);
-	struct table table = read_all(path);
+	struct table table = state_read_all(path);
 	assert_int_equal(table.count, 2);
 	place_remove(path);
 }
@@ -185,7 +186,7 @@ static void a_directory_keeps_its_name_and_shares_it_with_none(void **context)
 	(void)context;
 	snprintf(name, sizeof(name), "%s", state_instance(state));
 	assert_int_equal(strlen(name), 8);
-	put(state, 1, "one");
+	state_write(state, 1, "one");
 	snprintf(other, sizeof(other), "%s/other", path);
 	struct state *beside = open_state(other);
 	assert_string_not_equal(state_instance(beside), name);
@@ -204,7 +205,7 @@ static void a_directory_of_an_older_version_has_no_name(void **context)
 	char file[600];
 
 	(void)context;
-	put(state, 1, "one");
+	state_write(state, 1, "one");
 	state_close(state);
 	snprintf(file, sizeof(file), "%s/instance", path);
 	assert_int_equal(unlink(file), 0);

@@ -61,7 +61,7 @@ static bool read_token(const char *path, struct buffer *token, struct error *err
 	return true;
 }
 
-static void describe(const struct enrollment *enrollment, struct buffer *body)
+static void enroll_describe(const struct enrollment *enrollment, struct buffer *body)
 {
 	struct json_writer json = json_writer_to(body);
 	struct host host;
@@ -122,7 +122,7 @@ static bool enroll(const struct enrollment *enrollment, struct error *error)
 			                  .path = "/api/v1/tokens",
 			                  .token = token.size > 0 ? token.data : NULL,
 			                  .ca_file = enrollment->ca_file };
-		describe(enrollment, &body);
+		enroll_describe(enrollment, &body);
 		post.body = (struct text){ body.data, body.size };
 		good = http_post(&post, &status, &answer, error) &&
 		       take_answer(enrollment, status, &answer, error);

@@ -15,7 +15,7 @@
 
 #define CONNECT_MS 10000
 
-static void begin(struct uplink *link);
+static void uplink_begin(struct uplink *link);
 
 static void free_all(struct uplink *link)
 {
@@ -71,7 +71,7 @@ static void try_again(uv_timer_t *timer)
 	struct uplink *link = timer->data;
 
 	if (link->stage == UPLINK_WAITING)
-		begin(link);
+		uplink_begin(link);
 	else
 		uplink_disconnect(link, "no answer to the connection");
 }
@@ -140,7 +140,7 @@ void uplink_write(struct uplink *link, const void *data, size_t size)
 		free(sending);
 }
 
-static void allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+static void uplink_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
 	static char data[65536];
 
@@ -195,7 +195,7 @@ static void connected(uv_connect_t *request, int status)
 		return;
 	}
 	uv_tcp_nodelay(&connection->socket, 1);
-	uv_read_start((uv_stream_t *)&connection->socket, allocate, received);
+	uv_read_start((uv_stream_t *)&connection->socket, uplink_allocate, received);
 	if (link->tls) {
 		link->stage = UPLINK_SECURING;
 		good = uplink_tls_begin(link, &error);
@@ -252,7 +252,7 @@ static bool split_address(const char *address, char *host, size_t host_size, cha
 	return true;
 }
 
-static void begin(struct uplink *link)
+static void uplink_begin(struct uplink *link)
 {
 	struct connection *connection = NEW(struct connection);
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
@@ -318,7 +318,7 @@ struct uplink *uplink_new(const struct uplink_settings *settings, struct error *
 	}
 	uv_timer_init(settings->loop, &link->retry);
 	link->retry.data = link;
-	begin(link);
+	uplink_begin(link);
 	return link;
 }
 

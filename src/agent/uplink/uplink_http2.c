@@ -68,7 +68,7 @@ static int took_header(nghttp2_session *session, const nghttp2_frame *frame, con
 	return 0;
 }
 
-static void take_message(struct uplink *link, struct text bytes)
+static void uplink_http2_take_message(struct uplink *link, struct text bytes)
 {
 	struct arena arena = { 0 };
 	struct envelope envelope;
@@ -97,7 +97,7 @@ static int took_data(nghttp2_session *session, uint8_t flags, int32_t stream, co
 		case GRPC_FRAME_MESSAGE:
 			if (compressed)
 				return NGHTTP2_ERR_CALLBACK_FAILURE;
-			take_message(link, message);
+			uplink_http2_take_message(link, message);
 			break;
 		default:
 			return NGHTTP2_ERR_CALLBACK_FAILURE;

@@ -6,7 +6,7 @@
 
 #include "agent/uplink/uplink_local.h"
 
-static bool fail(struct error *error, const char *what)
+static bool uplink_tls_fail(struct error *error, const char *what)
 {
 	unsigned long code = ERR_get_error();
 	const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -22,7 +22,7 @@ bool uplink_tls_new(struct uplink *link, struct error *error)
 
 	link->tls = SSL_CTX_new(TLS_client_method());
 	if (!link->tls)
-		return fail(error, "TLS cannot be used");
+		return uplink_tls_fail(error, "TLS cannot be used");
 	SSL_CTX_set_min_proto_version(link->tls, TLS1_2_VERSION);
 	SSL_CTX_set_verify(link->tls, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_alpn_protos(link->tls, protocols, sizeof(protocols) - 1);
@@ -30,13 +30,13 @@ bool uplink_tls_new(struct uplink *link, struct error *error)
 	                  ? SSL_CTX_load_verify_locations(link->tls, settings->ca_file, NULL)
 	                  : SSL_CTX_set_default_verify_paths(link->tls);
 	if (trusted != 1)
-		return fail(error, "the certificates to trust cannot be read");
+		return uplink_tls_fail(error, "the certificates to trust cannot be read");
 	if (settings->cert_file &&
 	    SSL_CTX_use_certificate_chain_file(link->tls, settings->cert_file) != 1)
-		return fail(error, "the agent's certificate cannot be read");
+		return uplink_tls_fail(error, "the agent's certificate cannot be read");
 	if (settings->key_file &&
 	    SSL_CTX_use_PrivateKey_file(link->tls, settings->key_file, SSL_FILETYPE_PEM) != 1)
-		return fail(error, "the agent's key cannot be read");
+		return uplink_tls_fail(error, "the agent's key cannot be read");
 	return true;
 }
 
@@ -67,7 +67,7 @@ static bool shake_hands(struct uplink *link, struct error *error)
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "the scheduler's certificate is not trusted: %s",
 		                 X509_verify_cert_error_string(verified));
-	return fail(error, "the TLS handshake failed");
+	return uplink_tls_fail(error, "the TLS handshake failed");
 }
 
 bool uplink_tls_begin(struct uplink *link, struct error *error)
@@ -76,7 +76,7 @@ bool uplink_tls_begin(struct uplink *link, struct error *error)
 	const char *name = link->settings.server_name ? link->settings.server_name : link->host;
 
 	if (!ssl)
-		return fail(error, "TLS cannot be used");
+		return uplink_tls_fail(error, "TLS cannot be used");
 	link->connection->ssl = ssl;
 	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
 	SSL_set_connect_state(ssl);
@@ -94,7 +94,7 @@ bool uplink_tls_receive(struct uplink *link, const void *data, size_t size, stru
 	int got;
 
 	if (BIO_write(SSL_get_rbio(connection->ssl), data, (int)size) != (int)size)
-		return fail(error, "TLS cannot take what was received");
+		return uplink_tls_fail(error, "TLS cannot take what was received");
 	if (link->stage == UPLINK_SECURING && !shake_hands(link, error))
 		return false;
 	if (link->stage != UPLINK_OPEN)
@@ -109,7 +109,7 @@ bool uplink_tls_receive(struct uplink *link, const void *data, size_t size, stru
 	if (reason == SSL_ERROR_ZERO_RETURN)
 		return error_set(error, ERROR_UNAVAILABLE, "closed by the scheduler");
 	if (reason != SSL_ERROR_WANT_READ)
-		return fail(error, "what was received is not TLS");
+		return uplink_tls_fail(error, "what was received is not TLS");
 	pass_sealed(link);
 	return true;
 }
@@ -117,7 +117,7 @@ bool uplink_tls_receive(struct uplink *link, const void *data, size_t size, stru
 bool uplink_tls_send(struct uplink *link, const void *data, size_t size, struct error *error)
 {
 	if (SSL_write(link->connection->ssl, data, (int)size) != (int)size)
-		return fail(error, "TLS cannot seal what is sent");
+		return uplink_tls_fail(error, "TLS cannot seal what is sent");
 	pass_sealed(link);
 	return true;
 }

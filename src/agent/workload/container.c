@@ -18,7 +18,7 @@ struct word_list {
 	size_t count, capacity;
 };
 
-static void add(struct word_list *words, const char *word)
+static void container_add(struct word_list *words, const char *word)
 {
 	array_reserve(words->at, words->capacity, words->count + 2);
 	words->at[words->count++] = arena_string(words->arena, word);
@@ -27,8 +27,8 @@ static void add(struct word_list *words, const char *word)
 
 static void add_value(struct word_list *words, const char *option, const char *value)
 {
-	add(words, option);
-	add(words, value);
+	container_add(words, option);
+	container_add(words, value);
 }
 
 /* The program, or NULL where it is not in any of the usual places. */
@@ -194,11 +194,11 @@ static void add_place(struct word_list *words, const struct run_settings *settin
 	struct buffer text = { 0 };
 
 	if (spec->uid > 0) {
-		add(words, "--cgroups=disabled");
+		container_add(words, "--cgroups=disabled");
 	} else if (settings->cgroup_base) {
 		buffer_print(&text, "%s/work-%lld", settings->cgroup_base,
 		             (long long)order->reservation_id);
-		add(words, "--cgroups=no-conmon");
+		container_add(words, "--cgroups=no-conmon");
 		add_value(words, "--cgroup-parent", text.data);
 	}
 	buffer_free(&text);
@@ -231,12 +231,12 @@ static void add_limits(struct word_list *words, const struct run_settings *setti
 static void add_command(struct word_list *words, const struct spec *spec)
 {
 	if (spec->script) {
-		add(words, "/bin/sh");
+		container_add(words, "/bin/sh");
 		add_value(words, "-c", spec->script);
-		add(words, "sh");
+		container_add(words, "sh");
 	}
 	for (char **argument = spec->arguments; *argument; argument++)
-		add(words, *argument);
+		container_add(words, *argument);
 }
 
 /* The runtime that is to be used; NULL with a reason. */
@@ -266,12 +266,12 @@ static char **clean_up(struct arena *arena, const char *runtime, bool is_podman,
 {
 	struct word_list words = { .arena = arena };
 
-	add(&words, runtime);
+	container_add(&words, runtime);
 	if (is_podman)
-		add(&words, "--cgroup-manager=cgroupfs");
-	add(&words, "rm");
-	add(&words, "--force");
-	add(&words, name);
+		container_add(&words, "--cgroup-manager=cgroupfs");
+	container_add(&words, "rm");
+	container_add(&words, "--force");
+	container_add(&words, name);
 	char **list = arena_copy(arena, words.at, (words.count + 1) * sizeof(*words.at));
 	free(words.at);
 	return list;
@@ -291,13 +291,13 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 	char *name =
 	    file_path("gpu-scheduler-%s-%lld", settings->label, (long long)order->reservation_id);
 
-	add(&words, runtime);
+	container_add(&words, runtime);
 	if (is_podman)
-		add(&words, "--cgroup-manager=cgroupfs");
-	add(&words, "run");
-	add(&words, "--rm");
+		container_add(&words, "--cgroup-manager=cgroupfs");
+	container_add(&words, "run");
+	container_add(&words, "--rm");
 	add_value(&words, "--name", name);
-	add(&words, "--network=host");
+	container_add(&words, "--network=host");
 	add_ulimits(&words);
 	if (is_podman)
 		add_place(&words, settings, order, spec);
@@ -309,7 +309,7 @@ bool container_plan(struct arena *arena, const struct run_settings *settings,
 		add_value(&words, "--workdir", wanted->directory);
 	add_guard(&words, settings, order, plan);
 	add_environment(&words, spec, wanted->secrets);
-	add(&words, wanted->image);
+	container_add(&words, wanted->image);
 	add_command(&words, spec);
 	spec->arguments = arena_copy(arena, words.at, (words.count + 1) * sizeof(*words.at));
 	spec->script = NULL;

@@ -26,7 +26,7 @@ struct follows {
 	size_t count, capacity;
 };
 
-static void look(uv_timer_t *timer);
+static void follow_look(uv_timer_t *timer);
 
 struct follows *follows_new(const struct follows_settings *settings)
 {
@@ -112,7 +112,7 @@ static bool send_piece(struct follows *follows, struct follow *follow)
 }
 
 /* False: it has all that there will be. */
-static bool go_on(struct follows *follows, struct follow *follow)
+static bool follow_go_on(struct follows *follows, struct follow *follow)
 {
 	/* What is written until here is read after that, so nothing is missed. */
 	bool more = follow->request.follow && is_writing(follows, &follow->request);
@@ -127,12 +127,12 @@ static bool go_on(struct follows *follows, struct follow *follow)
 	return false;
 }
 
-static void look(uv_timer_t *timer)
+static void follow_look(uv_timer_t *timer)
 {
 	struct follows *follows = timer->data;
 
 	for (size_t i = follows->count; i-- > 0;)
-		if (!go_on(follows, &follows->at[i]))
+		if (!follow_go_on(follows, &follows->at[i]))
 			remove_at(follows, i);
 	if (follows->count == 0) {
 		uv_timer_stop(timer);
@@ -142,7 +142,7 @@ static void look(uv_timer_t *timer)
 
 static void look_soon(struct follows *follows)
 {
-	uv_timer_start(follows->timer, look, 0, LOOK_MS);
+	uv_timer_start(follows->timer, follow_look, 0, LOOK_MS);
 	follows->running = true;
 }
 

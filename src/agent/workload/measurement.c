@@ -63,7 +63,7 @@ void measurements_free(struct measurements *measurements)
 }
 
 /* In the thread. Whose a process is is read there and then: it is the same measurement. */
-static void take(uv_work_t *work)
+static void measurement_take(uv_work_t *work)
 {
 	struct measurements *measurements = work->data;
 	struct gpu_readings *readings = &measurements->readings;
@@ -79,9 +79,9 @@ static void take(uv_work_t *work)
 		                (pid_t)readings->processes[i].pid);
 }
 
-static void begin(struct measurements *measurements);
+static void measurement_begin(struct measurements *measurements);
 
-static void tell(struct measurements *measurements)
+static void measurement_tell(struct measurements *measurements)
 {
 	const struct gpu_readings *readings = &measurements->readings;
 	struct measured measured = { .number = measurements->begun,
@@ -108,12 +108,12 @@ static void taken(uv_work_t *work, int status)
 		free_all(measurements);
 		return;
 	}
-	tell(measurements);
+	measurement_tell(measurements);
 	if (measurements->asked > measurements->begun)
-		begin(measurements);
+		measurement_begin(measurements);
 }
 
-static void begin(struct measurements *measurements)
+static void measurement_begin(struct measurements *measurements)
 {
 	measurements->begun = measurements->asked;
 	measurements->running = true;
@@ -125,12 +125,12 @@ static void begin(struct measurements *measurements)
 	struct gpu_user *users = (struct gpu_user *)(void *)measurements->users.data;
 	for (size_t i = 0; i < measurements->users.size / sizeof(*users); i++)
 		users[i].uuid = arena_string(&measurements->texts, users[i].uuid);
-	uv_queue_work(measurements->loop, &measurements->work, take, taken);
+	uv_queue_work(measurements->loop, &measurements->work, measurement_take, taken);
 }
 
 void measurements_ask(struct measurements *measurements, int64_t number)
 {
 	measurements->asked = max64(measurements->asked, number);
 	if (!measurements->running)
-		begin(measurements);
+		measurement_begin(measurements);
 }

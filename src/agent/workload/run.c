@@ -40,7 +40,7 @@ static const char *text_in(const struct reading *reading, const char *name)
 	return *text ? arena_string(reading->arena, text) : NULL;
 }
 
-static json_t *read_payload(const char *payload, struct error *error)
+static json_t *run_read_payload(const char *payload, struct error *error)
 {
 	struct json_limits limits = { .bytes = PAYLOAD_BYTES, .depth = 32, .values = 1000000 };
 
@@ -174,7 +174,7 @@ static void set_gang(struct reading *reading)
 	buffer_free(&list);
 }
 
-static int64_t number_of(const struct environment *environment, const char *name)
+static int64_t run_number_of(const struct environment *environment, const char *name)
 {
 	const char *text = environment_get(environment, name);
 
@@ -243,7 +243,7 @@ static char **own_environment(const struct reading *reading)
 	return environment_finish(&copy);
 }
 
-static bool begin(struct reading *reading, struct error *error)
+static bool run_open_up(struct reading *reading, struct error *error)
 {
 	struct run_plan *plan = reading->plan;
 	const struct run_settings *settings = reading->settings;
@@ -279,7 +279,8 @@ static bool begin(struct reading *reading, struct error *error)
 }
 
 /* What the task can only have got wrong: nothing of it is run. */
-static bool fail(struct reading *reading, const char *name, const char *value, const char *what)
+static bool run_give_up(struct reading *reading, const char *name, const char *value,
+                        const char *what)
 {
 	struct spec *spec = &reading->plan->spec;
 	struct buffer text = { 0 };
@@ -302,12 +303,13 @@ static bool check_names(struct reading *reading)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		const char *path = text_in(reading, paths[i]);
 		if (path && *path != '/')
-			return fail(reading, paths[i], path, "an absolute path");
+			return run_give_up(reading, paths[i], path, "an absolute path");
 	}
-	return !image || *image != '-' || fail(reading, "image", image, "the name of an image");
+	return !image || *image != '-' ||
+	       run_give_up(reading, "image", image, "the name of an image");
 }
 
-static void finish(struct reading *reading)
+static void run_finish(struct reading *reading)
 {
 	struct run_plan *plan = reading->plan;
 	struct environment *environment = &reading->environment;
@@ -315,15 +317,15 @@ static void finish(struct reading *reading)
 	plan->spec.directory = text_in(reading, "working_directory");
 	if (!plan->spec.directory && reading->home && access(reading->home, X_OK) == 0)
 		plan->spec.directory = reading->home;
-	plan->fake_memory_mib = number_of(environment, "FAKE_GPU_MEMORY_MIB");
-	plan->fake_utilisation = number_of(environment, "FAKE_GPU_UTILISATION");
+	plan->fake_memory_mib = run_number_of(environment, "FAKE_GPU_MEMORY_MIB");
+	plan->fake_utilisation = run_number_of(environment, "FAKE_GPU_UTILISATION");
 	plan->spec.environment = environment_finish(environment);
 }
 
 bool run_plan_task(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
-	json_t *payload = read_payload(order->payload, error);
+	json_t *payload = run_read_payload(order->payload, error);
 	struct reading reading = { .arena = arena,
 		                   .settings = settings,
 		                   .order = order,
@@ -332,7 +334,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
-	good = good && begin(&reading, error);
+	good = good && run_open_up(&reading, error);
 	if (good) {
 		struct container_order container = {
 			.image = text_in(&reading, "image"),
@@ -347,7 +349,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 			                plan->spec.checkpoint_path);
 		plan->container = container.image != NULL;
 		set_guard(&reading);
-		finish(&reading);
+		run_finish(&reading);
 		if (check_names(&reading) && plan->container)
 			good = container_plan(arena, settings, order, &container, plan, error);
 	}
@@ -361,7 +363,7 @@ bool run_plan_task(struct arena *arena, const struct run_settings *settings,
 bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
                    const struct node_order *order, struct run_plan *plan, struct error *error)
 {
-	json_t *payload = read_payload(order->payload, error);
+	json_t *payload = run_read_payload(order->payload, error);
 	struct reading reading = { .arena = arena,
 		                   .settings = settings,
 		                   .order = order,
@@ -370,12 +372,12 @@ bool run_plan_slot(struct arena *arena, const struct run_settings *settings,
 	bool good = payload != NULL;
 
 	*plan = (struct run_plan){ 0 };
-	good = good && begin(&reading, error);
+	good = good && run_open_up(&reading, error);
 	if (good) {
 		set_guard(&reading);
 		good = slot_command_plan(arena, settings, order, payload, &reading.environment,
 		                         plan, error);
-		finish(&reading);
+		run_finish(&reading);
 	}
 	free(reading.environment.at);
 	vault_forget(reading.secrets);

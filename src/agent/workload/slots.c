@@ -133,14 +133,15 @@ int64_t slots_read_active(int32_t runtime, const char *page)
 	return -1;
 }
 
-static void look(uv_timer_t *timer);
+static void slots_look(uv_timer_t *timer);
 
 static void look_later(struct slot_watch *watch)
 {
-	uv_timer_start(watch->timer, look, watch->ready ? HEALTH_LOOK_MS : READY_LOOK_MS, 0);
+	uv_timer_start(watch->timer, slots_look, watch->ready ? HEALTH_LOOK_MS : READY_LOOK_MS, 0);
 }
 
-static void tell(const struct slot_watch *watch, enum input_kind kind, struct work_event event)
+static void slots_tell(const struct slot_watch *watch, enum input_kind kind,
+                       struct work_event event)
 {
 	event.reservation_id = watch->reservation_id;
 	watch->slots->event(watch->slots->context, kind, &event);
@@ -154,7 +155,7 @@ static void answered_active(void *context, int status, const char *body)
 	watch->asking = NULL;
 	look_later(watch);
 	if (active >= 0)
-		tell(watch, INPUT_ACTIVE, (struct work_event){ .active = active });
+		slots_tell(watch, INPUT_ACTIVE, (struct work_event){ .active = active });
 }
 
 static void ask_active(struct slot_watch *watch)
@@ -178,7 +179,7 @@ static void tell_ready(struct slot_watch *watch)
 	buffer_print(&address, "http://%s:%" PRId64, watch->slots->address, watch->slot.port);
 	log_at(LOG_INFO, "a slot is ready", LOG_NUMBER("reservation", watch->reservation_id),
 	       LOG_TEXT("address", address.data));
-	tell(watch, INPUT_READY, (struct work_event){ .address = address.data });
+	slots_tell(watch, INPUT_READY, (struct work_event){ .address = address.data });
 	buffer_free(&address);
 }
 
@@ -190,7 +191,7 @@ static void answered_health(void *context, int status, const char *body)
 	(void)body;
 	watch->asking = NULL;
 	if (watch->ready)
-		tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = well });
+		slots_tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = well });
 	else if (well)
 		tell_ready(watch);
 	if (watch->ready && well)
@@ -221,7 +222,8 @@ static void tell_foreign(struct slot_watch *watch, int64_t uid)
 	             " that does not belong to the model's server",
 	             watch->slot.port, uid);
 	log_at(LOG_WARNING, message.data, LOG_NUMBER("reservation", watch->reservation_id));
-	tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = false, .message = message.data });
+	slots_tell(watch, INPUT_HEALTH,
+	           (struct work_event){ .healthy = false, .message = message.data });
 	buffer_free(&message);
 }
 
@@ -250,7 +252,7 @@ static void take_owner(struct slot_watch *watch, enum listener_owner owner, int6
 	if (owner == LISTENER_UNKNOWN)
 		tell_unknown(watch);
 	if (watch->ready)
-		tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = false });
+		slots_tell(watch, INPUT_HEALTH, (struct work_event){ .healthy = false });
 }
 
 static void check_listener(uv_work_t *work)
@@ -275,7 +277,7 @@ static void checked_listener(uv_work_t *work, int status)
 }
 
 /* Whoever listens on the port is asked only if it is the slot's own server. */
-static void look(uv_timer_t *timer)
+static void slots_look(uv_timer_t *timer)
 {
 	struct slot_watch *watch = timer->data;
 	struct listener_check *check = NEW(struct listener_check);

@@ -23,7 +23,7 @@ static void set_groups(struct spec *spec, const struct passwd *entry)
 }
 
 /* The entry of the user, or of ourselves where there is no name. */
-static const struct passwd *look_up(const char *name, struct passwd *entry, char *bytes)
+static const struct passwd *user_look_up(const char *name, struct passwd *entry, char *bytes)
 {
 	struct passwd *found = NULL;
 
@@ -78,7 +78,7 @@ bool user_apply(const struct run_settings *settings, const char *name, struct sp
 
 	if (!name && geteuid() == 0)
 		name = settings->default_user;
-	const struct passwd *entry = look_up(name, &storage, bytes);
+	const struct passwd *entry = user_look_up(name, &storage, bytes);
 	bool good = become(settings, name, entry, spec, error);
 	if (good && entry) {
 		environment_set(environment, "USER", entry->pw_name);

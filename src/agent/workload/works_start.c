@@ -165,7 +165,7 @@ static bool start_keeper(struct work_process *process, struct error *error)
 	return true;
 }
 
-static void refuse(struct work_process *process, const char *reason)
+static void works_start_refuse(struct work_process *process, const char *reason)
 {
 	log_at(LOG_WARNING, "a work cannot be started",
 	       LOG_NUMBER("reservation", process->reservation_id), LOG_TEXT("reason", reason));
@@ -173,18 +173,18 @@ static void refuse(struct work_process *process, const char *reason)
 	works_tell(process, INPUT_NOT_STARTED, (struct work_event){ .message = reason });
 }
 
-static void start(struct work_process *process)
+static void works_start_start(struct work_process *process)
 {
 	struct error error = { 0 };
 
 	if (process->cancelled) {
-		refuse(process, "it was told to stop before it began");
+		works_start_refuse(process, "it was told to stop before it began");
 		return;
 	}
 	if (prepare(process, &error) && start_keeper(process, &error))
 		return;
 	cgroup_remove(&process->group);
-	refuse(process, error.text);
+	works_start_refuse(process, error.text);
 }
 
 /* Once in each turn of the loop, after the timers and before files are polled. */
@@ -198,7 +198,7 @@ static void start_some(uv_idle_t *idle)
 		if (!process)
 			break;
 		works_start_forget(process);
-		start(process);
+		works_start_start(process);
 	} while (clock_boot_ms() < end_ms);
 }
 

@@ -71,7 +71,7 @@ static int compare_outputs(const void *a, const void *b)
 	return (x->written_s < y->written_s) - (x->written_s > y->written_s);
 }
 
-static int compare_ids(const void *a, const void *b)
+static int works_trim_compare_ids(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 
@@ -88,7 +88,7 @@ static bool may_remove(const struct works_trim *trim, const char *name, const ch
 	    now_s - (int64_t)status.st_mtim.tv_sec < YOUNG_S)
 		return false;
 	return trim->live_count == 0 || !bsearch(&reservation, trim->live, trim->live_count,
-	                                         sizeof(*trim->live), compare_ids);
+	                                         sizeof(*trim->live), works_trim_compare_ids);
 }
 
 static size_t find_outputs(const struct works_trim *trim, int64_t now_s, struct old_output **found)
@@ -155,7 +155,7 @@ void works_trim_outputs(struct works *works, int64_t most_bytes, int64_t most_ag
 	trim->live = memory_zero(works->count + 1, sizeof(*trim->live));
 	for (size_t i = 0; i < works->count; i++)
 		trim->live[trim->live_count++] = works->list[i]->reservation_id;
-	qsort(trim->live, trim->live_count, sizeof(*trim->live), compare_ids);
+	qsort(trim->live, trim->live_count, sizeof(*trim->live), works_trim_compare_ids);
 	trim->most_bytes = most_bytes;
 	trim->most_age_s = most_age_s;
 	works->trim = trim;

@@ -20,7 +20,7 @@ struct failure_audit {
 	struct engine_request engine; /* one at a time */
 };
 
-static void on_kept(struct engine_request *engine)
+static void failure_audit_on_kept(struct engine_request *engine)
 {
 	struct failure_audit *failure_audit = engine->context;
 
@@ -29,7 +29,7 @@ static void on_kept(struct engine_request *engine)
 	failure_audit_wake(failure_audit);
 }
 
-static void keep(struct failure_audit *failure_audit)
+static void failure_audit_keep(struct failure_audit *failure_audit)
 {
 	static const struct identity nobody = { .role = ROLE_VIEWER, .name = "nobody" };
 	struct failure_summary summaries[FAILURE_SUMMARIES_MAX];
@@ -51,20 +51,20 @@ static void keep(struct failure_audit *failure_audit)
 		                                  .unix_ms = clock_unix_ms() });
 	}
 	buffer_free(&detail);
-	engine->done = on_kept;
+	engine->done = failure_audit_on_kept;
 	engine->context = failure_audit;
 	failure_audit->is_asked = true;
 	engine_port_send(failure_audit->port, engine);
 }
 
-static void on_timer(struct timer *timer)
+static void failure_audit_on_timer(struct timer *timer)
 {
 	struct failure_audit *failure_audit =
 	    (struct failure_audit *)(void *)((char *)timer - offsetof(struct failure_audit, timer));
 
 	failure_audit->is_set = false;
 	failure_audit->next_ms = loop_now_ms(failure_audit->loop) + PAUSE_MS;
-	keep(failure_audit);
+	failure_audit_keep(failure_audit);
 }
 
 struct failure_audit *failure_audit_new(struct engine_port *port, struct failures *failures,
@@ -76,7 +76,7 @@ struct failure_audit *failure_audit_new(struct engine_port *port, struct failure
 	failure_audit->loop = port->loop;
 	failure_audit->failures = failures;
 	failure_audit->audit = audit;
-	failure_audit->timer = TIMER(on_timer);
+	failure_audit->timer = TIMER(failure_audit_on_timer);
 	return failure_audit;
 }
 

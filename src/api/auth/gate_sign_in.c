@@ -83,7 +83,7 @@ static bool tenant_exists(const struct gate *gate, int64_t id)
 	return id == 0 || !gate->tenants.exists || gate->tenants.exists(gate->tenants.context, id);
 }
 
-static bool find_tenant(const struct gate *gate, const char *text, int64_t *id)
+static bool gate_sign_in_find_tenant(const struct gate *gate, const char *text, int64_t *id)
 {
 	*id = 0;
 	if (text[0] == '\0')
@@ -104,7 +104,7 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 	if (!gate_role_read(claims->role, &identity->role))
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "'role' of the token is not admin, tenant, viewer or agent");
-	if (!find_tenant(gate, claims->tenant, &identity->tenant_id)) {
+	if (!gate_sign_in_find_tenant(gate, claims->tenant, &identity->tenant_id)) {
 		*fault = FAULT_TENANT;
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "the tenant that the token is for ('tenant') does not exist");
@@ -118,7 +118,7 @@ static bool identity_of_claims(const struct gate *gate, const struct jwt_claims 
 }
 
 /* What a JWT was found good by: a key, and what was required besides. */
-static uint64_t number_of(const struct gate_rules *rules, uint64_t key)
+static uint64_t gate_sign_in_number_of(const struct gate_rules *rules, uint64_t key)
 {
 	uint64_t audience = rules->audience ? hash_text(rules->audience) : 0;
 	uint64_t issuer = rules->issuer ? hash_text(rules->issuer) : 0;
@@ -126,8 +126,8 @@ static uint64_t number_of(const struct gate_rules *rules, uint64_t key)
 	return hash_combine(hash_combine(key, audience), issuer);
 }
 
-static void remember(struct gate *gate, const unsigned char digest[DIGEST_SIZE],
-                     const struct identity *identity, int64_t unix_ms)
+static void gate_sign_in_remember(struct gate *gate, const unsigned char digest[DIGEST_SIZE],
+                                  const struct identity *identity, int64_t unix_ms)
 {
 	uint32_t at = 0;
 
@@ -264,7 +264,7 @@ static bool sign_in_jwt(struct attempt *attempt, struct text token, int64_t unix
 		identity->credential = (struct credential){
 			.kind = CREDENTIAL_JWT,
 			.expires_ms = jwt.claims.expires_ms,
-			.key = number_of(rules, jwt.key),
+			.key = gate_sign_in_number_of(rules, jwt.key),
 		};
 		memcpy(identity->credential.text, jwt.claims.tenant, JWT_CLAIM_MAX);
 	}
@@ -300,7 +300,7 @@ static bool sign_in_token(struct attempt *attempt, const unsigned char digest[DI
 }
 
 /* Counts the failure, and answers it. */
-static bool fail(const struct attempt *attempt, struct gate_refusal *refusal)
+static bool gate_sign_in_fail(const struct attempt *attempt, struct gate_refusal *refusal)
 {
 	const struct exchange *exchange = attempt->exchange;
 	struct gate *gate = attempt->gate;
@@ -331,23 +331,23 @@ bool gate_sign_in(struct gate *gate, const struct exchange *exchange, int64_t un
 		return gate_refuse(refusal, 400, "invalid", "there is more than one Authorization");
 	struct text token = find_token(exchange);
 	if (!token.data || token.size == 0)
-		return fail(&attempt, refusal);
+		return gate_sign_in_fail(&attempt, refusal);
 	digest_sha256(token, digest);
 	if (recall(gate, digest, unix_ms, identity))
 		return true;
 	if (text_starts(token, GATE_TOKEN_PREFIX))
 		return sign_in_token(&attempt, digest, unix_ms, identity) ||
-		       fail(&attempt, refusal);
+		       gate_sign_in_fail(&attempt, refusal);
 	if (!sign_in_jwt(&attempt, token, unix_ms, identity))
-		return fail(&attempt, refusal);
-	remember(gate, digest, identity, unix_ms);
+		return gate_sign_in_fail(&attempt, refusal);
+	gate_sign_in_remember(gate, digest, identity, unix_ms);
 	return true;
 }
 
 static bool has_key(const struct gate_rules *rules, uint64_t number)
 {
 	for (size_t i = 0; i < rules->key_count; i++)
-		if (number_of(rules, jwt_key_number(rules->keys[i])) == number)
+		if (gate_sign_in_number_of(rules, jwt_key_number(rules->keys[i])) == number)
 			return true;
 	return false;
 }
@@ -371,7 +371,7 @@ static const char *why_not_jwt(const struct gate *gate, const struct identity *i
 
 	if (!has_key(&gate->rules, identity->credential.key))
 		return "the key of the token is not accepted any more";
-	if (!find_tenant(gate, identity->credential.text, &tenant_id) ||
+	if (!gate_sign_in_find_tenant(gate, identity->credential.text, &tenant_id) ||
 	    tenant_id != identity->tenant_id)
 		return "the tenant of the token was deleted or renamed";
 	return NULL;

@@ -2,7 +2,7 @@
 #include "api/auth/gate.h"
 #include "api/read/roster.h"
 
-static int64_t find(void *context, const char *name)
+static int64_t gate_tenants_find(void *context, const char *name)
 {
 	const struct roster *roster = context;
 	const struct roster_tenant *tenant = text_map_get(&roster->by_name, name);
@@ -17,5 +17,5 @@ static bool exists(void *context, int64_t id)
 
 void gate_use_roster(struct gate *gate, struct roster *roster)
 {
-	gate_use_tenants(gate, &(struct gate_tenants){ find, exists, roster });
+	gate_use_tenants(gate, &(struct gate_tenants){ gate_tenants_find, exists, roster });
 }

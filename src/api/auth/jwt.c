@@ -23,7 +23,7 @@ struct jwt_parts {
 	struct buffer storage;
 };
 
-static bool decode(struct jwt_parts *parts, struct text text, size_t *from, size_t *size)
+static bool jwt_decode(struct jwt_parts *parts, struct text text, size_t *from, size_t *size)
 {
 	*from = parts->storage.size;
 	if (text.size == 0 || !base64url_read(text, &parts->storage))
@@ -48,7 +48,7 @@ static bool take_apart(struct text token, struct jwt_parts *parts)
 	}
 	parts->signed_text = (struct text){ of[0].data, of[0].size + 1 + of[1].size };
 	for (int i = 0; i < 3; i++)
-		if (!decode(parts, of[i], &from[i], &size[i]))
+		if (!jwt_decode(parts, of[i], &from[i], &size[i]))
 			return false;
 	const char *storage = parts->storage.data;
 	parts->header = (struct text){ storage + from[0], size[0] };
@@ -58,7 +58,7 @@ static bool take_apart(struct text token, struct jwt_parts *parts)
 }
 
 /* Nothing of the header is followed: it has to agree with a key that we have. */
-static bool matches(const struct jwt_parts *parts, const struct jwt_key *key)
+static bool jwt_matches(const struct jwt_parts *parts, const struct jwt_key *key)
 {
 	return text_is(parts->id, key->id) &&
 	       text_is(parts->algorithm, jwt_algorithm_names[key->algorithm]);
@@ -91,7 +91,7 @@ static bool has_key(struct jwt *jwt, struct jwt_key *const *keys, size_t key_cou
 	bool found = false;
 
 	for (size_t i = 0; i < key_count; i++) {
-		if (!matches(jwt->parts, keys[i]))
+		if (!jwt_matches(jwt->parts, keys[i]))
 			continue;
 		found = true;
 		jwt->is_costly |= keys[i]->algorithm != JWT_HS256;
@@ -104,7 +104,7 @@ static bool has_key(struct jwt *jwt, struct jwt_key *const *keys, size_t key_cou
 }
 
 /* Seconds since 1970, which may have decimals, as milliseconds. */
-static bool read_time(const json_t *claims, const char *name, int64_t *time_ms)
+static bool jwt_read_time(const json_t *claims, const char *name, int64_t *time_ms)
 {
 	const json_t *value = json_object_get(claims, name);
 	double seconds = json_number_value(value);
@@ -120,10 +120,10 @@ static bool check_times(const json_t *object, int64_t now_ms, struct jwt_claims 
 {
 	int64_t not_before_ms = 0;
 
-	if (!read_time(object, "exp", &claims->expires_ms))
+	if (!jwt_read_time(object, "exp", &claims->expires_ms))
 		return error_set(error, ERROR_FORBIDDEN,
 		                 "the token does not say when it expires ('exp')");
-	if (json_object_get(object, "nbf") && !read_time(object, "nbf", &not_before_ms))
+	if (json_object_get(object, "nbf") && !jwt_read_time(object, "nbf", &not_before_ms))
 		return error_set(error, ERROR_FORBIDDEN, "'nbf' of the token is not a time");
 	if (now_ms >= claims->expires_ms + JWT_CLOCK_SKEW_MS)
 		return error_set(error, ERROR_FORBIDDEN, "the token has expired");
@@ -218,7 +218,7 @@ bool jwt_check(struct jwt *jwt, struct jwt_key *const *keys, size_t key_count, s
 	const struct jwt_parts *parts = jwt->parts;
 
 	for (size_t i = 0; i < key_count; i++)
-		if (matches(parts, keys[i]) &&
+		if (jwt_matches(parts, keys[i]) &&
 		    jwt_key_signed(keys[i], parts->signed_text, parts->signature)) {
 			jwt->key = keys[i]->number;
 			error_clear(error);

@@ -71,7 +71,7 @@ static bool set_public_key(struct jwt_key *key, const char *material, struct err
 	return true;
 }
 
-static uint64_t number_of(const struct jwt_key *key, const char *material)
+static uint64_t jwt_key_number_of(const struct jwt_key *key, const char *material)
 {
 	unsigned char digest[DIGEST_SIZE];
 	uint64_t number;
@@ -110,7 +110,7 @@ struct jwt_key *jwt_key_new(const char *id, const char *algorithm, const char *m
 	else
 		ok = set_public_key(key, material, error);
 	if (ok) {
-		key->number = number_of(key, material);
+		key->number = jwt_key_number_of(key, material);
 		return key;
 	}
 	jwt_key_free(key);

@@ -55,7 +55,7 @@ static int64_t level_at(const struct rates *rates, const struct bucket *bucket, 
 }
 
 /* The client's bucket, brought up to now; a new one in place of the fullest. */
-static struct bucket *find(struct rates *rates, uint64_t client, int64_t now_ms)
+static struct bucket *rate_find(struct rates *rates, uint64_t client, int64_t now_ms)
 {
 	struct bucket *first = &rates->buckets[hash_number(client) & rates->mask];
 	struct bucket *fullest = first;
@@ -92,7 +92,7 @@ bool rates_take(struct rates *rates, uint64_t client, int64_t now_ms, int64_t *w
 {
 	if (rates->rate_per_s == 0)
 		return true;
-	struct bucket *bucket = find(rates, client, now_ms);
+	struct bucket *bucket = rate_find(rates, client, now_ms);
 	if (!has_one(rates, bucket, wait_ms))
 		return false;
 	bucket->level -= ONE;
@@ -101,5 +101,5 @@ bool rates_take(struct rates *rates, uint64_t client, int64_t now_ms, int64_t *w
 
 bool rates_has(struct rates *rates, uint64_t client, int64_t now_ms, int64_t *wait_ms)
 {
-	return rates->rate_per_s == 0 || has_one(rates, find(rates, client, now_ms), wait_ms);
+	return rates->rate_per_s == 0 || has_one(rates, rate_find(rates, client, now_ms), wait_ms);
 }

@@ -19,7 +19,7 @@ struct streams {
 	struct stream *next; /* the one that a check looks at next: ending one may end others */
 };
 
-static void on_timer(struct timer *timer)
+static void streams_on_timer(struct timer *timer)
 {
 	struct streams *streams =
 	    (struct streams *)(void *)((char *)timer - offsetof(struct streams, timer));
@@ -35,7 +35,7 @@ struct streams *streams_new(struct loop *loop, struct gate *gate)
 
 	streams->loop = loop;
 	streams->gate = gate;
-	streams->timer = TIMER(on_timer);
+	streams->timer = TIMER(streams_on_timer);
 	return streams;
 }
 

@@ -41,7 +41,7 @@ static char **place(const struct audit *audit, int64_t number)
 	return &audit->entries[number % audit->most];
 }
 
-static void put(struct audit *audit, int64_t number, char *entry)
+static void audit_put(struct audit *audit, int64_t number, char *entry)
 {
 	if (number >= audit->first + audit->most)
 		audit->first = number - audit->most + 1;
@@ -57,7 +57,7 @@ void audit_load(struct audit *audit, const char *key, const char *value)
 
 	/* The ring may have been larger then; what does not fit any more is left out. */
 	if (number_read(text_of(key), 1, INT64_MAX, &number) && number > audit->next - audit->most)
-		put(audit, number, memory_text(value));
+		audit_put(audit, number, memory_text(value));
 }
 
 static void write_entry(struct buffer *buffer, int64_t number, const struct audit_entry *entry)
@@ -85,7 +85,7 @@ static void write_entry(struct buffer *buffer, int64_t number, const struct audi
 }
 
 /* The key sorts as its number does. */
-static const char *key_of(struct arena *arena, int64_t number)
+static const char *audit_key_of(struct arena *arena, int64_t number)
 {
 	char *key = arena_alloc(arena, 32);
 
@@ -103,14 +103,15 @@ void audit_note(struct audit *audit, struct engine_request *engine, const struct
 	write_entry(&json, number, entry);
 	if (count > 0)
 		memcpy(keeps, engine->keeps, count * sizeof(*keeps));
-	keeps[count++] = (struct kept){ "audit", key_of(&engine->arena, number),
+	keeps[count++] = (struct kept){ "audit", audit_key_of(&engine->arena, number),
 		                        arena_string(&engine->arena, json.data) };
 	if (number - audit->most >= 1)
 		keeps[count++] =
-		    (struct kept){ "audit", key_of(&engine->arena, number - audit->most), NULL };
+		    (struct kept){ "audit", audit_key_of(&engine->arena, number - audit->most),
+			           NULL };
 	engine->keeps = keeps;
 	engine->keep_count = count;
-	put(audit, number, json.data);
+	audit_put(audit, number, json.data);
 }
 
 void audit_settle(struct audit *audit, const struct engine_request *engine)

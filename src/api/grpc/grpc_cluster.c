@@ -113,7 +113,7 @@ static void take_census(struct request *request, struct census *census,
 	catalogue_unlock(catalogue);
 }
 
-static int32_t number(int64_t value)
+static int32_t grpc_cluster_number(int64_t value)
 {
 	return (int32_t)min64(value, INT32_MAX);
 }
@@ -138,13 +138,13 @@ void grpc_cluster_status(struct request *request)
 	struct census census;
 
 	take_census(request, &census, &response.nodes);
-	response.total_gpus = number(census.gpus);
-	response.available_gpus = number(census.free_gpus);
-	response.total_nodes = number(census.nodes);
-	response.online_nodes = number(census.online_nodes);
-	response.total_jobs = number(all_jobs(&census));
-	response.pending_jobs = number(census.jobs[JOB_PENDING]);
-	response.running_jobs = number(census.jobs[JOB_RUNNING]);
+	response.total_gpus = grpc_cluster_number(census.gpus);
+	response.available_gpus = grpc_cluster_number(census.free_gpus);
+	response.total_nodes = grpc_cluster_number(census.nodes);
+	response.online_nodes = grpc_cluster_number(census.online_nodes);
+	response.total_jobs = grpc_cluster_number(all_jobs(&census));
+	response.pending_jobs = grpc_cluster_number(census.jobs[JOB_PENDING]);
+	response.running_jobs = grpc_cluster_number(census.jobs[JOB_RUNNING]);
 	response.avg_gpu_utilization = utilization(&census);
 	response.n_nodes = (size_t)census.nodes;
 	grpc_answer(request, &response);

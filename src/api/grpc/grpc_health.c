@@ -53,7 +53,7 @@ void grpc_health_check(struct request *request)
 		request_reply(request, pack(status_now(request->service), bytes));
 }
 
-static struct request *drop(struct health_watch *watch)
+static struct request *grpc_health_drop(struct health_watch *watch)
 {
 	struct request *request = watch->request;
 
@@ -65,15 +65,15 @@ static struct request *drop(struct health_watch *watch)
 	return request;
 }
 
-static void on_gone(struct exchange *exchange)
+static void grpc_health_on_gone(struct exchange *exchange)
 {
 	const struct request *request = exchange->context;
 
-	request_finish(drop(request->state), GRPC_CANCELLED, NULL);
+	request_finish(grpc_health_drop(request->state), GRPC_CANCELLED, NULL);
 }
 
 /* Only the last status counts: what was not taken is made up for when there is room. */
-static void tell(struct health_watch *watch)
+static void grpc_health_tell(struct health_watch *watch)
 {
 	uint8_t bytes[16];
 	serving_status status =
@@ -83,12 +83,13 @@ static void tell(struct health_watch *watch)
 		watch->told = status;
 }
 
-static void on_writable(struct exchange *exchange)
+static void grpc_health_on_writable(struct exchange *exchange)
 {
-	tell(((const struct request *)exchange->context)->state);
+	grpc_health_tell(((const struct request *)exchange->context)->state);
 }
 
-static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
+static const struct exchange_events events = { .writable = grpc_health_on_writable,
+	                                       .gone = grpc_health_on_gone };
 
 void grpc_health_watch(struct request *request)
 {
@@ -114,18 +115,18 @@ void grpc_health_watch(struct request *request)
 	request->state = watch;
 	request->exchange->events = &events;
 	request_stream(request);
-	tell(watch);
+	grpc_health_tell(watch);
 }
 
 void grpc_services_health_changed(struct grpc_services *services)
 {
 	for (struct health_watch *at = services->watches; at; at = at->next)
-		tell(at);
+		grpc_health_tell(at);
 }
 
 void grpc_health_free(struct grpc_services *services)
 {
 	while (services->watches)
-		request_finish(drop(services->watches), GRPC_UNAVAILABLE,
+		request_finish(grpc_health_drop(services->watches), GRPC_UNAVAILABLE,
 		               "the scheduler is stopping");
 }

@@ -84,7 +84,8 @@ static char *own(struct reflection *reflection, struct text text)
 	return copy;
 }
 
-static char *join(struct reflection *reflection, const char *scope, struct text name)
+static char *grpc_reflection_join(struct reflection *reflection, const char *scope,
+                                  struct text name)
 {
 	size_t size = strlen(scope);
 	char *full = arena_alloc(&reflection->arena, size + name.size + 2);
@@ -112,15 +113,15 @@ static struct text name_in(struct text bytes)
 static void add_symbols(struct reflection *reflection, struct file *file, const char *scope,
                         struct text bytes, bool is_service)
 {
-	char *full = join(reflection, scope, name_in(bytes));
+	char *full = grpc_reflection_join(reflection, scope, name_in(bytes));
 	struct text value;
 	uint64_t field;
 
 	text_map_put(&reflection->by_symbol, full, file);
 	while (next_field(&bytes, &field, &value)) {
 		if (is_service ? field == SERVICE_METHOD : field == MESSAGE_ENUM)
-			text_map_put(&reflection->by_symbol, join(reflection, full, name_in(value)),
-			             file);
+			text_map_put(&reflection->by_symbol,
+			             grpc_reflection_join(reflection, full, name_in(value)), file);
 		else if (!is_service && field == MESSAGE_NESTED)
 			add_symbols(reflection, file, full, value, false);
 	}
@@ -147,12 +148,13 @@ static void add_file(struct reflection *reflection, struct text bytes)
 		if (field == FILE_MESSAGE || field == FILE_SERVICE)
 			add_symbols(reflection, file, file->package, value, field == FILE_SERVICE);
 		else if (field == FILE_ENUM)
-			text_map_put(&reflection->by_symbol,
-			             join(reflection, file->package, name_in(value)), file);
+			text_map_put(
+			    &reflection->by_symbol,
+			    grpc_reflection_join(reflection, file->package, name_in(value)), file);
 	}
 }
 
-static struct reflection *load(void)
+static struct reflection *grpc_reflection_load(void)
 {
 	struct reflection *reflection = NEW(struct reflection);
 	struct text rest = { (const char *)proto_descriptors, proto_descriptors_size }, value;
@@ -178,8 +180,8 @@ typedef Grpc__Reflection__V1__ServerReflectionResponse reflection_response;
 #define SAYS(what) GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_##what
 
 /* The file, then what it imports, each once. */
-static void collect(struct reflection *reflection, struct file *file, struct file **list,
-                    size_t *count)
+static void grpc_reflection_collect(struct reflection *reflection, struct file *file,
+                                    struct file **list, size_t *count)
 {
 	for (size_t i = 0; i < *count; i++)
 		if (list[i] == file)
@@ -188,7 +190,7 @@ static void collect(struct reflection *reflection, struct file *file, struct fil
 	for (int i = 0; i < file->import_count; i++) {
 		struct file *import = file_named(reflection, file->imports[i]);
 		if (import)
-			collect(reflection, import, list, count);
+			grpc_reflection_collect(reflection, import, list, count);
 	}
 }
 
@@ -214,7 +216,7 @@ static void say_file(struct reflection *reflection, struct file *file,
 		say_error(response, arena, GRPC_NOT_FOUND, "there is no such file or symbol here");
 		return;
 	}
-	collect(reflection, file, list, &count);
+	grpc_reflection_collect(reflection, file, list, &count);
 	Grpc__Reflection__V1__FileDescriptorResponse *files = arena_alloc(arena, sizeof(*files));
 	grpc__reflection__v1__file_descriptor_response__init(files);
 	files->file_descriptor_proto =
@@ -258,8 +260,8 @@ static void say_no_extensions(const char *type, reflection_response *response, s
 	response->all_extension_numbers_response = numbers;
 }
 
-static void answer(struct reflection *reflection, const reflection_request *message,
-                   reflection_response *response, struct arena *arena)
+static void grpc_reflection_answer(struct reflection *reflection, const reflection_request *message,
+                                   reflection_response *response, struct arena *arena)
 {
 	switch ((int)message->message_request_case) {
 	case ASKS(FILE_BY_FILENAME):
@@ -288,7 +290,7 @@ static void answer(struct reflection *reflection, const reflection_request *mess
 	}
 }
 
-static void on_body(struct exchange *exchange, struct text part)
+static void grpc_reflection_on_body(struct exchange *exchange, struct text part)
 {
 	struct request *request = exchange->context;
 	struct grpc_services *services = request->service->services;
@@ -298,11 +300,11 @@ static void on_body(struct exchange *exchange, struct text part)
 	reflection_response response = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
 
 	if (!services->reflection)
-		services->reflection = load();
+		services->reflection = grpc_reflection_load();
 	if (message) {
 		response.valid_host = message->host;
 		response.original_request = message;
-		answer(services->reflection, message, &response, &arena);
+		grpc_reflection_answer(services->reflection, message, &response, &arena);
 	}
 	/* A client that asks faster than it reads is not waited for. */
 	if (!message)
@@ -313,19 +315,19 @@ static void on_body(struct exchange *exchange, struct text part)
 	arena_free(&arena);
 }
 
-static void on_end(struct exchange *exchange)
+static void grpc_reflection_on_end(struct exchange *exchange)
 {
 	request_finish(exchange->context, GRPC_OK, NULL);
 }
 
-static void on_gone(struct exchange *exchange)
+static void grpc_reflection_on_gone(struct exchange *exchange)
 {
 	request_finish(exchange->context, GRPC_CANCELLED, NULL);
 }
 
-static const struct exchange_events events = { .body = on_body,
-	                                       .body_end = on_end,
-	                                       .gone = on_gone };
+static const struct exchange_events events = { .body = grpc_reflection_on_body,
+	                                       .body_end = grpc_reflection_on_end,
+	                                       .gone = grpc_reflection_on_gone };
 
 void grpc_reflection_open(struct request *request)
 {

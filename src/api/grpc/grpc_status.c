@@ -149,7 +149,7 @@ struct listing {
 };
 
 /* Adds one job, and the whole of it where that is asked for. The catalogue is locked. */
-static void add_job(struct request *request, const struct job_view *view)
+static void grpc_status_add_job(struct request *request, const struct job_view *view)
 {
 	const Scheduler__ListJobsRequest *message = request->message;
 	const struct job_record *job = view->job;
@@ -181,7 +181,8 @@ static bool page_is_full(const struct listing *listing)
 	return listing->page_bytes >= PAGE_BYTES;
 }
 
-static bool read_list(struct engine_request *engine, struct store *store, struct error *error)
+static bool grpc_status_read_list(struct engine_request *engine, struct store *store,
+                                  struct error *error)
 {
 	struct listing *listing = request_of(engine)->state;
 
@@ -202,12 +203,13 @@ static void on_listed(struct engine_request *engine)
 	catalogue_lock(catalogue);
 	for (int64_t i = listing->skip; i < listing->archived_count && !page_is_full(listing);
 	     i++) {
-		add_job(request, &(struct job_view){ .job = &listing->archived[i].job,
-		                                     .state = &listing->archived[i].state,
-		                                     .catalogue = catalogue,
-		                                     .agents = request->service->agents,
-		                                     .arena = &engine->arena,
-		                                     .now_ms = service_time_ms(request->service) });
+		grpc_status_add_job(
+		    request, &(struct job_view){ .job = &listing->archived[i].job,
+		                                 .state = &listing->archived[i].state,
+		                                 .catalogue = catalogue,
+		                                 .agents = request->service->agents,
+		                                 .arena = &engine->arena,
+		                                 .now_ms = service_time_ms(request->service) });
 		service_breathe(request->service, i);
 	}
 	catalogue_unlock(catalogue);
@@ -237,16 +239,17 @@ static int64_t list_memory(struct request *request, const struct catalogue_filte
 	for (size_t i = 0; i < found && !page_is_full(listing); i++) {
 		struct catalogue_job job;
 		if (catalogue_job(catalogue, ids[i], &job))
-			add_job(request,
-			        &(struct job_view){ .job = job.job,
-			                            .state = job.state,
-			                            .tasks = job.tasks,
-			                            .task_count = job.task_count,
-			                            .promise = job.promise,
-			                            .catalogue = catalogue,
-			                            .agents = request->service->agents,
-			                            .arena = &request->engine.arena,
-			                            .now_ms = service_time_ms(request->service) });
+			grpc_status_add_job(
+			    request,
+			    &(struct job_view){ .job = job.job,
+			                        .state = job.state,
+			                        .tasks = job.tasks,
+			                        .task_count = job.task_count,
+			                        .promise = job.promise,
+			                        .catalogue = catalogue,
+			                        .agents = request->service->agents,
+			                        .arena = &request->engine.arena,
+			                        .now_ms = service_time_ms(request->service) });
 		service_breathe(request->service, (int64_t)i);
 	}
 	catalogue_unlock(catalogue);
@@ -291,7 +294,7 @@ void grpc_list_jobs(struct request *request)
 		listing->filter = (struct archive_filter){ .tenant_id = filter.tenant_id,
 			                                   .state = filter.state,
 			                                   .limit = listing->skip + left };
-		request->engine.read = read_list;
+		request->engine.read = grpc_status_read_list;
 		request_send(request, on_listed);
 	}
 }

@@ -60,7 +60,7 @@ static void on_cancelled(struct engine_request *engine)
 }
 
 /* The tenant of a job in memory; 0: there is none. */
-static int64_t tenant_of(const struct request *request, int64_t job_id)
+static int64_t grpc_submit_tenant_of(const struct request *request, int64_t job_id)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_job job;
@@ -80,7 +80,7 @@ void grpc_cancel_job(struct request *request)
 	if (!grpc_tenant(request, message->tenant_id, &named))
 		return;
 	bool known = id_read(text_of(message->job_id), ID_JOB, &id) &&
-	             (owner = tenant_of(request, id)) > 0 &&
+	             (owner = grpc_submit_tenant_of(request, id)) > 0 &&
 	             roster_may_see(&service->roster, &request->identity, owner) &&
 	             (!message->tenant_id[0] || owner == named);
 	if (!known) {

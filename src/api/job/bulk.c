@@ -76,7 +76,7 @@ static struct outcome *next_outcome(struct bulk *bulk)
 	return outcome;
 }
 
-static void refuse(struct bulk *bulk, size_t place, const struct error *error)
+static void bulk_refuse(struct bulk *bulk, size_t place, const struct error *error)
 {
 	struct outcome *outcome = &bulk->outcomes[place];
 	outcome->code = error->code;
@@ -223,7 +223,7 @@ static int status_for(const struct bulk *bulk, size_t repeated)
 	return 400;
 }
 
-static void answer(struct bulk *bulk)
+static void bulk_answer(struct bulk *bulk)
 {
 	struct request *request = bulk->request;
 	struct json_writer *json = request_object(request);
@@ -252,7 +252,7 @@ static void answer(struct bulk *bulk)
 
 /* Handing in. */
 
-static void fill(struct bulk *bulk);
+static void bulk_fill(struct bulk *bulk);
 
 static struct bulk_part *take_part(struct bulk *bulk)
 {
@@ -270,7 +270,7 @@ static struct bulk_part *take_part(struct bulk *bulk)
 	return part;
 }
 
-static void give_back(struct bulk_part *part)
+static void bulk_give_back(struct bulk_part *part)
 {
 	struct bulk *bulk = part->bulk;
 	engine_request_reset(&part->engine);
@@ -280,13 +280,13 @@ static void give_back(struct bulk_part *part)
 }
 
 /* Continues when half of the window is free, so that asks are handed in many at a time. */
-static void go_on(struct bulk *bulk)
+static void bulk_go_on(struct bulk *bulk)
 {
 	if (!bulk->at_end) {
 		if (bulk->in_flight <= WINDOW / 2)
-			fill(bulk);
+			bulk_fill(bulk);
 	} else if (bulk->in_flight == 0) {
-		answer(bulk);
+		bulk_answer(bulk);
 	}
 }
 
@@ -300,11 +300,11 @@ static void submitted(struct engine_request *done)
 		outcome->count = done->reply_count;
 		outcome->repeated = done->repeated;
 	} else if (done->error.code != ERROR_NONE) {
-		refuse(bulk, part->place, &done->error);
+		bulk_refuse(bulk, part->place, &done->error);
 	}
-	give_back(part);
+	bulk_give_back(part);
 	bulk->in_flight--;
-	go_on(bulk);
+	bulk_go_on(bulk);
 }
 
 /* Reads the next job into the engine request. One that is refused has its outcome, and the engine
@@ -333,12 +333,12 @@ static bool prepare(struct bulk *bulk, struct bulk_part *part, struct arena *are
 		part->engine.done = submitted;
 		return true;
 	}
-	refuse(bulk, part->place, &error);
-	give_back(part);
+	bulk_refuse(bulk, part->place, &error);
+	bulk_give_back(part);
 	return false;
 }
 
-static void fill(struct bulk *bulk)
+static void bulk_fill(struct bulk *bulk)
 {
 	struct text line = { NULL, 0 };
 	/* An answer may come before fill returns, but never within it. */
@@ -347,7 +347,7 @@ static void fill(struct bulk *bulk)
 		if (!part)
 			return;
 		if (!next_job(bulk, &line)) {
-			give_back(part);
+			bulk_give_back(part);
 			break;
 		}
 		if (!prepare(bulk, part, &part->engine.arena, line))
@@ -356,7 +356,7 @@ static void fill(struct bulk *bulk)
 		engine_port_send(bulk->request->service->port, &part->engine);
 	}
 	if (bulk->in_flight == 0)
-		go_on(bulk);
+		bulk_go_on(bulk);
 }
 
 /* With `all`. */
@@ -381,7 +381,7 @@ static void free_parts(struct bulk_part *part)
 {
 	while (part) {
 		struct bulk_part *next = part->next;
-		give_back(part);
+		bulk_give_back(part);
 		part = next;
 	}
 }
@@ -409,7 +409,7 @@ static void submit_all(struct bulk *bulk)
 	}
 	free_parts(first);
 	if (jobs <= TOGETHER_MAX) {
-		answer(bulk);
+		bulk_answer(bulk);
 		return;
 	}
 	struct request *request = bulk->request;
@@ -452,5 +452,5 @@ void jobs_submit_bulk(struct request *request)
 	if (is_all)
 		submit_all(bulk);
 	else
-		fill(bulk);
+		bulk_fill(bulk);
 }

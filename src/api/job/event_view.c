@@ -52,8 +52,8 @@ static const char *state_after(const struct event *event)
 	}
 }
 
-static void write_job(struct json_writer *json, const struct event *event,
-                      const struct catalogue *catalogue)
+static void event_view_write_job(struct json_writer *json, const struct event *event,
+                                 const struct catalogue *catalogue)
 {
 	struct catalogue_job job;
 	const char *state = state_after(event);
@@ -110,7 +110,7 @@ void event_view_write(struct json_writer *json, const struct event *event,
 	json_put_string(json, "topic", event_topic_names[event_topic(event->kind)]);
 	json_put_moment(json, "time", event->time_ms);
 	if (event->job_id > 0)
-		write_job(json, event, catalogue);
+		event_view_write_job(json, event, catalogue);
 	if (event->tenant_id > 0)
 		json_put_id(json, "tenant_id", ID_TENANT, event->tenant_id);
 	if (event->node_id > 0) {

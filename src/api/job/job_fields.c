@@ -9,7 +9,7 @@
 
 enum { AMOUNT_LEAST_MIB = 1 };
 
-static struct job_reader *job_of(struct resource_reader *fields)
+static struct job_reader *job_fields_job_of(struct resource_reader *fields)
 {
 	return fields->context;
 }
@@ -36,9 +36,9 @@ static bool read_id_number(struct resource_reader *fields, int64_t *id)
 	                     (long long)INT64_MAX);
 }
 
-static bool read_tenant(struct resource_reader *fields)
+static bool job_fields_read_tenant(struct resource_reader *fields)
 {
-	struct job_reader *reader = job_of(fields);
+	struct job_reader *reader = job_fields_job_of(fields);
 	const struct roster *roster = reader->with->roster;
 	const struct roster_tenant *tenant;
 	char written[ID_TEXT_MAX];
@@ -67,7 +67,7 @@ static bool read_tenant(struct resource_reader *fields)
 
 static bool read_gpu_count(struct resource_reader *fields)
 {
-	return resource_get_number(fields, &job_of(fields)->gpu_count);
+	return resource_get_number(fields, &job_fields_job_of(fields)->gpu_count);
 }
 
 /* One amount for each GPU of a task. */
@@ -90,7 +90,7 @@ static bool read_uneven(struct resource_reader *fields)
 			                     AMOUNT_LEAST_MIB, (long long)field->most);
 		count++;
 	}
-	job_of(fields)->uneven = (struct rows){ amounts, count };
+	job_fields_job_of(fields)->uneven = (struct rows){ amounts, count };
 	return !fields->scan->failed;
 }
 
@@ -101,17 +101,17 @@ static bool read_gpu_memory(struct resource_reader *fields)
 	if (json_scan_kind(fields->scan) == JSON_KIND_TEXT)
 		return resource_fail(fields,
 		                     "must be a number of MiB, not a text: 20 GiB is 20480");
-	return resource_get_number(fields, &job_of(fields)->gpu_memory_mib);
+	return resource_get_number(fields, &job_fields_job_of(fields)->gpu_memory_mib);
 }
 
 static bool read_fraction(struct resource_reader *fields)
 {
-	return resource_get_number(fields, &job_of(fields)->fraction);
+	return resource_get_number(fields, &job_fields_job_of(fields)->fraction);
 }
 
 static bool read_gang(struct resource_reader *fields)
 {
-	return resource_get_flag(fields, &job_of(fields)->gang);
+	return resource_get_flag(fields, &job_fields_job_of(fields)->gang);
 }
 
 static bool dependency_id(struct resource_reader *fields, int64_t *id)
@@ -171,13 +171,13 @@ static bool read_depends(struct resource_reader *fields)
 		if (!dependency(fields, rows + 2 * count++))
 			return false;
 	}
-	job_of(fields)->job->depends = (struct rows){ rows, count };
+	job_fields_job_of(fields)->job->depends = (struct rows){ rows, count };
 	return !fields->scan->failed;
 }
 
 static bool read_array(struct resource_reader *fields)
 {
-	struct job_reader *reader = job_of(fields);
+	struct job_reader *reader = job_fields_job_of(fields);
 	struct array_range range;
 	struct text value;
 
@@ -198,18 +198,18 @@ static bool read_array(struct resource_reader *fields)
 
 static bool read_hold(struct resource_reader *fields)
 {
-	return resource_get_flag(fields, &job_of(fields)->submit->hold);
+	return resource_get_flag(fields, &job_fields_job_of(fields)->submit->hold);
 }
 
 static bool read_check(struct resource_reader *fields)
 {
-	return resource_get_flag(fields, &job_of(fields)->submit->check_possible);
+	return resource_get_flag(fields, &job_fields_job_of(fields)->submit->check_possible);
 }
 
-static bool read_payload(struct resource_reader *fields)
+static bool job_fields_read_payload(struct resource_reader *fields)
 {
-	fields->scan->failed = !job_payload_member(&job_of(fields)->payload, fields->field,
-	                                           fields->scan, fields->error);
+	fields->scan->failed = !job_payload_member(&job_fields_job_of(fields)->payload,
+	                                           fields->field, fields->scan, fields->error);
 	return !fields->scan->failed;
 }
 
@@ -222,11 +222,11 @@ static bool read_path(struct resource_reader *fields)
 	if (json_scan_kind(&ahead) == JSON_KIND_TEXT && json_scan_text(&ahead, &value) &&
 	    value.size > 0 && value.data[0] != '/')
 		return resource_fail(fields, "must be an absolute path, one that begins with '/'");
-	return read_payload(fields);
+	return job_fields_read_payload(fields);
 }
 
 static bool (*const readers[JOB_FIELDS_COUNT])(struct resource_reader *) = {
-	[JOB_FIELD_tenant_id] = read_tenant,
+	[JOB_FIELD_tenant_id] = job_fields_read_tenant,
 	[JOB_FIELD_gpu_count] = read_gpu_count,
 	[JOB_FIELD_gpu_memory_mb] = read_gpu_memory,
 	[JOB_FIELD_gpu_fraction] = read_fraction,
@@ -251,7 +251,7 @@ bool job_fields_read(struct job_reader *reader)
 	}
 	reader->fields.resource = &job_resource;
 	reader->fields.special = readers;
-	reader->fields.payload = read_payload;
+	reader->fields.payload = job_fields_read_payload;
 	reader->fields.administrator = reader->with->identity->role == ROLE_ADMIN;
 	reader->fields.context = reader;
 	reader->fields.record = reader->job;

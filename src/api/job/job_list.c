@@ -100,7 +100,7 @@ static bool read_words(struct request *request, struct listing *listing)
 	return true;
 }
 
-static int compare_ids(const void *a, const void *b)
+static int job_list_compare_ids(const void *a, const void *b)
 {
 	int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
 	return (one > other) - (one < other);
@@ -117,13 +117,13 @@ static void collect_tenants(struct request *request, struct listing *listing)
 		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			listing->tenants[listing->tenant_count++] = tenant->id;
 	}
-	qsort(listing->tenants, listing->tenant_count, sizeof(int64_t), compare_ids);
+	qsort(listing->tenants, listing->tenant_count, sizeof(int64_t), job_list_compare_ids);
 	if (listing->tenant_count <= 1)
 		listing->filter.tenant_id =
 		    listing->tenant_count == 1 ? listing->tenants[0] : request->identity.tenant_id;
 }
 
-static bool read_tenant(struct request *request, struct listing *listing)
+static bool job_list_read_tenant(struct request *request, struct listing *listing)
 {
 	struct text name = query_get(&request->exchange->query, "tenant_id");
 	if (name.data && name.size > 0) {
@@ -141,12 +141,12 @@ static bool read_tenant(struct request *request, struct listing *listing)
 	return true;
 }
 
-static bool matches(const struct listing *listing, const struct job_record *job,
-                    struct arena *arena)
+static bool job_list_matches(const struct listing *listing, const struct job_record *job,
+                             struct arena *arena)
 {
 	if (listing->tenant_count > 1 &&
 	    !bsearch(&job->tenant_id, listing->tenants, listing->tenant_count, sizeof(int64_t),
-	             compare_ids))
+	             job_list_compare_ids))
 		return false;
 	if (listing->name.data && !text_starts(text_of(job->name), listing->name.data))
 		return false;
@@ -184,7 +184,7 @@ static void search(struct request *request, struct listing *listing)
 		for (size_t i = 0; i < found; i++) {
 			struct catalogue_job job;
 			if (!catalogue_job(catalogue, ids[i], &job) ||
-			    !matches(listing, job.job, &arena))
+			    !job_list_matches(listing, job.job, &arena))
 				continue;
 			if (listing->total++ >= listing->from &&
 			    (int64_t)listing->count < listing->room)
@@ -288,7 +288,7 @@ static bool is_from_memory(const struct listing *listing, size_t next, int64_t a
 	                    listing->archived[archived].job.id);
 }
 
-static void answer(struct request *request, const struct listing *listing)
+static void job_list_answer(struct request *request, const struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct json_writer *json = request_object(request);
@@ -332,7 +332,7 @@ static bool wants(void *context, const struct job_record *job)
 {
 	struct request *request = context;
 	struct arena arena = { 0 };
-	bool is_wanted = matches(request->state, job, &arena);
+	bool is_wanted = job_list_matches(request->state, job, &arena);
 	arena_free(&arena);
 	return is_wanted;
 }
@@ -371,12 +371,12 @@ static void got_archive(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	if (engine->ok)
-		answer(request, request->state);
+		job_list_answer(request, request->state);
 	else
 		request_fail(request, &engine->error);
 }
 
-static void count(struct request *request, struct listing *listing)
+static void job_list_count(struct request *request, struct listing *listing)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct catalogue_filter filter = listing->filter;
@@ -426,9 +426,9 @@ void jobs_list(struct request *request)
 	request->state = listing;
 	if (!page_read(request, ID_JOB, &listing->page) || !read_state(request, listing) ||
 	    !read_sort(request, listing) || !read_words(request, listing) ||
-	    !read_tenant(request, listing))
+	    !job_list_read_tenant(request, listing))
 		return;
-	count(request, listing);
+	job_list_count(request, listing);
 	bool with_archive = needs_archive(listing);
 	int64_t offset = listing->page.after > 0 ? 0 : listing->page.offset;
 	if (with_archive && offset > DEEP_MAX) {
@@ -446,5 +446,5 @@ void jobs_list(struct request *request)
 	if (with_archive)
 		request_read(request, read_archive, got_archive);
 	else
-		answer(request, listing);
+		job_list_answer(request, listing);
 }

@@ -25,21 +25,21 @@ struct logs {
 	bool in_memory;
 };
 
-static void drop(struct logs *logs)
+static void job_logs_drop(struct logs *logs)
 {
 	streams_remove(&logs->stream);
 	buffer_free(&logs->pending);
 	free(logs);
 }
 
-static void finish(struct logs *logs)
+static void job_logs_finish(struct logs *logs)
 {
 	struct request *request = logs->request;
-	drop(logs);
+	job_logs_drop(logs);
 	request_complete(request);
 }
 
-static void begin(struct logs *logs)
+static void job_logs_begin(struct logs *logs)
 {
 	if (logs->begun)
 		return;
@@ -56,7 +56,7 @@ static void on_part(void *context, int64_t offset, const void *data, size_t size
 {
 	struct logs *logs = context;
 	(void)offset;
-	begin(logs);
+	job_logs_begin(logs);
 	bool waits = logs->pending.size > 0;
 	if (!waits && exchange_write(logs->request->exchange, (struct text){ data, size }))
 		return;
@@ -65,7 +65,7 @@ static void on_part(void *context, int64_t offset, const void *data, size_t size
 		agents_pause_output(logs->output, true);
 }
 
-static void on_end(void *context, const struct error *error)
+static void job_logs_on_end(void *context, const struct error *error)
 {
 	struct logs *logs = context;
 	logs->output = NULL;
@@ -73,16 +73,16 @@ static void on_end(void *context, const struct error *error)
 	if (error && !logs->begun) {
 		struct request *request = logs->request;
 		struct error copy = *error;
-		drop(logs);
+		job_logs_drop(logs);
 		request_fail(request, &copy);
 		return;
 	}
-	begin(logs);
+	job_logs_begin(logs);
 	if (logs->pending.size == 0)
-		finish(logs);
+		job_logs_finish(logs);
 }
 
-static void on_writable(struct exchange *exchange)
+static void job_logs_on_writable(struct exchange *exchange)
 {
 	struct request *request = exchange->context;
 	struct logs *logs = request->state;
@@ -91,19 +91,19 @@ static void on_writable(struct exchange *exchange)
 		return;
 	buffer_clear(&logs->pending);
 	if (logs->ended)
-		finish(logs);
+		job_logs_finish(logs);
 	else
 		agents_pause_output(logs->output, false);
 }
 
-static void on_gone(struct exchange *exchange)
+static void job_logs_on_gone(struct exchange *exchange)
 {
 	struct request *request = exchange->context;
 	struct logs *logs = request->state;
 	if (logs->output)
 		agents_stop_output(logs->output);
-	begin(logs);
-	finish(logs);
+	job_logs_begin(logs);
+	job_logs_finish(logs);
 }
 
 /* Who reads is not who it was let in as any more. */
@@ -114,22 +114,23 @@ static void end_reading(struct stream *stream, const char *reason)
 	bool begun = logs->begun;
 	if (logs->output)
 		agents_stop_output(logs->output);
-	drop(logs);
+	job_logs_drop(logs);
 	if (begun)
 		request_abort(request);
 	else
 		request_refuse(request, 401, "unauthenticated", "%s", reason);
 }
 
-static const struct exchange_events events = { .writable = on_writable, .gone = on_gone };
+static const struct exchange_events events = { .writable = job_logs_on_writable,
+	                                       .gone = job_logs_on_gone };
 
-static void start(struct logs *logs)
+static void job_logs_start(struct logs *logs)
 {
 	struct request *request = logs->request;
 	request->exchange->events = &events;
 	request->exchange->hangup_is_gone = true;
 	if (exchange_is_gone(request->exchange)) {
-		on_gone(request->exchange);
+		job_logs_on_gone(request->exchange);
 		return;
 	}
 	streams_add(request->service->streams, &logs->stream, &request->identity, end_reading);
@@ -143,7 +144,7 @@ static void start(struct logs *logs)
 							     .offset = logs->offset,
 							     .errors = logs->errors,
 							     .part = on_part,
-							     .end = on_end,
+							     .end = job_logs_on_end,
 							     .context = logs,
 							 });
 	logs->output = output;
@@ -208,7 +209,7 @@ static void got_history(struct engine_request *engine)
 	if (!engine->ok ||
 	    !roster_may_see(&request->service->roster, &request->identity, logs->tenant_id)) {
 		bool unknown = engine->ok || engine->error.code == ERROR_NOT_FOUND;
-		drop(logs);
+		job_logs_drop(logs);
 		if (unknown)
 			request_unknown(request, "job", request_segment(request, 3));
 		else
@@ -221,11 +222,11 @@ static void got_history(struct engine_request *engine)
 		snprintf(logs->node, sizeof(logs->node), "%s", node->name);
 	catalogue_unlock(catalogue);
 	if (node) {
-		start(logs);
+		job_logs_start(logs);
 		return;
 	}
 	int64_t task = logs->task;
-	drop(logs);
+	job_logs_drop(logs);
 	request_refuse(request, 409, "conflict",
 	               "task %lld has not started, so there is no output yet", (long long)task);
 }
@@ -256,7 +257,7 @@ void jobs_logs(struct request *request)
 	request->state = logs;
 	bool is_id = id_read(segment, ID_JOB, &logs->job_id);
 	if (is_id && !read_query(request, logs, &error)) {
-		drop(logs);
+		job_logs_drop(logs);
 		request_fail(request, &error);
 		return;
 	}
@@ -267,9 +268,9 @@ void jobs_logs(struct request *request)
 	}
 	if (is_placed &&
 	    roster_may_see(&request->service->roster, &request->identity, logs->tenant_id)) {
-		start(logs);
+		job_logs_start(logs);
 		return;
 	}
-	drop(logs);
+	job_logs_drop(logs);
 	request_unknown(request, "job", segment);
 }

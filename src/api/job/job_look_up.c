@@ -46,7 +46,7 @@ static void look_up_miss(struct request *request)
 	request_unknown(request, "job", look_up->name);
 }
 
-static void write_job(struct request *request, const struct job_view *view)
+static void job_look_up_write_job(struct request *request, const struct job_view *view)
 {
 	buffer_clear(&request->body);
 	request->json = json_writer_to(&request->body);
@@ -65,19 +65,19 @@ static void show_from_memory(struct request *request, bool waits)
 	catalogue_lock(catalogue);
 	bool found = catalogue_job(catalogue, look_up->id, &job);
 	if (found)
-		write_job(request,
-		          &(struct job_view){ .job = job.job,
-		                              .state = job.state,
-		                              .tasks = job.tasks,
-		                              .task_count = job.task_count,
-		                              .promise = job.promise,
-		                              .wait = waits ? &look_up->wait : NULL,
-		                              .reason = job_why_reason(look_up->why),
-		                              .past = look_up->has_past ? &look_up->past : NULL,
-		                              .catalogue = catalogue,
-		                              .agents = request->service->agents,
-		                              .arena = &request->engine.arena,
-		                              .now_ms = service_time_ms(request->service) });
+		job_look_up_write_job(
+		    request, &(struct job_view){ .job = job.job,
+		                                 .state = job.state,
+		                                 .tasks = job.tasks,
+		                                 .task_count = job.task_count,
+		                                 .promise = job.promise,
+		                                 .wait = waits ? &look_up->wait : NULL,
+		                                 .reason = job_why_reason(look_up->why),
+		                                 .past = look_up->has_past ? &look_up->past : NULL,
+		                                 .catalogue = catalogue,
+		                                 .agents = request->service->agents,
+		                                 .arena = &request->engine.arena,
+		                                 .now_ms = service_time_ms(request->service) });
 	catalogue_unlock(catalogue);
 	if (found)
 		look_up->found(request);
@@ -171,15 +171,16 @@ static void show_archived(struct request *request)
 	for (int64_t i = 0; i < look_up->task_count; i++)
 		tasks[i] = &look_up->tasks[i];
 	catalogue_lock(catalogue);
-	write_job(request, &(struct job_view){ .job = &look_up->archived.job,
-	                                       .state = &look_up->archived.state,
-	                                       .tasks = tasks,
-	                                       .task_count = (size_t)look_up->task_count,
-	                                       .past = look_up->has_past ? &look_up->past : NULL,
-	                                       .catalogue = catalogue,
-	                                       .agents = request->service->agents,
-	                                       .arena = &request->engine.arena,
-	                                       .now_ms = service_time_ms(request->service) });
+	job_look_up_write_job(request,
+	                      &(struct job_view){ .job = &look_up->archived.job,
+	                                          .state = &look_up->archived.state,
+	                                          .tasks = tasks,
+	                                          .task_count = (size_t)look_up->task_count,
+	                                          .past = look_up->has_past ? &look_up->past : NULL,
+	                                          .catalogue = catalogue,
+	                                          .agents = request->service->agents,
+	                                          .arena = &request->engine.arena,
+	                                          .now_ms = service_time_ms(request->service) });
 	catalogue_unlock(catalogue);
 	look_up->found(request);
 }

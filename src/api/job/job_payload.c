@@ -93,7 +93,8 @@ static bool payload_text(struct job_payload *payload, const struct resource_fiel
 	return true;
 }
 
-static bool check_name(const struct resource_field *field, struct text key, struct error *error)
+static bool job_payload_check_name(const struct resource_field *field, struct text key,
+                                   struct error *error)
 {
 	return (key.size > 0 && !memchr(key.data, '=', key.size)) ||
 	       error_set(error, ERROR_INVALID, "%s has a name that is empty or has '=' in it",
@@ -122,7 +123,7 @@ static bool payload_map(const struct resource_field *field, struct json_scan *sc
 	json_scan_open(scan, JSON_KIND_OBJECT);
 	while (json_scan_member(scan, &key)) {
 		int shown = (int)(key.size < 64 ? key.size : 64);
-		if (!check_name(field, key, error))
+		if (!job_payload_check_name(field, key, error))
 			return false;
 		if (!json_keys_add(&keys, scan->arena, key))
 			return error_set(error, ERROR_INVALID, "%s has %.*s twice", field->name,

@@ -189,7 +189,8 @@ void jobs_why(struct request *request)
 }
 
 /* Events are kept longer than jobs are in memory, so whose the job is may have to be read. */
-static bool read_events(struct engine_request *engine, struct store *store, struct error *error)
+static bool job_story_read_events(struct engine_request *engine, struct store *store,
+                                  struct error *error)
 {
 	struct story *story = request_of(engine)->state;
 
@@ -259,5 +260,5 @@ void jobs_events(struct request *request)
 	if (found && !allowed)
 		request_unknown(request, "job", segment);
 	else
-		request_read(request, read_events, answer_events);
+		request_read(request, job_story_read_events, answer_events);
 }

@@ -129,7 +129,7 @@ const char *job_view_node(const struct job_view *view)
 	return view->past && view->past->node_id > 0 ? node_name(view, view->past->node_id) : NULL;
 }
 
-static const struct gpu_record *gpu_of(const struct job_view *view, int64_t gpu_id)
+static const struct gpu_record *job_view_gpu_of(const struct job_view *view, int64_t gpu_id)
 {
 	return catalogue_get(view->catalogue, RECORD_GPU, gpu_id, 0);
 }
@@ -137,7 +137,7 @@ static const struct gpu_record *gpu_of(const struct job_view *view, int64_t gpu_
 static void write_past_gpus(struct json_writer *json, const struct job_view *view)
 {
 	for (size_t i = 0; i < view->past->gpu_count; i++) {
-		const struct gpu_record *gpu = gpu_of(view, view->past->gpu_ids[i]);
+		const struct gpu_record *gpu = job_view_gpu_of(view, view->past->gpu_ids[i]);
 		if (gpu)
 			json_put_string(json, NULL, gpu->uuid);
 	}
@@ -157,8 +157,8 @@ static void write_gpu_names(struct resource_writer *writer)
 		if (!reservation || reservation->phase == PHASE_CLAIM)
 			continue;
 		for (int64_t part = 0; part < reservation->parts.count; part++) {
-			const struct gpu_record *gpu =
-			    gpu_of(view, reservation->parts.at[part * PART_WIDTH + PART_GPU]);
+			const struct gpu_record *gpu = job_view_gpu_of(
+			    view, reservation->parts.at[part * PART_WIDTH + PART_GPU]);
 			if (gpu)
 				json_put_string(json, NULL, gpu->uuid);
 		}
@@ -168,7 +168,7 @@ static void write_gpu_names(struct resource_writer *writer)
 
 static void write_part(struct json_writer *json, const struct job_view *view, const int64_t *part)
 {
-	const struct gpu_record *gpu = gpu_of(view, part[PART_GPU]);
+	const struct gpu_record *gpu = job_view_gpu_of(view, part[PART_GPU]);
 	json_open_object(json, NULL);
 	json_put_string(json, "uuid", gpu ? gpu->uuid : NULL);
 	if (gpu)

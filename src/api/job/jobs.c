@@ -120,7 +120,7 @@ static bool job_of_path(struct request *request, int64_t *id)
 	return false;
 }
 
-static void show(struct request *request)
+static void jobs_show(struct request *request)
 {
 	request_answer_json(request, 200);
 }
@@ -131,7 +131,7 @@ void jobs_get(struct request *request)
 	if (job_of_path(request, &id))
 		job_look_up(request, &(struct job_look_up){ .id = id,
 		                                            .name = request_segment(request, 3),
-		                                            .found = show });
+		                                            .found = jobs_show });
 }
 
 bool jobs_find(struct request *request, int64_t *id)
@@ -192,8 +192,8 @@ static void refuse_final(struct request *request)
 
 /* Sends a command about the job in the path to the core, if it is the caller's. A job that has
  * left memory is finished, which is revealed only to callers that may see it. */
-static void change(struct request *request, enum command_kind kind,
-                   void (*done)(struct engine_request *engine))
+static void jobs_change(struct request *request, enum command_kind kind,
+                        void (*done)(struct engine_request *engine))
 {
 	int64_t id, tenant_id;
 	if (!job_of_path(request, &id))
@@ -219,22 +219,22 @@ static void change(struct request *request, enum command_kind kind,
 
 void jobs_cancel(struct request *request)
 {
-	change(request, COMMAND_CANCEL, cancelled);
+	jobs_change(request, COMMAND_CANCEL, cancelled);
 }
 
 void jobs_hold(struct request *request)
 {
-	change(request, COMMAND_HOLD, held);
+	jobs_change(request, COMMAND_HOLD, held);
 }
 
 void jobs_release(struct request *request)
 {
-	change(request, COMMAND_UNHOLD, released);
+	jobs_change(request, COMMAND_UNHOLD, released);
 }
 
 void jobs_requeue(struct request *request)
 {
-	change(request, COMMAND_REQUEUE, requeued);
+	jobs_change(request, COMMAND_REQUEUE, requeued);
 }
 
 void jobs_priority(struct request *request)
@@ -258,5 +258,5 @@ void jobs_priority(struct request *request)
 		return;
 	}
 	request->engine.command.reprioritise.priority = priority;
-	change(request, COMMAND_REPRIORITISE, reprioritised);
+	jobs_change(request, COMMAND_REPRIORITISE, reprioritised);
 }

@@ -129,7 +129,7 @@ static struct shared *frame_of(struct hub *hub, struct moment *moment)
 	return moment->frame;
 }
 
-static bool send(struct listener *listener, struct shared *frame)
+static bool hub_send(struct listener *listener, struct shared *frame)
 {
 	if (listener->is_ending || !websocket_send(listener->socket, frame)) {
 		listener->blocked = true;
@@ -155,7 +155,7 @@ void hub_event(struct hub *hub, const struct event *event)
 	for (struct listener *listener = hub->listeners; listener; listener = listener->next) {
 		if (listener->cursor != before || listener->blocked)
 			continue;
-		if (!is_for(listener, event) || send(listener, frame_of(hub, moment)))
+		if (!is_for(listener, event) || hub_send(listener, frame_of(hub, moment)))
 			listener->cursor = event->number;
 	}
 }
@@ -169,7 +169,7 @@ static bool tell_missed(struct listener *listener, int64_t from, int64_t to)
 	                    "{\"type\":\"missed\",\"from\":%lld,\"to\":%lld,\"count\":%lld}",
 	                    (long long)from, (long long)to, (long long)count);
 	struct shared *frame = websocket_frame((struct text){ text, (size_t)size }, true);
-	bool sent = send(listener, frame);
+	bool sent = hub_send(listener, frame);
 	shared_drop(frame);
 	if (sent)
 		listener->hub->counters.skipped += count;
@@ -185,7 +185,7 @@ struct reading {
 	int64_t count;
 };
 
-static bool read_events(struct engine_request *engine, struct store *store, struct error *error)
+static bool hub_read_events(struct engine_request *engine, struct store *store, struct error *error)
 {
 	struct reading *reading = (struct reading *)engine;
 	return archive_events(store,
@@ -207,7 +207,7 @@ static void got_events(struct engine_request *engine)
 				break;
 			if (is_for(listener, event)) {
 				struct shared *frame = make_frame(reading->hub, event);
-				bool sent = send(listener, frame);
+				bool sent = hub_send(listener, frame);
 				shared_drop(frame);
 				if (!sent)
 					break;
@@ -232,7 +232,7 @@ static void read_from_store(struct listener *listener)
 	reading->hub = hub;
 	reading->since = listener->cursor;
 	reading->until = hub->first - 1;
-	reading->engine.read = read_events;
+	reading->engine.read = hub_read_events;
 	reading->engine.done = got_events;
 	listener->reading = &reading->engine;
 	engine_port_send(hub->service->port, &reading->engine);
@@ -259,7 +259,7 @@ static void pump(struct listener *listener)
 			return;
 		}
 		struct moment *moment = moment_of(hub, listener->cursor + 1);
-		if (is_for(listener, &moment->event) && !send(listener, frame_of(hub, moment)))
+		if (is_for(listener, &moment->event) && !hub_send(listener, frame_of(hub, moment)))
 			return;
 		listener->cursor++;
 	}
@@ -271,7 +271,7 @@ static void on_pump(struct timer *timer)
 	pump((struct listener *)((char *)timer - offsetof(struct listener, pump)));
 }
 
-static void on_writable(struct websocket *socket)
+static void hub_on_writable(struct websocket *socket)
 {
 	struct listener *listener = websocket_context(socket);
 	listener->blocked = listener->is_ending;
@@ -309,7 +309,7 @@ static void end_listening(struct stream *stream, const char *reason)
 	websocket_close(listener->socket, CODE_POLICY, reason);
 }
 
-static const struct websocket_events socket_events = { .writable = on_writable,
+static const struct websocket_events socket_events = { .writable = hub_on_writable,
 	                                               .closed = on_closed };
 
 /* What is asked for in the query. */
@@ -345,7 +345,7 @@ static bool read_topics(struct request *request, unsigned *topics, unsigned *tic
 	return true;
 }
 
-static bool read_tenant(struct request *request, int64_t *tenant_id)
+static bool hub_read_tenant(struct request *request, int64_t *tenant_id)
 {
 	struct text name = query_get(&request->exchange->query, "tenant_id");
 	*tenant_id = 0;
@@ -400,7 +400,7 @@ void hub_listen(struct request *request)
 		               "this is a WebSocket: connect to it with ws:// or wss://");
 		return;
 	}
-	if (!read_topics(request, &topics, &ticks) || !read_tenant(request, &tenant_id))
+	if (!read_topics(request, &topics, &ticks) || !hub_read_tenant(request, &tenant_id))
 		return;
 	if (!query_integer(&request->exchange->query, "since", 0, INT64_MAX, -1, &since, &error)) {
 		request_fail(request, &error);

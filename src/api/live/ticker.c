@@ -111,7 +111,7 @@ void ticker_remove(struct ticker *ticker, struct websocket *socket)
 }
 
 /* Who reads too slowly for this misses it: the next one says it all again. */
-static void send(struct watcher *watcher, struct shared *frame)
+static void ticker_send(struct watcher *watcher, struct shared *frame)
 {
 	websocket_send(watcher->socket, frame);
 }
@@ -145,7 +145,7 @@ static void tell_figures(struct ticker *ticker)
 			    (struct text){ ticker->text.data, ticker->text.size }, true);
 			made_for = watcher;
 		}
-		send(watcher, frame);
+		ticker_send(watcher, frame);
 	}
 	if (frame)
 		shared_drop(frame);
@@ -174,7 +174,7 @@ static void tell_gpus(struct ticker *ticker)
 			    (struct text){ ticker->text.data, ticker->text.size }, true);
 			made_for = watcher;
 		}
-		send(watcher, frame);
+		ticker_send(watcher, frame);
 	}
 	if (frame)
 		shared_drop(frame);
@@ -211,7 +211,7 @@ static void tell_decision(struct ticker *ticker, const struct catalogue *catalog
 			    (struct text){ ticker->text.data, ticker->text.size }, true);
 			made_for = viewer;
 		}
-		send(watcher, frame);
+		ticker_send(watcher, frame);
 	}
 	if (frame)
 		shared_drop(frame);

@@ -21,7 +21,7 @@ struct leases *leases_new(struct service *service)
 	return leases;
 }
 
-static void forget(struct lease *lease)
+static void leases_forget(struct lease *lease)
 {
 	struct leases *leases = lease->leases;
 
@@ -95,11 +95,11 @@ static void withdraw(struct lease *lease)
 
 	command.done.request_id = lease->id;
 	command.done.end = REQUEST_GONE;
-	forget(lease);
+	leases_forget(lease);
 	command_quietly(leases, command);
 }
 
-static void on_gone(struct exchange *exchange)
+static void leases_on_gone(struct exchange *exchange)
 {
 	struct lease *lease = ((struct request *)exchange->context)->state;
 
@@ -117,7 +117,7 @@ static void end_waiting(struct stream *stream, const char *reason)
 	withdraw(lease);
 }
 
-static const struct exchange_events waiting_events = { .gone = on_gone };
+static const struct exchange_events waiting_events = { .gone = leases_on_gone };
 
 static void refuse_wait(struct lease *lease)
 {
@@ -129,7 +129,7 @@ static void refuse_wait(struct lease *lease)
 		               "with ?wait=30s");
 }
 
-static void on_timer(struct timer *timer)
+static void leases_on_timer(struct timer *timer)
 {
 	struct lease *lease =
 	    (struct lease *)(void *)((char *)timer - offsetof(struct lease, timer));
@@ -172,7 +172,7 @@ void leases_route(struct leases *leases, const struct route_effect *route)
 		struct request *request = let_go(lease);
 		if (request)
 			answer_refused(request, route);
-		forget(lease);
+		leases_forget(lease);
 	}
 }
 
@@ -185,7 +185,7 @@ static void on_asked(struct engine_request *engine)
 	INVARIANT(lease && lease->request == request_of(engine));
 	if (!engine->ok) {
 		request_fail(let_go(lease), &engine->error);
-		forget(lease);
+		leases_forget(lease);
 	} else if (lease->slot_id == 0) {
 		lease->is_asked = lease->wait_ms == 0;
 		if (lease->is_asked)
@@ -205,7 +205,7 @@ static struct lease *lease_new(struct leases *leases, const struct lease_wish *w
 	lease->tenant_id = wish->tenant_id;
 	lease->wait_ms = wish->wait_ms;
 	lease->lease_ms = wish->lease_ms;
-	lease->timer = TIMER(on_timer);
+	lease->timer = TIMER(leases_on_timer);
 	lease->next = leases->first;
 	lease->link = &leases->first;
 	if (lease->next)
@@ -245,6 +245,6 @@ void leases_end(struct lease *lease, struct request *request, enum request_end e
 	request->engine.command.done.request_id = lease->id;
 	request->engine.command.done.end = end;
 	request->engine.has_command = true;
-	forget(lease);
+	leases_forget(lease);
 	request_send(request, on_given_back);
 }

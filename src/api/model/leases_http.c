@@ -48,7 +48,8 @@ static bool query_duration(const struct exchange *exchange, const char *name, in
 }
 
 /* Who the request counts for: an administrator may say. */
-static bool read_tenant(const struct request *request, int64_t *tenant_id, struct error *error)
+static bool leases_http_read_tenant(const struct request *request, int64_t *tenant_id,
+                                    struct error *error)
 {
 	static const char *const known[] = { "tenant_id", NULL };
 	const struct roster *roster = &request->service->roster;
@@ -82,7 +83,7 @@ void leases_create(struct request *request)
 		return;
 	if (!query_duration(exchange, "wait", WAIT_MS_MAX, &wish.wait_ms, &error) ||
 	    !query_duration(exchange, "lease", LEASE_MS_MAX, &wish.lease_ms, &error) ||
-	    !read_tenant(request, &wish.tenant_id, &error))
+	    !leases_http_read_tenant(request, &wish.tenant_id, &error))
 		request_fail(request, &error);
 	else
 		leases_ask(request->service->leases, request, &wish);

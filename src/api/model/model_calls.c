@@ -27,7 +27,7 @@ static bool look_at_models(struct engine_request *engine, struct sched *sched, s
 	return true;
 }
 
-static void show(struct engine_request *engine)
+static void model_show(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	const struct showing *showing = request->state;
@@ -75,7 +75,7 @@ static void show_one(struct request *request, int64_t id, int status)
 	showing->loads = arena_alloc(&request->engine.arena, sizeof(*showing->loads));
 	memset(showing->loads, 0, sizeof(*showing->loads));
 	request->state = showing;
-	request_look(request, look_at_models, show);
+	request_look(request, look_at_models, model_show);
 }
 
 void model_calls_list(struct request *request)
@@ -107,11 +107,11 @@ void model_calls_list(struct request *request)
 			showing->ids[showing->count++] = model->id;
 	}
 	catalogue_unlock(catalogue);
-	request_look(request, look_at_models, show);
+	request_look(request, look_at_models, model_show);
 }
 
 /* The model that a path names; with `owned`, only where its tenant is the caller's. */
-static bool find(struct request *request, bool owned, int64_t *id)
+static bool model_find(struct request *request, bool owned, int64_t *id)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct text name = request_segment(request, 3);
@@ -139,13 +139,13 @@ static bool find(struct request *request, bool owned, int64_t *id)
 
 bool model_calls_of_path(struct request *request, int64_t *id)
 {
-	return find(request, false, id);
+	return model_find(request, false, id);
 }
 
 void model_calls_get(struct request *request)
 {
 	int64_t id;
-	if (find(request, false, &id))
+	if (model_find(request, false, &id))
 		show_one(request, id, 200);
 }
 
@@ -167,8 +167,8 @@ static void changed(struct engine_request *engine)
 		request_fail(request, &engine->error);
 }
 
-static void put(struct request *request, struct model_record model,
-                void (*done)(struct engine_request *engine))
+static void model_write(struct request *request, struct model_record model,
+                        void (*done)(struct engine_request *engine))
 {
 	struct error error = { 0 };
 	struct model_reading reading = { .arena = &request->engine.arena,
@@ -187,7 +187,7 @@ static void put(struct request *request, struct model_record model,
 
 void model_calls_create(struct request *request)
 {
-	put(request, model_json_default(), made);
+	model_write(request, model_json_default(), made);
 }
 
 void model_calls_put(struct request *request)
@@ -195,7 +195,7 @@ void model_calls_put(struct request *request)
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct model_record model = { 0 };
 	int64_t id;
-	if (!find(request, true, &id))
+	if (!model_find(request, true, &id))
 		return;
 	catalogue_lock(catalogue);
 	const struct model_record *old = catalogue_get(catalogue, RECORD_MODEL, id, 0);
@@ -204,7 +204,7 @@ void model_calls_put(struct request *request)
 		    *(struct model_record *)record_copy(&request->engine.arena, RECORD_MODEL, old);
 	catalogue_unlock(catalogue);
 	if (old)
-		put(request, model, changed);
+		model_write(request, model, changed);
 	else
 		request_unknown(request, "model", request_segment(request, 3));
 }
@@ -221,7 +221,7 @@ static void removed(struct engine_request *engine)
 void model_calls_delete(struct request *request)
 {
 	int64_t id;
-	if (!find(request, true, &id))
+	if (!model_find(request, true, &id))
 		return;
 	request->engine.command.kind = COMMAND_REMOVE_MODEL;
 	request->engine.command.id = id;
@@ -258,7 +258,7 @@ static void answer_why(struct engine_request *engine)
 void model_calls_why(struct request *request)
 {
 	int64_t id;
-	if (!find(request, false, &id))
+	if (!model_find(request, false, &id))
 		return;
 	request->state = arena_copy(&request->engine.arena, &id, sizeof(id));
 	request_look(request, look_why, answer_why);

@@ -32,7 +32,8 @@ static const json_t *given(const struct reader *reader, const char *name)
 	return reader->json.object ? json_object_get(reader->json.object, name) : NULL;
 }
 
-static const struct roster_tenant *find_tenant(const struct reader *reader, const json_t *value)
+static const struct roster_tenant *model_json_find_tenant(const struct reader *reader,
+                                                          const json_t *value)
 {
 	if (json_is_integer(value))
 		return roster_find(reader->with->roster, json_integer_value(value));
@@ -41,21 +42,21 @@ static const struct roster_tenant *find_tenant(const struct reader *reader, cons
 	return NULL;
 }
 
-static int64_t tenant_of(struct reader *reader, const char *name, const json_t *value)
+static int64_t model_json_tenant_of(struct reader *reader, const char *name, const json_t *value)
 {
-	const struct roster_tenant *tenant = find_tenant(reader, value);
+	const struct roster_tenant *tenant = model_json_find_tenant(reader, value);
 	if (tenant)
 		return tenant->id;
 	json_fail(&reader->json, name, "names no tenant; GET /api/v1/tenants lists them");
 	return 0;
 }
 
-static void read_tenant(struct reader *reader)
+static void model_json_read_tenant(struct reader *reader)
 {
 	const json_t *value = given(reader, "tenant_id");
 	struct model_record *model = reader->model;
 	if (value && !json_is_null(value))
-		model->tenant_id = tenant_of(reader, "tenant_id", value);
+		model->tenant_id = model_json_tenant_of(reader, "tenant_id", value);
 	if (model->tenant_id == 0)
 		model->tenant_id = reader->with->identity->tenant_id;
 	if (model->tenant_id == 0)
@@ -121,7 +122,7 @@ static void read_users(struct reader *reader)
 	int64_t *ids = arena_alloc(reader->with->arena, (json_array_size(list) + 1) * sizeof(*ids));
 	json_array_foreach(list, i, item)
 	{
-		const struct roster_tenant *tenant = find_tenant(reader, item);
+		const struct roster_tenant *tenant = model_json_find_tenant(reader, item);
 		bool may_share = may_share_with(reader, tenant);
 		ids[i] = may_share ? tenant->id : 0;
 		if (!may_share)
@@ -285,7 +286,7 @@ static void read_payload_member(struct reader *reader, json_t *payload,
 		json_object_set(payload, name, (json_t *)value);
 }
 
-static void read_payload(struct reader *reader)
+static void model_json_read_payload(struct reader *reader)
 {
 	struct model_record *model = reader->model;
 	json_t *payload = *model->payload ? json_loads(model->payload, 0, NULL) : json_object();
@@ -334,12 +335,12 @@ bool model_json_read(struct text body, const struct model_reading *reading,
 
 	resource_change(&change);
 	check_model(&reader);
-	read_tenant(&reader);
+	model_json_read_tenant(&reader);
 	read_command(&reader);
 	read_splits(&reader);
 	read_users(&reader);
 	read_shared(&reader);
-	read_payload(&reader);
+	model_json_read_payload(&reader);
 	bool read = resource_change_end(&change);
 	json_decref(json);
 	return read;

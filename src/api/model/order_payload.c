@@ -93,8 +93,8 @@ static void put_gang(struct json_writer *json, const struct catalogue *catalogue
 	json_close(json);
 }
 
-static void put_tenant(struct json_writer *json, const struct catalogue *catalogue,
-                       int64_t tenant_id)
+static void order_payload_put_tenant(struct json_writer *json, const struct catalogue *catalogue,
+                                     int64_t tenant_id)
 {
 	const struct tenant_record *tenant = catalogue_get(catalogue, RECORD_TENANT, tenant_id, 0);
 	if (!tenant)
@@ -126,7 +126,7 @@ bool order_task_payload(void *context, int64_t job_id, int64_t task, struct buff
 		json_put_id(&json, "job", ID_JOB, job_id);
 		json_put_string(&json, "name", job.job->name);
 		json_put_integer(&json, "task", task);
-		put_tenant(&json, catalogue, job.job->tenant_id);
+		order_payload_put_tenant(&json, catalogue, job.job->tenant_id);
 		if (job.task_count > 1)
 			put_gang(&json, catalogue, &job);
 		done = put_members(service, &json, job.job->payload, job.job->tenant_id, error);
@@ -150,7 +150,7 @@ bool order_model_payload(void *context, int64_t model_id, struct buffer *payload
 		error_set(error, ERROR_NOT_FOUND, "model-%lld is not known", (long long)model_id);
 	} else {
 		json_open_object(&json, NULL);
-		put_tenant(&json, catalogue, model->tenant_id);
+		order_payload_put_tenant(&json, catalogue, model->tenant_id);
 		done = put_members(service, &json, model->payload, model->tenant_id, error);
 		json_close(&json);
 	}

@@ -111,8 +111,8 @@ static int64_t since_ms(const struct catalogue *catalogue,
 	return reservation->since_ms;
 }
 
-static int64_t tenant_of(const struct catalogue *catalogue,
-                         const struct reservation_record *reservation)
+static int64_t gpu_history_tenant_of(const struct catalogue *catalogue,
+                                     const struct reservation_record *reservation)
 {
 	const struct model_record *model =
 	    catalogue_get(catalogue, RECORD_MODEL, reservation->model_id, 0);
@@ -134,7 +134,8 @@ static void put_present(struct request *request)
 			struct span span = { .job_id = reservation->job_id,
 				             .model_id = reservation->model_id,
 				             .slot_id = reservation->id,
-				             .tenant_id = tenant_of(catalogue, reservation),
+				             .tenant_id =
+				                 gpu_history_tenant_of(catalogue, reservation),
 				             .from_ms = since_ms(catalogue, reservation) };
 			for (int64_t i = 0; i < reservation->parts.count; i++) {
 				const int64_t *part = reservation->parts.at + i * PART_WIDTH;
@@ -198,7 +199,7 @@ static bool is_complete(const struct history *history)
 	       (ends < ENDS_MAX || history->ends[ends - 1].time_ms < history->from_ms);
 }
 
-static void answer(struct engine_request *engine)
+static void gpu_history_answer(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	struct history *history = request->state;
@@ -223,7 +224,7 @@ static void answer(struct engine_request *engine)
 	request_answer_json(request, 200);
 }
 
-static bool read_node(struct request *request, struct history *history)
+static bool gpu_history_read_node(struct request *request, struct history *history)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	struct text name = query_get(&request->exchange->query, "node");
@@ -251,6 +252,6 @@ void gpu_history_get(struct request *request)
 		               "from must be a time such as 2026-01-31T12:00:00Z, or a day");
 		return;
 	}
-	if (read_node(request, history))
-		request_read(request, read_history, answer);
+	if (gpu_history_read_node(request, history))
+		request_read(request, read_history, gpu_history_answer);
 }

@@ -27,7 +27,8 @@ static void put_sample(struct json_writer *json, const struct service *service,
 		json_put_string(json, "health_reason", sample.reason);
 }
 
-static void put_tenant(struct json_writer *json, const struct gpu_view *view, int64_t tenant_id)
+static void gpu_view_put_tenant(struct json_writer *json, const struct gpu_view *view,
+                                int64_t tenant_id)
 {
 	const struct roster_tenant *tenant = roster_find(&view->service->roster, tenant_id);
 	json_put_id(json, "tenant_id", ID_TENANT, tenant_id);
@@ -48,7 +49,7 @@ static void put_owner(struct json_writer *json, const struct gpu_view *view,
 			json_put_id(json, "job_id", ID_JOB, reservation->job_id);
 			json_put_integer(json, "task", reservation->task);
 			json_put_string(json, "name", job.job->name);
-			put_tenant(json, view, job.job->tenant_id);
+			gpu_view_put_tenant(json, view, job.job->tenant_id);
 			return;
 		}
 	} else {
@@ -59,7 +60,7 @@ static void put_owner(struct json_writer *json, const struct gpu_view *view,
 			json_put_id(json, "model_id", ID_MODEL, model->id);
 			json_put_string(json, "name", model->name);
 			if (slot_view_owns(roster, view->identity, model)) {
-				put_tenant(json, view, model->tenant_id);
+				gpu_view_put_tenant(json, view, model->tenant_id);
 				return;
 			}
 		}
@@ -130,7 +131,7 @@ void gpu_view_write(struct json_writer *json, const struct gpu_view *view,
 	json_close(json);
 }
 
-static uint64_t add(uint64_t digest, int64_t value)
+static uint64_t gpu_view_add(uint64_t digest, int64_t value)
 {
 	return hash_combine(digest, (uint64_t)value);
 }
@@ -140,20 +141,26 @@ uint64_t gpu_view_digest(const struct catalogue *catalogue, const struct node_re
 {
 	const struct reservation_record *const *reservations;
 	size_t count = catalogue_node_reservations(catalogue, gpu->node_id, &reservations);
-	uint64_t digest = add(hash_text(gpu->uuid), gpu->capacity_mib);
+	uint64_t digest = gpu_view_add(hash_text(gpu->uuid), gpu->capacity_mib);
 
-	digest = add(add(add(digest, gpu->overhead_mib), gpu->foreign_mib), gpu->nvlink_group);
-	digest = add(add(add(digest, gpu->hot), gpu->healthy), gpu->mig_mode);
-	digest = add(add(add(digest, gpu->present), gpu->aliases), gpu->place);
-	digest = add(add(add(digest, node->state), node->draining), node->reported);
+	digest =
+	    gpu_view_add(gpu_view_add(gpu_view_add(digest, gpu->overhead_mib), gpu->foreign_mib),
+	                 gpu->nvlink_group);
+	digest =
+	    gpu_view_add(gpu_view_add(gpu_view_add(digest, gpu->hot), gpu->healthy), gpu->mig_mode);
+	digest = gpu_view_add(gpu_view_add(gpu_view_add(digest, gpu->present), gpu->aliases),
+	                      gpu->place);
+	digest = gpu_view_add(gpu_view_add(gpu_view_add(digest, node->state), node->draining),
+	                      node->reported);
 	for (size_t i = 0; i < count; i++)
 		for (int64_t part = 0; part < reservations[i]->parts.count; part++) {
 			const int64_t *row = reservations[i]->parts.at + part * PART_WIDTH;
 			if (row[PART_GPU] != gpu->id)
 				continue;
-			digest = add(add(digest, reservations[i]->id), reservations[i]->phase);
+			digest = gpu_view_add(gpu_view_add(digest, reservations[i]->id),
+			                      reservations[i]->phase);
 			for (int64_t column = 0; column < PART_WIDTH; column++)
-				digest = add(digest, row[column]);
+				digest = gpu_view_add(digest, row[column]);
 		}
 	return digest;
 }

@@ -170,7 +170,7 @@ void node_calls_gpus(struct request *request)
 
 /* Changing. */
 
-static void answer(struct engine_request *engine)
+static void node_answer(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	if (engine->ok)
@@ -179,7 +179,7 @@ static void answer(struct engine_request *engine)
 		request_fail(request, &engine->error);
 }
 
-static void drain(struct request *request, bool draining, char *message)
+static void node_node_drain(struct request *request, bool draining, char *message)
 {
 	const char *name = node_calls_of_path(request);
 	if (!name)
@@ -188,19 +188,19 @@ static void drain(struct request *request, bool draining, char *message)
 	request->engine.command.kind = COMMAND_NODE_DRAIN;
 	request->engine.command.drain.name = arena_string(&request->engine.arena, name);
 	request->engine.command.drain.draining = draining;
-	request_command(request, answer);
+	request_command(request, node_answer);
 }
 
 void node_calls_drain(struct request *request)
 {
 	static char message[] = "Node is draining: it takes no new work";
-	drain(request, true, message);
+	node_node_drain(request, true, message);
 }
 
 void node_calls_resume(struct request *request)
 {
 	static char message[] = "Node takes work again";
-	drain(request, false, message);
+	node_node_drain(request, false, message);
 }
 
 static void given_up(struct engine_request *engine)
@@ -208,10 +208,10 @@ static void given_up(struct engine_request *engine)
 	struct request *request = request_of(engine);
 	if (engine->ok)
 		agents_given_up(request->service->agents, engine->command.node, request->state);
-	answer(engine);
+	node_answer(engine);
 }
 
-static void give_up(struct request *request, enum command_kind kind, char *message)
+static void node_give_up(struct request *request, enum command_kind kind, char *message)
 {
 	const char *name = node_calls_of_path(request);
 	if (!name)
@@ -225,13 +225,13 @@ static void give_up(struct request *request, enum command_kind kind, char *messa
 void node_calls_dead(struct request *request)
 {
 	static char message[] = "Node is declared dead: what ran there is queued again";
-	give_up(request, COMMAND_NODE_DEAD, message);
+	node_give_up(request, COMMAND_NODE_DEAD, message);
 }
 
 void node_calls_remove(struct request *request)
 {
 	static char message[] = "Node removed";
-	give_up(request, COMMAND_NODE_REMOVE, message);
+	node_give_up(request, COMMAND_NODE_REMOVE, message);
 }
 
 /* A runner is a node as routers of inference know it. */

@@ -60,7 +60,7 @@ void parcel_free(struct parcel *parcel)
 	free(parcel);
 }
 
-static const char *key_of(const struct parcel *parcel)
+static const char *courier_key_of(const struct parcel *parcel)
 {
 	return parcel->webhook ? parcel->webhook : parcel->email;
 }
@@ -78,7 +78,7 @@ static void remove_receiver(struct courier *courier, struct receiver *receiver)
 }
 
 /* In the loop's thread. */
-static void tell(struct post *post)
+static void courier_tell(struct post *post)
 {
 	struct courier *courier =
 	    (struct courier *)(void *)((char *)post - offsetof(struct courier, post));
@@ -98,7 +98,8 @@ static void tell(struct post *post)
 	}
 }
 
-static void finish(struct courier *courier, struct receiver *receiver, const struct error *error)
+static void courier_finish(struct courier *courier, struct receiver *receiver,
+                           const struct error *error)
 {
 	struct outcome *outcome = NEW(struct outcome);
 
@@ -143,7 +144,7 @@ static void try_first(struct courier *courier, struct receiver *receiver)
 		error_clear(&error);
 	if (ok || error.code == ERROR_NOT_FOUND || error.code == ERROR_FORBIDDEN ||
 	    error.code == ERROR_INVALID || parcel->tries >= courier->settings.tries_max)
-		finish(courier, receiver, &error);
+		courier_finish(courier, receiver, &error);
 	else
 		receiver->next_ms = clock_steady_ms() + pause_ms(courier, parcel->tries);
 }
@@ -164,7 +165,7 @@ static struct receiver *pick(const struct courier *courier, int64_t *wake_ms)
 	return NULL;
 }
 
-static void *work(void *context)
+static void *courier_work(void *context)
 {
 	struct courier *courier = context;
 	sigset_t all;
@@ -197,14 +198,14 @@ struct courier *courier_start(const struct courier_settings *settings)
 
 	courier->settings = *settings;
 	courier->outcomes_end = &courier->outcomes;
-	courier->post.run = tell;
+	courier->post.run = courier_tell;
 	pthread_mutex_init(&courier->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&courier->wake, &attributes);
 	pthread_condattr_destroy(&attributes);
 	for (int i = 0; i < THREADS; i++)
-		if (pthread_create(&courier->threads[i], NULL, work, courier) != 0)
+		if (pthread_create(&courier->threads[i], NULL, courier_work, courier) != 0)
 			panic("no thread can be started for notifications");
 	return courier;
 }
@@ -212,10 +213,10 @@ struct courier *courier_start(const struct courier_settings *settings)
 void courier_put(struct courier *courier, struct parcel *parcel)
 {
 	pthread_mutex_lock(&courier->lock);
-	struct receiver *receiver = text_map_get(&courier->by_key, key_of(parcel));
+	struct receiver *receiver = text_map_get(&courier->by_key, courier_key_of(parcel));
 	if (!receiver) {
 		receiver = NEW(struct receiver);
-		receiver->key = memory_text(key_of(parcel));
+		receiver->key = memory_text(courier_key_of(parcel));
 		receiver->next = courier->receivers;
 		courier->receivers = receiver;
 		text_map_put(&courier->by_key, receiver->key, receiver);
@@ -254,7 +255,7 @@ static bool join_one(pthread_t thread, int64_t until_ms)
 }
 
 /* True if all threads have ended in time; those that have not are on their own. */
-static bool join(struct courier *courier)
+static bool courier_join(struct courier *courier)
 {
 	int64_t until_ms = atomic_load(&courier->end_ms) + OVERTIME_MS;
 	bool all = true;
@@ -271,7 +272,7 @@ void courier_stop(struct courier *courier)
 	atomic_store(&courier->end_ms, clock_steady_ms() + COURIER_GRACE_MS);
 	pthread_cond_broadcast(&courier->wake);
 	pthread_mutex_unlock(&courier->lock);
-	if (!join(courier)) {
+	if (!courier_join(courier)) {
 		pthread_mutex_lock(&courier->lock);
 		courier->abandoned = true;
 		pthread_mutex_unlock(&courier->lock);

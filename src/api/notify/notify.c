@@ -75,7 +75,7 @@ static bool make_means(struct notify_means *means, const struct notify_settings 
 }
 
 /* In a thread of the courier. Means may change meanwhile, so this has its own. */
-static bool deliver(void *context, const struct parcel *parcel, struct error *error)
+static bool notify_deliver(void *context, const struct parcel *parcel, struct error *error)
 {
 	struct notify *notify = context;
 	struct notify_means means = { 0 };
@@ -126,7 +126,7 @@ static bool deliver(void *context, const struct parcel *parcel, struct error *er
 	return ok;
 }
 
-static void on_kept(struct engine_request *done)
+static void notify_on_kept(struct engine_request *done)
 {
 	struct notify_ask *engine = (struct notify_ask *)done;
 	struct notify *notify = engine->notify;
@@ -138,7 +138,7 @@ static void on_kept(struct engine_request *done)
 }
 
 /* Keeps a notification until it has arrived, or (`value` NULL) forgets it. */
-static void keep(struct notify *notify, int64_t number, const char *value)
+static void notify_keep(struct notify *notify, int64_t number, const char *value)
 {
 	struct notify_ask *engine = notify->spare;
 	char key[32];
@@ -159,7 +159,7 @@ static void keep(struct notify *notify, int64_t number, const char *value)
 	engine->engine.keeps = one;
 	engine->engine.keep_count = 1;
 	engine->engine.patient = true;
-	engine->engine.done = on_kept;
+	engine->engine.done = notify_on_kept;
 	engine_port_send(notify->port, &engine->engine);
 }
 
@@ -171,11 +171,11 @@ static void on_over(void *context, struct parcel *parcel, const struct error *er
 		notify->failed++;
 	else
 		notify->delivered++;
-	keep(notify, parcel->number, NULL);
+	notify_keep(notify, parcel->number, NULL);
 	parcel_free(parcel);
 }
 
-static void on_timer(struct timer *timer)
+static void notify_on_timer(struct timer *timer)
 {
 	struct notify *notify =
 	    (struct notify *)(void *)((char *)timer - offsetof(struct notify, timer));
@@ -195,14 +195,14 @@ struct notify *notify_new(struct engine_port *port, const struct notify_settings
 	notify->port = port;
 	notify->loop = port->loop;
 	notify->means = means;
-	notify->timer = TIMER(on_timer);
+	notify->timer = TIMER(notify_on_timer);
 	pthread_mutex_init(&notify->lock, NULL);
 	notify->courier = courier_start(&(struct courier_settings){
 	    .loop = port->loop,
 	    .tries_max = settings->tries_max > 0 ? settings->tries_max : TRIES_MAX,
 	    .retry_ms = settings->retry_ms > 0 ? settings->retry_ms : RETRY_MS,
 	    .retry_ms_max = RETRY_MS_MAX,
-	    .deliver = deliver,
+	    .deliver = notify_deliver,
 	    .over = on_over,
 	    .context = notify });
 	return notify;
@@ -261,7 +261,7 @@ void notify_free(struct notify *notify)
 }
 
 /* What goes out is signed with the secret of whom it is for. */
-static void put(struct notify *notify, struct parcel *parcel)
+static void notify_put(struct notify *notify, struct parcel *parcel)
 {
 	const struct notify_tenant *tenant =
 	    parcel->tenant_id > 0 ? notify_tenant(notify, parcel->tenant_id) : NULL;
@@ -296,7 +296,7 @@ void notify_begin(struct notify *notify)
 	while (notify->loaded) {
 		struct parcel *parcel = notify->loaded;
 		notify->loaded = parcel->next;
-		put(notify, parcel);
+		notify_put(notify, parcel);
 	}
 	loop_timer_set(notify->loop, &notify->timer, LOOK_MS);
 }
@@ -328,8 +328,8 @@ static char *webhook_body(int64_t number, const struct notify_message *message)
 	return body.data;
 }
 
-static void send(struct notify *notify, int64_t tenant_id, const char *webhook, const char *email,
-                 const struct notify_message *message)
+static void notify_send(struct notify *notify, int64_t tenant_id, const char *webhook,
+                        const char *email, const struct notify_message *message)
 {
 	int64_t most = notify->means.settings.waiting_max;
 
@@ -358,9 +358,9 @@ static void send(struct notify *notify, int64_t tenant_id, const char *webhook, 
 		buffer_clear(&json);
 	}
 	notify_parcel_write(parcel, &json);
-	keep(notify, parcel->number, json.data);
+	notify_keep(notify, parcel->number, json.data);
 	buffer_free(&json);
-	put(notify, parcel);
+	notify_put(notify, parcel);
 }
 
 void notify_tell_tenant(struct notify *notify, int64_t tenant_id, enum notify_kind kind,
@@ -370,16 +370,16 @@ void notify_tell_tenant(struct notify *notify, int64_t tenant_id, enum notify_ki
 
 	if (!(tenant->on & 1U << kind))
 		return;
-	send(notify, tenant_id, tenant->webhook, NULL, message);
+	notify_send(notify, tenant_id, tenant->webhook, NULL, message);
 	if (notify->means.smtp_host)
-		send(notify, tenant_id, NULL, tenant->email, message);
+		notify_send(notify, tenant_id, NULL, tenant->email, message);
 }
 
 void notify_tell_operator(struct notify *notify, const struct notify_message *message)
 {
-	send(notify, 0, notify->means.webhook, NULL, message);
+	notify_send(notify, 0, notify->means.webhook, NULL, message);
 	if (notify->means.smtp_host)
-		send(notify, 0, NULL, notify->means.email, message);
+		notify_send(notify, 0, NULL, notify->means.email, message);
 }
 
 /* Words of "notify_on". */
@@ -399,7 +399,7 @@ static unsigned read_kinds(const json_t *list)
 	return on;
 }
 
-static void read_tenant(struct notify_tenant *tenant, const char *payload)
+static void notify_read_tenant(struct notify_tenant *tenant, const char *payload)
 {
 	struct error error;
 	struct webhook_url url;
@@ -434,7 +434,7 @@ const struct notify_tenant *notify_tenant(struct notify *notify, int64_t tenant_
 	tenant->name = memory_text(record ? record->name : "");
 	catalogue_unlock(catalogue);
 	if (payload)
-		read_tenant(tenant, payload);
+		notify_read_tenant(tenant, payload);
 	free(payload);
 	map_put(&notify->tenants, tenant_id, tenant);
 	return tenant;

@@ -113,7 +113,7 @@ static void look_at_budgets(struct look *look, const struct catalogue *catalogue
 	}
 }
 
-static void tell(struct notify *notify, const struct finding *finding)
+static void notify_conditions_tell(struct notify *notify, const struct finding *finding)
 {
 	struct notify_message message = { .event = finding->event,
 		                          .subject = finding->subject,
@@ -137,7 +137,7 @@ void notify_look(struct notify *notify)
 	look_at_budgets(&look, catalogue);
 	catalogue_unlock(catalogue);
 	for (const struct finding *finding = look.first; finding; finding = finding->next)
-		tell(notify, finding);
+		notify_conditions_tell(notify, finding);
 	arena_free(&look.arena);
 }
 

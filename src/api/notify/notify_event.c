@@ -40,7 +40,7 @@ static const char *const names[NOTIFY_KINDS] = {
 	"job.cancelled", "job.preempted", "tenant.budget"
 };
 
-static void write_job(struct buffer *buffer, const struct catalogue_job *job)
+static void notify_event_write_job(struct buffer *buffer, const struct catalogue_job *job)
 {
 	struct json_writer json = json_writer_to(buffer);
 
@@ -61,8 +61,9 @@ static void write_job(struct buffer *buffer, const struct catalogue_job *job)
 }
 
 /* Copies what is told out of the catalogue, so that it is locked only that long. */
-static bool describe(struct notify *notify, const struct event *event, enum notify_kind *kind,
-                     struct buffer *details, char *subject, char *sentence, size_t size)
+static bool notify_event_describe(struct notify *notify, const struct event *event,
+                                  enum notify_kind *kind, struct buffer *details, char *subject,
+                                  char *sentence, size_t size)
 {
 	struct catalogue *catalogue = notify->port->catalogue;
 	struct catalogue_job job;
@@ -71,7 +72,7 @@ static bool describe(struct notify *notify, const struct event *event, enum noti
 	bool found =
 	    catalogue_job(catalogue, event->job_id, &job) && kind_of(event, job.state, kind);
 	if (found) {
-		write_job(details, &job);
+		notify_event_write_job(details, &job);
 		snprintf(subject, size, "job-%lld (%.100s) %s", (long long)event->job_id,
 		         job.job->name, verbs[*kind]);
 		snprintf(sentence, size, "%.250s%s%.200s", subject,
@@ -89,7 +90,8 @@ static void job_event(struct notify *notify, const struct event *event)
 
 	if (notify_tenant(notify, event->tenant_id)->on == 0)
 		return;
-	if (describe(notify, event, &kind, &details, subject, sentence, sizeof(subject)))
+	if (notify_event_describe(notify, event, &kind, &details, subject, sentence,
+	                          sizeof(subject)))
 		notify_tell_tenant(notify, event->tenant_id, kind,
 		                   &(struct notify_message){ .event = names[kind],
 		                                             .about = "job",

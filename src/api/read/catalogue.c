@@ -213,7 +213,7 @@ static struct entry *entry_of(struct catalogue *catalogue, int64_t id)
 }
 
 /* Stands it in the sets as its records say. */
-static void settle(struct catalogue *catalogue, struct entry *entry)
+static void catalogue_settle(struct catalogue *catalogue, struct entry *entry)
 {
 	if (!entry->job || !entry->state)
 		return;
@@ -257,7 +257,7 @@ static void job_put(struct catalogue *catalogue, enum record_kind kind, const vo
 		free(entry->state);
 		entry->state = record_clone(kind, record);
 	}
-	settle(catalogue, entry);
+	catalogue_settle(catalogue, entry);
 }
 
 static void job_remove(struct catalogue *catalogue, int64_t id, bool archived)

@@ -16,7 +16,7 @@ enum { BODY_KEPT_BYTES = 1 << 20 };
 
 static const char hex[] = "0123456789abcdef";
 
-static bool is_plain(struct text text)
+static bool request_is_plain(struct text text)
 {
 	for (size_t i = 0; i < text.size; i++)
 		if (text.data[i] <= ' ' || text.data[i] > '~')
@@ -30,7 +30,8 @@ static void name_request(struct request *request)
 	struct requests *requests = request->requests;
 	struct text given = headers_get(&request->exchange->headers, "x-request-id");
 
-	if (given.data && given.size > 0 && given.size < REQUEST_ID_MAX && is_plain(given)) {
+	if (given.data && given.size > 0 && given.size < REQUEST_ID_MAX &&
+	    request_is_plain(given)) {
 		memcpy(request->request_id, given.data, given.size);
 		request->request_id[given.size] = '\0';
 		return;
@@ -48,7 +49,7 @@ static void common_headers(struct request *request)
 	const struct headers *headers = &exchange->headers;
 	request_header(request, "x-request-id", text_of(request->request_id));
 	struct text trace = headers_get(headers, "traceparent");
-	if (trace.data && trace.size < 128 && is_plain(trace))
+	if (trace.data && trace.size < 128 && request_is_plain(trace))
 		request_header(request, "traceparent", trace);
 	const char *origin = headers_get(headers, "origin").data
 	                         ? gate_allowed_origin(request->requests->gate, exchange)
@@ -64,7 +65,7 @@ static void common_headers(struct request *request)
 	exchange->common_header_count = request->common_count;
 }
 
-static struct request *take(struct requests *requests)
+static struct request *request_acquire(struct requests *requests)
 {
 	struct request *request = requests->spare;
 	if (request) {
@@ -90,7 +91,7 @@ static struct request *take(struct requests *requests)
 
 struct request *request_take(struct requests *requests, struct exchange *exchange)
 {
-	struct request *request = take(requests);
+	struct request *request = request_acquire(requests);
 	request->exchange = exchange;
 	request->began_us = clock_steady_us();
 	exchange->context = request;
@@ -102,14 +103,14 @@ struct request *request_take(struct requests *requests, struct exchange *exchang
 
 struct request *request_take_own(struct requests *requests)
 {
-	struct request *request = take(requests);
+	struct request *request = request_acquire(requests);
 	request->phase = REQUEST_OPEN;
 	request->is_stream = true;
 	request->request_id[0] = '\0';
 	return request;
 }
 
-static void give_back(struct request *request)
+static void request_give_back(struct request *request)
 {
 	struct requests *requests = request->requests;
 	if (request->body.capacity > BODY_KEPT_BYTES)
@@ -129,7 +130,7 @@ void request_drop(struct request *request)
 	request->phase = REQUEST_OVER;
 	request->exchange = NULL;
 	if (!request->is_asked)
-		give_back(request);
+		request_give_back(request);
 }
 
 void request_stream(struct request *request)
@@ -186,7 +187,7 @@ static void replied(struct engine_request *engine)
 	if (request->is_noted)
 		settle_note(request);
 	if (request->phase == REQUEST_OVER)
-		give_back(request);
+		request_give_back(request);
 	else
 		request->done(engine);
 }
@@ -202,8 +203,8 @@ void request_send(struct request *request, void (*done)(struct engine_request *e
 }
 
 /* Who did it, and to what. */
-static void note(struct request *request, const char *action, const char *object,
-                 const char *detail)
+static void request_note(struct request *request, const char *action, const char *object,
+                         const char *detail)
 {
 	request->is_noted = true;
 	audit_note(request->requests->audit, &request->engine,
@@ -220,7 +221,7 @@ void request_command_on(struct request *request, const char *object,
 {
 	enum command_kind kind = request->engine.command.kind;
 	if (kind != COMMAND_SUBMIT)
-		note(request, command_kind_name(kind), object, NULL);
+		request_note(request, command_kind_name(kind), object, NULL);
 	request->engine.has_command = true;
 	request->engine.look = NULL;
 	request->engine.read = NULL;
@@ -237,7 +238,7 @@ void request_keep(struct request *request, const struct kept *keep, const char *
 {
 	request->engine.keeps = keep;
 	request->engine.keep_count = 1;
-	note(request, action, keep->key, detail);
+	request_note(request, action, keep->key, detail);
 	request_send(request, done);
 }
 
@@ -270,7 +271,7 @@ void request_header(struct request *request, const char *name, struct text value
 static const char *trace_of(const struct request *request)
 {
 	struct text trace = headers_get(&request->exchange->headers, "traceparent");
-	return trace.data && is_plain(trace) ? trace.data : "";
+	return trace.data && request_is_plain(trace) ? trace.data : "";
 }
 
 void request_count(struct request *request, int status)

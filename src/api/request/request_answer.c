@@ -27,7 +27,8 @@ static void respond(struct request *request, struct response response)
 	request_drop(request);
 }
 
-static void send(struct request *request, int status, const char *content_type, struct text body)
+static void request_answer_send(struct request *request, int status, const char *content_type,
+                                struct text body)
 {
 	respond(request,
 	        (struct response){ .status = status, .content_type = content_type, .body = body });
@@ -67,8 +68,8 @@ void request_reply(struct request *request, struct text message)
 }
 
 /* `http_status` is what it counts as. */
-static void finish(struct request *request, enum grpc_status status, const char *text,
-                   int http_status)
+static void request_answer_finish(struct request *request, enum grpc_status status,
+                                  const char *text, int http_status)
 {
 	request_count(request, http_status);
 	grpc_finish(let_go(request), status, text);
@@ -77,7 +78,7 @@ static void finish(struct request *request, enum grpc_status status, const char 
 
 void request_finish(struct request *request, enum grpc_status status, const char *text)
 {
-	finish(request, status, text, grpc_http_status(status));
+	request_answer_finish(request, status, text, grpc_http_status(status));
 }
 
 static bool is_known_tag(struct text list, struct text tag)
@@ -119,10 +120,10 @@ void request_answer(struct request *request, int status, const char *content_typ
 	if (is_read && status == 200)
 		request_make_tag((struct text){ request->body.data, request->body.size }, tag);
 	if (is_read && status == 200 && has_tagged(request, tag))
-		send(request, 304, NULL, (struct text){ NULL, 0 });
+		request_answer_send(request, 304, NULL, (struct text){ NULL, 0 });
 	else
-		send(request, status, content_type,
-		     (struct text){ request->body.data, request->body.size });
+		request_answer_send(request, status, content_type,
+		                    (struct text){ request->body.data, request->body.size });
 }
 
 void request_answer_shared(struct request *request, const struct request_page *page)
@@ -131,7 +132,7 @@ void request_answer_shared(struct request *request, const struct request_page *p
 		request_header(request, "cache-control",
 		               TEXT("public, max-age=31536000, immutable"));
 	} else if (has_tagged(request, page->tag)) {
-		send(request, 304, NULL, (struct text){ NULL, 0 });
+		request_answer_send(request, 304, NULL, (struct text){ NULL, 0 });
 		return;
 	}
 	respond(request, (struct response){ .status = 200,
@@ -218,7 +219,8 @@ enum grpc_status grpc_status_of_error(enum error_code code)
 	}
 }
 
-static void refuse(struct request *request, int status, const char *code, const char *sentence)
+static void request_answer_refuse(struct request *request, int status, const char *code,
+                                  const char *sentence)
 {
 	struct json_writer *json = request_object(request);
 	json_put_string(json, "error", sentence);
@@ -226,8 +228,8 @@ static void refuse(struct request *request, int status, const char *code, const 
 	json_close(json);
 	if (status == 503)
 		request_header(request, "retry-after", TEXT("1"));
-	send(request, status, "application/json",
-	     (struct text){ request->body.data, request->body.size });
+	request_answer_send(request, status, "application/json",
+	                    (struct text){ request->body.data, request->body.size });
 }
 
 void request_fail(struct request *request, const struct error *error)
@@ -237,9 +239,9 @@ void request_fail(struct request *request, const struct error *error)
 	int status = status_of(error->code);
 	snprintf(sentence, sizeof(sentence), "%s", error->text);
 	if (request->exchange->is_grpc)
-		finish(request, grpc_status_of_error(error->code), sentence, status);
+		request_answer_finish(request, grpc_status_of_error(error->code), sentence, status);
 	else
-		refuse(request, status, error_code_name(error->code), sentence);
+		request_answer_refuse(request, status, error_code_name(error->code), sentence);
 }
 
 void request_reject(struct request *request, enum error_code code, const char *format, ...)
@@ -260,9 +262,9 @@ void request_refuse(struct request *request, int status, const char *code, const
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
 	if (request->exchange->is_grpc)
-		finish(request, grpc_status_of(status), sentence, status);
+		request_answer_finish(request, grpc_status_of(status), sentence, status);
 	else
-		refuse(request, status, code, sentence);
+		request_answer_refuse(request, status, code, sentence);
 }
 
 void request_unknown(struct request *request, const char *what, struct text name)

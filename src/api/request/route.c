@@ -52,7 +52,7 @@ void router_free(struct router *router)
 }
 
 /* From the last segment on, as that is where paths differ most. */
-static bool matches(const struct pattern *pattern, const struct url_segments *segments)
+static bool route_matches(const struct pattern *pattern, const struct url_segments *segments)
 {
 	if (pattern->count != segments->count)
 		return false;
@@ -76,12 +76,13 @@ const struct route *router_find(const struct router *router, const struct exchan
 	allowed[0] = '\0';
 	for (size_t i = 0; i < router->count; i++) {
 		const struct pattern *pattern = &router->patterns[i];
-		if (pattern->route->method != wanted || !matches(pattern, &exchange->segments))
+		if (pattern->route->method != wanted ||
+		    !route_matches(pattern, &exchange->segments))
 			continue;
 		return pattern->route;
 	}
 	for (size_t i = 0; i < router->count; i++)
-		if (matches(&router->patterns[i], &exchange->segments)) {
+		if (route_matches(&router->patterns[i], &exchange->segments)) {
 			enum method method = router->patterns[i].route->method;
 			allow(allowed, method);
 			if (method == METHOD_GET)

@@ -10,8 +10,8 @@ struct totals {
 	int64_t utilisation, samples;
 };
 
-static void add_node(const struct service *service, const struct catalogue *catalogue,
-                     const struct node_record *node, struct totals *totals)
+static void figures_add_node(const struct service *service, const struct catalogue *catalogue,
+                             const struct node_record *node, struct totals *totals)
 {
 	const struct gpu_record *const *gpus;
 	size_t count = catalogue_node_gpus(catalogue, node->id, &gpus);
@@ -45,7 +45,7 @@ struct view {
 	int64_t tenant_id;
 };
 
-static int64_t count_jobs(const struct view *view, int state)
+static int64_t figures_count_jobs(const struct view *view, int state)
 {
 	const struct roster *roster = &view->service->roster;
 	const struct catalogue *catalogue = service_catalogue(view->service);
@@ -70,14 +70,14 @@ static int64_t count_jobs(const struct view *view, int state)
 
 static void put_jobs(struct json_writer *json, const struct view *view)
 {
-	json_put_integer(json, "total_jobs", count_jobs(view, -1));
-	json_put_integer(json, "running_jobs", count_jobs(view, JOB_RUNNING));
-	json_put_integer(json, "pending_jobs", count_jobs(view, JOB_PENDING));
-	json_put_integer(json, "scheduled_jobs", count_jobs(view, JOB_SCHEDULED));
-	json_put_integer(json, "preempted_jobs", count_jobs(view, JOB_PREEMPTED));
-	json_put_integer(json, "completed_jobs", count_jobs(view, JOB_COMPLETED));
-	json_put_integer(json, "failed_jobs", count_jobs(view, JOB_FAILED));
-	json_put_integer(json, "cancelled_jobs", count_jobs(view, JOB_CANCELLED));
+	json_put_integer(json, "total_jobs", figures_count_jobs(view, -1));
+	json_put_integer(json, "running_jobs", figures_count_jobs(view, JOB_RUNNING));
+	json_put_integer(json, "pending_jobs", figures_count_jobs(view, JOB_PENDING));
+	json_put_integer(json, "scheduled_jobs", figures_count_jobs(view, JOB_SCHEDULED));
+	json_put_integer(json, "preempted_jobs", figures_count_jobs(view, JOB_PREEMPTED));
+	json_put_integer(json, "completed_jobs", figures_count_jobs(view, JOB_COMPLETED));
+	json_put_integer(json, "failed_jobs", figures_count_jobs(view, JOB_FAILED));
+	json_put_integer(json, "cancelled_jobs", figures_count_jobs(view, JOB_CANCELLED));
 }
 
 static void put_memory(struct json_writer *json, const struct totals *totals)
@@ -103,7 +103,7 @@ void figures_write(struct json_writer *json, const struct service *service,
 
 	catalogue_lock(catalogue);
 	for (int64_t done = 0; (node = catalogue_next(catalogue, &cursor)) != NULL; done++) {
-		add_node(service, catalogue, node, &totals);
+		figures_add_node(service, catalogue, node, &totals);
 		service_breathe(service, done);
 	}
 	json_put_integer(json, "total_nodes", totals.nodes);

@@ -62,7 +62,7 @@ void misreports_free(struct misreports *misreports)
 	free(misreports);
 }
 
-static void on_kept(struct engine_request *engine)
+static void misreports_on_kept(struct engine_request *engine)
 {
 	struct note *note = (struct note *)engine;
 
@@ -73,7 +73,7 @@ static void on_kept(struct engine_request *engine)
 	free_note(note);
 }
 
-static void keep(struct misreports *misreports, const char *node, const char *detail)
+static void misreports_keep(struct misreports *misreports, const char *node, const char *detail)
 {
 	struct note *note = NEW(struct note);
 	struct identity identity = { .role = ROLE_AGENT };
@@ -85,7 +85,7 @@ static void keep(struct misreports *misreports, const char *node, const char *de
 	if (note->next)
 		note->next->link = &note->next;
 	misreports->notes = note;
-	note->engine.done = on_kept;
+	note->engine.done = misreports_on_kept;
 	audit_note(misreports->audit, &note->engine,
 	           &(struct audit_entry){ .action = "misreport",
 	                                  .object = node,
@@ -118,7 +118,7 @@ void misreports_note(struct misreports *misreports, const char *node, const char
 		return;
 	log_at(LOG_WARNING, sentence, LOG_TEXT("node", node),
 	       LOG_NUMBER("misreports", teller->untold));
-	keep(misreports, node, sentence);
+	misreports_keep(misreports, node, sentence);
 	teller->told_ms = now_ms;
 	teller->untold = 0;
 }

@@ -73,7 +73,7 @@ void pages_free(struct pages *pages)
 }
 
 /* Packed for those who take that. */
-static void answer(struct request *request, const struct page *page, bool is_lasting)
+static void pages_answer(struct request *request, const struct page *page, bool is_lasting)
 {
 	bool packed = headers_has_token(&request->exchange->headers, "accept-encoding", "gzip");
 	if (packed)
@@ -86,7 +86,7 @@ static void answer(struct request *request, const struct page *page, bool is_las
 	                                              .is_lasting = is_lasting });
 }
 
-static const struct page *find(const struct pages *pages, struct text name)
+static const struct page *pages_find(const struct pages *pages, struct text name)
 {
 	for (size_t i = 0; i < pages->count; i++)
 		if (text_is(name, pages->assets[i].name))
@@ -96,12 +96,12 @@ static const struct page *find(const struct pages *pages, struct text name)
 
 void pages_openapi(struct request *request)
 {
-	answer(request, &request->service->pages->openapi, false);
+	pages_answer(request, &request->service->pages->openapi, false);
 }
 
 void pages_dashboard(struct request *request)
 {
-	const struct page *page = find(request->service->pages, TEXT(""));
+	const struct page *page = pages_find(request->service->pages, TEXT(""));
 	INVARIANT(page);
 	request_header(
 	    request, "content-security-policy",
@@ -109,16 +109,16 @@ void pages_dashboard(struct request *request)
 	         "connect-src 'self'; base-uri 'none'; form-action 'none'; "
 	         "frame-ancestors 'none'"));
 	request_header(request, "referrer-policy", TEXT("no-referrer"));
-	answer(request, page, false);
+	pages_answer(request, page, false);
 }
 
 void pages_asset(struct request *request)
 {
 	struct text name = request_segment(request, 1);
-	const struct page *page = name.size > 0 ? find(request->service->pages, name) : NULL;
+	const struct page *page = name.size > 0 ? pages_find(request->service->pages, name) : NULL;
 	if (!page) {
 		request_unknown(request, "file", name);
 		return;
 	}
-	answer(request, page, true);
+	pages_answer(request, page, true);
 }

@@ -48,7 +48,7 @@ static void write_token(struct json_writer *json, const struct gate_token *token
 }
 
 /* Only what is durable opens the gate, or closes it. */
-static void on_changed(struct engine_request *engine)
+static void tokens_on_changed(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	const struct token_change *change = request->state;
@@ -77,10 +77,11 @@ static void hand_in(struct request *request, const struct token_change *change, 
 	*kept = *change;
 	*keep = (struct kept){ "token", kept->token.id, value };
 	request->state = kept;
-	request_keep(request, keep, action, gate_role_name(kept->token.identity.role), on_changed);
+	request_keep(request, keep, action, gate_role_name(kept->token.identity.role),
+	             tokens_on_changed);
 }
 
-static bool find_tenant(const struct request *request, struct text name, int64_t *id)
+static bool tokens_find_tenant(const struct request *request, struct text name, int64_t *id)
 {
 	struct catalogue *catalogue = service_catalogue(request->service);
 	char text[128];
@@ -116,8 +117,8 @@ static void read_token(const struct request *request, struct json_reader *reader
 		json_fail(reader, "role", "is missing: admin, tenant, viewer or agent");
 	else
 		token->identity.role = role < 0 ? ROLE_VIEWER : (enum role)role;
-	if (!find_tenant(request, json_get_text(reader, "tenant_id", 96),
-	                 &token->identity.tenant_id))
+	if (!tokens_find_tenant(request, json_get_text(reader, "tenant_id", 96),
+	                        &token->identity.tenant_id))
 		json_fail(reader, "tenant_id", "is not a tenant that is known");
 	copy(token->identity.node, sizeof(token->identity.node),
 	     json_get_text(reader, "node", sizeof(token->identity.node) - 1));

@@ -115,7 +115,7 @@ static void tell_time(struct agents_node *node)
 	agents_do(node, node->stream, &outputs);
 }
 
-static void on_timer(struct timer *timer)
+static void agents_on_timer(struct timer *timer)
 {
 	struct agents_node *node =
 	    (struct agents_node *)(void *)((char *)timer - offsetof(struct agents_node, timer));
@@ -123,13 +123,13 @@ static void on_timer(struct timer *timer)
 	tell_time(node);
 }
 
-static struct agents_node *add_node(struct agents *agents, const char *name, bool known)
+static struct agents_node *agents_add_node(struct agents *agents, const char *name, bool known)
 {
 	struct agents_node *node = NEW(struct agents_node);
 
 	node->agents = agents;
 	node->name = memory_text(name);
-	node->timer = TIMER(on_timer);
+	node->timer = TIMER(agents_on_timer);
 	node->session =
 	    session_new(name, known, agents->term, now_ms(agents), &agents->settings.policy);
 	text_map_put(&agents->nodes, name, node);
@@ -142,7 +142,7 @@ struct agents_node *agents_node(struct agents *agents, const char *name)
 {
 	struct agents_node *node = agents_find(agents, name);
 
-	return node ? node : add_node(agents, name, false);
+	return node ? node : agents_add_node(agents, name, false);
 }
 
 void agents_begin(struct agents *agents)
@@ -157,7 +157,7 @@ void agents_begin(struct agents *agents)
 	agents->begun = true;
 	catalogue_lock(catalogue);
 	while ((record = catalogue_next(catalogue, &cursor)))
-		set_timer(add_node(agents, record->name, true));
+		set_timer(agents_add_node(agents, record->name, true));
 	catalogue_unlock(catalogue);
 }
 
@@ -234,8 +234,8 @@ static void ask_core(struct agents_node *node, const struct session_output *outp
 	engine_port_send(agents->port, &request->engine);
 }
 
-static void send(struct agents_node *node, struct agents_stream *stream,
-                 const struct session_output *output)
+static void agents_send(struct agents_node *node, struct agents_stream *stream,
+                        const struct session_output *output)
 {
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 
@@ -260,7 +260,7 @@ void agents_do(struct agents_node *node, struct agents_stream *from,
 			ask_core(node, output);
 			break;
 		case SESSION_SEND:
-			send(node, from, output);
+			agents_send(node, from, output);
 			break;
 		case SESSION_NOTE:
 			if (agents->settings.note)
@@ -379,7 +379,7 @@ bool agents_may_speak(const struct identity *identity, const char *name, struct 
 
 /* What orders need, copied into the arena of the order. */
 
-static const char *gpu_uuid(void *context, int64_t gpu_id)
+static const char *agents_gpu_uuid(void *context, int64_t gpu_id)
 {
 	struct agents *agents = context;
 	struct catalogue *catalogue = agents->port->catalogue;
@@ -453,7 +453,7 @@ static struct agents_node *node_by_id(struct agents *agents, int64_t id)
 
 void agents_order(struct agents *agents, const struct effect *effect)
 {
-	struct session_lookup lookup = { gpu_uuid, task_payload, model_name, model_payload,
+	struct session_lookup lookup = { agents_gpu_uuid, task_payload, model_name, model_payload,
 		                         agents };
 	struct session_outputs outputs = { 0 };
 	int64_t node_id =

@@ -50,32 +50,33 @@ static void unlink_output(struct agents_output *output)
 	output->link = NULL;
 }
 
-static void release(struct agents_output *output)
+static void agents_output_release(struct agents_output *output)
 {
 	unlink_output(output);
 	loop_timer_clear(output->agents->loop, &output->timer);
 	free(output);
 }
 
-static void end(struct agents_output *output, bool failed)
+static void agents_output_end(struct agents_output *output, bool failed)
 {
 	struct agents_output_options options = output->options;
 	struct error error = output->error;
 
-	release(output);
+	agents_output_release(output);
 	options.end(options.context, failed ? &error : NULL);
 }
 
-static void on_timer(struct timer *timer)
+static void agents_output_on_timer(struct timer *timer)
 {
 	struct agents_output *output =
 	    (struct agents_output *)(void *)((char *)timer - offsetof(struct agents_output, timer));
 
-	end(output, true);
+	agents_output_end(output, true);
 }
 
 /* The reader is told from the loop, never while it calls. */
-static void fail(struct agents_output *output, enum error_code code, const char *reason)
+static void agents_output_fail(struct agents_output *output, enum error_code code,
+                               const char *reason)
 {
 	unlink_output(output);
 	link_output(output, &output->agents->doomed);
@@ -110,12 +111,13 @@ struct agents_output *agents_read_output(struct agents *agents,
 	output->options = *options;
 	output->options.node = NULL;
 	output->id = ++agents->last_output_id;
-	output->timer = TIMER(on_timer);
+	output->timer = TIMER(agents_output_on_timer);
 	if (!node || !node->stream) {
-		fail(output, ERROR_UNAVAILABLE, "the node has no connection now: try again later");
+		agents_output_fail(output, ERROR_UNAVAILABLE,
+		                   "the node has no connection now: try again later");
 	} else if (node->output_count >= OUTPUTS_PER_NODE) {
-		fail(output, ERROR_FULL,
-		     "too much output of this node is being read: try again later");
+		agents_output_fail(output, ERROR_FULL,
+		                   "too much output of this node is being read: try again later");
 	} else {
 		output->node = node;
 		link_output(output, &node->outputs);
@@ -138,7 +140,7 @@ void agents_stop_output(struct agents_output *output)
 	if (output->busy)
 		output->stopped = true;
 	else
-		release(output);
+		agents_output_release(output);
 }
 
 static void tell_taken(struct agents_output *output)
@@ -163,7 +165,7 @@ void agents_pause_output(struct agents_output *output, bool paused)
 		tell_taken(output);
 }
 
-static struct agents_output *find(const struct agents_node *node, int64_t id)
+static struct agents_output *agents_output_find(const struct agents_node *node, int64_t id)
 {
 	struct agents_output *output = node->outputs;
 
@@ -191,14 +193,15 @@ static void cut_off(struct agents_output *output)
 	       LOG_NUMBER("window_bytes", WINDOW));
 	stop.request_id = output->id;
 	envelope.output_stop = &stop;
-	fail(output, ERROR_UNAVAILABLE, "the node sent more output than it was asked for");
+	agents_output_fail(output, ERROR_UNAVAILABLE,
+	                   "the node sent more output than it was asked for");
 	if (stream)
 		agents_stream_send(stream, &envelope);
 }
 
 void agents_output_chunk(struct agents_node *node, const Agent__OutputChunk *chunk)
 {
-	struct agents_output *output = find(node, chunk->request_id);
+	struct agents_output *output = agents_output_find(node, chunk->request_id);
 
 	if (!output)
 		return;
@@ -213,7 +216,7 @@ void agents_output_chunk(struct agents_node *node, const Agent__OutputChunk *chu
 		                     chunk->data.len);
 		output->busy = false;
 		if (output->stopped) {
-			release(output);
+			agents_output_release(output);
 			return;
 		}
 		output->taken = chunk->offset + (int64_t)chunk->data.len;
@@ -221,7 +224,7 @@ void agents_output_chunk(struct agents_node *node, const Agent__OutputChunk *chu
 	if (chunk->end && chunk->error[0])
 		error_set(&output->error, ERROR_NOT_FOUND, "%s", chunk->error);
 	if (chunk->end)
-		end(output, chunk->error[0] != '\0');
+		agents_output_end(output, chunk->error[0] != '\0');
 	else if (!output->paused && output->taken - output->told >= STEP)
 		tell_taken(output);
 }
@@ -229,7 +232,7 @@ void agents_output_chunk(struct agents_node *node, const Agent__OutputChunk *chu
 void agents_output_end_all(struct agents_node *node, const char *reason)
 {
 	while (node->outputs)
-		fail(node->outputs, ERROR_UNAVAILABLE, reason);
+		agents_output_fail(node->outputs, ERROR_UNAVAILABLE, reason);
 }
 
 void agents_output_free(struct agents *agents)
@@ -240,6 +243,6 @@ void agents_output_free(struct agents *agents)
 	for (; output; output = next) {
 		next = output->next;
 		output->link = NULL;
-		end(output, true);
+		agents_output_end(output, true);
 	}
 }

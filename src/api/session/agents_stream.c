@@ -24,7 +24,7 @@ void agents_stream_end(struct agents_stream *stream, enum grpc_status status, co
 		agents_output_end_all(node, "the node has no connection now: try again later");
 }
 
-static void keep(struct agents_stream *stream, struct text bytes)
+static void agents_stream_keep(struct agents_stream *stream, struct text bytes)
 {
 	uint32_t size = (uint32_t)bytes.size;
 
@@ -42,7 +42,7 @@ void agents_stream_send(struct agents_stream *stream, const Agent__Envelope *env
 	if (stream->waiting.size + bytes.size > WAITING_BYTES_MAX)
 		bytes.size = 0;
 	else if (stream->waiting.size > 0 || !grpc_send(stream->request->exchange, bytes))
-		keep(stream, bytes);
+		agents_stream_keep(stream, bytes);
 	arena_reset(arena);
 }
 
@@ -51,7 +51,7 @@ static struct agents_stream *stream_of(const struct exchange *exchange)
 	return ((const struct request *)exchange->context)->state;
 }
 
-static void on_writable(struct exchange *exchange)
+static void agents_stream_on_writable(struct exchange *exchange)
 {
 	struct agents_stream *stream = stream_of(exchange);
 	struct buffer *waiting = &stream->waiting;
@@ -70,7 +70,8 @@ static void on_writable(struct exchange *exchange)
 }
 
 /* Its number is of the ended connection, unless a newer one has begun. */
-static void drop(struct agents_stream *stream, enum grpc_status status, const char *text)
+static void agents_stream_drop(struct agents_stream *stream, enum grpc_status status,
+                               const char *text)
 {
 	struct agents_node *node = stream->node;
 
@@ -79,25 +80,25 @@ static void drop(struct agents_stream *stream, enum grpc_status status, const ch
 	agents_stream_end(stream, status, text);
 }
 
-static void on_gone(struct exchange *exchange)
+static void agents_stream_on_gone(struct exchange *exchange)
 {
-	drop(stream_of(exchange), GRPC_CANCELLED, NULL);
+	agents_stream_drop(stream_of(exchange), GRPC_CANCELLED, NULL);
 }
 
 /* A node whose token no longer holds gets no further order. */
 static void end_sign_in(struct stream *stream, const char *reason)
 {
-	drop((struct agents_stream *)(void *)((char *)stream -
-	                                      offsetof(struct agents_stream, stream)),
-	     GRPC_UNAUTHENTICATED, reason);
+	agents_stream_drop((struct agents_stream *)(void *)((char *)stream -
+	                                                    offsetof(struct agents_stream, stream)),
+	                   GRPC_UNAUTHENTICATED, reason);
 }
 
-static void on_end(struct exchange *exchange)
+static void agents_stream_on_end(struct exchange *exchange)
 {
-	drop(stream_of(exchange), GRPC_OK, NULL);
+	agents_stream_drop(stream_of(exchange), GRPC_OK, NULL);
 }
 
-static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes)
+static void agents_stream_take_message(struct agents_stream *stream, ProtobufCBinaryData bytes)
 {
 	struct agents *agents = stream->agents;
 	struct arena arena = { 0 };
@@ -105,40 +106,42 @@ static void take_message(struct agents_stream *stream, ProtobufCBinaryData bytes
 	struct message *message = message_decode(&arena, bytes.data, bytes.len, &error);
 
 	if (!message) {
-		drop(stream, GRPC_INVALID_ARGUMENT, error.text);
+		agents_stream_drop(stream, GRPC_INVALID_ARGUMENT, error.text);
 	} else if (message->kind == MESSAGE_HELLO) {
 		if (!agents_may_speak(&stream->request->identity, message->hello.name, &error))
-			drop(stream, grpc_status_of_error(error.code), error.text);
+			agents_stream_drop(stream, grpc_status_of_error(error.code), error.text);
 		else if (stream->node && strcmp(stream->node->name, message->hello.name) != 0)
-			drop(stream, GRPC_INVALID_ARGUMENT, "a connection is of one node");
+			agents_stream_drop(stream, GRPC_INVALID_ARGUMENT,
+			                   "a connection is of one node");
 		else
 			agents_message(agents_node(agents, message->hello.name), message, stream);
 	} else if (!stream->node) {
-		drop(stream, GRPC_FAILED_PRECONDITION, "hello comes first");
+		agents_stream_drop(stream, GRPC_FAILED_PRECONDITION, "hello comes first");
 	} else {
 		agents_message(stream->node, message, stream);
 	}
 	arena_free(&arena);
 }
 
-static void on_body(struct exchange *exchange, struct text part)
+static void agents_stream_on_body(struct exchange *exchange, struct text part)
 {
 	struct agents_stream *stream = stream_of(exchange);
 	struct arena arena = { 0 };
 	Agent__Envelope *envelope = protobuf_read(&agent__envelope__descriptor, part, &arena);
 
 	if (!envelope)
-		drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");
+		agents_stream_drop(stream, GRPC_INVALID_ARGUMENT, "this is not an agent.Envelope");
 	else if (envelope->output_chunk && stream->node)
 		agents_output_chunk(stream->node, envelope->output_chunk);
 	else if (envelope->message.len > 0)
-		take_message(stream, envelope->message);
+		agents_stream_take_message(stream, envelope->message);
 	arena_free(&arena);
 }
 
-static const struct exchange_events events = {
-	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
-};
+static const struct exchange_events events = { .body = agents_stream_on_body,
+	                                       .body_end = agents_stream_on_end,
+	                                       .writable = agents_stream_on_writable,
+	                                       .gone = agents_stream_on_gone };
 
 void agents_connect(struct agents *agents, struct request *request)
 {

@@ -6,7 +6,7 @@
 #include "api/text/ids.h"
 #include "base/memory.h"
 
-static void say(struct legacy *legacy, struct message message)
+static void legacy_say(struct legacy *legacy, struct message message)
 {
 	message.boot = legacy->boot;
 	message.connection = legacy->connection;
@@ -28,7 +28,7 @@ void legacy_connect(struct legacy *legacy)
 	legacy->change = legacy->acknowledged = 0;
 	legacy->open = false;
 	hello.hello = (struct hello){ legacy->node->name, NODE_PROTOCOL, now_ms(legacy) };
-	say(legacy, hello);
+	legacy_say(legacy, hello);
 }
 
 static void send_snapshot(struct legacy *legacy)
@@ -68,7 +68,7 @@ static void send_snapshot(struct legacy *legacy)
 	for (size_t i = legacy->work_count; i-- > 0;)
 		if (legacy->works[i]->state == WORK_QUEUED)
 			legacy_forget(legacy, legacy->works[i]);
-	say(legacy, message);
+	legacy_say(legacy, message);
 	arena_free(&arena);
 }
 
@@ -83,7 +83,7 @@ void legacy_change(struct legacy *legacy, struct change change)
 		change.message = "";
 	change.address = "";
 	message.change = change;
-	say(legacy, message);
+	legacy_say(legacy, message);
 }
 
 void legacy_ended(struct legacy *legacy, struct legacy_work *work, int64_t exit_code,
@@ -180,7 +180,7 @@ void legacy_beat(struct legacy *legacy, Agent__GPUMetrics *const *metrics, size_
 	message.beat = (struct beat){ .sent_ms = now_ms(legacy),
 		                      .samples = samples,
 		                      .sample_count = sample_count };
-	say(legacy, message);
+	legacy_say(legacy, message);
 }
 
 static void answer_registration(struct legacy *legacy, bool ok, const char *text)
@@ -221,7 +221,7 @@ void legacy_take(struct agents_node *node, const void *data, size_t size)
 		if (message->kind == MESSAGE_ORDER && message->number == legacy->acknowledged + 1) {
 			legacy->acknowledged = message->number;
 			legacy_order(legacy, &message->order);
-			say(legacy, (struct message){ .kind = MESSAGE_ACK });
+			legacy_say(legacy, (struct message){ .kind = MESSAGE_ACK });
 		}
 	}
 	arena_free(&arena);

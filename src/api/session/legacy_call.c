@@ -22,7 +22,7 @@ enum { REASON_BYTES_MAX = 4096 };
 
 static const char not_registered[] = "the node is not registered: call RegisterAgent first";
 
-static struct legacy *find(const struct agents *agents, const char *name)
+static struct legacy *legacy_call_find(const struct agents *agents, const char *name)
 {
 	const struct agents_node *node = agents_find(agents, name);
 
@@ -46,7 +46,7 @@ static bool check_registration(const Agent__RegisterAgentRequest *message, struc
 	return true;
 }
 
-static void fill(struct legacy *legacy, const Agent__RegisterAgentRequest *message)
+static void legacy_call_fill(struct legacy *legacy, const Agent__RegisterAgentRequest *message)
 {
 	for (int64_t i = 0; i < legacy->device_count; i++) {
 		free(legacy->devices[i].uuid);
@@ -112,7 +112,7 @@ void agents_register(struct agents *agents, struct request *request)
 		snprintf(node->legacy->boot, sizeof(node->legacy->boot), "registered");
 		legacy_adopt(node->legacy);
 	}
-	fill(node->legacy, message);
+	legacy_call_fill(node->legacy, message);
 	struct request *before = legacy_end_registering(node->legacy);
 	if (before)
 		request_finish(before, GRPC_ABORTED, "the node was registered again meanwhile");
@@ -167,7 +167,7 @@ void agents_report(struct agents *agents, struct request *request)
 		request_fail(request, &error);
 		return;
 	}
-	struct legacy *legacy = find(agents, message->node_id);
+	struct legacy *legacy = legacy_call_find(agents, message->node_id);
 	if (!legacy) {
 		request_finish(request, GRPC_FAILED_PRECONDITION, not_registered);
 		return;
@@ -204,7 +204,7 @@ static void answer_heartbeat(struct exchange *exchange, struct legacy *legacy, s
 void legacy_end_stream(struct request *request, enum grpc_status status, const char *text)
 {
 	struct legacy_stream *stream = request->state;
-	struct legacy *legacy = find(stream->agents, stream->node);
+	struct legacy *legacy = legacy_call_find(stream->agents, stream->node);
 
 	if (legacy && legacy->assignments == request)
 		legacy->assignments = NULL;
@@ -218,7 +218,7 @@ static void take_heartbeat(struct request *request, const Agent__HeartbeatReques
                            struct arena *arena)
 {
 	const struct legacy_stream *stream = request->state;
-	struct legacy *legacy = find(stream->agents, message->node_id);
+	struct legacy *legacy = legacy_call_find(stream->agents, message->node_id);
 
 	if (legacy)
 		legacy_beat(legacy, message->gpu_metrics, message->n_gpu_metrics);
@@ -228,7 +228,7 @@ static void take_heartbeat(struct request *request, const Agent__HeartbeatReques
 static void take_readiness(struct request *request, const Agent__JobAssignmentRequest *message)
 {
 	const struct legacy_stream *stream = request->state;
-	struct legacy *legacy = find(stream->agents, message->node_id);
+	struct legacy *legacy = legacy_call_find(stream->agents, message->node_id);
 
 	if (!legacy) {
 		legacy_end_stream(request, GRPC_FAILED_PRECONDITION, not_registered);
@@ -257,7 +257,7 @@ static bool take_name(struct legacy_stream *stream, const char *name, struct err
 	return true;
 }
 
-static void on_body(struct exchange *exchange, struct text part)
+static void legacy_call_on_body(struct exchange *exchange, struct text part)
 {
 	struct request *request = exchange->context;
 	struct legacy_stream *stream = request->state;
@@ -285,16 +285,16 @@ static void on_body(struct exchange *exchange, struct text part)
 	arena_free(&arena);
 }
 
-static void on_writable(struct exchange *exchange)
+static void legacy_call_on_writable(struct exchange *exchange)
 {
 	const struct legacy_stream *stream = ((const struct request *)exchange->context)->state;
-	struct legacy *legacy = find(stream->agents, stream->node);
+	struct legacy *legacy = legacy_call_find(stream->agents, stream->node);
 
 	if (legacy)
 		legacy_hand_out(legacy);
 }
 
-static void on_end(struct exchange *exchange)
+static void legacy_call_on_end(struct exchange *exchange)
 {
 	const struct legacy_stream *stream = ((const struct request *)exchange->context)->state;
 
@@ -303,7 +303,7 @@ static void on_end(struct exchange *exchange)
 		legacy_end_stream(exchange->context, GRPC_OK, NULL);
 }
 
-static void on_gone(struct exchange *exchange)
+static void legacy_call_on_gone(struct exchange *exchange)
 {
 	legacy_end_stream(exchange->context, GRPC_CANCELLED, NULL);
 }
@@ -318,9 +318,10 @@ static void end_sign_in(struct stream *watched, const char *reason)
 	legacy_end_stream(stream->request, GRPC_UNAUTHENTICATED, reason);
 }
 
-static const struct exchange_events events = {
-	.body = on_body, .body_end = on_end, .writable = on_writable, .gone = on_gone
-};
+static const struct exchange_events events = { .body = legacy_call_on_body,
+	                                       .body_end = legacy_call_on_end,
+	                                       .writable = legacy_call_on_writable,
+	                                       .gone = legacy_call_on_gone };
 
 static void open_stream(struct agents *agents, struct request *request, bool is_heartbeat)
 {

@@ -114,7 +114,7 @@ static void refuse_load(struct legacy *legacy, const struct node_order *order)
 	                               .message = "the agent of this node cannot load models" });
 }
 
-static void start(struct legacy *legacy, const struct node_order *order)
+static void legacy_work_start(struct legacy *legacy, const struct node_order *order)
 {
 	if (find_reservation(legacy, order->reservation_id))
 		return;
@@ -129,7 +129,7 @@ static void start(struct legacy *legacy, const struct node_order *order)
 }
 
 /* What was handed out is stopped by the agent, which is told with its next heartbeat. */
-static void stop(struct legacy *legacy, const struct node_order *order)
+static void legacy_work_stop(struct legacy *legacy, const struct node_order *order)
 {
 	struct legacy_work *work = find_reservation(legacy, order->reservation_id);
 
@@ -143,11 +143,11 @@ static void stop(struct legacy *legacy, const struct node_order *order)
 void legacy_order(struct legacy *legacy, const struct node_order *order)
 {
 	if (order->kind == ORDER_START)
-		start(legacy, order);
+		legacy_work_start(legacy, order);
 	else if (order->kind == ORDER_LOAD)
 		refuse_load(legacy, order);
 	else
-		stop(legacy, order);
+		legacy_work_stop(legacy, order);
 }
 
 void legacy_hand_out(struct legacy *legacy)

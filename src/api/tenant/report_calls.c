@@ -22,7 +22,8 @@ struct report {
 	int64_t count;
 };
 
-static bool read_time(struct request *request, const char *name, int64_t otherwise, int64_t *value)
+static bool report_read_time(struct request *request, const char *name, int64_t otherwise,
+                             int64_t *value)
 {
 	struct text text = query_get(&request->exchange->query, name);
 	*value = otherwise;
@@ -51,8 +52,9 @@ static struct report *read_report(struct request *request)
 	struct report *report = arena_alloc(&request->engine.arena, sizeof(*report));
 	*report = (struct report){ .now_ms = service_time_ms(request->service) };
 	request->state = report;
-	if (!read_time(request, "to", report->now_ms, &report->until_ms) ||
-	    !read_time(request, "from", max64(report->until_ms - MONTH_MS, 0), &report->from_ms) ||
+	if (!report_read_time(request, "to", report->now_ms, &report->until_ms) ||
+	    !report_read_time(request, "from", max64(report->until_ms - MONTH_MS, 0),
+	                      &report->from_ms) ||
 	    !read_format(request, report))
 		return NULL;
 	if (report->from_ms < report->until_ms)

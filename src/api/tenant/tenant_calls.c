@@ -44,7 +44,7 @@ static bool write_tenant(struct request *request, const struct catalogue *catalo
 	return true;
 }
 
-static void show(struct engine_request *engine)
+static void tenant_show(struct engine_request *engine)
 {
 	struct request *request = request_of(engine);
 	const struct showing *showing = request->state;
@@ -97,10 +97,10 @@ static void show_one(struct request *request, int64_t id)
 {
 	struct showing *showing = request->state;
 	showing->ids[0] = id;
-	request_look(request, look_at_tenants, show);
+	request_look(request, look_at_tenants, tenant_show);
 }
 
-static int compare_ids(const void *a, const void *b)
+static int tenant_compare_ids(const void *a, const void *b)
 {
 	const int64_t *left = a, *right = b;
 	return (*left > *right) - (*left < *right);
@@ -123,7 +123,7 @@ void tenant_calls_list(struct request *request)
 		if (tenant && roster_may_see(roster, &request->identity, tenant->id))
 			ids[count++] = tenant->id;
 	}
-	qsort(ids, count, sizeof(*ids), compare_ids);
+	qsort(ids, count, sizeof(*ids), tenant_compare_ids);
 	size_t first = 0;
 	while (first < count && ids[first] <= showing->page.after)
 		first++;
@@ -134,7 +134,7 @@ void tenant_calls_list(struct request *request)
 	showing->figures =
 	    arena_alloc(&request->engine.arena, (showing->count + 1) * sizeof(*showing->figures));
 	request->state = showing;
-	request_look(request, look_at_tenants, show);
+	request_look(request, look_at_tenants, tenant_show);
 }
 
 bool tenant_calls_of_path(struct request *request, int64_t *id)
@@ -190,8 +190,8 @@ static bool may_be_posted_to(const struct request *request, const struct tenant_
 }
 
 /* Makes or changes a tenant as the JSON says. */
-static void put(struct request *request, struct tenant_record tenant, struct text json,
-                const char *object)
+static void tenant_put(struct request *request, struct tenant_record tenant, struct text json,
+                       const char *object)
 {
 	struct error error = { 0 };
 	const char *user = tenant_unix_user(&tenant, &request->engine.arena);
@@ -210,7 +210,8 @@ static void put(struct request *request, struct tenant_record tenant, struct tex
 void tenant_calls_create(struct request *request)
 {
 	showing_begin(request, 201, answer_shown);
-	put(request, tenant_json_default(), request->exchange->body, request->exchange->path.data);
+	tenant_put(request, tenant_json_default(), request->exchange->body,
+	           request->exchange->path.data);
 }
 
 void tenant_calls_change(struct request *request, const struct tenant_change *change)
@@ -226,7 +227,7 @@ void tenant_calls_change(struct request *request, const struct tenant_change *ch
 		                                              old);
 	catalogue_unlock(catalogue);
 	if (old)
-		put(request, tenant, change->json, change->object);
+		tenant_put(request, tenant, change->json, change->object);
 	else
 		request_unknown(request, "tenant", change->name);
 }

@@ -135,8 +135,8 @@ static void check_addresses(struct json_reader *reader, const json_t *payload)
 }
 
 /* Takes the members that the core does not read over into the old payload. */
-static void read_payload(struct json_reader *reader, struct arena *arena,
-                         struct tenant_record *tenant)
+static void tenant_json_read_payload(struct json_reader *reader, struct arena *arena,
+                                     struct tenant_record *tenant)
 {
 	json_t *payload = *tenant->payload ? json_loads(tenant->payload, 0, NULL) : json_object();
 	if (!json_is_object(payload)) {
@@ -164,7 +164,7 @@ static void read_payload(struct json_reader *reader, struct arena *arena,
 	json_decref(payload);
 }
 
-static void check_name(struct json_reader *reader, const struct tenant_record *tenant)
+static void tenant_json_check_name(struct json_reader *reader, const struct tenant_record *tenant)
 {
 	int64_t id;
 	if (!*tenant->name)
@@ -187,10 +187,10 @@ bool tenant_json_read(struct text body, const struct roster *roster, struct aren
 		                          .is_special = is_special };
 
 	resource_change(&change);
-	check_name(&reader, tenant);
+	tenant_json_check_name(&reader, tenant);
 	read_parent(&reader, roster, tenant);
 	read_priority(&reader, tenant);
-	read_payload(&reader, arena, tenant);
+	tenant_json_read_payload(&reader, arena, tenant);
 	bool read = resource_change_end(&change);
 	json_decref(json);
 	return read;

@@ -21,7 +21,7 @@ struct world {
 	int64_t now_ms;
 };
 
-static int set_up(void **state)
+static int catalogue_set_up(void **state)
 {
 	struct world *world = NEW(struct world);
 	schema_init(&world->schema);
@@ -33,7 +33,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int catalogue_tear_down(void **state)
 {
 	struct world *world = *state;
 	catalogue_free(world->catalogue);
@@ -44,7 +44,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static int64_t apply(struct world *world, struct command command)
+static int64_t catalogue_execute(struct world *world, struct command command)
 {
 	struct error error = { 0 };
 	command.now_ms = world->now_ms;
@@ -55,7 +55,7 @@ static int64_t apply(struct world *world, struct command command)
 	return world->effects.reply_id;
 }
 
-static void commit(struct world *world)
+static void catalogue_commit(struct world *world)
 {
 	catalogue_apply(world->catalogue, world->batch);
 	batch_clear(world->batch);
@@ -63,36 +63,38 @@ static void commit(struct world *world)
 
 static int64_t tenant(struct world *world, const char *name)
 {
-	return apply(world, (struct command){ .kind = COMMAND_PUT_TENANT,
-	                                      .tenant = { .name = name,
-	                                                  .payload = "{}",
-	                                                  .limit_gpu = UNLIMITED,
-	                                                  .limit_cpu = UNLIMITED,
-	                                                  .limit_host = UNLIMITED,
-	                                                  .limit_gpu_memory = UNLIMITED,
-	                                                  .limit_jobs = UNLIMITED,
-	                                                  .quota_gpu = QUOTA_UNSET,
-	                                                  .quota_cpu = QUOTA_UNSET,
-	                                                  .quota_host = QUOTA_UNSET,
-	                                                  .weight = 1000,
-	                                                  .allow_preemption = true,
-	                                                  .max_preemptions = UNLIMITED,
-	                                                  .queue_max = UNLIMITED,
-	                                                  .budget_per_month = UNLIMITED } });
+	return catalogue_execute(world,
+	                         (struct command){ .kind = COMMAND_PUT_TENANT,
+	                                           .tenant = { .name = name,
+	                                                       .payload = "{}",
+	                                                       .limit_gpu = UNLIMITED,
+	                                                       .limit_cpu = UNLIMITED,
+	                                                       .limit_host = UNLIMITED,
+	                                                       .limit_gpu_memory = UNLIMITED,
+	                                                       .limit_jobs = UNLIMITED,
+	                                                       .quota_gpu = QUOTA_UNSET,
+	                                                       .quota_cpu = QUOTA_UNSET,
+	                                                       .quota_host = QUOTA_UNSET,
+	                                                       .weight = 1000,
+	                                                       .allow_preemption = true,
+	                                                       .max_preemptions = UNLIMITED,
+	                                                       .queue_max = UNLIMITED,
+	                                                       .budget_per_month = UNLIMITED } });
 }
 
 static int64_t job(struct world *world, int64_t tenant_id, int64_t priority)
 {
-	return apply(world, (struct command){ .kind = COMMAND_SUBMIT,
-	                                      .submit = { .job = { .tenant_id = tenant_id,
-	                                                           .name = "train",
-	                                                           .payload = "{}",
-	                                                           .priority = priority,
-	                                                           .gpu_kind = GPU_WHOLE,
-	                                                           .gpu_count = 1,
-	                                                           .gpu_models = "",
-	                                                           .node_labels = "",
-	                                                           .idempotency_key = "" } } });
+	return catalogue_execute(
+	    world, (struct command){ .kind = COMMAND_SUBMIT,
+	                             .submit = { .job = { .tenant_id = tenant_id,
+	                                                  .name = "train",
+	                                                  .payload = "{}",
+	                                                  .priority = priority,
+	                                                  .gpu_kind = GPU_WHOLE,
+	                                                  .gpu_count = 1,
+	                                                  .gpu_models = "",
+	                                                  .node_labels = "",
+	                                                  .idempotency_key = "" } } });
 }
 
 static void node(struct world *world, const char *name, const char *uuid)
@@ -102,17 +104,17 @@ static void node(struct world *world, const char *name, const char *uuid)
 		                 .mig_parent = "",
 		                 .capacity_mib = 81920,
 		                 .healthy = true };
-	apply(world, (struct command){ .kind = COMMAND_NODE_REPORT,
-	                               .report = { .name = name,
-	                                           .boot = "1",
-	                                           .zone = "",
-	                                           .rack = "",
-	                                           .labels = "",
-	                                           .cpu_milli = 64000,
-	                                           .host_bytes = INT64_C(1) << 38,
-	                                           .devices = &device,
-	                                           .device_count = 1,
-	                                           .snapshot = true } });
+	catalogue_execute(world, (struct command){ .kind = COMMAND_NODE_REPORT,
+	                                           .report = { .name = name,
+	                                                       .boot = "1",
+	                                                       .zone = "",
+	                                                       .rack = "",
+	                                                       .labels = "",
+	                                                       .cpu_milli = 64000,
+	                                                       .host_bytes = INT64_C(1) << 38,
+	                                                       .devices = &device,
+	                                                       .device_count = 1,
+	                                                       .snapshot = true } });
 }
 
 static void nothing_is_seen_before_it_is_durable(void **state)
@@ -121,7 +123,7 @@ static void nothing_is_seen_before_it_is_durable(void **state)
 	int64_t id = job(world, tenant(world, "lab"), 100);
 	struct catalogue_job seen;
 	assert_false(catalogue_job(world->catalogue, id, &seen));
-	commit(world);
+	catalogue_commit(world);
 	assert_true(catalogue_job(world->catalogue, id, &seen));
 	assert_string_equal(seen.job->name, "train");
 	assert_int_equal(seen.state->state, JOB_PENDING);
@@ -134,9 +136,9 @@ static void jobs_are_listed_by_tenant_state_and_order(void **state)
 	int64_t lab = tenant(world, "lab"), team = tenant(world, "team"), ids[8], archived;
 	int64_t low = job(world, lab, 100), other = job(world, team, 900),
 		high = job(world, lab, 500);
-	commit(world);
-	apply(world, (struct command){ .kind = COMMAND_CANCEL, .id = low });
-	commit(world);
+	catalogue_commit(world);
+	catalogue_execute(world, (struct command){ .kind = COMMAND_CANCEL, .id = low });
+	catalogue_commit(world);
 
 	struct catalogue_filter all = { .state = -1 }, by_priority = all, of_lab = all;
 	by_priority.order = ORDER_PRIORITY;
@@ -160,11 +162,11 @@ static void a_job_that_is_archived_is_only_counted(void **state)
 {
 	struct world *world = *state;
 	int64_t id = job(world, tenant(world, "lab"), 100), archived = 0;
-	apply(world, (struct command){ .kind = COMMAND_CANCEL, .id = id });
-	commit(world);
+	catalogue_execute(world, (struct command){ .kind = COMMAND_CANCEL, .id = id });
+	catalogue_commit(world);
 	world->now_ms += INT64_C(1000) * 60 * 60 * 24;
-	apply(world, (struct command){ .kind = COMMAND_TIME });
-	commit(world);
+	catalogue_execute(world, (struct command){ .kind = COMMAND_TIME });
+	catalogue_commit(world);
 	struct catalogue_job seen;
 	struct catalogue_filter filter = { .state = JOB_CANCELLED };
 	assert_false(catalogue_job(world->catalogue, id, &seen));
@@ -179,8 +181,8 @@ static void what_a_node_has_is_found_by_its_name(void **state)
 	const struct reservation_record *const *reservations;
 	node(world, "one", "GPU-1");
 	int64_t id = job(world, tenant(world, "lab"), 100);
-	apply(world, (struct command){ .kind = COMMAND_PASS, .units = 10 });
-	commit(world);
+	catalogue_execute(world, (struct command){ .kind = COMMAND_PASS, .units = 10 });
+	catalogue_commit(world);
 	const struct node_record *one = catalogue_node_named(world->catalogue, "one");
 	assert_non_null(one);
 	assert_int_equal(catalogue_node_gpus(world->catalogue, one->id, &gpus), 1);
@@ -192,25 +194,25 @@ static void what_a_node_has_is_found_by_its_name(void **state)
 	assert_int_equal(seen.task_count, 1);
 	assert_int_equal(seen.state->state, JOB_SCHEDULED);
 
-	apply(world, (struct command){ .kind = COMMAND_TASK_EXITED,
-	                               .task = { .reservation_id = reservations[0]->id,
-	                                         .released = true,
-	                                         .message = "" } });
-	commit(world);
+	catalogue_execute(world, (struct command){ .kind = COMMAND_TASK_EXITED,
+	                                           .task = { .reservation_id = reservations[0]->id,
+	                                                     .released = true,
+	                                                     .message = "" } });
+	catalogue_commit(world);
 	assert_int_equal(catalogue_node_reservations(world->catalogue, one->id, &reservations), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(nothing_is_seen_before_it_is_durable, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(jobs_are_listed_by_tenant_state_and_order, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(a_job_that_is_archived_is_only_counted, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(what_a_node_has_is_found_by_its_name, set_up,
-		                                tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_seen_before_it_is_durable,
+		                                catalogue_set_up, catalogue_tear_down),
+		cmocka_unit_test_setup_teardown(jobs_are_listed_by_tenant_state_and_order,
+		                                catalogue_set_up, catalogue_tear_down),
+		cmocka_unit_test_setup_teardown(a_job_that_is_archived_is_only_counted,
+		                                catalogue_set_up, catalogue_tear_down),
+		cmocka_unit_test_setup_teardown(what_a_node_has_is_found_by_its_name,
+		                                catalogue_set_up, catalogue_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

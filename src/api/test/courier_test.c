@@ -29,7 +29,7 @@ static struct {
 	enum error_code last_error;
 } seen;
 
-static bool deliver(void *context, const struct parcel *parcel, struct error *error)
+static bool courier_deliver(void *context, const struct parcel *parcel, struct error *error)
 {
 	(void)context;
 	pthread_mutex_lock(&seen.lock);
@@ -69,7 +69,7 @@ static void on_over(void *context, struct parcel *parcel, const struct error *er
 		loop_stop(seen.loop, 0);
 }
 
-static int set_up(void **state)
+static int courier_set_up(void **state)
 {
 	struct limits limits = limits_default();
 	(void)state;
@@ -81,12 +81,12 @@ static int set_up(void **state)
 	                                                         .tries_max = 4,
 	                                                         .retry_ms = 1,
 	                                                         .retry_ms_max = 4,
-	                                                         .deliver = deliver,
+	                                                         .deliver = courier_deliver,
 	                                                         .over = on_over });
 	return 0;
 }
 
-static int tear_down(void **state)
+static int courier_tear_down(void **state)
 {
 	(void)state;
 	if (seen.courier)
@@ -97,7 +97,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void put(const char *receiver, int64_t number, const char *subject)
+static void courier_write(const char *receiver, int64_t number, const char *subject)
 {
 	struct parcel *parcel = NEW(struct parcel);
 	parcel->number = number;
@@ -113,7 +113,7 @@ static void to_one_receiver_everything_comes_in_order(void **state)
 	(void)state;
 	seen.expected = PARCELS;
 	for (int64_t i = 1; i <= PARCELS; i++)
-		put("third", i, NULL);
+		courier_write("third", i, NULL);
 	loop_run(seen.loop);
 	assert_int_equal(seen.delivered_count, PARCELS);
 	for (int64_t i = 0; i < PARCELS; i++)
@@ -126,9 +126,9 @@ static void a_receiver_that_hangs_holds_up_nobody_else(void **state)
 {
 	(void)state;
 	seen.expected = PARCELS + 1;
-	put("hanging", 1000, NULL);
+	courier_write("hanging", 1000, NULL);
 	for (int64_t i = 1; i <= PARCELS; i++)
-		put("swift", i, NULL);
+		courier_write("swift", i, NULL);
 	loop_run(seen.loop);
 	assert_int_equal(seen.delivered[PARCELS], 1000);
 	assert_int_equal(seen.failed, 0);
@@ -138,8 +138,8 @@ static void what_never_arrives_is_given_up(void **state)
 {
 	(void)state;
 	seen.expected = 2;
-	put("never", 1, NULL);
-	put("swift", 2, NULL);
+	courier_write("never", 1, NULL);
+	courier_write("swift", 2, NULL);
 	loop_run(seen.loop);
 	assert_int_equal(seen.failed, 1);
 	assert_int_equal(seen.last_error, ERROR_UNAVAILABLE);
@@ -150,7 +150,7 @@ static void what_cannot_ever_arrive_is_not_tried_again(void **state)
 {
 	(void)state;
 	seen.expected = 1;
-	put("never", 1, "for good");
+	courier_write("never", 1, "for good");
 	loop_run(seen.loop);
 	assert_int_equal(seen.failed, 1);
 	assert_int_equal(seen.tries, 1);
@@ -159,17 +159,17 @@ static void what_cannot_ever_arrive_is_not_tried_again(void **state)
 static void what_waits_when_it_stops_is_freed(void **state)
 {
 	(void)state;
-	put("never", 1, NULL);
-	put("never", 2, NULL);
-	put("other", 3, NULL);
+	courier_write("never", 1, NULL);
+	courier_write("never", 2, NULL);
+	courier_write("other", 3, NULL);
 }
 
 static void a_receiver_that_is_silent_holds_up_the_end_for_no_longer_than_the_grace(void **state)
 {
 	int tries = 0;
 	(void)state;
-	put("silent", 1, NULL);
-	put("silent", 2, NULL);
+	courier_write("silent", 1, NULL);
+	courier_write("silent", 2, NULL);
 	while (tries == 0) {
 		usleep(1000);
 		pthread_mutex_lock(&seen.lock);
@@ -184,7 +184,7 @@ static void a_receiver_that_is_silent_holds_up_the_end_for_no_longer_than_the_gr
 	seen.courier = NULL;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, courier_set_up, courier_tear_down)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -33,8 +33,8 @@ static void add_header(struct request *request, const char *name, const char *va
 	request->exchange.headers.of = request->headers;
 }
 
-static bool check(struct gate *gate, const char *host, const char *origin, const char *token,
-                  int64_t now_ms)
+static bool gate_verify(struct gate *gate, const char *host, const char *origin, const char *token,
+                        int64_t now_ms)
 {
 	struct request request = { .exchange = { .authority = text_of(host),
 		                                 .peer_address = TEXT("192.0.2.1"),
@@ -78,10 +78,10 @@ static void an_open_service_answers_to_loopback_names_alone(void **state)
 		                           "127.0.0.1:8080:80" };
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
-		assert_true(check(gate, good[i], NULL, NULL, 0));
+		assert_true(gate_verify(gate, good[i], NULL, NULL, 0));
 	assert_int_equal(who.role, ROLE_ADMIN);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		assert_false(check(gate, bad[i], NULL, NULL, 0));
+		assert_false(gate_verify(gate, bad[i], NULL, NULL, 0));
 		assert_int_equal(refusal.status, 403);
 	}
 	gate_free(gate);
@@ -93,10 +93,10 @@ static void hosts_that_are_listed_are_answered_to(void **state)
 	const char *hosts[] = { "gpu.example", "other.example:81", NULL };
 	struct gate *gate = open_gate(hosts, NULL);
 
-	assert_true(check(gate, "gpu.example:8080", NULL, NULL, 0));
-	assert_true(check(gate, "GPU.example", NULL, NULL, 0));
-	assert_true(check(gate, "other.example:81", NULL, NULL, 0));
-	assert_false(check(gate, "other.example:82", NULL, NULL, 0));
+	assert_true(gate_verify(gate, "gpu.example:8080", NULL, NULL, 0));
+	assert_true(gate_verify(gate, "GPU.example", NULL, NULL, 0));
+	assert_true(gate_verify(gate, "other.example:81", NULL, NULL, 0));
+	assert_false(gate_verify(gate, "other.example:82", NULL, NULL, 0));
 	gate_free(gate);
 }
 
@@ -106,12 +106,12 @@ static void pages_of_other_origins_are_refused(void **state)
 	const char *origins[] = { "https://board.example", NULL };
 	struct gate *gate = open_gate(NULL, origins);
 
-	assert_true(check(gate, "localhost:8080", "http://localhost:8080", NULL, 0));
-	assert_true(check(gate, "localhost:8080", "https://board.example", NULL, 0));
-	assert_false(check(gate, "localhost:8080", "http://localhost:3000", NULL, 0));
-	assert_false(check(gate, "localhost:8080", "https://evil.example", NULL, 0));
-	assert_false(check(gate, "localhost:8080", "null", NULL, 0));
-	assert_false(check(gate, "localhost", "https://board.example.evil", NULL, 0));
+	assert_true(gate_verify(gate, "localhost:8080", "http://localhost:8080", NULL, 0));
+	assert_true(gate_verify(gate, "localhost:8080", "https://board.example", NULL, 0));
+	assert_false(gate_verify(gate, "localhost:8080", "http://localhost:3000", NULL, 0));
+	assert_false(gate_verify(gate, "localhost:8080", "https://evil.example", NULL, 0));
+	assert_false(gate_verify(gate, "localhost:8080", "null", NULL, 0));
+	assert_false(gate_verify(gate, "localhost", "https://board.example.evil", NULL, 0));
 	assert_int_equal(refusal.status, 403);
 	gate_free(gate);
 }
@@ -144,10 +144,10 @@ static void without_a_token_nobody_is_let_in(void **state)
 	(void)state;
 	struct gate *gate = closed_gate();
 
-	assert_false(check(gate, "any.example", NULL, NULL, 0));
+	assert_false(gate_verify(gate, "any.example", NULL, NULL, 0));
 	assert_int_equal(refusal.status, 401);
 	assert_string_equal(refusal.code, "unauthenticated");
-	assert_false(check(gate, "any.example", NULL, "", 0));
+	assert_false(gate_verify(gate, "any.example", NULL, "", 0));
 	assert_int_equal(refusal.status, 401);
 	gate_free(gate);
 }
@@ -161,7 +161,7 @@ static int64_t find_lab(void *context, const char *name)
 static bool check_claims(struct gate *gate, const char *claims, int64_t now_ms)
 {
 	char *token = sign_hmac("{\"alg\":\"HS256\"}", claims, SECRET);
-	bool ok = check(gate, "x", NULL, token, now_ms);
+	bool ok = gate_verify(gate, "x", NULL, token, now_ms);
 	free(token);
 	return ok;
 }
@@ -234,14 +234,14 @@ static void an_api_token_is_let_in_until_it_is_removed_or_expires(void **state)
 	assert_int_equal(strlen(text), 4 + 43);
 	assert_string_not_equal(text, other);
 	gate_put_token(gate, &token);
-	assert_true(check(gate, "x", NULL, text, 1000));
+	assert_true(gate_verify(gate, "x", NULL, text, 1000));
 	assert_int_equal(who.tenant_id, 4);
-	assert_false(check(gate, "x", NULL, other, 1000));
-	assert_false(check(gate, "x", NULL, token.hash, 1000));
-	assert_false(check(gate, "x", NULL, text, 5000));
+	assert_false(gate_verify(gate, "x", NULL, other, 1000));
+	assert_false(gate_verify(gate, "x", NULL, token.hash, 1000));
+	assert_false(gate_verify(gate, "x", NULL, text, 5000));
 	assert_true(gate_remove_token(gate, token.id));
 	assert_false(gate_remove_token(gate, token.id));
-	assert_false(check(gate, "x", NULL, text, 1000));
+	assert_false(gate_verify(gate, "x", NULL, text, 1000));
 	gate_free(gate);
 }
 
@@ -278,13 +278,13 @@ static void a_client_that_asks_too_often_is_told_when_to_come_back(void **state)
 	    gate_new(&(struct gate_settings){ .open = true, .rate_per_s = 2, .burst = 3 }, &error);
 
 	for (int i = 0; i < 3; i++)
-		assert_true(check(gate, "localhost", NULL, NULL, 0));
-	assert_false(check(gate, "localhost", NULL, NULL, 0));
+		assert_true(gate_verify(gate, "localhost", NULL, NULL, 0));
+	assert_false(gate_verify(gate, "localhost", NULL, NULL, 0));
 	assert_int_equal(refusal.status, 429);
 	assert_int_equal(refusal.retry_after_s, 1);
-	assert_false(check(gate, "localhost", NULL, NULL, 499));
-	assert_true(check(gate, "localhost", NULL, NULL, 500));
-	assert_false(check(gate, "localhost", NULL, NULL, 500));
+	assert_false(gate_verify(gate, "localhost", NULL, NULL, 499));
+	assert_true(gate_verify(gate, "localhost", NULL, NULL, 500));
+	assert_false(gate_verify(gate, "localhost", NULL, NULL, 500));
 	gate_free(gate);
 }
 
@@ -294,12 +294,12 @@ static void who_fails_to_sign_in_again_and_again_is_not_listened_to(void **state
 	struct gate *gate = closed_gate();
 
 	for (int i = 0; i < 200; i++) {
-		assert_false(check(gate, "x", NULL, "a.b.c", 0));
+		assert_false(gate_verify(gate, "x", NULL, "a.b.c", 0));
 		assert_int_equal(refusal.status, 401);
 	}
-	assert_false(check(gate, "x", NULL, "a.b.c", 0));
+	assert_false(gate_verify(gate, "x", NULL, "a.b.c", 0));
 	assert_int_equal(refusal.status, 429);
-	assert_false(check(gate, "x", NULL, "a.b.c", 2000));
+	assert_false(gate_verify(gate, "x", NULL, "a.b.c", 2000));
 	assert_int_equal(refusal.status, 401);
 	gate_free(gate);
 }
@@ -366,7 +366,7 @@ static void forged_tokens_keep_no_good_one_out(void **state)
 	char text[96];
 	assert_true(gate_make_token(&token, text, &error));
 	gate_put_token(gate, &token);
-	assert_true(check(gate, "x", NULL, text, 0));
+	assert_true(gate_verify(gate, "x", NULL, text, 0));
 	EVP_PKEY_free(key);
 	EVP_PKEY_free(forger);
 	gate_free(gate);
@@ -382,14 +382,14 @@ static void bad_tokens_of_an_address_keep_no_good_one_out(void **state)
 	for (int i = 0; i < 2000; i++) {
 		char *forged = sign_hmac("{\"alg\":\"HS256\"}", "{\"exp\":100,\"role\":\"admin\"}",
 		                         SECRET "?");
-		assert_false(check(gate, "x", NULL, forged, 0));
+		assert_false(gate_verify(gate, "x", NULL, forged, 0));
 		free(forged);
 		if (i % 100 != 0)
 			continue;
 		snprintf(claims, sizeof(claims), good, i);
 		assert_true(check_claims(gate, claims, 0));
 	}
-	assert_false(check(gate, "x", NULL, "gst_unknown", 0));
+	assert_false(gate_verify(gate, "x", NULL, "gst_unknown", 0));
 	assert_int_equal(refusal.status, 429);
 	gate_free(gate);
 }
@@ -402,9 +402,9 @@ static void failures_are_counted_by_method_and_reason(void **state)
 	struct buffer text = { 0 };
 
 	log_set_verbosity(0);
-	check(gate, "x", NULL, NULL, 0);
-	check(gate, "x", NULL, "gst_unknown", 0);
-	check(gate, "x", NULL, "gst_unknown", 0);
+	gate_verify(gate, "x", NULL, NULL, 0);
+	gate_verify(gate, "x", NULL, "gst_unknown", 0);
+	gate_verify(gate, "x", NULL, "gst_unknown", 0);
 	check_claims(gate, "{\"exp\":1,\"role\":\"admin\"}", 100000);
 	assert_int_equal(failures_take(gate_failures(gate), summaries), 1);
 	assert_string_equal(summaries[0].address, "192.0.2.1");
@@ -430,7 +430,7 @@ static void an_identity_is_admitted_as_long_as_its_credential_holds(void **state
 
 	assert_true(gate_make_token(&token, text, &error));
 	gate_put_token(gate, &token);
-	assert_true(check(gate, "x", NULL, text, 0));
+	assert_true(gate_verify(gate, "x", NULL, text, 0));
 	assert_true(gate_admits(gate, &who, 4999, &reason));
 	assert_false(gate_admits(gate, &who, 5000, &reason));
 	gate_remove_token(gate, token.id);

@@ -29,7 +29,7 @@ static struct {
 } world;
 
 /* Appends a message with the prefix of gRPC. */
-static void put(struct buffer *body, const void *message)
+static void grpc_states_put(struct buffer *body, const void *message)
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
 	uint8_t *packed = memory_alloc(size + 1);
@@ -49,46 +49,46 @@ static void put_submit(struct buffer *body)
 	request.name = name;
 	request.script = script;
 	request.gpu_count = 1;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_cancel(struct buffer *body)
 {
 	Scheduler__CancelJobRequest request = SCHEDULER__CANCEL_JOB_REQUEST__INIT;
 	request.job_id = job_1;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_status(struct buffer *body)
 {
 	Scheduler__GetJobStatusRequest request = SCHEDULER__GET_JOB_STATUS_REQUEST__INIT;
 	request.job_id = job_1;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_list(struct buffer *body)
 {
 	Scheduler__ListJobsRequest request = SCHEDULER__LIST_JOBS_REQUEST__INIT;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_quota(struct buffer *body)
 {
 	Scheduler__UpdateTenantQuotaRequest request = SCHEDULER__UPDATE_TENANT_QUOTA_REQUEST__INIT;
 	request.tenant_id = lab;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_metrics(struct buffer *body)
 {
 	Scheduler__GetMetricsRequest request = SCHEDULER__GET_METRICS_REQUEST__INIT;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_cluster(struct buffer *body)
 {
 	Scheduler__GetClusterStatusRequest request = SCHEDULER__GET_CLUSTER_STATUS_REQUEST__INIT;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_registration_of(struct buffer *body, char *node)
@@ -102,7 +102,7 @@ static void put_registration_of(struct buffer *body, char *node)
 	request.n_gpus = 1;
 	request.total_cpu_cores = 64;
 	request.total_memory_mb = 100000;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_registration(struct buffer *body)
@@ -114,7 +114,7 @@ static void put_heartbeat_of(struct buffer *body, char *node)
 {
 	Agent__HeartbeatRequest request = AGENT__HEARTBEAT_REQUEST__INIT;
 	request.node_id = node;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_heartbeat(struct buffer *body)
@@ -126,14 +126,14 @@ static void put_report(struct buffer *body)
 {
 	Agent__ReportMetricsRequest request = AGENT__REPORT_METRICS_REQUEST__INIT;
 	request.node_id = node_a;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_readiness_of(struct buffer *body, char *node)
 {
 	Agent__JobAssignmentRequest request = AGENT__JOB_ASSIGNMENT_REQUEST__INIT;
 	request.node_id = node;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_readiness(struct buffer *body)
@@ -151,14 +151,14 @@ static void put_hello(struct buffer *body)
 	Agent__Envelope envelope = AGENT__ENVELOPE__INIT;
 	envelope.message.data = (uint8_t *)bytes.data;
 	envelope.message.len = bytes.size;
-	put(body, &envelope);
+	grpc_states_put(body, &envelope);
 	buffer_free(&bytes);
 }
 
 static void put_health(struct buffer *body)
 {
 	Grpc__Health__V1__HealthCheckRequest request = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static void put_reflection(struct buffer *body)
@@ -169,7 +169,7 @@ static void put_reflection(struct buffer *body)
 	request.message_request_case =
 	    GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
 	request.list_services = all;
-	put(body, &request);
+	grpc_states_put(body, &request);
 }
 
 static const struct rpc {
@@ -213,7 +213,8 @@ static void submit_job(void)
 	                                                     .idempotency_key = "" } } });
 }
 
-static int32_t ask(const char *path, void (*put_body)(struct buffer *body), enum arrival arrival)
+static int32_t grpc_states_ask(const char *path, void (*put_body)(struct buffer *body),
+                               enum arrival arrival)
 {
 	struct buffer body = { 0 };
 	if (arrival != HEAD_ALONE)
@@ -240,7 +241,7 @@ static void connect_client(void)
 	world.client = h2_client_new(&world.pair, service_grpc(world.service), 65535);
 }
 
-static int set_up(void **state)
+static int grpc_states_set_up(void **state)
 {
 	(void)state;
 	struct error error = { 0 };
@@ -255,13 +256,13 @@ static int set_up(void **state)
 	service_begin(world.service);
 	submit_job();
 	connect_client();
-	ask("/agent.AgentService/RegisterAgent", put_registration, WHOLE);
+	grpc_states_ask("/agent.AgentService/RegisterAgent", put_registration, WHOLE);
 	standin_settle(world.standin);
 	h2_client_run(world.client);
 	return 0;
 }
 
-static int tear_down(void **state)
+static int grpc_states_tear_down(void **state)
 {
 	(void)state;
 	pair_hang_up(&world.pair);
@@ -275,7 +276,7 @@ static int tear_down(void **state)
 }
 
 /* The exchange of a stream that is open. */
-static struct exchange_state *find(int32_t id)
+static struct exchange_state *grpc_states_find(int32_t id)
 {
 	const struct connection *connection = world.pair.loop->connections;
 	const struct http2 *http2 = connection ? connection->speech : NULL;
@@ -302,7 +303,7 @@ static void pass_deadline(struct exchange_state *state)
 /* Watches health without a token, in whatever exchange is free. */
 static int32_t add_stranger(void)
 {
-	int32_t id = ask("/grpc.health.v1.Health/Watch", put_health, WHOLE);
+	int32_t id = grpc_states_ask("/grpc.health.v1.Health/Watch", put_health, WHOLE);
 	assert_true(h2_client_stream(world.client, id)->body.size > 0);
 	return id;
 }
@@ -353,8 +354,8 @@ static void run_order(const struct rpc *method, enum arrival arrival,
 	int32_t strangers[EVENTS];
 	connect_client();
 	submit_job();
-	int32_t id = ask(method->path, method->put, arrival);
-	struct exchange_state *state = find(id);
+	int32_t id = grpc_states_ask(method->path, method->put, arrival);
+	struct exchange_state *state = grpc_states_find(id);
 	bool is_callers = true; /* the client is still the one that called */
 	for (int i = 0; i < EVENTS; i++) {
 		if (is_callers || order[i] != CANCEL)
@@ -401,7 +402,7 @@ static void malformed_calls_leave_nothing_behind(void **state)
 		if (i % 100 == 0)
 			connect_client();
 		const struct rpc *method = &methods[i % METHODS];
-		int32_t id = ask(method->path, method->put, MALFORMED);
+		int32_t id = grpc_states_ask(method->path, method->put, MALFORMED);
 		assert_true(h2_client_stream(world.client, id)->grpc_status > 0);
 	}
 	assert_int_equal(world.service->requests.count, 0);
@@ -454,14 +455,15 @@ static void a_stream_of_heartbeats_is_of_one_node(void **state)
 static void assignments_reach_the_node_that_asks_for_them(void **state)
 {
 	(void)state;
-	int32_t id = ask("/agent.AgentService/ReceiveJobAssignment", put_readiness, LEFT_OPEN);
+	int32_t id =
+	    grpc_states_ask("/agent.AgentService/ReceiveJobAssignment", put_readiness, LEFT_OPEN);
 	submit_job();
 	standin_settle(world.standin);
 	h2_client_run(world.client);
 	assert_true(h2_client_stream(world.client, id)->body.size > 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, grpc_states_set_up, grpc_states_tear_down)
 
 int main(void)
 {

@@ -21,7 +21,7 @@ struct fixture {
 	struct error error;
 };
 
-static int setup(void **state)
+static int job_json_setup(void **state)
 {
 	struct fixture *f = NEW(struct fixture);
 	roster_put(&f->roster,
@@ -35,7 +35,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int job_json_teardown(void **state)
 {
 	struct fixture *f = *state;
 	roster_free(&f->roster);
@@ -58,7 +58,7 @@ static void accept(struct fixture *f, const char *json)
 		fail_msg("%s: %s", json, f->error.text);
 }
 
-static void refuse(struct fixture *f, const char *json, const char *sentence)
+static void job_json_refuse(struct fixture *f, const char *json, const char *sentence)
 {
 	assert_false(read(f, json));
 	if (!strstr(f->error.text, sentence))
@@ -92,8 +92,8 @@ static void the_job_of_the_user_guide_is_read(void **state)
 
 static void a_command_that_is_a_string_is_refused_with_the_remedy(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"command\":\"python train.py\"}",
-	       "command must be an array of texts");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"command\":\"python train.py\"}",
+	                "command must be an array of texts");
 }
 
 static void sharing_is_asked_for_by_fraction_or_by_memory_alone(void **state)
@@ -111,9 +111,11 @@ static void sharing_is_asked_for_by_fraction_or_by_memory_alone(void **state)
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_memory_mb\":[8000,4000]}");
 	assert_int_equal(f->submit.job.gpu_kind, GPU_UNEVEN);
 	assert_int_equal(f->submit.job.gpu_count, 2);
-	refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":0.5,\"gpu_memory_mb\":8000}", "two ways");
-	refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":1.5}", "gpu_fraction must be");
-	refuse(f, "{\"tenant_id\":1,\"name\":\"a\\u009bb\"}", "name has control characters");
+	job_json_refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":0.5,\"gpu_memory_mb\":8000}",
+	                "two ways");
+	job_json_refuse(f, "{\"tenant_id\":1,\"gpu_fraction\":1.5}", "gpu_fraction must be");
+	job_json_refuse(f, "{\"tenant_id\":1,\"name\":\"a\\u009bb\"}",
+	                "name has control characters");
 }
 
 static void a_gang_larger_than_a_node_is_split(void **state)
@@ -126,7 +128,8 @@ static void a_gang_larger_than_a_node_is_split(void **state)
 	assert_int_equal(f->submit.job.split_gpus, 12);
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"gpu_count\":8,\"gang_scheduling\":true}");
 	assert_int_equal(f->submit.job.split_gpus, 0);
-	refuse(f, "{\"tenant_id\":1,\"gpu_count\":20,\"tasks\":2}", "one task takes at most 16");
+	job_json_refuse(f, "{\"tenant_id\":1,\"gpu_count\":20,\"tasks\":2}",
+	                "one task takes at most 16");
 }
 
 static void tasks_and_their_minimum_are_read(void **state)
@@ -138,7 +141,8 @@ static void tasks_and_their_minimum_are_read(void **state)
 	assert_int_equal(f->submit.job.min_available, 2);
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"tasks\":4,\"gang_scheduling\":false}");
 	assert_int_equal(f->submit.job.min_available, 1);
-	refuse(f, "{\"tenant_id\":1,\"tasks\":2,\"min_available\":3}", "min_available is 3");
+	job_json_refuse(f, "{\"tenant_id\":1,\"tasks\":2,\"min_available\":3}",
+	                "min_available is 3");
 }
 
 static void preemptible_defaults_to_what_the_tenant_says(void **state)
@@ -154,16 +158,16 @@ static void another_tenant_is_as_good_as_unknown(void **state)
 {
 	struct fixture *f = *state;
 	f->identity = (struct identity){ .role = ROLE_TENANT, .tenant_id = 1 };
-	refuse(f, "{\"tenant_id\":\"tenant-2\"}", "there is no tenant tenant-2");
+	job_json_refuse(f, "{\"tenant_id\":\"tenant-2\"}", "there is no tenant tenant-2");
 	assert_int_equal(f->error.code, ERROR_NOT_FOUND);
-	refuse(f, "{\"tenant_id\":\"tenant-9\"}", "there is no tenant tenant-9");
+	job_json_refuse(f, "{\"tenant_id\":\"tenant-9\"}", "there is no tenant tenant-9");
 	accept(f, "{\"image\":\"i\",\"name\":\"mine\"}");
 	assert_int_equal(f->submit.job.tenant_id, 1);
 }
 
 static void a_missing_tenant_is_named_with_the_remedy(void **state)
 {
-	refuse(*state, "{\"name\":\"x\"}", "tenant_id is missing");
+	job_json_refuse(*state, "{\"name\":\"x\"}", "tenant_id is missing");
 }
 
 static void dependencies_are_ids_or_objects(void **state)
@@ -176,10 +180,11 @@ static void dependencies_are_ids_or_objects(void **state)
 	assert_int_equal(f->submit.job.depends.at[2], 4);
 	assert_int_equal(f->submit.job.depends.at[4], 5);
 	assert_int_equal(f->submit.job.depends.at[5], AFTER_ANY);
-	refuse(f, "{\"tenant_id\":1,\"depends_on\":\"job-3\"}", "depends_on must be an array");
-	refuse(f, "{\"tenant_id\":1,\"depends_on\":[{}]}", "must name a job");
-	refuse(f, "{\"tenant_id\":1,\"depends_on\":[{\"job\":1,\"condition\":\"maybe\"}]}",
-	       "condition");
+	job_json_refuse(f, "{\"tenant_id\":1,\"depends_on\":\"job-3\"}",
+	                "depends_on must be an array");
+	job_json_refuse(f, "{\"tenant_id\":1,\"depends_on\":[{}]}", "must name a job");
+	job_json_refuse(f, "{\"tenant_id\":1,\"depends_on\":[{\"job\":1,\"condition\":\"maybe\"}]}",
+	                "condition");
 }
 
 static void arrays_deadlines_and_runtimes_are_read(void **state)
@@ -196,7 +201,7 @@ static void arrays_deadlines_and_runtimes_are_read(void **state)
 	assert_int_equal(f->submit.job.estimate_ms, 30000);
 	assert_true(f->submit.hold);
 	assert_true(f->submit.check_possible);
-	refuse(f, "{\"tenant_id\":1,\"deadline\":\"soon\"}", "deadline must be a time");
+	job_json_refuse(f, "{\"tenant_id\":1,\"deadline\":\"soon\"}", "deadline must be a time");
 }
 
 static void models_and_labels_are_put_in_the_cores_form(void **state)
@@ -211,7 +216,7 @@ static void models_and_labels_are_put_in_the_cores_form(void **state)
 
 static void an_unknown_field_is_refused_with_the_one_that_was_meant(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"gpu_cout\":1}", "did you mean gpu_count?");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_cout\":1}", "did you mean gpu_count?");
 }
 
 static void what_the_service_itself_tells_may_be_sent_back(void **state)
@@ -222,29 +227,35 @@ static void what_the_service_itself_tells_may_be_sent_back(void **state)
 
 static void a_field_twice_is_refused(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"name\":\"a\",\"name\":\"b\"}", "name is there twice");
-	refuse(*state, "{\"tenant_id\":1,\"environment\":{\"A\":\"1\",\"A\":\"2\"}}",
-	       "environment has A twice");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"name\":\"a\",\"name\":\"b\"}",
+	                "name is there twice");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"environment\":{\"A\":\"1\",\"A\":\"2\"}}",
+	                "environment has A twice");
 }
 
 static void values_of_the_wrong_kind_name_their_field(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":\"4\"}", "gpu_count must be a whole number");
-	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":1.5}", "gpu_count must be a whole number");
-	refuse(*state, "{\"tenant_id\":1,\"gpu_count\":-1}", "gpu_count must be a whole number");
-	refuse(*state, "{\"tenant_id\":1,\"gpu_memory_mb\":\"20G\"}",
-	       "gpu_memory_mb must be a number of MiB, not a text: 20 GiB is 20480");
-	refuse(*state, "{\"tenant_id\":1,\"preemptible\":1}", "preemptible must be true or false");
-	refuse(*state, "{\"tenant_id\":1,\"environment\":{\"A\":1}}",
-	       "environment.A must be a text");
-	refuse(*state, "{\"tenant_id\":1,\"command\":[1]}", "command[0] must be a text");
-	refuse(*state, "[]", "a job must be a JSON object");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_count\":\"4\"}",
+	                "gpu_count must be a whole number");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_count\":1.5}",
+	                "gpu_count must be a whole number");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_count\":-1}",
+	                "gpu_count must be a whole number");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"gpu_memory_mb\":\"20G\"}",
+	                "gpu_memory_mb must be a number of MiB, not a text: 20 GiB is 20480");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"preemptible\":1}",
+	                "preemptible must be true or false");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"environment\":{\"A\":1}}",
+	                "environment.A must be a text");
+	job_json_refuse(*state, "{\"tenant_id\":1,\"command\":[1]}", "command[0] must be a text");
+	job_json_refuse(*state, "[]", "a job must be a JSON object");
 }
 
 static void secrets_without_a_key_are_refused_with_the_remedy(void **state)
 {
-	refuse(*state, "{\"tenant_id\":1,\"image\":\"i\",\"secret_environment\":{\"TOKEN\":\"x\"}}",
-	       "no key is configured");
+	job_json_refuse(
+	    *state, "{\"tenant_id\":1,\"image\":\"i\",\"secret_environment\":{\"TOKEN\":\"x\"}}",
+	    "no key is configured");
 }
 
 static void secrets_are_sealed_for_the_tenant_and_never_shown(void **state)
@@ -283,10 +294,11 @@ static void a_job_that_runs_nothing_is_refused(void **state)
 {
 	static const char sentence[] = "a job needs a command, a script or an image";
 	struct fixture *f = *state;
-	refuse(f, "{\"tenant_id\":1}", sentence);
+	job_json_refuse(f, "{\"tenant_id\":1}", sentence);
 	assert_int_equal(f->error.code, ERROR_INVALID);
-	refuse(f, "{\"tenant_id\":1,\"command\":[],\"script\":\"\",\"image\":\"\"}", sentence);
-	refuse(f, "{\"tenant_id\":1,\"args\":[\"x\"],\"labels\":{\"a\":\"b\"}}", sentence);
+	job_json_refuse(f, "{\"tenant_id\":1,\"command\":[],\"script\":\"\",\"image\":\"\"}",
+	                sentence);
+	job_json_refuse(f, "{\"tenant_id\":1,\"args\":[\"x\"],\"labels\":{\"a\":\"b\"}}", sentence);
 	accept(f, "{\"tenant_id\":1,\"command\":[\"true\"]}");
 	accept(f, "{\"tenant_id\":1,\"script\":\"true\"}");
 	accept(f, "{\"tenant_id\":1,\"image\":\"i\"}");
@@ -295,10 +307,10 @@ static void a_job_that_runs_nothing_is_refused(void **state)
 static void a_path_that_is_not_absolute_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	refuse(f, "{\"tenant_id\":1,\"working_directory\":\"data\"}",
-	       "working_directory must be an absolute path, one that begins with '/'");
-	refuse(f, "{\"tenant_id\":1,\"checkpoint_path\":\"../c\"}",
-	       "checkpoint_path must be an absolute path, one that begins with '/'");
+	job_json_refuse(f, "{\"tenant_id\":1,\"working_directory\":\"data\"}",
+	                "working_directory must be an absolute path, one that begins with '/'");
+	job_json_refuse(f, "{\"tenant_id\":1,\"checkpoint_path\":\"../c\"}",
+	                "checkpoint_path must be an absolute path, one that begins with '/'");
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"working_directory\":\"\\u002fdata\","
 	          "\"checkpoint_path\":\"\"}");
 }
@@ -325,8 +337,8 @@ static void the_user_is_who_signed_in(void **state)
 	snprintf(f->identity.name, sizeof(f->identity.name), "token t-3f2a");
 	accept(f, "{\"image\":\"i\",\"name\":\"a\"}");
 	assert_string_equal(f->submit.job.user, "t-3f2a");
-	refuse(f, "{\"user\":\"bob\"}",
-	       "user is set by the service: only an administrator may set it");
+	job_json_refuse(f, "{\"user\":\"bob\"}",
+	                "user is set by the service: only an administrator may set it");
 	assert_int_equal(f->error.code, ERROR_FORBIDDEN);
 }
 
@@ -338,7 +350,8 @@ static void an_administrator_submits_for_another_user(void **state)
 	assert_string_equal(f->submit.job.user, "bob");
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1}");
 	assert_string_equal(f->submit.job.user, "");
-	refuse(f, "{\"tenant_id\":1,\"user\":\"b\\nob\"}", "user has control characters in it");
+	job_json_refuse(f, "{\"tenant_id\":1,\"user\":\"b\\nob\"}",
+	                "user has control characters in it");
 }
 
 static void annotations_are_kept_as_they_are_within_limits(void **state)
@@ -348,27 +361,30 @@ static void annotations_are_kept_as_they_are_within_limits(void **state)
 	accept(f, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
 	assert_string_equal(f->submit.job.payload,
 	                    "{\"image\":\"i\",\"annotations\":{\"wandb.ai/run\":\"a\\nb\"}}");
-	refuse(f, "{\"tenant_id\":1,\"annotations\":[]}", "annotations must be an object of texts");
-	refuse(f, "{\"tenant_id\":1,\"annotations\":{\"a\":1}}", "annotations.a must be a text");
+	job_json_refuse(f, "{\"tenant_id\":1,\"annotations\":[]}",
+	                "annotations must be an object of texts");
+	job_json_refuse(f, "{\"tenant_id\":1,\"annotations\":{\"a\":1}}",
+	                "annotations.a must be a text");
 	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"%4095s\"}}",
 	             "");
 	accept(f, many.data);
 	buffer_clear(&many);
 	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"%4096s\"}}",
 	             "");
-	refuse(f, many.data, "annotations.a is longer than 4096 bytes, name and value together");
+	job_json_refuse(f, many.data,
+	                "annotations.a is longer than 4096 bytes, name and value together");
 	buffer_clear(&many);
 	buffer_print(&many, "{\"image\":\"i\",\"tenant_id\":1,\"annotations\":{\"a\":\"\"");
 	for (int i = 0; i < 64; i++)
 		buffer_print(&many, ",\"a%d\":\"\"", i);
 	buffer_print(&many, "}}");
-	refuse(f, many.data, "annotations has more than 64 members");
+	job_json_refuse(f, many.data, "annotations has more than 64 members");
 	buffer_free(&many);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, job_json_setup, job_json_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(the_job_of_the_user_guide_is_read),
 		TEST(a_command_that_is_a_string_is_refused_with_the_remedy),

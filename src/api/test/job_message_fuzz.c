@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a client submits: refused with a sentence, or read by the rules of REST. */
-static void submit(struct text bytes, struct arena *arena)
+static void job_message_submit(struct text bytes, struct arena *arena)
 {
 	const ProtobufCMessage *message =
 	    protobuf_read(&scheduler__submit_job_request__descriptor, bytes, arena);
@@ -46,7 +46,7 @@ static void submit(struct text bytes, struct arena *arena)
 }
 
 /* What a stored job might show, whatever is in its payload. */
-static void show(struct text text, struct arena *arena)
+static void job_message_show(struct text text, struct arena *arena)
 {
 	struct error error = { 0 };
 	struct json_scan scan = json_scan_of(text, arena, &error);
@@ -66,9 +66,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	struct text rest = { (const char *)data + 1, size - 1 };
 	if (data[0] == 'J')
-		show(rest, &arena);
+		job_message_show(rest, &arena);
 	else
-		submit(rest, &arena);
+		job_message_submit(rest, &arena);
 	arena_free(&arena);
 	return 0;
 }

@@ -24,7 +24,7 @@ static const struct jwt_wanted at_1000_s = { .now_ms = 1000000 };
 static struct jwt_claims claims;
 static struct error error;
 
-static struct jwt_key *key_of(const char *id, const char *algorithm, const char *material)
+static struct jwt_key *jwt_key_of(const char *id, const char *algorithm, const char *material)
 {
 	struct jwt_key *key = jwt_key_new(id, algorithm, material, &error);
 	assert_non_null(key);
@@ -46,9 +46,9 @@ static void a_token_of_each_algorithm_is_let_in(void **state)
 	(void)state;
 	EVP_PKEY *rsa = sign_rsa_key(2048), *ec = sign_ec_key("P-256");
 	char *rsa_pem = sign_public_pem(rsa), *ec_pem = sign_public_pem(ec);
-	struct jwt_key *hmac_key = key_of("", "HS256", SECRET);
-	struct jwt_key *rsa_key = key_of("", "RS256", rsa_pem);
-	struct jwt_key *ec_key = key_of("", "ES256", ec_pem);
+	struct jwt_key *hmac_key = jwt_key_of("", "HS256", SECRET);
+	struct jwt_key *rsa_key = jwt_key_of("", "RS256", rsa_pem);
+	struct jwt_key *ec_key = jwt_key_of("", "ES256", ec_pem);
 
 	assert_true(verify(sign_hmac(HS256, ALICE, SECRET), hmac_key, &at_1000_s));
 	assert_string_equal(claims.subject, "alice");
@@ -73,8 +73,9 @@ static void a_signature_of_another_key_is_refused(void **state)
 	EVP_PKEY *ours = sign_rsa_key(2048), *theirs = sign_rsa_key(2048);
 	EVP_PKEY *ec = sign_ec_key("P-256"), *other_ec = sign_ec_key("P-256");
 	char *pem = sign_public_pem(ours), *ec_pem = sign_public_pem(ec);
-	struct jwt_key *hmac_key = key_of("", "HS256", SECRET), *rsa_key = key_of("", "RS256", pem);
-	struct jwt_key *ec_key = key_of("", "ES256", ec_pem);
+	struct jwt_key *hmac_key = jwt_key_of("", "HS256", SECRET),
+		       *rsa_key = jwt_key_of("", "RS256", pem);
+	struct jwt_key *ec_key = jwt_key_of("", "ES256", ec_pem);
 
 	assert_false(verify(sign_hmac(HS256, ALICE, SECRET "!"), hmac_key, &at_1000_s));
 	assert_false(verify(sign_key(RS256, ALICE, theirs), rsa_key, &at_1000_s));
@@ -94,7 +95,7 @@ static void a_signature_of_another_key_is_refused(void **state)
 static void none_is_no_algorithm(void **state)
 {
 	(void)state;
-	struct jwt_key *key = key_of("", "HS256", SECRET);
+	struct jwt_key *key = jwt_key_of("", "HS256", SECRET);
 	static const char *const headers[] = { "{\"alg\":\"none\"}", "{\"alg\":\"None\"}",
 		                               "{\"alg\":\"\"}", "{\"alg\":null}", "{}" };
 
@@ -111,7 +112,7 @@ static void a_public_key_is_not_taken_for_the_secret_of_an_hmac(void **state)
 	(void)state;
 	EVP_PKEY *rsa = sign_rsa_key(2048);
 	char *pem = sign_public_pem(rsa);
-	struct jwt_key *key = key_of("", "RS256", pem);
+	struct jwt_key *key = jwt_key_of("", "RS256", pem);
 
 	assert_false(verify(sign_hmac(HS256, ALICE, pem), key, &at_1000_s));
 	assert_false(verify(sign_hmac(RS256, ALICE, pem), key, &at_1000_s));
@@ -124,7 +125,7 @@ static void a_public_key_is_not_taken_for_the_secret_of_an_hmac(void **state)
 static void the_algorithm_must_be_that_of_the_key(void **state)
 {
 	(void)state;
-	struct jwt_key *key = key_of("", "HS256", SECRET);
+	struct jwt_key *key = jwt_key_of("", "HS256", SECRET);
 
 	assert_false(verify(sign_hmac("{\"alg\":\"HS384\"}", ALICE, SECRET), key, &at_1000_s));
 	assert_false(verify(sign_hmac(RS256, ALICE, SECRET), key, &at_1000_s));
@@ -135,7 +136,7 @@ static void the_algorithm_must_be_that_of_the_key(void **state)
 static void extensions_that_are_critical_are_refused(void **state)
 {
 	(void)state;
-	struct jwt_key *key = key_of("", "HS256", SECRET);
+	struct jwt_key *key = jwt_key_of("", "HS256", SECRET);
 
 	assert_false(verify(sign_hmac("{\"alg\":\"HS256\",\"crit\":[\"b64\"]}", ALICE, SECRET), key,
 	                    &at_1000_s));
@@ -147,8 +148,8 @@ static void extensions_that_are_critical_are_refused(void **state)
 static void a_key_id_chooses_the_key(void **state)
 {
 	(void)state;
-	struct jwt_key *keys[] = { key_of("old", "HS256", SECRET "old"),
-		                   key_of("new", "HS256", SECRET "new") };
+	struct jwt_key *keys[] = { jwt_key_of("old", "HS256", SECRET "old"),
+		                   jwt_key_of("new", "HS256", SECRET "new") };
 	char *old = sign_hmac("{\"alg\":\"HS256\",\"kid\":\"old\"}", ALICE, SECRET "old");
 	char *new = sign_hmac("{\"alg\":\"HS256\",\"kid\":\"new\"}", ALICE, SECRET "new");
 	char *swapped = sign_hmac("{\"alg\":\"HS256\",\"kid\":\"new\"}", ALICE, SECRET "old");
@@ -217,7 +218,7 @@ static void claims_of_another_form_are_refused(void **state)
 static void what_is_not_strict_base64url_is_refused(void **state)
 {
 	(void)state;
-	struct jwt_key *key = key_of("", "HS256", SECRET);
+	struct jwt_key *key = jwt_key_of("", "HS256", SECRET);
 	char *good = sign_hmac(HS256, ALICE, SECRET);
 	char text[1024];
 	static const char *const ends[] = { "=", "A", ".", " ", "\n", "+" };

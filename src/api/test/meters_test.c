@@ -15,7 +15,8 @@ struct fixture {
 	struct roster roster;
 };
 
-static void tell(struct fixture *fixture, enum event_kind kind, int64_t tenant_id, int64_t value)
+static void meters_tell(struct fixture *fixture, enum event_kind kind, int64_t tenant_id,
+                        int64_t value)
 {
 	struct event event = { .kind = kind, .tenant_id = tenant_id, .job_id = 7, .value = value };
 	struct catalogue *catalogue = catalogue_new();
@@ -23,7 +24,7 @@ static void tell(struct fixture *fixture, enum event_kind kind, int64_t tenant_i
 	catalogue_free(catalogue);
 }
 
-static int set_up(void **state)
+static int meters_set_up(void **state)
 {
 	static struct fixture fixture;
 	fixture = (struct fixture){ 0 };
@@ -35,7 +36,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int meters_tear_down(void **state)
 {
 	struct fixture *fixture = *state;
 	meters_free(&fixture->meters);
@@ -46,12 +47,12 @@ static int tear_down(void **state)
 static void a_job_is_counted_in_every_state_that_it_enters(void **state)
 {
 	struct fixture *fixture = *state;
-	tell(fixture, EVENT_JOB_SUBMITTED, OTHER, 0);
-	tell(fixture, EVENT_JOB_SCHEDULED, OTHER, JOB_PENDING);
-	tell(fixture, EVENT_JOB_STARTED, OTHER, JOB_SCHEDULED);
-	tell(fixture, EVENT_JOB_PREEMPTED, OTHER, JOB_RUNNING);
-	tell(fixture, EVENT_JOB_REQUEUED, OTHER, JOB_PREEMPTED);
-	tell(fixture, EVENT_JOB_ENDED, OTHER, JOB_CANCELLED);
+	meters_tell(fixture, EVENT_JOB_SUBMITTED, OTHER, 0);
+	meters_tell(fixture, EVENT_JOB_SCHEDULED, OTHER, JOB_PENDING);
+	meters_tell(fixture, EVENT_JOB_STARTED, OTHER, JOB_SCHEDULED);
+	meters_tell(fixture, EVENT_JOB_PREEMPTED, OTHER, JOB_RUNNING);
+	meters_tell(fixture, EVENT_JOB_REQUEUED, OTHER, JOB_PREEMPTED);
+	meters_tell(fixture, EVENT_JOB_ENDED, OTHER, JOB_CANCELLED);
 	static const int64_t expected[METER_STATES] = { [JOB_PENDING] = 2,
 		                                        [JOB_SCHEDULED] = 1,
 		                                        [JOB_RUNNING] = 1,
@@ -69,8 +70,8 @@ static void a_job_is_counted_in_every_state_that_it_enters(void **state)
 static void a_tenant_keeps_what_it_counted_of_one_below_it_that_is_removed(void **state)
 {
 	struct fixture *fixture = *state;
-	tell(fixture, EVENT_JOB_SUBMITTED, TEAM, 0);
-	tell(fixture, EVENT_JOB_SUBMITTED, COMPANY, 0);
+	meters_tell(fixture, EVENT_JOB_SUBMITTED, TEAM, 0);
+	meters_tell(fixture, EVENT_JOB_SUBMITTED, COMPANY, 0);
 	roster_remove(&fixture->roster, TEAM);
 	assert_int_equal(meters_entered(&fixture->meters, COMPANY, JOB_PENDING), 2);
 	assert_int_equal(meters_entered(&fixture->meters, OTHER, JOB_PENDING), 0);
@@ -80,8 +81,8 @@ static void a_tenant_keeps_what_it_counted_of_one_below_it_that_is_removed(void 
 static void what_is_not_about_the_state_of_a_job_enters_none(void **state)
 {
 	struct fixture *fixture = *state;
-	tell(fixture, EVENT_JOB_HELD, TEAM, 0);
-	tell(fixture, EVENT_TASK_STARTED, TEAM, 0);
+	meters_tell(fixture, EVENT_JOB_HELD, TEAM, 0);
+	meters_tell(fixture, EVENT_TASK_STARTED, TEAM, 0);
 	for (int i = 0; i < METER_STATES; i++)
 		assert_int_equal(meters_entered(&fixture->meters, 0, (enum job_state)i), 0);
 }
@@ -90,12 +91,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_job_is_counted_in_every_state_that_it_enters,
-		                                set_up, tear_down),
+		                                meters_set_up, meters_tear_down),
 		cmocka_unit_test_setup_teardown(
-		    a_tenant_keeps_what_it_counted_of_one_below_it_that_is_removed, set_up,
-		    tear_down),
+		    a_tenant_keeps_what_it_counted_of_one_below_it_that_is_removed, meters_set_up,
+		    meters_tear_down),
 		cmocka_unit_test_setup_teardown(what_is_not_about_the_state_of_a_job_enters_none,
-		                                set_up, tear_down),
+		                                meters_set_up, meters_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

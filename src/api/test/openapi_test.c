@@ -18,7 +18,7 @@ extern const size_t openapi_json_text_size;
 
 static json_t *description;
 
-static int setup(void **state)
+static int openapi_setup(void **state)
 {
 	json_error_t error;
 	(void)state;
@@ -27,7 +27,7 @@ static int setup(void **state)
 	return description ? 0 : -1;
 }
 
-static int teardown(void **state)
+static int openapi_teardown(void **state)
 {
 	(void)state;
 	json_decref(description);
@@ -191,5 +191,5 @@ int main(void)
 		cmocka_unit_test(the_query_parameters_of_a_route_are_those_that_are_described),
 		cmocka_unit_test(every_kind_of_decision_is_described),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, openapi_setup, openapi_teardown);
 }

@@ -13,7 +13,7 @@ static const struct route list = { METHOD_GET, "/list", ACCESS_READ,
 static const struct route plain = { METHOD_DELETE, "/plain", ACCESS_CHANGE, NULL, 0, "" };
 static const struct route page = { METHOD_GET, "/page", ACCESS_ANYONE, NULL, 0, PARAMETERS_ANY };
 
-static bool check(const struct route *route, const char *text, struct error *error)
+static bool parameters_verify(const struct route *route, const char *text, struct error *error)
 {
 	struct buffer storage = { 0 };
 	struct query_parameter parameters[QUERY_PARAMETERS_MAX];
@@ -25,10 +25,10 @@ static bool check(const struct route *route, const char *text, struct error *err
 	return known;
 }
 
-static void refuse(const struct route *route, const char *text, const char *sentence)
+static void parameters_refuse(const struct route *route, const char *text, const char *sentence)
 {
 	struct error error = { 0 };
-	assert_false(check(route, text, &error));
+	assert_false(parameters_verify(route, text, &error));
 	assert_int_equal(error.code, ERROR_INVALID);
 	assert_string_equal(error.text, sentence);
 }
@@ -37,27 +37,30 @@ static void the_parameters_of_a_route_are_accepted(void **state)
 {
 	struct error error = { 0 };
 	(void)state;
-	assert_true(check(&list, "", &error));
-	assert_true(check(&list, "offset=1&limit=2&tenant_id=x&state=", &error));
-	assert_true(check(&plain, "", &error));
+	assert_true(parameters_verify(&list, "", &error));
+	assert_true(parameters_verify(&list, "offset=1&limit=2&tenant_id=x&state=", &error));
+	assert_true(parameters_verify(&plain, "", &error));
 }
 
 static void a_misspelled_parameter_is_refused_with_the_one_that_was_meant(void **state)
 {
 	(void)state;
-	refuse(&list, "limit=1&stat=running",
-	       "unknown query parameter 'stat': did you mean state?");
-	refuse(&list, "tenant=3", "unknown query parameter 'tenant': did you mean tenant_id?");
-	refuse(&list, "Limit=3", "unknown query parameter 'Limit': did you mean limit?");
+	parameters_refuse(&list, "limit=1&stat=running",
+	                  "unknown query parameter 'stat': did you mean state?");
+	parameters_refuse(&list, "tenant=3",
+	                  "unknown query parameter 'tenant': did you mean tenant_id?");
+	parameters_refuse(&list, "Limit=3", "unknown query parameter 'Limit': did you mean limit?");
 }
 
 static void a_strange_parameter_is_refused_with_those_that_there_are(void **state)
 {
 	(void)state;
-	refuse(&list, "flavor=red",
-	       "unknown query parameter 'flavor': GET /list has tenant_id, state, limit and "
-	       "offset");
-	refuse(&plain, "force=1", "unknown query parameter 'force': DELETE /plain has none");
+	parameters_refuse(
+	    &list, "flavor=red",
+	    "unknown query parameter 'flavor': GET /list has tenant_id, state, limit and "
+	    "offset");
+	parameters_refuse(&plain, "force=1",
+	                  "unknown query parameter 'force': DELETE /plain has none");
 }
 
 static void an_endless_name_is_refused_and_cut(void **state)
@@ -67,7 +70,7 @@ static void an_endless_name_is_refused_and_cut(void **state)
 	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_false(check(&list, name, &error));
+	assert_false(parameters_verify(&list, name, &error));
 	assert_true(strlen(error.text) < 200);
 }
 
@@ -75,7 +78,7 @@ static void a_page_does_not_care_about_its_query(void **state)
 {
 	struct error error = { 0 };
 	(void)state;
-	assert_true(check(&page, "utm_source=mail", &error));
+	assert_true(parameters_verify(&page, "utm_source=mail", &error));
 }
 
 int main(void)

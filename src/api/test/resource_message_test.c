@@ -18,13 +18,13 @@ struct fixture {
 	struct error error;
 };
 
-static int setup(void **state)
+static int resource_message_setup(void **state)
 {
 	*state = NEW(struct fixture);
 	return 0;
 }
 
-static int teardown(void **state)
+static int resource_message_teardown(void **state)
 {
 	struct fixture *f = *state;
 	arena_free(&f->arena);
@@ -316,18 +316,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_has_its_field_in_the_messages),
-		cmocka_unit_test_setup_teardown(a_request_reads_as_its_json, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_field_with_presence_may_be_given_as_zero, setup,
-		                                teardown),
+		cmocka_unit_test_setup_teardown(a_request_reads_as_its_json, resource_message_setup,
+		                                resource_message_teardown),
+		cmocka_unit_test_setup_teardown(a_field_with_presence_may_be_given_as_zero,
+		                                resource_message_setup, resource_message_teardown),
 		cmocka_unit_test_setup_teardown(
-		    a_field_has_a_second_form_where_it_was_published_too_narrow, setup, teardown),
+		    a_field_has_a_second_form_where_it_was_published_too_narrow,
+		    resource_message_setup, resource_message_teardown),
 		cmocka_unit_test_setup_teardown(
-		    values_without_a_form_in_json_are_refused_in_its_words, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_answer_is_shown_as_its_json, setup, teardown),
+		    values_without_a_form_in_json_are_refused_in_its_words, resource_message_setup,
+		    resource_message_teardown),
+		cmocka_unit_test_setup_teardown(an_answer_is_shown_as_its_json,
+		                                resource_message_setup, resource_message_teardown),
 		cmocka_unit_test_setup_teardown(what_has_no_field_or_another_kind_is_left_out,
-		                                setup, teardown),
-		cmocka_unit_test_setup_teardown(a_list_of_any_length_is_shown_whole, setup,
-		                                teardown),
+		                                resource_message_setup, resource_message_teardown),
+		cmocka_unit_test_setup_teardown(a_list_of_any_length_is_shown_whole,
+		                                resource_message_setup, resource_message_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

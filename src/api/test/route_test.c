@@ -8,8 +8,8 @@
 
 #include "api/request/route.h"
 
-static const struct route *find(struct router *router, enum method method, const char *path,
-                                char allowed[ROUTE_ALLOWED_MAX])
+static const struct route *route_find(struct router *router, enum method method, const char *path,
+                                      char allowed[ROUTE_ALLOWED_MAX])
 {
 	static struct exchange exchange;
 	struct text rest = text_of(path), segment;
@@ -26,7 +26,7 @@ static void every_route_is_found_by_its_own_path(void **state)
 	struct router *router = router_new();
 	(void)state;
 	for (const struct route *route = routes; route->path; route++)
-		assert_ptr_equal(find(router, route->method, route->path, allowed), route);
+		assert_ptr_equal(route_find(router, route->method, route->path, allowed), route);
 	router_free(router);
 }
 
@@ -35,7 +35,7 @@ static void a_head_is_answered_as_a_get(void **state)
 	char allowed[ROUTE_ALLOWED_MAX];
 	struct router *router = router_new();
 	(void)state;
-	const struct route *route = find(router, METHOD_HEAD, "/api/v1/jobs/job-1", allowed);
+	const struct route *route = route_find(router, METHOD_HEAD, "/api/v1/jobs/job-1", allowed);
 	assert_string_equal(route->path, "/api/v1/jobs/{id}");
 	assert_int_equal(route->method, METHOD_GET);
 	router_free(router);
@@ -46,9 +46,9 @@ static void another_method_is_told_which_there_are(void **state)
 	char allowed[ROUTE_ALLOWED_MAX];
 	struct router *router = router_new();
 	(void)state;
-	assert_null(find(router, METHOD_PATCH, "/api/v1/tenants/x", allowed));
+	assert_null(route_find(router, METHOD_PATCH, "/api/v1/tenants/x", allowed));
 	assert_string_equal(allowed, "GET, HEAD, PUT, DELETE");
-	assert_null(find(router, METHOD_GET, "/api/v1/jobs/x/y/z", allowed));
+	assert_null(route_find(router, METHOD_GET, "/api/v1/jobs/x/y/z", allowed));
 	assert_string_equal(allowed, "");
 	router_free(router);
 }

@@ -36,7 +36,7 @@ struct server {
 };
 
 /* False when the test ends first. */
-static bool wait_for(const struct server *server, int file)
+static bool servers_wait_for(const struct server *server, int file)
 {
 	struct pollfd files[] = { { .fd = file, .events = POLLIN },
 		                  { .fd = server->wake[0], .events = POLLIN } };
@@ -44,12 +44,12 @@ static bool wait_for(const struct server *server, int file)
 	return poll(files, 2, -1) > 0 && !files[1].revents;
 }
 
-static bool hear(struct server *server, int client, const char *ending)
+static bool servers_hear(struct server *server, int client, const char *ending)
 {
 	size_t start = strlen(server->heard), size = start, length = strlen(ending);
 
 	while (size < start + length || strcmp(server->heard + size - length, ending) != 0) {
-		if (!wait_for(server, client))
+		if (!servers_wait_for(server, client))
 			return false;
 		ssize_t got = recv(client, server->heard + size, HEARD_MAX - 1 - size, 0);
 		if (got <= 0)
@@ -63,20 +63,20 @@ static bool hear(struct server *server, int client, const char *ending)
 static void take_steps(struct server *server, int client)
 {
 	for (const struct step *step = server->steps; step->say; step++) {
-		if (*step->after && !hear(server, client, step->after))
+		if (*step->after && !servers_hear(server, client, step->after))
 			return;
 		usleep(PAUSE_MS * 1000);
 		(void)!send(client, step->say, strlen(step->say), MSG_NOSIGNAL);
 	}
 	if (server->hangs)
-		wait_for(server, -1);
+		servers_wait_for(server, -1);
 }
 
-static void *serve(void *context)
+static void *servers_serve(void *context)
 {
 	struct server *server = context;
 
-	while (wait_for(server, server->listener)) {
+	while (servers_wait_for(server, server->listener)) {
 		int client = accept(server->listener, NULL, NULL);
 		server->connections++;
 		take_steps(server, client);
@@ -104,7 +104,7 @@ static bool server_start(struct server *server)
 	assert_int_equal(getsockname(server->listener, address, &size), 0);
 	server->port = ntohs(server->is_v6 ? v6.sin6_port : v4.sin_port);
 	assert_int_equal(pipe(server->wake), 0);
-	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
+	assert_int_equal(pthread_create(&server->thread, NULL, servers_serve, server), 0);
 	return true;
 }
 

@@ -5,7 +5,7 @@
 
 enum { PASS_UNITS = 1000 };
 
-static void take(struct engine_port *port, struct engine_request *request)
+static void standin_acquire(struct engine_port *port, struct engine_request *request)
 {
 	struct standin *standin = (struct standin *)port;
 	INVARIANT(!request->together);
@@ -37,7 +37,7 @@ struct standin *standin_new(struct loop *loop)
 	standin->batch = batch_new(&standin->schema);
 	standin->now_ms = 1000;
 	standin->healthy = true;
-	standin->port = (struct engine_port){ .send = take,
+	standin->port = (struct engine_port){ .send = standin_acquire,
 		                              .health = tell_health,
 		                              .active_ms = tell_active_ms,
 		                              .catalogue = catalogue_new(),
@@ -54,7 +54,7 @@ void standin_free(struct standin *standin)
 	free(standin);
 }
 
-static void deliver(const struct engine_listener *listener, const struct effect *effect)
+static void standin_deliver(const struct engine_listener *listener, const struct effect *effect)
 {
 	switch (effect->kind) {
 	case EFFECT_START:
@@ -77,17 +77,17 @@ static void deliver(const struct engine_listener *listener, const struct effect 
 }
 
 /* What the last command did becomes durable. */
-static void commit(struct standin *standin, const struct command *command)
+static void standin_commit(struct standin *standin, const struct command *command)
 {
 	struct batch *batch = standin->batch;
 	batch_add(batch, command, &standin->effects, NULL);
 	catalogue_apply(standin->port.catalogue, batch);
 	for (size_t i = 0; i < batch->outgoing_count; i++)
-		deliver(&standin->port.listener, &batch->outgoing[i]);
+		standin_deliver(&standin->port.listener, &batch->outgoing[i]);
 	batch_clear(batch);
 }
 
-static bool apply(struct standin *standin, struct command *command, struct error *error)
+static bool standin_execute(struct standin *standin, struct command *command, struct error *error)
 {
 	command->now_ms = ++standin->now_ms;
 	effects_clear(&standin->effects);
@@ -97,10 +97,10 @@ static bool apply(struct standin *standin, struct command *command, struct error
 int64_t standin_apply(struct standin *standin, struct command command)
 {
 	struct error error = { 0 };
-	if (!apply(standin, &command, &error))
+	if (!standin_execute(standin, &command, &error))
 		panic("%s", error.text);
 	int64_t reply_id = standin->effects.reply_id;
-	commit(standin, &command);
+	standin_commit(standin, &command);
 	return reply_id;
 }
 
@@ -125,20 +125,20 @@ int64_t standin_tenant(struct standin *standin, const char *name)
 	                                                   .budget_per_month = UNLIMITED } });
 }
 
-static void serve(struct standin *standin, struct engine_request *request)
+static void standin_serve(struct standin *standin, struct engine_request *request)
 {
 	if (request->read) {
 		request->ok = error_set(&request->error, ERROR_NOT_FOUND, "nothing is stored here");
 	} else if (request->look) {
 		request->ok = request->look(request, standin->sched, &request->error);
 	} else {
-		request->ok =
-		    !request->has_command || apply(standin, &request->command, &request->error);
+		request->ok = !request->has_command ||
+		              standin_execute(standin, &request->command, &request->error);
 		if (request->ok && request->has_command) {
 			request->reply_id = standin->effects.reply_id;
 			request->reply_count = standin->effects.reply_count;
 			request->repeated = standin->effects.repeated;
-			commit(standin, &request->command);
+			standin_commit(standin, &request->command);
 		}
 	}
 	request->done(request);
@@ -151,7 +151,7 @@ static void serve_all(struct standin *standin)
 		standin->first = request->next;
 		if (!standin->first)
 			standin->last = NULL;
-		serve(standin, request);
+		standin_serve(standin, request);
 	}
 }
 

@@ -19,7 +19,7 @@ struct fixture {
 	struct error error;
 };
 
-static int setup(void **state)
+static int tenant_json_setup(void **state)
 {
 	struct fixture *f = NEW(struct fixture);
 	roster_put(&f->roster, &(struct tenant_record){ .id = 1, .name = "lab" });
@@ -32,7 +32,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int tenant_json_teardown(void **state)
 {
 	struct fixture *f = *state;
 	roster_free(&f->roster);
@@ -41,14 +41,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void put(struct fixture *f, const char *json)
+static void tenant_json_put(struct fixture *f, const char *json)
 {
 	error_clear(&f->error);
 	if (!tenant_json_read(text_of(json), &f->roster, &f->arena, &f->tenant, &f->error))
 		fail_msg("%s: %s", json, f->error.text);
 }
 
-static void refuse(struct fixture *f, const char *json, const char *sentence)
+static void tenant_json_refuse(struct fixture *f, const char *json, const char *sentence)
 {
 	struct tenant_record tenant = f->tenant;
 	error_clear(&f->error);
@@ -60,7 +60,7 @@ static void refuse(struct fixture *f, const char *json, const char *sentence)
 static void a_limit_that_is_left_out_is_none(void **state)
 {
 	struct fixture *f = *state;
-	put(f, "{\"name\":\"new\"}");
+	tenant_json_put(f, "{\"name\":\"new\"}");
 	assert_true(f->tenant.limit_gpu == UNLIMITED && f->tenant.limit_host == UNLIMITED);
 	assert_true(f->tenant.quota_gpu == QUOTA_UNSET);
 	assert_int_equal(f->tenant.weight, 1000);
@@ -70,7 +70,8 @@ static void a_limit_that_is_left_out_is_none(void **state)
 static void units_become_those_of_the_core(void **state)
 {
 	struct fixture *f = *state;
-	put(f,
+	tenant_json_put(
+	    f,
 	    "{\"name\":\"new\",\"max_gpus\":1.5,\"max_memory_mb\":2,\"max_cpu_cores\":4,"
 	    "\"cost_per_gpu_hour\":2.5,\"fair_share_weight\":0.25,\"priority_tier\":\"critical\"}");
 	assert_int_equal(f->tenant.limit_gpu, 1500);
@@ -84,22 +85,23 @@ static void units_become_those_of_the_core(void **state)
 static void a_quota_of_minus_one_has_no_end(void **state)
 {
 	struct fixture *f = *state;
-	put(f, "{\"name\":\"new\",\"quota_gpus\":-1}");
+	tenant_json_put(f, "{\"name\":\"new\",\"quota_gpus\":-1}");
 	assert_true(f->tenant.quota_gpu == UNLIMITED);
-	put(f, "{\"quota_gpus\":null}");
+	tenant_json_put(f, "{\"quota_gpus\":null}");
 	assert_true(f->tenant.quota_gpu == QUOTA_UNSET);
-	refuse(f, "{\"quota_gpus\":-2}", "quota_gpus");
+	tenant_json_refuse(f, "{\"quota_gpus\":-2}", "quota_gpus");
 }
 
 static void what_is_left_out_of_a_change_stays(void **state)
 {
 	struct fixture *f = *state;
-	put(f, "{\"name\":\"new\",\"max_gpus\":4,\"email\":\"a@b.c\",\"parent_id\":\"lab\"}");
-	put(f, "{\"max_cpu_cores\":1,\"organization\":\"o\"}");
+	tenant_json_put(
+	    f, "{\"name\":\"new\",\"max_gpus\":4,\"email\":\"a@b.c\",\"parent_id\":\"lab\"}");
+	tenant_json_put(f, "{\"max_cpu_cores\":1,\"organization\":\"o\"}");
 	assert_int_equal(f->tenant.limit_gpu, 4000);
 	assert_int_equal(f->tenant.parent_id, 1);
 	assert_string_equal(f->tenant.payload, "{\"email\":\"a@b.c\",\"organization\":\"o\"}");
-	put(f, "{\"email\":null,\"max_gpus\":null,\"parent_id\":null}");
+	tenant_json_put(f, "{\"email\":null,\"max_gpus\":null,\"parent_id\":null}");
 	assert_true(f->tenant.limit_gpu == UNLIMITED);
 	assert_int_equal(f->tenant.parent_id, 0);
 	assert_string_equal(f->tenant.payload, "{\"organization\":\"o\"}");
@@ -128,17 +130,17 @@ static void where_nothing_is_said_a_tenant_has_no_limit_and_no_quota(void **stat
 static void what_is_wrong_is_named(void **state)
 {
 	struct fixture *f = *state;
-	refuse(f, "{}", "name is missing");
-	refuse(f, "{\"name\":\"tenant-7\"}", "looks like an id");
-	refuse(f, "{\"name\":\"\\u001b[2J\"}", "name has control characters");
+	tenant_json_refuse(f, "{}", "name is missing");
+	tenant_json_refuse(f, "{\"name\":\"tenant-7\"}", "looks like an id");
+	tenant_json_refuse(f, "{\"name\":\"\\u001b[2J\"}", "name has control characters");
 	f->tenant.name = "x";
-	refuse(f, "{\"max_gpu\":1}", "max_gpu");
-	refuse(f, "{\"max_gpus\":-1}", "max_gpus");
-	refuse(f, "{\"max_gpus\":\"4\"}", "max_gpus");
-	refuse(f, "{\"priority_tier\":\"top\"}", "priority_tier");
-	refuse(f, "{\"parent_id\":\"nobody\"}", "parent_id names no tenant");
-	refuse(f, "{\"notify_on\":[\"weather\"]}", "notify_on must be a list");
-	refuse(f, "[]", "must be a JSON object");
+	tenant_json_refuse(f, "{\"max_gpu\":1}", "max_gpu");
+	tenant_json_refuse(f, "{\"max_gpus\":-1}", "max_gpus");
+	tenant_json_refuse(f, "{\"max_gpus\":\"4\"}", "max_gpus");
+	tenant_json_refuse(f, "{\"priority_tier\":\"top\"}", "priority_tier");
+	tenant_json_refuse(f, "{\"parent_id\":\"nobody\"}", "parent_id names no tenant");
+	tenant_json_refuse(f, "{\"notify_on\":[\"weather\"]}", "notify_on must be a list");
+	tenant_json_refuse(f, "[]", "must be a JSON object");
 }
 
 static void secrets_of_notifications_are_not_shown(void **state)
@@ -146,7 +148,8 @@ static void secrets_of_notifications_are_not_shown(void **state)
 	struct fixture *f = *state;
 	struct buffer shown = { 0 };
 	struct json_writer json = json_writer_to(&shown);
-	put(f, "{\"name\":\"new\",\"notify_secret\":\"hush\",\"notify_on\":[\"failed\"]}");
+	tenant_json_put(f,
+	                "{\"name\":\"new\",\"notify_secret\":\"hush\",\"notify_on\":[\"failed\"]}");
 	tenant_json_write(&json, NULL, &f->tenant, &(struct tenant_figures){ 0 }, 0);
 	buffer_text(&shown, "");
 	assert_null(strstr(shown.data, "hush"));
@@ -154,7 +157,7 @@ static void secrets_of_notifications_are_not_shown(void **state)
 	buffer_free(&shown);
 }
 
-static bool put_model(struct fixture *f, const char *json)
+static bool tenant_json_put_model(struct fixture *f, const char *json)
 {
 	struct model_reading reading = { .arena = &f->arena,
 		                         .roster = &f->roster,
@@ -166,7 +169,7 @@ static bool put_model(struct fixture *f, const char *json)
 static void a_model_is_read(void **state)
 {
 	struct fixture *f = *state;
-	assert_true(put_model(
+	assert_true(tenant_json_put_model(
 	    f, "{\"name\":\"m\",\"tenant_id\":\"lab\",\"gpu_memory_mb\":100,"
 	       "\"runtime\":\"ollama\",\"splits\":[1,{\"gpus\":2,\"memory_mb\":60}],"
 	       "\"idle_ttl\":90,\"load_timeout\":\"2m\",\"users\":[\"shop\"],"
@@ -186,10 +189,10 @@ static void a_model_is_read(void **state)
 static void the_words_of_a_models_command_become_a_line_for_the_shell(void **state)
 {
 	struct fixture *f = *state;
-	assert_true(put_model(f,
-	                      "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1,"
-	                      "\"runtime\":\"custom\",\"command\":[\"serve\",\"it's $HOME\",\"\","
-	                      "\"--port={port}\",\"{path}{\",\"{a b}\"]}"));
+	assert_true(tenant_json_put_model(
+	    f, "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1,"
+	       "\"runtime\":\"custom\",\"command\":[\"serve\",\"it's $HOME\",\"\","
+	       "\"--port={port}\",\"{path}{\",\"{a b}\"]}"));
 	assert_string_equal(f->model.command,
 	                    "exec 'serve' 'it'\\''s $HOME' '' '--port='{port} {path}'{' '{a b}'");
 }
@@ -197,13 +200,14 @@ static void the_words_of_a_models_command_become_a_line_for_the_shell(void **sta
 static void a_model_that_is_wrong_is_refused_with_the_field(void **state)
 {
 	struct fixture *f = *state;
-	assert_false(put_model(f, "{\"name\":\"m\",\"tenant_id\":1}"));
+	assert_false(tenant_json_put_model(f, "{\"name\":\"m\",\"tenant_id\":1}"));
 	assert_non_null(strstr(f->error.text, "gpu_memory_mb is missing"));
-	assert_false(
-	    put_model(f, "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1,\"args\":\"x\"}"));
+	assert_false(tenant_json_put_model(
+	    f, "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1,\"args\":\"x\"}"));
 	assert_non_null(strstr(f->error.text, "args must be an array"));
 	f->identity = (struct identity){ .role = ROLE_TENANT, .tenant_id = 3 };
-	assert_false(put_model(f, "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1}"));
+	assert_false(
+	    tenant_json_put_model(f, "{\"name\":\"m\",\"tenant_id\":1,\"gpu_memory_mb\":1}"));
 	assert_non_null(strstr(f->error.text, "tenant_id names no tenant"));
 }
 
@@ -239,7 +243,7 @@ static void a_tenant_is_found_by_id_number_or_name(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tenant_json_setup, tenant_json_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_limit_that_is_left_out_is_none),
 		TEST(units_become_those_of_the_core),

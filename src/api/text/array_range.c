@@ -3,7 +3,7 @@
 
 enum { INDEX_MAX = 1000000000, COUNT_MAX = 10000 };
 
-static bool number(struct text *text, int64_t *value)
+static bool array_range_number(struct text *text, int64_t *value)
 {
 	size_t count = 0;
 	*value = 0;
@@ -29,10 +29,11 @@ bool array_range_read(struct text text, struct array_range *range, struct error 
 {
 	struct text rest = text;
 	*range = (struct array_range){ 0 };
-	bool read = number(&rest, &range->from) && byte(&rest, '-') && number(&rest, &range->to);
+	bool read = array_range_number(&rest, &range->from) && byte(&rest, '-') &&
+	            array_range_number(&rest, &range->to);
 	bool limited = read && byte(&rest, '%');
 	if (limited)
-		read = number(&rest, &range->limit) && range->limit > 0;
+		read = array_range_number(&rest, &range->limit) && range->limit > 0;
 	if (!read || rest.size > 0)
 		return error_set(
 		    error, ERROR_INVALID,

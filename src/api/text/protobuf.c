@@ -3,12 +3,12 @@
 
 #include "wire/text/utf8.h"
 
-static void *allocate(void *context, size_t size)
+static void *protobuf_allocate(void *context, size_t size)
 {
 	return arena_alloc(context, size > 0 ? size : 1);
 }
 
-static void leave(void *context, void *memory)
+static void protobuf_leave(void *context, void *memory)
 {
 	(void)context;
 	(void)memory;
@@ -61,7 +61,7 @@ static bool clean(ProtobufCMessage *message)
 
 void *protobuf_read(const ProtobufCMessageDescriptor *type, struct text bytes, struct arena *arena)
 {
-	ProtobufCAllocator allocator = { allocate, leave, arena };
+	ProtobufCAllocator allocator = { protobuf_allocate, protobuf_leave, arena };
 	ProtobufCMessage *message =
 	    protobuf_c_message_unpack(type, &allocator, bytes.size, (const uint8_t *)bytes.data);
 

@@ -72,7 +72,7 @@ const char *resource_own(struct resource_reader *reader, struct text value)
 	return copy;
 }
 
-static bool read_word(struct resource_reader *reader, int64_t *value)
+static bool resource_json_read_word(struct resource_reader *reader, int64_t *value)
 {
 	struct text word;
 
@@ -83,7 +83,7 @@ static bool read_word(struct resource_reader *reader, int64_t *value)
 }
 
 /* A duration or a time, in ms. */
-static bool read_time(struct resource_reader *reader, int64_t *value)
+static bool resource_json_read_time(struct resource_reader *reader, int64_t *value)
 {
 	struct text text;
 
@@ -131,7 +131,7 @@ static bool read_joined(struct resource_reader *reader)
 	return !reader->scan->failed;
 }
 
-static bool read_text(struct resource_reader *reader)
+static bool resource_json_read_text(struct resource_reader *reader)
 {
 	struct text text;
 
@@ -171,14 +171,14 @@ static bool read_stored(struct resource_reader *reader)
 		number = flag;
 		break;
 	case VALUE_WORD:
-		is_read = read_word(reader, &number);
+		is_read = resource_json_read_word(reader, &number);
 		break;
 	case VALUE_DURATION:
 	case VALUE_TIME:
-		is_read = read_time(reader, &number);
+		is_read = resource_json_read_time(reader, &number);
 		break;
 	case VALUE_TEXT:
-		return read_text(reader);
+		return resource_json_read_text(reader);
 	case VALUE_MAP:
 		return read_labels(reader);
 	default:
@@ -189,7 +189,7 @@ static bool read_stored(struct resource_reader *reader)
 	return is_read;
 }
 
-static bool refuse_unknown(struct resource_reader *reader, struct text key)
+static bool resource_json_refuse_unknown(struct resource_reader *reader, struct text key)
 {
 	const struct resource_field *nearest =
 	    resource_nearest(reader->resource, key.data, key.size);
@@ -205,7 +205,7 @@ static bool refuse_unknown(struct resource_reader *reader, struct text key)
 	                 key.data, reader->resource->name);
 }
 
-static bool read_field(struct resource_reader *reader, int place)
+static bool resource_json_read_field(struct resource_reader *reader, int place)
 {
 	if (json_scan_kind(reader->scan) == JSON_KIND_NULL)
 		return json_scan_skip(reader->scan, NULL);
@@ -236,12 +236,12 @@ bool resource_read(struct resource_reader *reader)
 	while (json_scan_member(scan, &key)) {
 		int place = resource_find(reader->resource, key.data, key.size);
 		if (place < 0 || !field_is_accepted(&reader->resource->fields[place]))
-			return refuse_unknown(reader, key);
+			return resource_json_refuse_unknown(reader, key);
 		reader->field = &reader->resource->fields[place];
 		if (seen[place / 64] >> place % 64 & 1)
 			return resource_fail(reader, "is there twice");
 		seen[place / 64] |= UINT64_C(1) << place % 64;
-		if (!read_field(reader, place))
+		if (!resource_json_read_field(reader, place))
 			return false;
 	}
 	return !scan->failed;

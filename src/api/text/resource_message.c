@@ -208,8 +208,9 @@ static void put_map(struct message_reader *reader, const ProtobufCMessage *messa
 	json_close(reader->json);
 }
 
-static bool put_field(struct message_reader *reader, const ProtobufCMessage *message,
-                      const ProtobufCFieldDescriptor *field)
+static bool resource_message_put_field(struct message_reader *reader,
+                                       const ProtobufCMessage *message,
+                                       const ProtobufCFieldDescriptor *field)
 {
 	const char *name = reader->row->name;
 	size_t count = field_count(message, field);
@@ -252,7 +253,7 @@ bool resource_message_read(const struct resource *resource, const ProtobufCMessa
 			                 "%s and %s are two forms of one field: give one of them",
 			                 row->name, row->proto.extra_name);
 		if (field || extra)
-			if (!put_field(&reader, message, field ? field : extra))
+			if (!resource_message_put_field(&reader, message, field ? field : extra))
 				return false;
 	}
 	json_close(json);

@@ -15,7 +15,7 @@
 
 static FILE *file;
 
-static int begin(void **state)
+static int log_begin(void **state)
 {
 	(void)state;
 	file = tmpfile();
@@ -24,7 +24,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int log_end(void **state)
 {
 	(void)state;
 	log_set_output(STDERR_FILENO);
@@ -153,17 +153,18 @@ static void lines_of_many_threads_do_not_mix(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_line_has_time_level_message_and_fields, begin,
-		                                end),
+		cmocka_unit_test_setup_teardown(a_line_has_time_level_message_and_fields, log_begin,
+		                                log_end),
 		cmocka_unit_test_setup_teardown(what_is_above_the_verbosity_is_not_even_evaluated,
-		                                begin, end),
+		                                log_begin, log_end),
 		cmocka_unit_test_setup_teardown(texts_are_escaped_and_what_is_not_utf8_is_replaced,
-		                                begin, end),
-		cmocka_unit_test_setup_teardown(fields_that_are_named_as_secrets_are_hidden, begin,
-		                                end),
-		cmocka_unit_test_setup_teardown(long_texts_are_cut, begin, end),
-		cmocka_unit_test_setup_teardown(each_line_of_a_text_is_a_line, begin, end),
-		cmocka_unit_test_setup_teardown(lines_of_many_threads_do_not_mix, begin, end),
+		                                log_begin, log_end),
+		cmocka_unit_test_setup_teardown(fields_that_are_named_as_secrets_are_hidden,
+		                                log_begin, log_end),
+		cmocka_unit_test_setup_teardown(long_texts_are_cut, log_begin, log_end),
+		cmocka_unit_test_setup_teardown(each_line_of_a_text_is_a_line, log_begin, log_end),
+		cmocka_unit_test_setup_teardown(lines_of_many_threads_do_not_mix, log_begin,
+		                                log_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

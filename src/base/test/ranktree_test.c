@@ -233,8 +233,8 @@ static void growing_and_shrinking_keys_make_a_sound_tree(void **state)
 }
 
 /* One random change to both, and one random question that both must answer alike. */
-static void step(struct ranktree *tree, struct list *list, uint64_t *seed, uint64_t range,
-                 bool shrink)
+static void ranktree_step(struct ranktree *tree, struct list *list, uint64_t *seed, uint64_t range,
+                          bool shrink)
 {
 	static int values[16];
 	int64_t major = (int64_t)random_below(seed, range) - (int64_t)(range / 2);
@@ -272,12 +272,12 @@ static void step(struct ranktree *tree, struct list *list, uint64_t *seed, uint6
 }
 
 /* `steps` changes, growing and shrinking in turns. */
-static void compare(uint64_t seed, uint64_t range, int steps, int turn)
+static void ranktree_compare(uint64_t seed, uint64_t range, int steps, int turn)
 {
 	struct ranktree tree = { 0 };
 	struct list list = { 0 };
 	for (int i = 0; i < steps; i++) {
-		step(&tree, &list, &seed, range, i / turn % 2 == 1);
+		ranktree_step(&tree, &list, &seed, range, i / turn % 2 == 1);
 		if (i % 1000 == 0)
 			assert_same(&tree, &list);
 	}
@@ -289,19 +289,19 @@ static void compare(uint64_t seed, uint64_t range, int steps, int turn)
 static void a_tree_agrees_with_a_sorted_array_under_random_changes(void **state)
 {
 	(void)state;
-	compare(1, 1000000, 100000, 25000);
+	ranktree_compare(1, 1000000, 100000, 25000);
 }
 
 static void a_tree_agrees_with_a_sorted_array_when_keys_share_majors(void **state)
 {
 	(void)state;
-	compare(2, 100, 60000, 10000);
+	ranktree_compare(2, 100, 60000, 10000);
 }
 
 static void a_tree_that_is_small_and_often_empty_agrees_with_a_sorted_array(void **state)
 {
 	(void)state;
-	compare(3, 3, 30000, 70);
+	ranktree_compare(3, 3, 30000, 70);
 }
 
 static void random_removals_from_a_tall_tree_keep_it_sound(void **state)

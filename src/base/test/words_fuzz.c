@@ -15,12 +15,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool is_within(struct text part, struct text whole)
+static bool words_is_within(struct text part, struct text whole)
 {
 	return part.data >= whole.data && part.data + part.size <= whole.data + whole.size;
 }
 
-static void check_numbers(struct text text)
+static void words_check_numbers(struct text text)
 {
 	int64_t number = 0, again = 0;
 	struct text rest = text;
@@ -68,7 +68,8 @@ static void check_addresses(struct text text, const char *string)
 	if (endpoint_read(text, &endpoint)) {
 		INVARIANT(endpoint.port >= 1 && endpoint.port <= 65535);
 		INVARIANT(endpoint.host.size > 0 && endpoint.host.size <= 253);
-		INVARIANT(is_within(endpoint.host, text) && is_within(endpoint.target, text));
+		INVARIANT(words_is_within(endpoint.host, text) &&
+		          words_is_within(endpoint.target, text));
 		INVARIANT(!memchr(text.data, '@', (size_t)(endpoint.target.data - text.data)));
 	}
 	if (ip_network_read(string, &network))
@@ -83,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(string, data, size);
 	string[size] = '\0';
-	check_numbers(text);
+	words_check_numbers(text);
 	check_times(text);
 	check_addresses(text, string);
 	free(string);

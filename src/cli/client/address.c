@@ -13,7 +13,7 @@ static void text_copy(struct text text, char *out)
 	out[text.size] = '\0';
 }
 
-static bool refuse(const char *url, struct error *error)
+static bool address_refuse(const char *url, struct error *error)
 {
 	return error_set(error, ERROR_INVALID,
 	                 "'%.120s' is not where a service can be: write http://HOST:PORT or "
@@ -26,12 +26,12 @@ bool address_read(const char *url, struct address *address, struct error *error)
 	struct endpoint endpoint;
 
 	if (!endpoint_read(text_of(url), &endpoint) || memchr(url, '?', strlen(url)))
-		return refuse(url, error);
+		return address_refuse(url, error);
 	struct text prefix = endpoint.target;
 	while (prefix.size > 0 && prefix.data[prefix.size - 1] == '/')
 		prefix.size--;
 	if (prefix.size >= sizeof(address->prefix))
-		return refuse(url, error);
+		return address_refuse(url, error);
 	*address = (struct address){ .secure = endpoint.is_secure };
 	text_copy(endpoint.host, address->host);
 	text_copy(endpoint.authority, address->authority);

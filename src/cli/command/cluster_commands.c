@@ -10,7 +10,7 @@
 #include "json/member.h"
 
 /* A line such as 'GPUs    16, 12 free'. */
-static void say(const struct session *session, const char *label, struct buffer *text)
+static void cluster_say(const struct session *session, const char *label, struct buffer *text)
 {
 	(void)session;
 	printf("%-12s%s\n", label, text->data);
@@ -30,18 +30,18 @@ static void print_status(const struct session *session, const json_t *status, co
 	buffer_print(&text, "%s, %s", session->server, member_text(health, "status"));
 	if (*member_text(health, "version"))
 		buffer_print(&text, ", version %s", member_text(health, "version"));
-	say(session, "Service", &text);
+	cluster_say(session, "Service", &text);
 	buffer_print(&text, "%lld of %lld online",
 	             (long long)member_integer(status, "online_nodes"),
 	             (long long)member_integer(status, "total_nodes"));
 	add_count(&text, status, "draining_nodes", "draining");
-	say(session, "Nodes", &text);
+	cluster_say(session, "Nodes", &text);
 	buffer_print(&text, "%lld, %lld free", (long long)member_integer(status, "total_gpus"),
 	             (long long)member_integer(status, "available_gpus"));
 	if (member_has(status, "avg_gpu_utilization"))
 		buffer_print(&text, ", %.0f%% busy",
 		             member_number(status, "avg_gpu_utilization") * 100);
-	say(session, "GPUs", &text);
+	cluster_say(session, "GPUs", &text);
 	size_print(&text, member_integer(status, "reserved_gpu_memory_mb"));
 	buffer_text(&text, " of ");
 	size_print(&text, member_integer(status, "total_gpu_memory_mb"));
@@ -56,7 +56,7 @@ static void print_status(const struct session *session, const json_t *status, co
 		size_print(&text, member_integer(status, "foreign_gpu_memory_mb"));
 		buffer_text(&text, " foreign");
 	}
-	say(session, "GPU memory", &text);
+	cluster_say(session, "GPU memory", &text);
 	add_count(&text, status, "running_jobs", "running");
 	add_count(&text, status, "scheduled_jobs", "starting");
 	add_count(&text, status, "pending_jobs", "waiting");
@@ -66,7 +66,7 @@ static void print_status(const struct session *session, const json_t *status, co
 	add_count(&text, status, "cancelled_jobs", "cancelled");
 	if (text.size == 0)
 		buffer_text(&text, "none yet");
-	say(session, "Jobs", &text);
+	cluster_say(session, "Jobs", &text);
 	buffer_free(&text);
 }
 
@@ -318,7 +318,7 @@ static void gpu_note(struct session *session, struct table *table, const json_t 
 	table_coloured(table, bad ? COLOUR_RED : COLOUR_NONE, "%s", note);
 }
 
-static void gpu_uuid(struct session *session, struct table *table, const json_t *gpu)
+static void cluster_gpu_uuid(struct session *session, struct table *table, const json_t *gpu)
 {
 	(void)session;
 	table_cell(table, "%s", member_text(gpu, "uuid"));
@@ -337,7 +337,7 @@ static const struct column gpu_columns[] = {
 	COLUMN("NOTE", gpu_note),
 	COLUMN("MODEL", gpu_model, .shrinks = true, .extra = true),
 	COLUMN("POWER", gpu_power, .right = true, .extra = true),
-	COLUMN("UUID", gpu_uuid, .extra = true),
+	COLUMN("UUID", cluster_gpu_uuid, .extra = true),
 };
 
 static int run_gpus(const struct arguments *arguments)

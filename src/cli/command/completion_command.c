@@ -76,7 +76,7 @@ static const char fish_script[] =
     "end\n"
     "complete -c gpu-cli -f -a '(__gpu_cli_complete)'\n";
 
-static int run(const struct arguments *arguments)
+static int completion_run(const struct arguments *arguments)
 {
 	static const struct {
 		const char *shell, *script;
@@ -102,7 +102,7 @@ const struct cli_command completion_command = {
 		   "  fish  gpu-cli completion fish | source       in config.fish\n",
 	.operand = COMPLETES_WORDS,
 	.words = "bash zsh fish",
-	.run = run,
+	.run = completion_run,
 };
 
 /* Everything is an operand: what is typed may begin with a dash. */

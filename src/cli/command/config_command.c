@@ -27,7 +27,7 @@ struct editing {
 	struct config config;
 };
 
-static bool begin(struct editing *editing, const struct arguments *arguments, int *status)
+static bool config_begin(struct editing *editing, const struct arguments *arguments, int *status)
 {
 	struct error error = { 0 };
 	*editing = (struct editing){ .arguments = arguments };
@@ -40,7 +40,7 @@ static bool begin(struct editing *editing, const struct arguments *arguments, in
 	return false;
 }
 
-static void end(struct editing *editing)
+static void config_end(struct editing *editing)
 {
 	buffer_free(&editing->path);
 	config_free(&editing->config);
@@ -96,7 +96,7 @@ static int set_context(struct editing *editing, const char *name)
 	return save(editing, "is set", name);
 }
 
-static int refuse_unknown(const struct editing *editing, const char *name)
+static int config_refuse_unknown(const struct editing *editing, const char *name)
 {
 	struct error error;
 	error_set(
@@ -109,7 +109,7 @@ static int refuse_unknown(const struct editing *editing, const char *name)
 static int use_context(struct editing *editing, const char *name)
 {
 	if (!config_find(&editing->config, name))
-		return refuse_unknown(editing, name);
+		return config_refuse_unknown(editing, name);
 	editing->config.current = name;
 	return save(editing, "is used from now on", name);
 }
@@ -118,7 +118,7 @@ static int delete_context(struct editing *editing, const char *name)
 {
 	struct context *context = config_find(&editing->config, name);
 	if (!context)
-		return refuse_unknown(editing, name);
+		return config_refuse_unknown(editing, name);
 	config_remove(&editing->config, context);
 	if (editing->config.current && strcmp(editing->config.current, name) == 0)
 		editing->config.current = NULL;
@@ -201,11 +201,11 @@ static int run_config(const struct arguments *arguments)
 			return cli_misused(arguments->command,
 			                   verbs[i].one ? "%s needs one name" : "%s stands alone",
 			                   verb);
-		if (!begin(&editing, arguments, &status))
+		if (!config_begin(&editing, arguments, &status))
 			return status;
 		status = verbs[i].one ? verbs[i].one(&editing, arguments->operands[1])
 		                      : verbs[i].none(&editing);
-		end(&editing);
+		config_end(&editing);
 		return status;
 	}
 	return cli_misused(arguments->command, "there is no '%.40s' here", verb);
@@ -288,14 +288,14 @@ static int run_login(const struct arguments *arguments)
 	if (arguments->operand_count > 1 || strchr(name, '/') || name[0] == '.')
 		return cli_misused(arguments->command,
 		                   "give one name for the context, without slashes");
-	if (!begin(&editing, arguments, &status))
+	if (!config_begin(&editing, arguments, &status))
 		return status;
 	if (read_secret(token, sizeof(token)))
 		status = sign_in(&editing, name, token);
 	else
 		status = cli_misused(arguments->command, "no token was given");
 	explicit_bzero(token, sizeof(token));
-	end(&editing);
+	config_end(&editing);
 	return status;
 }
 

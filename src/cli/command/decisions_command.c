@@ -109,7 +109,7 @@ static void add_query(const struct arguments *arguments, struct buffer *query, c
 	client_escape(query, value);
 }
 
-static int show(struct session *session, int64_t limit)
+static int decisions_show(struct session *session, int64_t limit)
 {
 	const struct arguments *arguments = session->arguments;
 	struct error error = { 0 };
@@ -139,9 +139,9 @@ static int show(struct session *session, int64_t limit)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int decisions_run(const struct arguments *arguments)
 {
-	return listing_run(arguments, 20, " (--job JOB chooses)", show);
+	return listing_run(arguments, 20, " (--job JOB chooses)", decisions_show);
 }
 
 const struct cli_command decisions_command = {
@@ -155,5 +155,5 @@ const struct cli_command decisions_command = {
 	.shows = &decision_resource,
 	.asks = true,
 	.lists = true,
-	.run = run,
+	.run = decisions_run,
 };

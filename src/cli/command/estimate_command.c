@@ -93,7 +93,7 @@ static bool check_wishes(const struct wishes *wishes, struct error *error)
 }
 
 /* Prints what can be; if no split is possible, that is a failure. */
-static int report(const struct wishes *wishes, const struct estimate_report *made)
+static int command_estimate_report(const struct wishes *wishes, const struct estimate_report *made)
 {
 	const struct error *reason = NULL;
 	int possible = 0;
@@ -112,7 +112,7 @@ static int report(const struct wishes *wishes, const struct estimate_report *mad
 	return CLI_FINE;
 }
 
-static int make(const struct wishes *wishes, const struct blueprint *blueprint)
+static int estimate_build(const struct wishes *wishes, const struct blueprint *blueprint)
 {
 	struct estimate_request request = estimate_defaults(blueprint);
 	struct error error = { 0 };
@@ -130,7 +130,7 @@ static int make(const struct wishes *wishes, const struct blueprint *blueprint)
 		              &splits[i].reason);
 	}
 	const struct estimate_report made = { blueprint, splits, count, wishes->explain };
-	int status = report(wishes, &made);
+	int status = command_estimate_report(wishes, &made);
 	free(splits);
 	return status;
 }
@@ -178,7 +178,7 @@ static struct wishes wishes_of(const struct arguments *arguments)
 	};
 }
 
-static int run(const struct arguments *arguments)
+static int estimate_run(const struct arguments *arguments)
 {
 	struct wishes wishes = wishes_of(arguments);
 	struct error error = { 0 };
@@ -193,7 +193,7 @@ static int run(const struct arguments *arguments)
 	struct blueprint blueprint;
 	int status;
 	if (model_files_read(&blueprint, arguments->operands[0], &error))
-		status = make(&wishes, &blueprint);
+		status = estimate_build(&wishes, &blueprint);
 	else
 		status = cli_failed(&estimate_command, "%s", error.text);
 	blueprint_free(&blueprint);
@@ -214,5 +214,5 @@ const struct cli_command estimate_command = {
 	.examples = "estimate model.gguf --context 8k --parallel 4 --kv q8_0 --gpus 1,2,4\n",
 	.options = options,
 	.operand = COMPLETES_FILES,
-	.run = run,
+	.run = estimate_run,
 };

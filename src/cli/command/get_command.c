@@ -17,7 +17,7 @@ static json_t *ask_about(struct session *session, const char *job, const char *w
 	return member;
 }
 
-static int show(struct session *session, const char *id)
+static int get_show(struct session *session, const char *id)
 {
 	struct error error = { 0 };
 	json_t *job = session_get(session, session_path(session, "/api/v1/jobs/%s", id), &error);
@@ -36,7 +36,7 @@ static int show(struct session *session, const char *id)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int get_run(const struct arguments *arguments)
 {
 	struct session session;
 	int status;
@@ -48,7 +48,7 @@ static int run(const struct arguments *arguments)
 	for (size_t i = 0; i < arguments->operand_count; i++) {
 		if (i > 0 && session.form == FORM_TABLE)
 			putchar('\n');
-		int one = show(&session, session_job(&session, arguments->operands[i]));
+		int one = get_show(&session, session_job(&session, arguments->operands[i]));
 		status = status == CLI_FINE ? one : status;
 	}
 	session_close(&session);
@@ -64,5 +64,5 @@ const struct cli_command get_command = {
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_JOBS,
-	.run = run,
+	.run = get_run,
 };

@@ -68,7 +68,7 @@ static void add_query(struct buffer *query, const char *key, const char *value)
 	client_escape(query, value);
 }
 
-static int show(struct session *session, int64_t limit)
+static int list_show(struct session *session, int64_t limit)
 {
 	const struct arguments *arguments = session->arguments;
 	struct buffer query = { 0 };
@@ -97,10 +97,10 @@ static int show(struct session *session, int64_t limit)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int list_run(const struct arguments *arguments)
 {
 	return listing_run(arguments, arguments_has(arguments, "--all") ? LISTING_MAX : 50,
-	                   " ('gpu-cli get JOB' shows one)", show);
+	                   " ('gpu-cli get JOB' shows one)", list_show);
 }
 
 const struct cli_command list_command = {
@@ -115,5 +115,5 @@ const struct cli_command list_command = {
 	.shows = &job_resource,
 	.asks = true,
 	.lists = true,
-	.run = run,
+	.run = list_run,
 };

@@ -26,7 +26,7 @@ struct reader {
 	bool keeps;
 };
 
-static void take(void *context, const char *data, size_t size)
+static void logs_take(void *context, const char *data, size_t size)
 {
 	struct reader *reader = context;
 	if (reader->keeps)
@@ -36,7 +36,7 @@ static void take(void *context, const char *data, size_t size)
 }
 
 /* Reads to the end. Output that comes slowly is fine, output that does not come is not. */
-static bool read_all(struct client_stream *stream, struct error *error)
+static bool logs_read_all(struct client_stream *stream, struct error *error)
 {
 	enum fetch_state state;
 	while ((state = fetch_advance(stream->fetch, error)) == FETCH_RUNS && !ferror(stdout)) {
@@ -63,14 +63,14 @@ static void print_last_lines(const struct buffer *text, int64_t lines)
 		fwrite(text->data + at, 1, text->size - at, stdout);
 }
 
-static int show(struct session *session, const char *path, int64_t lines)
+static int logs_show(struct session *session, const char *path, int64_t lines)
 {
 	struct error error = { 0 };
 	struct reader reader = { .keeps = lines > 0 };
-	struct client_stream stream = { .part = take, .context = &reader };
+	struct client_stream stream = { .part = logs_take, .context = &reader };
 	if (!client_stream_open(&stream, &session->client, path, &error))
 		return session_fail(session, &error);
-	bool good = read_all(&stream, &error);
+	bool good = logs_read_all(&stream, &error);
 	if (good && stream.answer.status != 200) {
 		client_refusal(&stream.answer, &session->client, &error);
 		good = false;
@@ -125,12 +125,12 @@ static int show_as_asked(struct session *session, const struct wishes *wishes)
 		buffer_print(&path, "&tail=%lld", (long long)bytes);
 	if (arguments_has(arguments, "--stderr"))
 		buffer_text(&path, "&stream=stderr");
-	int status = show(session, path.data, wishes->lines);
+	int status = logs_show(session, path.data, wishes->lines);
 	buffer_free(&path);
 	return status;
 }
 
-static int run(const struct arguments *arguments)
+static int logs_run(const struct arguments *arguments)
 {
 	struct session session;
 	struct wishes wishes;
@@ -159,5 +159,5 @@ const struct cli_command logs_command = {
 	.options = options,
 	.asks = true,
 	.operand = COMPLETES_JOBS,
-	.run = run,
+	.run = logs_run,
 };

@@ -71,7 +71,7 @@ static int print_model(struct session *session, json_t *model, const struct erro
 	return CLI_FINE;
 }
 
-static int list(struct session *session)
+static int model_list(struct session *session)
 {
 	struct error error = { 0 };
 	json_t *models = session_list(session, "/api/v1/models", "", "models", 1000000, &error);
@@ -138,8 +138,8 @@ static int delete (struct session *session, const char *name)
 }
 
 /* How long to wait in milliseconds, and the text of a duration for a query. */
-static bool read_time(const struct session *session, const char *option, const char *usual,
-                      int64_t *ms, char text[40], struct error *error)
+static bool model_read_time(const struct session *session, const char *option, const char *usual,
+                            int64_t *ms, char text[40], struct error *error)
 {
 	const char *said = arguments_value(session->arguments, option);
 	if (!quantity_duration(option, said ? said : usual, ms, error))
@@ -154,8 +154,8 @@ static int lease(struct session *session, const char *name)
 	struct error error = { 0 };
 	char wait[40], length[40];
 	int64_t wait_ms, length_ms;
-	if (!read_time(session, "--wait", "30s", &wait_ms, wait, &error) ||
-	    !read_time(session, "--for", "10m", &length_ms, length, &error))
+	if (!model_read_time(session, "--wait", "30s", &wait_ms, wait, &error) ||
+	    !model_read_time(session, "--for", "10m", &length_ms, length, &error))
 		return cli_misused(session->command, "%s", error.text);
 	session->client.most_ms = wait_ms + 30000;
 	json_t *answer = session_ask(
@@ -174,7 +174,7 @@ static int lease(struct session *session, const char *name)
 	return CLI_FINE;
 }
 
-static int release(struct session *session, const char *name)
+static int model_release(struct session *session, const char *name)
 {
 	struct error error = { 0 };
 	json_t *answer = session_ask(
@@ -186,7 +186,7 @@ static int release(struct session *session, const char *name)
 	return status;
 }
 
-static int show(struct session *session, const char *name)
+static int model_print(struct session *session, const char *name)
 {
 	struct error error = { 0 };
 	json_t *model =
@@ -200,8 +200,8 @@ static int run_models(const struct arguments *arguments)
 		const char *verb;
 		int (*run)(struct session *session, const char *name);
 	} verbs[] = {
-		{ "create", create }, { "update", update },   { "delete", delete },
-		{ "lease", lease },   { "release", release }, { "get", show },
+		{ "create", create }, { "update", update },         { "delete", delete },
+		{ "lease", lease },   { "release", model_release }, { "get", model_print },
 	};
 	/* Arguments of the model's server follow --. */
 	size_t count = arguments->operand_count - arguments->after_dashes;
@@ -222,8 +222,8 @@ static int run_models(const struct arguments *arguments)
 	if (!session_open(&session, arguments, &status))
 		return status;
 	status = chosen  ? chosen(&session, arguments->operands[1])
-	         : lists ? list(&session)
-	                 : show(&session, verb);
+	         : lists ? model_list(&session)
+	                 : model_print(&session, verb);
 	session_close(&session);
 	return status;
 }

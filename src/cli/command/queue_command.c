@@ -72,7 +72,7 @@ static void add_reason(struct session *session, json_t *job)
 	json_decref(answer);
 }
 
-static int show(struct session *session, int64_t limit)
+static int queue_show(struct session *session, int64_t limit)
 {
 	struct error error = { 0 };
 	struct buffer query = { 0 };
@@ -103,9 +103,9 @@ static int show(struct session *session, int64_t limit)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int queue_run(const struct arguments *arguments)
 {
-	return listing_run(arguments, 100, "", show);
+	return listing_run(arguments, 100, "", queue_show);
 }
 
 const struct cli_command queue_command = {
@@ -123,5 +123,5 @@ const struct cli_command queue_command = {
 	.shows = &job_resource,
 	.asks = true,
 	.lists = true,
-	.run = run,
+	.run = queue_run,
 };

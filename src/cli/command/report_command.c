@@ -69,7 +69,7 @@ static void tenant_name(struct session *session, struct table *table, const json
 	table_cell(table, "%s", *name ? name : member_text(usage, "tenant_id"));
 }
 
-static void count(struct table *table, const json_t *usage, const char *key)
+static void report_count(struct table *table, const json_t *usage, const char *key)
 {
 	table_cell(table, "%lld", (long long)member_integer(usage, key));
 }
@@ -77,25 +77,25 @@ static void count(struct table *table, const json_t *usage, const char *key)
 static void usage_jobs(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	count(table, usage, "jobs");
+	report_count(table, usage, "jobs");
 }
 
 static void usage_completed(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	count(table, usage, "completed_jobs");
+	report_count(table, usage, "completed_jobs");
 }
 
 static void usage_failed(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	count(table, usage, "failed_jobs");
+	report_count(table, usage, "failed_jobs");
 }
 
 static void usage_cancelled(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
-	count(table, usage, "cancelled_jobs");
+	report_count(table, usage, "cancelled_jobs");
 }
 
 static void gpu_hours(struct session *session, struct table *table, const json_t *usage)
@@ -113,7 +113,7 @@ static void cpu_hours(struct session *session, struct table *table, const json_t
 	table_cell(table, "%.3f", member_number(usage, "cpu_core_hours"));
 }
 
-static void cost(struct session *session, struct table *table, const json_t *usage)
+static void report_cost(struct session *session, struct table *table, const json_t *usage)
 {
 	(void)session;
 	if (member_has(usage, "cost"))
@@ -150,7 +150,7 @@ static const struct column tenant_columns[] = {
 	COLUMN("CANCELLED", usage_cancelled, .right = true),
 	COLUMN("GPU-HOURS", gpu_hours, .right = true),
 	COLUMN("USEFUL", useful, .right = true),
-	COLUMN("COST", cost, .right = true),
+	COLUMN("COST", report_cost, .right = true),
 	COLUMN("CPU-HOURS", cpu_hours, .right = true, .extra = true),
 };
 
@@ -178,7 +178,7 @@ static const struct column job_table[] = {
 	COLUMN("GPUS", job_column_gpus, .right = true),
 	COLUMN("TIME", job_time, .right = true),
 	COLUMN("GPU-HOURS", gpu_hours, .right = true),
-	COLUMN("COST", cost, .right = true),
+	COLUMN("COST", report_cost, .right = true),
 	COLUMN("ENERGY", energy, .right = true, .extra = true),
 	COLUMN("MEMORY", memory_used, .right = true, .extra = true),
 };
@@ -436,7 +436,7 @@ static int by_job(struct session *session, const struct period *period, int64_t 
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int report_run(const struct arguments *arguments)
 {
 	const char *by = arguments_value(arguments, "--by"),
 		   *limit_text = arguments_value(arguments, "--limit");
@@ -482,5 +482,5 @@ const struct cli_command report_command = {
 	.options = options,
 	.asks = true,
 	.lists = true,
-	.run = run,
+	.run = report_run,
 };

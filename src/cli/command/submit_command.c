@@ -22,7 +22,7 @@ static const struct option submit_options[] = {
 };
 
 /* The job is taken in: its answer, or NULL with what to end with. */
-static json_t *submit(struct session *session, int *status)
+static json_t *submit_one(struct session *session, int *status)
 {
 	struct error error = { 0 };
 	json_t *job = job_request(session, &error);
@@ -101,7 +101,7 @@ static int run_submit(const struct arguments *arguments)
 		                   "many: use --wait, then 'gpu-cli logs'");
 	if (!session_open(&session, arguments, &status))
 		return status;
-	json_t *answer = submit(&session, &status);
+	json_t *answer = submit_one(&session, &status);
 	if (answer) {
 		say_submitted(&session, answer);
 		status = CLI_FINE;
@@ -126,7 +126,7 @@ static int run_run(const struct arguments *arguments)
 	if (!session_open(&session, arguments, &status))
 		return CLI_NO_JOB;
 	job_watch_catch();
-	json_t *answer = submit(&session, &status);
+	json_t *answer = submit_one(&session, &status);
 	if (answer)
 		status =
 		    job_watch(&session, &(struct job_watch){ .job = member_text(answer, "job_id"),

@@ -72,7 +72,7 @@ static const struct column columns[] = {
 	COLUMN("NOTE", column_note, .shrinks = true),
 };
 
-static int list(struct session *session)
+static int token_list(struct session *session)
 {
 	struct error error = { 0 };
 	json_t *answer = session_get(session, "/api/v1/tokens", &error);
@@ -170,7 +170,7 @@ static int revoke(struct session *session)
 	return status;
 }
 
-static int run(const struct arguments *arguments)
+static int token_run(const struct arguments *arguments)
 {
 	const char *verb = arguments->operand_count > 0 ? arguments->operands[0] : "list";
 	bool lists = strcmp(verb, "list") == 0, creates = strcmp(verb, "create") == 0,
@@ -187,7 +187,7 @@ static int run(const struct arguments *arguments)
 		                   revokes ? "" : arguments->operands[1]);
 	if (!session_open(&session, arguments, &status))
 		return status;
-	status = lists ? list(&session) : creates ? create(&session) : revoke(&session);
+	status = lists ? token_list(&session) : creates ? create(&session) : revoke(&session);
 	session_close(&session);
 	return status;
 }
@@ -208,5 +208,5 @@ const struct cli_command token_command = {
 	.lists = true,
 	.operand = COMPLETES_WORDS,
 	.words = "create list revoke",
-	.run = run,
+	.run = token_run,
 };

@@ -67,7 +67,7 @@ static void enter_screen(void)
 	has_screen = 1;
 }
 
-static void on_end(int number)
+static void top_on_end(int number)
 {
 	(void)number;
 	wants_end = 1;
@@ -111,10 +111,10 @@ static void catch_signals(void)
 	static const struct {
 		int number;
 		void (*handler)(int number);
-	} signals[] = { { SIGINT, on_end },    { SIGTERM, on_end },      { SIGHUP, on_end },
-		        { SIGQUIT, on_end },   { SIGPIPE, on_end },      { SIGWINCH, on_resize },
-		        { SIGTSTP, on_stop },  { SIGCONT, on_continue }, { SIGSEGV, on_crash },
-		        { SIGABRT, on_crash }, { SIGBUS, on_crash } };
+	} signals[] = { { SIGINT, top_on_end },  { SIGTERM, top_on_end },  { SIGHUP, top_on_end },
+		        { SIGQUIT, top_on_end }, { SIGPIPE, top_on_end },  { SIGWINCH, on_resize },
+		        { SIGTSTP, on_stop },    { SIGCONT, on_continue }, { SIGSEGV, on_crash },
+		        { SIGABRT, on_crash },   { SIGBUS, on_crash } };
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
 		struct sigaction action = { .sa_handler = signals[i].handler,
 			                    .sa_flags = SA_NODEFER };
@@ -123,7 +123,7 @@ static void catch_signals(void)
 	atexit(leave_screen);
 }
 
-static void write_all(const char *data, size_t size)
+static void top_write_all(const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t written = write(STDOUT_FILENO, data, size);
@@ -139,7 +139,7 @@ static void write_all(const char *data, size_t size)
 }
 
 /* Each line over the old one, so that nothing flickers. */
-static void show(struct top *top)
+static void top_show(struct top *top)
 {
 	struct canvas canvas = { .terminal = terminal_of(STDOUT_FILENO) };
 	struct buffer frame = { 0 };
@@ -153,24 +153,24 @@ static void show(struct top *top)
 	}
 	buffer_text(&frame, "\033[K\033[J");
 	if (has_screen)
-		write_all(frame.data, frame.size);
+		top_write_all(frame.data, frame.size);
 	buffer_free(&frame);
 	buffer_free(&canvas.text);
 }
 
-static void say(struct top *top, const char *text)
+static void top_say(struct top *top, const char *text)
 {
 	snprintf(top->view.message, sizeof(top->view.message), "%s", text);
 	top->message_ms = clock_unix_ms() + MESSAGE_MS;
 }
 
-static void look(struct top *top)
+static void top_look(struct top *top)
 {
 	struct error error = { 0 };
 	if (top_data_load(&top->data, top->session, &error))
 		top->look_ms = clock_unix_ms() + top->delay_ms;
 	else {
-		say(top, error.text);
+		top_say(top, error.text);
 		top->look_ms = clock_unix_ms() + max64(top->delay_ms, 2000);
 		top->message_ms = top->look_ms + 1000;
 	}
@@ -188,7 +188,7 @@ static void listen(struct top *top)
 	top->view.live = top->stream != NULL;
 }
 
-static void hear(struct top *top)
+static void top_hear(struct top *top)
 {
 	json_t *event;
 	while (top->stream) {
@@ -206,7 +206,7 @@ static void hear(struct top *top)
 	}
 }
 
-static void move(struct top *top, long rows)
+static void top_move(struct top *top, long rows)
 {
 	struct top_view *view = &top->view;
 	size_t count = view->panel == TOP_GPUS ? view->gpu_count : view->job_count;
@@ -216,7 +216,7 @@ static void move(struct top *top, long rows)
 	view->selected[view->panel] = to < 0 ? 0 : (size_t)to;
 }
 
-static void ask(struct top *top, int key)
+static void top_ask(struct top *top, int key)
 {
 	const struct top_gpu *gpu = top_view_gpu(&top->view);
 	const struct top_job *job = top_view_job(&top->view);
@@ -230,16 +230,17 @@ static void ask(struct top *top, int key)
 		snprintf(text, sizeof(text), "%s node %s? y or n", key == 'u' ? "resume" : "drain",
 		         top->about);
 	} else {
-		say(top, key == 'c' ? "there is no job to cancel" : "there is no node to drain");
+		top_say(top,
+		        key == 'c' ? "there is no job to cancel" : "there is no node to drain");
 		return;
 	}
-	say(top, text);
+	top_say(top, text);
 	top->message_ms = INT64_MAX;
 	top->question = key;
 	top->view.mode = TOP_ASKING;
 }
 
-static void answer(struct top *top, int key)
+static void top_answer(struct top *top, int key)
 {
 	struct session *session = top->session;
 	struct error error = { 0 };
@@ -251,28 +252,28 @@ static void answer(struct top *top, int key)
 	top->view.mode = TOP_LOOKING;
 	top->question = 0;
 	if (key != 'y' && key != 'Y') {
-		say(top, "");
+		top_say(top, "");
 		return;
 	}
 	json_t *done = session_ask(session, jobs ? "DELETE" : "POST", path, NULL, &error);
-	say(top, done ? "done" : error.text);
+	top_say(top, done ? "done" : error.text);
 	json_decref(done);
 	top->look_ms = 0;
 }
 
-static void explain(struct top *top)
+static void top_explain(struct top *top)
 {
 	struct session *session = top->session;
 	const struct top_job *job = top_view_job(&top->view);
 	struct error error = { 0 };
 	if (!job) {
-		say(top, "there is no job to explain");
+		top_say(top, "there is no job to explain");
 		return;
 	}
 	json_t *document =
 	    session_get(session, session_path(session, "/api/v1/jobs/%s/why", job->id), &error);
 	if (!document) {
-		say(top, error.text);
+		top_say(top, error.text);
 		return;
 	}
 	json_decref(top->sentences);
@@ -310,7 +311,7 @@ static void press(struct top *top, int key)
 		return;
 	}
 	if (view->mode == TOP_ASKING) {
-		answer(top, key);
+		top_answer(top, key);
 		return;
 	}
 	if (view->mode != TOP_LOOKING) {
@@ -327,26 +328,26 @@ static void press(struct top *top, int key)
 		break;
 	case 'k':
 	case KEY_UP:
-		move(top, -1);
+		top_move(top, -1);
 		break;
 	case 'j':
 	case KEY_DOWN:
-		move(top, 1);
+		top_move(top, 1);
 		break;
 	case KEY_PAGE_UP:
-		move(top, -page);
+		top_move(top, -page);
 		break;
 	case KEY_PAGE_DOWN:
 	case ' ':
-		move(top, page);
+		top_move(top, page);
 		break;
 	case 'g':
 	case KEY_HOME:
-		move(top, -1000000);
+		top_move(top, -1000000);
 		break;
 	case 'G':
 	case KEY_END:
-		move(top, 1000000);
+		top_move(top, 1000000);
 		break;
 	case 's':
 		view->sort = (enum top_sort)((view->sort + 1) % TOP_SORTS);
@@ -360,11 +361,11 @@ static void press(struct top *top, int key)
 		top_view_arrange(view);
 		break;
 	case 'w':
-		explain(top);
+		top_explain(top);
 		break;
 	case 'c':
 	case 'd':
-		ask(top, key);
+		top_ask(top, key);
 		break;
 	case 'r':
 		top->look_ms = 0;
@@ -428,7 +429,7 @@ static void wait_for_more(struct top *top)
 		top->ended = !(polls[0].revents & POLLIN);
 	if (polls[0].revents & POLLIN)
 		read_keys(top);
-	hear(top);
+	top_hear(top);
 }
 
 static void stay(struct top *top)
@@ -436,12 +437,12 @@ static void stay(struct top *top)
 	while (!wants_end && !top->ended) {
 		listen(top);
 		if (clock_unix_ms() >= top->look_ms)
-			look(top);
+			top_look(top);
 		if (clock_unix_ms() >= top->message_ms) {
 			top->view.message[0] = '\0';
 			top->message_ms = INT64_MAX;
 		}
-		show(top);
+		top_show(top);
 		wait_for_more(top);
 	}
 }
@@ -482,7 +483,7 @@ static int live(struct top *top)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int top_run(const struct arguments *arguments)
 {
 	const char *delay = arguments_value(arguments, "--delay");
 	struct session session;
@@ -523,5 +524,5 @@ const struct cli_command top_command = {
 		    "top --once\n",
 	.options = options,
 	.asks = true,
-	.run = run,
+	.run = top_run,
 };

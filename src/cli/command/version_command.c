@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 
-static int run(const struct arguments *arguments)
+static int version_run(const struct arguments *arguments)
 {
 	(void)arguments;
 	puts("gpu-cli " GPU_SCHEDULER_VERSION);
@@ -14,5 +14,5 @@ const struct cli_command version_command = {
 	.name = "version",
 	.arguments = "",
 	.summary = "print the version",
-	.run = run,
+	.run = version_run,
 };

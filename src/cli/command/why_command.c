@@ -25,7 +25,7 @@ static void print_sentences(const json_t *sentences)
 	}
 }
 
-static int show(struct session *session, const char *job)
+static int why_show(struct session *session, const char *job)
 {
 	struct error error = { 0 };
 	bool trace = arguments_has(session->arguments, "--trace");
@@ -45,7 +45,7 @@ static int show(struct session *session, const char *job)
 	return CLI_FINE;
 }
 
-static int run(const struct arguments *arguments)
+static int why_run(const struct arguments *arguments)
 {
 	struct session session;
 	int status;
@@ -53,7 +53,7 @@ static int run(const struct arguments *arguments)
 		return cli_misused(arguments->command, "missing job id, for example job-12");
 	if (!session_open(&session, arguments, &status))
 		return status;
-	status = show(&session, session_job(&session, arguments->operands[0]));
+	status = why_show(&session, session_job(&session, arguments->operands[0]));
 	session_close(&session);
 	return status;
 }
@@ -69,5 +69,5 @@ const struct cli_command why_command = {
 	.asks = true,
 	.lists = true,
 	.operand = COMPLETES_JOBS,
-	.run = run,
+	.run = why_run,
 };

@@ -75,7 +75,8 @@ struct reading {
 	struct error *error;
 };
 
-static bool refuse(const struct reading *reading, const yaml_node_t *node, const char *reason)
+static bool config_reject(const struct reading *reading, const yaml_node_t *node,
+                          const char *reason)
 {
 	return error_set(reading->error, ERROR_INVALID, "%.120s:%zu:%zu: %s", reading->name,
 	                 node->start_mark.line + 1, node->start_mark.column + 1, reason);
@@ -87,12 +88,12 @@ static const char *scalar(const struct reading *reading, const yaml_node_t *node
                           const char *otherwise)
 {
 	if (node->type != YAML_SCALAR_NODE) {
-		refuse(reading, node, otherwise);
+		config_reject(reading, node, otherwise);
 		return NULL;
 	}
 	const char *text = (const char *)node->data.scalar.value;
 	if (strlen(text) != node->data.scalar.length) {
-		refuse(reading, node, "there is a NUL in this text: remove it");
+		config_reject(reading, node, "there is a NUL in this text: remove it");
 		return NULL;
 	}
 	if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
@@ -106,8 +107,8 @@ static yaml_node_t *node_at(const struct reading *reading, int place)
 	return yaml_document_get_node(reading->document, place);
 }
 
-static bool read_field(const struct reading *reading, struct context *context,
-                       const yaml_node_pair_t *pair)
+static bool config_read_field(const struct reading *reading, struct context *context,
+                              const yaml_node_pair_t *pair)
 {
 	const yaml_node_t *key_node = node_at(reading, pair->key);
 	const char *key = scalar(reading, key_node, "a name is wanted here");
@@ -121,12 +122,12 @@ static bool read_field(const struct reading *reading, struct context *context,
 		if (!value)
 			return false;
 		if (field(context, i))
-			return refuse(reading, key_node, "this is said twice: remove one");
+			return config_reject(reading, key_node, "this is said twice: remove one");
 		set_field(context, i, *value ? value : NULL);
 		return true;
 	}
-	return refuse(reading, key_node,
-	              "a context has server, token, token_file, ca and tenant, not this");
+	return config_reject(reading, key_node,
+	                     "a context has server, token, token_file, ca and tenant, not this");
 }
 
 static bool read_context(const struct reading *reading, const yaml_node_pair_t *pair)
@@ -137,16 +138,16 @@ static bool read_context(const struct reading *reading, const yaml_node_pair_t *
 	if (!name)
 		return false;
 	if (!*name)
-		return refuse(reading, name_node, "a context needs a name");
+		return config_reject(reading, name_node, "a context needs a name");
 	if (config_find(reading->config, name))
-		return refuse(reading, name_node, "there is a context of this name already");
+		return config_reject(reading, name_node, "there is a context of this name already");
 	if (value->type != YAML_MAPPING_NODE)
-		return refuse(reading, value,
-		              "a context is lines such as 'server: http://HOST:PORT'");
+		return config_reject(reading, value,
+		                     "a context is lines such as 'server: http://HOST:PORT'");
 	struct context *context = config_make(reading->config, name);
 	for (const yaml_node_pair_t *at = value->data.mapping.pairs.start;
 	     at < value->data.mapping.pairs.top; at++)
-		if (!read_field(reading, context, at))
+		if (!config_read_field(reading, context, at))
 			return false;
 	return true;
 }
@@ -156,7 +157,8 @@ static bool read_contexts(const struct reading *reading, const yaml_node_t *node
 	if (node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0)
 		return true;
 	if (node->type != YAML_MAPPING_NODE)
-		return refuse(reading, node, "contexts are names, with their settings below each");
+		return config_reject(reading, node,
+		                     "contexts are names, with their settings below each");
 	for (const yaml_node_pair_t *at = node->data.mapping.pairs.start;
 	     at < node->data.mapping.pairs.top; at++)
 		if (!read_context(reading, at))
@@ -167,7 +169,7 @@ static bool read_contexts(const struct reading *reading, const yaml_node_t *node
 static bool read_top(const struct reading *reading, const yaml_node_t *root)
 {
 	if (root->type != YAML_MAPPING_NODE)
-		return refuse(reading, root, "this file has current_context and contexts");
+		return config_reject(reading, root, "this file has current_context and contexts");
 	for (const yaml_node_pair_t *at = root->data.mapping.pairs.start;
 	     at < root->data.mapping.pairs.top; at++) {
 		const yaml_node_t *key_node = node_at(reading, at->key);
@@ -185,9 +187,10 @@ static bool read_top(const struct reading *reading, const yaml_node_t *root)
 				return false;
 			reading->config->current = *name ? name : NULL;
 		} else {
-			return refuse(reading, key_node,
-			              "this file has current_context and contexts, and nothing "
-			              "else");
+			return config_reject(
+			    reading, key_node,
+			    "this file has current_context and contexts, and nothing "
+			    "else");
 		}
 	}
 	return true;
@@ -219,7 +222,7 @@ bool config_parse(struct config *config, const char *name, const char *text, siz
 }
 
 /* A text in quotes: what JSON writes is YAML as well. */
-static void print_text(struct buffer *to, const char *text)
+static void config_print_text(struct buffer *to, const char *text)
 {
 	json_t *value = json_string(text);
 	char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
@@ -231,20 +234,20 @@ static void print_text(struct buffer *to, const char *text)
 void config_print(const struct config *config, struct buffer *to)
 {
 	buffer_text(to, "current_context: ");
-	print_text(to, config->current ? config->current : "");
+	config_print_text(to, config->current ? config->current : "");
 	buffer_text(to, "\ncontexts:\n");
 	for (size_t i = 0; i < config->count; i++) {
 		const struct context *context = &config->contexts[i];
 		bool empty = true;
 		buffer_text(to, "  ");
-		print_text(to, context->name);
+		config_print_text(to, context->name);
 		buffer_text(to, ":");
 		for (size_t key = 0; key < KEYS; key++) {
 			const char *value = field(context, key);
 			if (!value)
 				continue;
 			buffer_print(to, "\n    %s: ", keys[key].key);
-			print_text(to, value);
+			config_print_text(to, value);
 			empty = false;
 		}
 		buffer_text(to, empty ? " {}\n" : "\n");

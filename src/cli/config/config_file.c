@@ -29,7 +29,7 @@ bool config_path(struct buffer *path, struct error *error)
 }
 
 /* All of a file; its mode in `*mode`. False with errno where it cannot be read. */
-static bool read_file(const char *path, struct buffer *to, mode_t *mode)
+static bool config_file_read_file(const char *path, struct buffer *to, mode_t *mode)
 {
 	char data[4096];
 	struct stat status;
@@ -73,7 +73,7 @@ bool config_load(struct config *config, const char *path, struct error *error)
 {
 	struct buffer text = { 0 };
 	mode_t mode = 0;
-	bool good = read_file(path, &text, &mode);
+	bool good = config_file_read_file(path, &text, &mode);
 	if (!good && (errno == ENOENT || errno == ENOTDIR))
 		good = true;
 	else if (!good)
@@ -93,7 +93,7 @@ const char *config_read_token(const char *path, struct arena *arena, struct erro
 	struct buffer text = { 0 };
 	mode_t mode = 0;
 	const char *token = NULL;
-	if (!read_file(path, &text, &mode)) {
+	if (!config_file_read_file(path, &text, &mode)) {
 		error_set(error, ERROR_FORBIDDEN, "cannot read the token in %.140s: %s", path,
 		          strerror(errno));
 	} else if (S_ISREG(mode) && !is_private(mode)) {
@@ -126,7 +126,7 @@ static bool make_directories(const char *path)
 	return good;
 }
 
-static bool write_all(int file, const char *data, size_t size)
+static bool config_file_write_all(int file, const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t written = write(file, data, size);
@@ -146,7 +146,7 @@ bool config_write_private(const char *path, const char *data, size_t size, struc
 	bool good = make_directories(path);
 	buffer_print(&temporary, "%s.XXXXXX", path);
 	int file = good ? mkstemp(temporary.data) : -1;
-	good = file >= 0 && write_all(file, data, size);
+	good = file >= 0 && config_file_write_all(file, data, size);
 	if (file >= 0 && close(file) != 0)
 		good = false;
 	if (good && rename(temporary.data, path) != 0)

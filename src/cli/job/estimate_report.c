@@ -149,13 +149,13 @@ void estimate_report_table(const struct estimate_report *report)
 	}
 }
 
-static void put_number(json_t *object, const char *name, int64_t number)
+static void estimate_report_put_number(json_t *object, const char *name, int64_t number)
 {
 	json_object_set_new(object, name, json_integer(number));
 }
 
 /* Texts come from files, and need not be UTF-8. */
-static void put_text(json_t *object, const char *name, const char *text)
+static void estimate_report_put_text(json_t *object, const char *name, const char *text)
 {
 	json_t *value = json_string(text);
 	json_object_set_new(object, name, value ? value : json_null());
@@ -164,23 +164,23 @@ static void put_text(json_t *object, const char *name, const char *text)
 static json_t *gpu_json(const struct estimate_gpu *gpu, int number, bool explain)
 {
 	json_t *json = json_object();
-	put_number(json, "gpu", number);
-	put_number(json, "first_layer", gpu->first_layer);
-	put_number(json, "layers", gpu->layers);
+	estimate_report_put_number(json, "gpu", number);
+	estimate_report_put_number(json, "first_layer", gpu->first_layer);
+	estimate_report_put_number(json, "layers", gpu->layers);
 	json_object_set_new(json, "output", json_boolean(gpu->has_output));
 	for (int part = 0; part < ESTIMATE_PARTS; part++) {
 		char name[32];
 		snprintf(name, sizeof(name), "%s_mib",
 		         estimate_part_name((enum estimate_part)part));
-		put_number(json, name, gpu->line[part].mib);
+		estimate_report_put_number(json, name, gpu->line[part].mib);
 	}
-	put_number(json, "total_mib", gpu->total_mib);
+	estimate_report_put_number(json, "total_mib", gpu->total_mib);
 	if (!explain)
 		return json;
 	json_t *arithmetic = json_object();
 	for (int part = 0; part < ESTIMATE_PARTS; part++)
-		put_text(arithmetic, estimate_part_name((enum estimate_part)part),
-		         gpu->line[part].text);
+		estimate_report_put_text(arithmetic, estimate_part_name((enum estimate_part)part),
+		                         gpu->line[part].text);
 	json_object_set_new(json, "arithmetic", arithmetic);
 	return json;
 }
@@ -188,17 +188,17 @@ static json_t *gpu_json(const struct estimate_gpu *gpu, int number, bool explain
 static json_t *split_json(const struct estimate_split *split, bool explain)
 {
 	json_t *json = json_object();
-	put_number(json, "gpus", split->request.gpus);
+	estimate_report_put_number(json, "gpus", split->request.gpus);
 	json_object_set_new(json, "possible", json_boolean(is_possible(split)));
 	if (!is_possible(split)) {
-		put_text(json, "reason", split->reason.text);
+		estimate_report_put_text(json, "reason", split->reason.text);
 		return json;
 	}
 	const struct estimate *estimate = &split->estimate;
 	json_t *gpus = json_array();
-	put_number(json, "total_mib", estimate->total_mib);
-	put_number(json, "largest_mib", estimate->largest_mib);
-	put_number(json, "host_mib", estimate->host_mib);
+	estimate_report_put_number(json, "total_mib", estimate->total_mib);
+	estimate_report_put_number(json, "largest_mib", estimate->largest_mib);
+	estimate_report_put_number(json, "host_mib", estimate->host_mib);
 	for (int i = 0; i < estimate->gpus; i++)
 		json_array_append_new(gpus, gpu_json(&estimate->gpu[i], i, explain));
 	json_object_set_new(json, "per_gpu", gpus);
@@ -208,12 +208,12 @@ static json_t *split_json(const struct estimate_split *split, bool explain)
 static json_t *model_json(const struct blueprint *blueprint)
 {
 	json_t *json = json_object();
-	put_text(json, "name", blueprint->name);
-	put_text(json, "architecture", blueprint->architecture);
-	put_number(json, "layers", blueprint->layer_count);
-	put_number(json, "parameters", blueprint->parameters);
-	put_number(json, "weight_bytes", blueprint->weight_bytes);
-	put_number(json, "context_length", blueprint->context_length);
+	estimate_report_put_text(json, "name", blueprint->name);
+	estimate_report_put_text(json, "architecture", blueprint->architecture);
+	estimate_report_put_number(json, "layers", blueprint->layer_count);
+	estimate_report_put_number(json, "parameters", blueprint->parameters);
+	estimate_report_put_number(json, "weight_bytes", blueprint->weight_bytes);
+	estimate_report_put_number(json, "context_length", blueprint->context_length);
 	return json;
 }
 
@@ -223,11 +223,11 @@ void estimate_report_json(const struct estimate_report *report)
 	json_t *json = json_object();
 	json_t *splits = json_array();
 	json_object_set_new(json, "model", model_json(report->blueprint));
-	put_text(json, "runtime", estimate_runtime_name(request->runtime));
-	put_number(json, "context_tokens", request->context_tokens);
-	put_number(json, "parallel", request->parallel);
-	put_text(json, "key_type", request->key_type->name);
-	put_text(json, "value_type", request->value_type->name);
+	estimate_report_put_text(json, "runtime", estimate_runtime_name(request->runtime));
+	estimate_report_put_number(json, "context_tokens", request->context_tokens);
+	estimate_report_put_number(json, "parallel", request->parallel);
+	estimate_report_put_text(json, "key_type", request->key_type->name);
+	estimate_report_put_text(json, "value_type", request->value_type->name);
 	for (int i = 0; i < report->count; i++)
 		json_array_append_new(splits, split_json(&report->splits[i], report->explain));
 	json_object_set_new(json, "splits", splits);

@@ -67,7 +67,7 @@ bool job_is_over(const char *state)
 }
 
 /* Writes output, each line behind the number of its task where there are several. */
-static void show(void *context, const char *data, size_t size)
+static void job_watch_show(void *context, const char *data, size_t size)
 {
 	struct tail *tail = context;
 	tail->offset += (int64_t)size;
@@ -98,7 +98,7 @@ static void start_tail(struct watching *watching, struct tail *tail, int64_t run
 	buffer_text(&path, session_path(session, "/api/v1/jobs/%s/logs", watching->watch->job));
 	buffer_print(&path, "?follow=1&task=%lld&offset=%lld", (long long)tail->task,
 	             (long long)tail->offset);
-	tail->stream = (struct client_stream){ .part = show, .context = tail };
+	tail->stream = (struct client_stream){ .part = job_watch_show, .context = tail };
 	if (client_stream_open(&tail->stream, &session->client, path.data, &unused))
 		tail->run_ms = run_ms;
 	else
@@ -212,7 +212,7 @@ static void say_state(struct watching *watching)
 		fprintf(stderr, "%s was preempted, and will run again\n", watching->watch->job);
 }
 
-static bool look(struct watching *watching, struct error *error)
+static bool job_watch_look(struct watching *watching, struct error *error)
 {
 	struct session *session = watching->session;
 	json_t *job = session_get(
@@ -232,7 +232,7 @@ static bool look(struct watching *watching, struct error *error)
 }
 
 /* Takes events; one about this job makes us look at it at once. */
-static void read_events(struct watching *watching)
+static void job_watch_read_events(struct watching *watching)
 {
 	json_t *event;
 	while (watching->stream) {
@@ -267,7 +267,7 @@ static void wait_for_more(struct watching *watching)
 	for (size_t i = 0; i < watching->tail_count; i++)
 		if (watching->tails[i].stream.fetch)
 			read_tail(watching, &watching->tails[i]);
-	read_events(watching);
+	job_watch_read_events(watching);
 }
 
 static void cancel(struct watching *watching)
@@ -309,7 +309,7 @@ static int stay(struct watching *watching)
 		if (watching->watch->cancels && interruptions > 0 && !watching->cancelled)
 			cancel(watching);
 		if (clock_unix_ms() >= watching->look_ms) {
-			if (!look(watching, &error)) {
+			if (!job_watch_look(watching, &error)) {
 				int status = session_fail(watching->session, &error);
 				return watching->watch->any_end ? status : CLI_NO_JOB;
 			}

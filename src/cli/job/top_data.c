@@ -12,7 +12,7 @@
 
 enum { JOBS_MAX = 20000, QUEUE_MAX = 1000 };
 
-static const char *keep(struct top_data *data, const char *text)
+static const char *top_data_keep(struct top_data *data, const char *text)
 {
 	return arena_string(&data->arena, text);
 }
@@ -22,7 +22,7 @@ static int hundredths(const json_t *object, const char *key)
 	return member_has(object, key) ? (int)(member_number(object, key) * 100 + 0.5) : -1;
 }
 
-static void add_gpu(struct top_data *data, const json_t *item, const json_t *nodes)
+static void top_data_add_gpu(struct top_data *data, const json_t *item, const json_t *nodes)
 {
 	const json_t *node = json_object_get(nodes, member_text(item, "node"));
 	if (member_flag(item, "mig_mode") ||
@@ -30,9 +30,9 @@ static void add_gpu(struct top_data *data, const json_t *item, const json_t *nod
 		return;
 	array_reserve(data->gpus, data->gpu_capacity, data->gpu_count + 1);
 	data->gpus[data->gpu_count++] = (struct top_gpu){
-		.node = keep(data, member_text(item, "node")),
-		.uuid = keep(data, member_text(item, "uuid")),
-		.model = keep(data, member_text(item, "model")),
+		.node = top_data_keep(data, member_text(item, "node")),
+		.uuid = top_data_keep(data, member_text(item, "uuid")),
+		.model = top_data_keep(data, member_text(item, "model")),
 		.index = member_integer(item, "index"),
 		.total_mib = member_integer(item, "total_memory"),
 		.used_mib = member_integer(item, "used_memory"),
@@ -67,7 +67,7 @@ static void add_part(struct top_data *data, const struct top_part *part)
 }
 
 /* The GPU of a UUID, by its place; SIZE_MAX: it is not known. */
-static size_t place_of(const json_t *places, const char *uuid)
+static size_t top_data_place_of(const json_t *places, const char *uuid)
 {
 	const json_t *place = json_object_get(places, uuid);
 	return place ? (size_t)json_integer_value(place) : SIZE_MAX;
@@ -81,25 +81,26 @@ static void add_gpus_of(struct top_data *data, const json_t *gpus, const json_t 
 	json_array_foreach(gpus, number, gpu)
 	{
 		struct top_part part = *like;
-		part.gpu = place_of(places, member_text(gpu, "uuid"));
+		part.gpu = top_data_place_of(places, member_text(gpu, "uuid"));
 		part.mib = member_integer(gpu, "memory_mb");
 		if (part.gpu != SIZE_MAX)
 			add_part(data, &part);
 	}
 }
 
-static void add_job(struct top_data *data, struct session *session, const json_t *job)
+static void top_data_add_job(struct top_data *data, struct session *session, const json_t *job)
 {
 	struct buffer gpus = { 0 };
 	job_print_gpus(&gpus, job);
 	array_reserve(data->jobs, data->job_capacity, data->job_count + 1);
 	data->jobs[data->job_count++] = (struct top_job){
-		.id = keep(data, member_text(job, "id")),
-		.name = keep(data, member_text(job, "name")),
-		.tenant = keep(data, session_tenant_name(session, member_text(job, "tenant_id"))),
-		.state = keep(data, job_state(job)),
-		.node = keep(data, member_text(job, "node_name")),
-		.gpus = keep(data, gpus.data),
+		.id = top_data_keep(data, member_text(job, "id")),
+		.name = top_data_keep(data, member_text(job, "name")),
+		.tenant = top_data_keep(
+		    data, session_tenant_name(session, member_text(job, "tenant_id"))),
+		.state = top_data_keep(data, job_state(job)),
+		.node = top_data_keep(data, member_text(job, "node_name")),
+		.gpus = top_data_keep(data, gpus.data),
 		.priority = member_integer(job, "priority"),
 		.position = member_integer(job, "queue_position"),
 		.submitted_ms = member_moment(job, "submitted_at"),
@@ -119,10 +120,11 @@ static void add_parts_of_job(struct top_data *data, const json_t *job, const jso
 		const char *phase = member_text(task, "phase");
 		if (!*phase || strcmp(phase, "claim") == 0)
 			continue;
-		add_gpus_of(data, json_object_get(task, "gpus"), places,
-		            &(struct top_part){ .owner = keep(data, member_text(job, "id")),
-		                                .label = keep(data, member_text(job, "name")),
-		                                .phase = phase_of(phase) });
+		add_gpus_of(
+		    data, json_object_get(task, "gpus"), places,
+		    &(struct top_part){ .owner = top_data_keep(data, member_text(job, "id")),
+		                        .label = top_data_keep(data, member_text(job, "name")),
+		                        .phase = phase_of(phase) });
 	}
 }
 
@@ -200,25 +202,25 @@ void top_data_read(struct top_data *data, struct session *session, const json_t 
 	json_array_foreach(json_object_get(documents, "nodes"), place, item)
 	    json_object_set(nodes, member_text(item, "id"), item);
 	json_array_foreach(json_object_get(documents, "gpus"), place, item)
-	    add_gpu(data, item, nodes);
+	    top_data_add_gpu(data, item, nodes);
 	for (size_t i = 0; i < data->gpu_count; i++)
 		json_object_set_new(places, data->gpus[i].uuid, json_integer((json_int_t)i));
 	json_array_foreach(json_object_get(documents, "queue"), place, item)
-	    add_job(data, session, item);
+	    top_data_add_job(data, session, item);
 	json_array_foreach(json_object_get(documents, "jobs"), place, item)
 	{
-		add_job(data, session, item);
+		top_data_add_job(data, session, item);
 		add_parts_of_job(data, item, places);
 	}
 	json_array_foreach(json_object_get(documents, "slots"), place, item)
 	{
 		const char *status = member_text(item, "status");
 		if (strcmp(status, "waiting") != 0)
-			add_gpus_of(
-			    data, json_object_get(item, "gpu_allocation"), places,
-			    &(struct top_part){ .owner = keep(data, member_text(item, "id")),
-			                        .label = keep(data, member_text(item, "model")),
-			                        .phase = phase_of(status) });
+			add_gpus_of(data, json_object_get(item, "gpu_allocation"), places,
+			            &(struct top_part){
+					.owner = top_data_keep(data, member_text(item, "id")),
+					.label = top_data_keep(data, member_text(item, "model")),
+					.phase = phase_of(status) });
 	}
 	gather_parts(data);
 	json_decref(nodes);

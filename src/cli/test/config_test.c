@@ -47,7 +47,7 @@ static void an_empty_file_has_no_contexts(void **state)
 	config_free(&config);
 }
 
-static void assert_refused(const char *text, const char *reason)
+static void config_assert_refused(const char *text, const char *reason)
 {
 	struct config config = { 0 };
 	struct error error = { 0 };
@@ -59,21 +59,22 @@ static void assert_refused(const char *text, const char *reason)
 static void what_is_wrong_is_told_with_its_place(void **state)
 {
 	(void)state;
-	assert_refused("context: x\n",
-	               "f:1:1: this file has current_context and contexts, and nothing else");
-	assert_refused("contexts:\n  lab:\n    sever: x\n",
-	               "f:3:5: a context has server, token, token_file, ca and tenant, not this");
-	assert_refused("contexts:\n  lab: http://x\n",
-	               "f:2:8: a context is lines such as 'server: http://HOST:PORT'");
-	assert_refused("contexts:\n  lab: {server: a, server: b}\n",
-	               "f:2:20: this is said twice: remove one");
-	assert_refused("contexts:\n  lab: {}\n  lab: {}\n",
-	               "f:3:3: there is a context of this name already");
-	assert_refused("contexts: [a]\n",
-	               "f:1:11: contexts are names, with their settings below each");
-	assert_refused("- a\n", "f:1:1: this file has current_context and contexts");
-	assert_refused("contexts: {a\n",
-	               "f:2:1: this is not YAML: did not find expected ',' or '}'");
+	config_assert_refused(
+	    "context: x\n", "f:1:1: this file has current_context and contexts, and nothing else");
+	config_assert_refused(
+	    "contexts:\n  lab:\n    sever: x\n",
+	    "f:3:5: a context has server, token, token_file, ca and tenant, not this");
+	config_assert_refused("contexts:\n  lab: http://x\n",
+	                      "f:2:8: a context is lines such as 'server: http://HOST:PORT'");
+	config_assert_refused("contexts:\n  lab: {server: a, server: b}\n",
+	                      "f:2:20: this is said twice: remove one");
+	config_assert_refused("contexts:\n  lab: {}\n  lab: {}\n",
+	                      "f:3:3: there is a context of this name already");
+	config_assert_refused("contexts: [a]\n",
+	                      "f:1:11: contexts are names, with their settings below each");
+	config_assert_refused("- a\n", "f:1:1: this file has current_context and contexts");
+	config_assert_refused("contexts: {a\n",
+	                      "f:2:1: this is not YAML: did not find expected ',' or '}'");
 }
 
 static void what_is_written_is_read_again(void **state)

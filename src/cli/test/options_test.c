@@ -8,7 +8,7 @@
 
 #include "cli/options.h"
 
-static int64_t number(const char *text, int64_t most)
+static int64_t test_options_number(const char *text, int64_t most)
 {
 	int64_t value = -1;
 	struct error error = { 0 };
@@ -18,25 +18,25 @@ static int64_t number(const char *text, int64_t most)
 static void numbers_may_have_a_unit(void **state)
 {
 	(void)state;
-	assert_int_equal(number("1", 10), 1);
-	assert_int_equal(number("010", 10), 10);
-	assert_int_equal(number("8k", 8192), 8192);
-	assert_int_equal(number("2M", INT64_MAX), 2 << 20);
+	assert_int_equal(test_options_number("1", 10), 1);
+	assert_int_equal(test_options_number("010", 10), 10);
+	assert_int_equal(test_options_number("8k", 8192), 8192);
+	assert_int_equal(test_options_number("2M", INT64_MAX), 2 << 20);
 }
 
 static void numbers_out_of_range_or_with_more_behind_are_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(number("0", 10), -1);
-	assert_int_equal(number("11", 10), -1);
-	assert_int_equal(number("8k", 8191), -1);
-	assert_int_equal(number("", 10), -1);
-	assert_int_equal(number("k", 10000), -1);
-	assert_int_equal(number("1kk", 10000), -1);
-	assert_int_equal(number("1 ", 10), -1);
-	assert_int_equal(number("+1", 10), -1);
-	assert_int_equal(number("1.5", 10), -1);
-	assert_int_equal(number("99999999999999999999", INT64_MAX), -1);
+	assert_int_equal(test_options_number("0", 10), -1);
+	assert_int_equal(test_options_number("11", 10), -1);
+	assert_int_equal(test_options_number("8k", 8191), -1);
+	assert_int_equal(test_options_number("", 10), -1);
+	assert_int_equal(test_options_number("k", 10000), -1);
+	assert_int_equal(test_options_number("1kk", 10000), -1);
+	assert_int_equal(test_options_number("1 ", 10), -1);
+	assert_int_equal(test_options_number("+1", 10), -1);
+	assert_int_equal(test_options_number("1.5", 10), -1);
+	assert_int_equal(test_options_number("99999999999999999999", INT64_MAX), -1);
 }
 
 static void lists_have_commas_between_their_numbers(void **state)

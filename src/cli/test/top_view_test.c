@@ -37,7 +37,7 @@ struct fixture {
 	struct top_view view;
 };
 
-static int begin(void **state)
+static int top_view_begin(void **state)
 {
 	struct fixture *fixture = NEW(struct fixture);
 	char *text = memory_text(cluster);
@@ -56,7 +56,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int top_view_end(void **state)
 {
 	struct fixture *fixture = *state;
 	top_view_free(&fixture->view);
@@ -151,15 +151,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-		    every_kind_of_memory_looks_different_and_is_in_proportion, begin, end),
+		    every_kind_of_memory_looks_different_and_is_in_proportion, top_view_begin,
+		    top_view_end),
 		cmocka_unit_test_setup_teardown(what_others_hold_is_shown_without_their_names,
-		                                begin, end),
+		                                top_view_begin, top_view_end),
 		cmocka_unit_test_setup_teardown(no_line_is_wider_and_no_more_lines_than_there_are,
-		                                begin, end),
-		cmocka_unit_test_setup_teardown(a_filter_leaves_what_it_names, begin, end),
+		                                top_view_begin, top_view_end),
+		cmocka_unit_test_setup_teardown(a_filter_leaves_what_it_names, top_view_begin,
+		                                top_view_end),
 		cmocka_unit_test_setup_teardown(the_fullest_comes_first_when_sorted_by_memory,
-		                                begin, end),
-		cmocka_unit_test_setup_teardown(what_waits_comes_before_what_runs, begin, end),
+		                                top_view_begin, top_view_end),
+		cmocka_unit_test_setup_teardown(what_waits_comes_before_what_runs, top_view_begin,
+		                                top_view_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,22 +23,22 @@ static void end_colour(struct canvas *canvas, enum colour colour)
 		buffer_text(&canvas->text, "\033[0m");
 }
 
-static void fill(struct canvas *canvas, int columns)
+static void canvas_fill(struct canvas *canvas, int columns)
 {
 	if (columns > 0)
 		buffer_print(&canvas->text, "%*s", columns, "");
 }
 
 /* Writes clean text in exactly `columns` columns. */
-static void put(struct canvas *canvas, const char *text, int columns, bool right)
+static void canvas_put(struct canvas *canvas, const char *text, int columns, bool right)
 {
 	int wants = text_width(text);
 	if (wants <= columns) {
 		if (right)
-			fill(canvas, columns - wants);
+			canvas_fill(canvas, columns - wants);
 		buffer_text(&canvas->text, text);
 		if (!right)
-			fill(canvas, columns - wants);
+			canvas_fill(canvas, columns - wants);
 		return;
 	}
 	size_t size = text_fits(text, columns - 1);
@@ -48,7 +48,7 @@ static void put(struct canvas *canvas, const char *text, int columns, bool right
 	buffer_text(&canvas->text, front);
 	if (columns > 0)
 		buffer_text(&canvas->text, canvas->terminal.pictures ? "…" : "~");
-	fill(canvas, columns - width - 1);
+	canvas_fill(canvas, columns - width - 1);
 	free(front);
 }
 
@@ -73,7 +73,7 @@ void canvas_text(struct canvas *canvas, enum colour colour, int columns, bool ri
 		columns = left;
 	if (columns > 0) {
 		begin_colour(canvas, colour);
-		put(canvas, clean.data, columns, right);
+		canvas_put(canvas, clean.data, columns, right);
 		end_colour(canvas, colour);
 		canvas->column += columns;
 	}

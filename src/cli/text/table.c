@@ -10,7 +10,8 @@
 
 enum { GAP = 2 };
 
-static void add(struct table *table, enum colour colour, const char *format, va_list arguments)
+static void table_add(struct table *table, enum colour colour, const char *format,
+                      va_list arguments)
 {
 	va_list again;
 	va_copy(again, arguments);
@@ -31,7 +32,7 @@ void table_cell(struct table *table, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	add(table, COLOUR_NONE, format, arguments);
+	table_add(table, COLOUR_NONE, format, arguments);
 	va_end(arguments);
 }
 
@@ -39,7 +40,7 @@ void table_coloured(struct table *table, enum colour colour, const char *format,
 {
 	va_list arguments;
 	va_start(arguments, format);
-	add(table, colour, format, arguments);
+	table_add(table, colour, format, arguments);
 	va_end(arguments);
 }
 

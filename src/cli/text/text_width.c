@@ -6,7 +6,7 @@
 
 /* Takes one character off the front: its size in bytes. What is not UTF-8 is one byte, and
  * then `*character` is UINT32_MAX. */
-static size_t take(const char *text, uint32_t *character)
+static size_t text_width_take(const char *text, uint32_t *character)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	size_t size = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
@@ -30,7 +30,7 @@ struct range {
 	uint32_t first, last;
 };
 
-static bool is_within(const struct range *ranges, size_t count, uint32_t character)
+static bool text_width_is_within(const struct range *ranges, size_t count, uint32_t character)
 {
 	for (size_t i = 0; i < count; i++)
 		if (character >= ranges[i].first && character <= ranges[i].last)
@@ -54,9 +54,9 @@ static int width_of(uint32_t character)
 	};
 	if (character < 0x300 || character == UINT32_MAX)
 		return 1;
-	if (is_within(marks, sizeof(marks) / sizeof(marks[0]), character))
+	if (text_width_is_within(marks, sizeof(marks) / sizeof(marks[0]), character))
 		return 0;
-	return is_within(wide, sizeof(wide) / sizeof(wide[0]), character) ? 2 : 1;
+	return text_width_is_within(wide, sizeof(wide) / sizeof(wide[0]), character) ? 2 : 1;
 }
 
 size_t text_fits(const char *text, int columns)
@@ -64,7 +64,7 @@ size_t text_fits(const char *text, int columns)
 	size_t size = 0;
 	while (text[size]) {
 		uint32_t character;
-		size_t bytes = take(text + size, &character);
+		size_t bytes = text_width_take(text + size, &character);
 		columns -= width_of(character);
 		if (columns < 0)
 			break;
@@ -78,7 +78,7 @@ int text_width(const char *text)
 	int width = 0;
 	while (*text) {
 		uint32_t character;
-		text += take(text, &character);
+		text += text_width_take(text, &character);
 		width += width_of(character);
 	}
 	return width;
@@ -97,7 +97,7 @@ void text_clean(struct buffer *to, const char *text)
 {
 	while (*text) {
 		uint32_t character;
-		size_t bytes = take(text, &character);
+		size_t bytes = text_width_take(text, &character);
 		if (*text == '\n' || *text == '\t')
 			buffer_text(to, " ");
 		else if (is_command(character))

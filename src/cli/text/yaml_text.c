@@ -7,7 +7,7 @@
 #include <strings.h>
 
 /* Whether YAML reads the text as itself when it stands without quotes. */
-static bool is_plain(const char *text)
+static bool yaml_text_is_plain(const char *text)
 {
 	static const char *const others[] = { "true", "false", "null", "yes", "no",
 		                              "on",   "off",   "y",    "n",   NULL };
@@ -26,7 +26,7 @@ static bool is_plain(const char *text)
 static void print_scalar(struct buffer *to, const json_t *value)
 {
 	const char *text = json_string_value(value);
-	if (text && is_plain(text)) {
+	if (text && yaml_text_is_plain(text)) {
 		buffer_text(to, text);
 		return;
 	}

@@ -22,7 +22,7 @@ static const struct {
 	{ "big", big_bench },
 };
 
-static bool is_named(const char *name, char **names, int count)
+static bool core_is_named(const char *name, char **names, int count)
 {
 	bool named = false;
 
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (enum size size = 0; size < SIZES; size++)
 		for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++)
-			if (argc < 4 || is_named(benches[i].name, argv + 3, argc - 3))
+			if (argc < 4 || core_is_named(benches[i].name, argv + 3, argc - 3))
 				benches[i].run(&report, size);
 	putchar('\n');
 	int missed = report_print(&report, stdout);

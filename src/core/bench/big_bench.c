@@ -110,7 +110,7 @@ static size_t draw(uint64_t *random, const void *things, size_t count, size_t si
 	(&(things)[draw((random), (things), sizeof(things) / sizeof((things)[0]),                  \
 	                sizeof((things)[0]))])
 
-static void add_nodes(struct bench *bench)
+static void big_add_nodes(struct bench *bench)
 {
 	for (int i = 0; i < bench->nodes; i++) {
 		char name[32], rack[32];
@@ -141,7 +141,7 @@ static void add_tenants(struct bench *bench)
 	}
 }
 
-static void submit(struct bench *bench, int number)
+static void big_submit(struct bench *bench, int number)
 {
 	uint64_t *random = &bench->world.random;
 	const struct job_kind *kind = DRAW(random, job_kinds);
@@ -171,7 +171,7 @@ static double submit_all(struct bench *bench)
 	double begun = clock_seconds();
 	for (int i = 0; i < bench->jobs; i++) {
 		bench->world.now_ms = begin_ms + SUBMITTED_WITHIN_MS * i / bench->jobs;
-		submit(bench, i);
+		big_submit(bench, i);
 	}
 	return clock_seconds() - begun;
 }
@@ -182,7 +182,7 @@ static double longer(double a, double b)
 }
 
 /* One job ends; the time of the pass that follows, in ms. */
-static double change(struct bench *bench)
+static double big_change(struct bench *bench)
 {
 	struct fixture *world = &bench->world;
 	world->now_ms += SECOND_MS;
@@ -211,7 +211,7 @@ static void measure_budgeted(struct bench *bench, struct report *report, enum si
 	double arriving = 0, ending = 0;
 	for (int i = 0; i < bench->jobs; i++) {
 		world->now_ms = begin_ms + SUBMITTED_WITHIN_MS * i / bench->jobs;
-		submit(bench, i);
+		big_submit(bench, i);
 		if ((i + 1) % ARRIVALS == 0)
 			arriving = longer(arriving, pass_budgeted(bench));
 	}
@@ -237,7 +237,7 @@ static void measure_changes(struct bench *bench, struct report *report, enum siz
 	double took[CHANGES];
 	int64_t jobs = sched_meta(bench->world.sched)->last_decision_id;
 	for (int i = 0; i < CHANGES; i++)
-		took[i] = change(bench);
+		took[i] = big_change(bench);
 	qsort(took, CHANGES, sizeof(took[0]), by_value);
 	report_put(report, "big_change_pass_ms", size, took[CHANGES / 2]);
 	report_put(report, "big_change_pass_max_ms", size, took[CHANGES - 1]);
@@ -258,11 +258,11 @@ static double first_pass(struct bench *bench)
 	return took;
 }
 
-static void begin(struct bench *bench, int times)
+static void big_begin(struct bench *bench, int times)
 {
 	*bench = (struct bench){ .nodes = times * NODES, .jobs = times * JOBS };
 	fixture_begin(&bench->world);
-	add_nodes(bench);
+	big_add_nodes(bench);
 	add_tenants(bench);
 }
 
@@ -272,7 +272,7 @@ void big_bench(struct report *report, enum size size)
 	struct bench bench;
 	malloc_trim(0);
 	double before_mib = memory_resident_mib();
-	begin(&bench, times);
+	big_begin(&bench, times);
 	report_put(report, "big_submit_per_s", size, bench.jobs / submit_all(&bench));
 	printf("big: %d nodes of %d GPUs, %d jobs wait, in %zu shapes and %zu classes\n",
 	       bench.nodes, GPUS, bench.jobs, bench.world.sched->shapes.count,
@@ -285,7 +285,7 @@ void big_bench(struct report *report, enum size size)
 	fixture_end(&bench.world);
 	if (size != SIZE_ONCE) /* passes with a budget take minutes there */
 		return;
-	begin(&bench, times);
+	big_begin(&bench, times);
 	measure_budgeted(&bench, report, size);
 	fixture_end(&bench.world);
 }

@@ -36,7 +36,7 @@ static void end_requests(struct bench *bench)
 }
 
 /* Everyone asks, and those that find no room go away. */
-static void fill(struct bench *bench, int gpus)
+static void evict_fill(struct bench *bench, int gpus)
 {
 	models_begin(&bench->models, gpus, MODELS * gpus, sizes_mib, SIZES_MIB);
 	bench->requests = memory_zero((size_t)bench->models.model_count, sizeof(int64_t));
@@ -69,10 +69,10 @@ static void run_round(struct bench *bench)
 	end_requests(bench);
 }
 
-static double run(int gpus, int64_t *evicted)
+static double evict_run(int gpus, int64_t *evicted)
 {
 	struct bench bench = { 0 };
-	fill(&bench, gpus);
+	evict_fill(&bench, gpus);
 	for (int i = 0; i < ROUNDS; i++)
 		run_round(&bench);
 	if (bench.evicted < bench.plans / 2)
@@ -89,9 +89,9 @@ void evict_bench(struct report *report, enum size size)
 {
 	int gpus = size == SIZE_TWICE ? 2 * GPUS : GPUS;
 	int64_t evicted;
-	double best = run(gpus, &evicted);
+	double best = evict_run(gpus, &evicted);
 	for (int i = 1; i < RUNS; i++) {
-		double rate = run(gpus, &evicted);
+		double rate = evict_run(gpus, &evicted);
 		best = rate > best ? rate : best;
 	}
 	printf("evictions: %d GPUs full of idle slots, %d requests, %lld slots go\n", gpus,

@@ -127,7 +127,7 @@ static int64_t share_of(const struct task_order *order)
 	return share;
 }
 
-static struct running *find(const struct fixture *fixture, int64_t job_id)
+static struct running *fixture_find(const struct fixture *fixture, int64_t job_id)
 {
 	uintptr_t place = (uintptr_t)map_get(&fixture->by_job, job_id);
 	return place > 0 ? &fixture->running[place - 1] : NULL;
@@ -136,7 +136,7 @@ static struct running *find(const struct fixture *fixture, int64_t job_id)
 /* The reservations of a job follow each other, if not in the order of its tasks. */
 static void note_start(struct fixture *fixture, const struct task_order *order)
 {
-	struct running *job = find(fixture, order->job_id);
+	struct running *job = fixture_find(fixture, order->job_id);
 	if (!job) {
 		array_reserve(fixture->running, fixture->running_capacity,
 		              fixture->running_count + 1);
@@ -154,7 +154,7 @@ static void note_start(struct fixture *fixture, const struct task_order *order)
 	fixture->share += share;
 }
 
-static void forget(struct fixture *fixture, size_t at)
+static void fixture_forget(struct fixture *fixture, size_t at)
 {
 	struct running *last = &fixture->running[--fixture->running_count];
 	map_remove(&fixture->by_job, fixture->running[at].job_id);
@@ -166,16 +166,16 @@ static void forget(struct fixture *fixture, size_t at)
 
 static void note_stop(struct fixture *fixture, const struct task_order *order)
 {
-	const struct running *job = find(fixture, order->job_id);
+	const struct running *job = fixture_find(fixture, order->job_id);
 	array_reserve(fixture->stopping, fixture->stopping_capacity, fixture->stopping_count + 1);
 	fixture->stopping[fixture->stopping_count++] = order->reservation_id;
 	fixture->stop_orders++;
 	if (job)
-		forget(fixture, (size_t)(job - fixture->running));
+		fixture_forget(fixture, (size_t)(job - fixture->running));
 }
 
 /* Notes what the last command did. True if it left something to another pass. */
-static bool note_effects(struct fixture *fixture)
+static bool fixture_note_effects(struct fixture *fixture)
 {
 	bool more = false;
 	for (size_t i = 0; i < fixture->effects.count; i++) {
@@ -201,7 +201,7 @@ double fixture_pass_within(struct fixture *fixture, int64_t units)
 		fixture_send(fixture, &command);
 		double took = clock_seconds() - begun;
 		longest = took > longest ? took : longest;
-		more = note_effects(fixture);
+		more = fixture_note_effects(fixture);
 	}
 	return longest;
 }
@@ -231,7 +231,7 @@ static void send_task(struct fixture *fixture, enum command_kind kind, int64_t r
 void fixture_confirm(struct fixture *fixture)
 {
 	for (size_t i = 0; i < fixture->started_count; i++) {
-		const struct running *job = find(fixture, fixture->started[i]);
+		const struct running *job = fixture_find(fixture, fixture->started[i]);
 		for (int64_t task = 0; job && task < job->tasks; task++)
 			send_task(fixture, COMMAND_TASK_STARTED, job->first_reservation + task);
 	}
@@ -245,7 +245,7 @@ void fixture_finish(struct fixture *fixture, size_t at)
 	const struct running job = fixture->running[at];
 	for (int64_t task = 0; task < job.tasks; task++)
 		send_task(fixture, COMMAND_TASK_EXITED, job.first_reservation + task);
-	forget(fixture, at);
+	fixture_forget(fixture, at);
 }
 
 double clock_seconds(void)

@@ -15,7 +15,8 @@ static const struct node_kind node_kind = {
 	.host_bytes = 1024 * GIB,
 };
 
-static int64_t put_model(struct models_fixture *fixture, int place, int64_t memory_mib)
+static int64_t models_fixture_put_model(struct models_fixture *fixture, int place,
+                                        int64_t memory_mib)
 {
 	struct command command = { .kind = COMMAND_PUT_MODEL };
 	char name[32];
@@ -50,7 +51,8 @@ void models_begin(struct models_fixture *fixture, int gpus, int model_count,
 	fixture->models = memory_zero((size_t)model_count, sizeof(*fixture->models));
 	fixture->loaded = memory_zero((size_t)model_count, sizeof(*fixture->loaded));
 	for (int i = 0; i < model_count; i++)
-		fixture->models[i] = put_model(fixture, i, sizes_mib[i % size_count]);
+		fixture->models[i] =
+		    models_fixture_put_model(fixture, i, sizes_mib[i % size_count]);
 }
 
 void models_end(struct models_fixture *fixture)
@@ -62,36 +64,38 @@ void models_end(struct models_fixture *fixture)
 	*fixture = (struct models_fixture){ 0 };
 }
 
-static void note(struct models_fixture *fixture, int64_t id, bool load)
+static void models_fixture_note(struct models_fixture *fixture, int64_t id, bool load)
 {
 	array_reserve(fixture->orders, fixture->order_capacity, fixture->order_count + 1);
 	fixture->orders[fixture->order_count++] = (struct slot_order){ id, load };
 }
 
 /* Models were put one after the other: ids follow each other. */
-static int place_of(const struct models_fixture *fixture, int64_t model_id)
+static int models_fixture_place_of(const struct models_fixture *fixture, int64_t model_id)
 {
 	int64_t place = model_id - fixture->models[0];
 	INVARIANT(place >= 0 && place < fixture->model_count);
 	return (int)place;
 }
 
-static bool note_effects(struct models_fixture *fixture)
+static bool models_fixture_note_effects(struct models_fixture *fixture)
 {
 	const struct effects *effects = &fixture->world.effects;
 	bool more = false;
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct effect *effect = &effects->at[i];
 		if (effect->kind == EFFECT_LOAD) {
-			note(fixture, effect->load.reservation_id, true);
-			fixture->loaded[place_of(fixture, effect->load.model_id)] = true;
+			models_fixture_note(fixture, effect->load.reservation_id, true);
+			fixture->loaded[models_fixture_place_of(fixture, effect->load.model_id)] =
+			    true;
 		} else if (effect->kind == EFFECT_STOP) {
-			note(fixture, effect->order.reservation_id, false);
+			models_fixture_note(fixture, effect->order.reservation_id, false);
 			fixture->stopped++;
 		} else if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_SLOT) {
 			const struct slot_record *slot = effect->record;
 			if (slot->state == SLOT_STOPPING)
-				fixture->loaded[place_of(fixture, slot->model_id)] = false;
+				fixture->loaded[models_fixture_place_of(fixture, slot->model_id)] =
+				    false;
 		}
 		more = more || effect->kind == EFFECT_MORE;
 	}
@@ -120,10 +124,10 @@ void models_pass(struct models_fixture *fixture)
 	struct command command = { .kind = COMMAND_PASS, .units = INT64_MAX };
 	do {
 		fixture_send(&fixture->world, &command);
-	} while (note_effects(fixture));
+	} while (models_fixture_note_effects(fixture));
 }
 
-static void answer(struct models_fixture *fixture, struct slot_order order)
+static void models_fixture_answer(struct models_fixture *fixture, struct slot_order order)
 {
 	struct command command = { .kind = COMMAND_SLOT_READY };
 	if (order.load) {
@@ -136,14 +140,14 @@ static void answer(struct models_fixture *fixture, struct slot_order order)
 		command.task.message = "";
 	}
 	fixture_send(&fixture->world, &command);
-	note_effects(fixture);
+	models_fixture_note_effects(fixture);
 }
 
 void models_answer(struct models_fixture *fixture)
 {
 	do {
 		for (size_t i = 0; i < fixture->order_count; i++)
-			answer(fixture, fixture->orders[i]);
+			models_fixture_answer(fixture, fixture->orders[i]);
 		fixture->order_count = 0;
 		models_pass(fixture);
 	} while (fixture->order_count > 0);

@@ -67,8 +67,8 @@ static const struct {
 };
 #define TASK_KIND_COUNT (sizeof(task_kinds) / sizeof(task_kinds[0]))
 
-static bool add_node(struct openb *openb, int gpus, const char *name, int64_t cpu_milli,
-                     int64_t host_mib)
+static bool openb_add_node(struct openb *openb, int gpus, const char *name, int64_t cpu_milli,
+                           int64_t host_mib)
 {
 	size_t model = 0;
 	while (model < MODEL_COUNT && strcmp(models[model].name, name) != 0)
@@ -93,14 +93,14 @@ static void add_task(struct openb *openb, struct openb_task task)
 }
 
 /* sn,cpu_milli,memory_mib,gpu,model */
-static bool read_node(struct openb *openb, const char *line)
+static bool openb_read_node(struct openb *openb, const char *line)
 {
 	long long cpu_milli, host_mib;
 	int gpus;
 	char model[MODEL_MAX_BYTES];
 	int read =
 	    sscanf(line, "%*[^,],%lld,%lld,%d,%31[^,\r\n]", &cpu_milli, &host_mib, &gpus, model);
-	return read == 4 && add_node(openb, gpus, model, cpu_milli, host_mib);
+	return read == 4 && openb_add_node(openb, gpus, model, cpu_milli, host_mib);
 }
 
 /* name,cpu_milli,memory_mib,num_gpu,gpu_milli,... */
@@ -119,8 +119,8 @@ static bool read_task(struct openb *openb, const char *line)
 }
 
 /* False if there is no such file. */
-static bool read_file(struct openb *openb, const char *folder, const char *name,
-                      bool (*read_line)(struct openb *openb, const char *line))
+static bool openb_read_file(struct openb *openb, const char *folder, const char *name,
+                            bool (*read_line)(struct openb *openb, const char *line))
 {
 	char path[4096], line[LINE_MAX_BYTES];
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -139,8 +139,8 @@ static void make_up(struct openb *openb)
 {
 	for (size_t i = 0; i < NODE_KIND_COUNT; i++) {
 		for (int j = 0; j < node_kinds[i].times; j++)
-			add_node(openb, node_kinds[i].gpus, node_kinds[i].model,
-			         node_kinds[i].cpu_milli, node_kinds[i].host_mib);
+			openb_add_node(openb, node_kinds[i].gpus, node_kinds[i].model,
+			               node_kinds[i].cpu_milli, node_kinds[i].host_mib);
 	}
 	for (size_t i = 0; i < TASK_KIND_COUNT; i++) {
 		for (int j = 0; j < task_kinds[i].times; j++)
@@ -151,8 +151,9 @@ static void make_up(struct openb *openb)
 void openb_read(struct openb *openb, const char *folder)
 {
 	*openb = (struct openb){ 0 };
-	openb->from_trace = read_file(openb, folder, "openb_node_list_gpu_node.csv", read_node) &&
-	                    read_file(openb, folder, "openb_pod_list_default.csv", read_task);
+	openb->from_trace =
+	    openb_read_file(openb, folder, "openb_node_list_gpu_node.csv", openb_read_node) &&
+	    openb_read_file(openb, folder, "openb_pod_list_default.csv", read_task);
 	if (!openb->from_trace) {
 		openb->node_count = 0;
 		make_up(openb);

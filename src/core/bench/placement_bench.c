@@ -22,7 +22,7 @@ struct bench {
 	int64_t submitted;
 };
 
-static void add_nodes(struct bench *bench, int copies)
+static void placement_add_nodes(struct bench *bench, int copies)
 {
 	int64_t gpus = 0;
 	for (int copy = 0; copy < copies; copy++) {
@@ -36,17 +36,17 @@ static void add_nodes(struct bench *bench, int copies)
 	bench->busy = gpus * BUSY;
 }
 
-static void begin(struct bench *bench, enum policy policy, int copies, const char *trace)
+static void placement_begin(struct bench *bench, enum policy policy, int copies, const char *trace)
 {
 	*bench = (struct bench){ .begun = clock_seconds() };
 	fixture_begin(&bench->world);
 	fixture_policy(&bench->world, policy);
 	openb_read(&bench->openb, trace);
-	add_nodes(bench, copies);
+	placement_add_nodes(bench, copies);
 	bench->tenant = fixture_tenant(&bench->world, "openb", 0, QUOTA_UNSET, 1000);
 }
 
-static void submit(struct bench *bench)
+static void placement_submit(struct bench *bench)
 {
 	uint64_t *random = &bench->world.random;
 	const struct openb_task *task =
@@ -66,12 +66,12 @@ static void submit(struct bench *bench)
 
 /* Jobs arrive, those that fit start, and others end until the cluster is no
  * fuller than it should be. Returns how many started. */
-static int64_t step(struct bench *bench, int jobs)
+static int64_t placement_step(struct bench *bench, int jobs)
 {
 	struct fixture *world = &bench->world;
 	world->now_ms = BEGIN_MS + (int64_t)((clock_seconds() - bench->begun) * 1000);
 	for (int i = 0; i < jobs; i++)
-		submit(bench);
+		placement_submit(bench);
 	fixture_pass(world);
 	int64_t started = (int64_t)world->started_count;
 	fixture_confirm(world);
@@ -80,19 +80,19 @@ static int64_t step(struct bench *bench, int jobs)
 	return started;
 }
 
-static void fill(struct bench *bench)
+static void placement_fill(struct bench *bench)
 {
 	while (bench->world.share < bench->busy - WHOLE_GPU)
-		step(bench, BATCH);
+		placement_step(bench, BATCH);
 }
 
 /* Placements per second. */
-static double measure(struct bench *bench, int batch, int64_t placements)
+static double placement_measure(struct bench *bench, int batch, int64_t placements)
 {
 	int64_t started = 0;
 	double begun = clock_seconds();
 	while (started < placements)
-		started += step(bench, batch);
+		started += placement_step(bench, batch);
 	return (double)started / (clock_seconds() - begun);
 }
 
@@ -101,7 +101,7 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
-static void end(struct bench *bench)
+static void placement_end(struct bench *bench)
 {
 	openb_free(&bench->openb);
 	fixture_end(&bench->world);
@@ -114,17 +114,17 @@ void placement_bench(struct report *report, enum size size, const char *trace)
 	int copies = size == SIZE_TWICE ? 2 : 1;
 	struct bench bench, other;
 	double batched = 0, single = 0, fragment = 0;
-	begin(&bench, POLICY_DEFAULT, copies, trace);
-	begin(&other, POLICY_FRAGMENT, copies, trace);
-	fill(&bench);
-	fill(&other);
+	placement_begin(&bench, POLICY_DEFAULT, copies, trace);
+	placement_begin(&other, POLICY_FRAGMENT, copies, trace);
+	placement_fill(&bench);
+	placement_fill(&other);
 	printf("placements: %zu nodes like openb's%s, %lld GPUs, %zu jobs run\n",
 	       bench.openb.node_count * (size_t)copies, bench.openb.from_trace ? "" : " (made up)",
 	       (long long)(bench.busy / BUSY), bench.world.running_count);
 	for (int i = 0; i < RUNS; i++) {
-		batched = larger(batched, measure(&bench, BATCH, BATCHED_PLACEMENTS));
-		fragment = larger(fragment, measure(&other, BATCH, BATCHED_PLACEMENTS));
-		single = larger(single, measure(&bench, 1, SINGLE_PLACEMENTS));
+		batched = larger(batched, placement_measure(&bench, BATCH, BATCHED_PLACEMENTS));
+		fragment = larger(fragment, placement_measure(&other, BATCH, BATCHED_PLACEMENTS));
+		single = larger(single, placement_measure(&bench, 1, SINGLE_PLACEMENTS));
 	}
 	report_put(report, "placements_per_s", size, batched);
 	report_put(report, "placements_single_per_s", size, single);
@@ -134,6 +134,6 @@ void placement_bench(struct report *report, enum size size, const char *trace)
 	       (long long)bench.submitted,
 	       (double)bench.world.share * BUSY / (double)bench.busy / 10,
 	       bench.world.running_count);
-	end(&bench);
-	end(&other);
+	placement_end(&bench);
+	placement_end(&other);
 }

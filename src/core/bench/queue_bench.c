@@ -35,7 +35,7 @@ static void fill_entry(struct bench *bench, struct queue_entry *entry, int64_t a
 	};
 }
 
-static void begin(struct bench *bench, size_t size)
+static void queue_begin(struct bench *bench, size_t size)
 {
 	*bench = (struct bench){ .size = size, .round = size / ROUNDS, .now_ms = NOW_MS };
 	queue_init(&bench->queue, (struct queue_rule){ .per_minute = 10, .cap = 5000 });
@@ -50,7 +50,7 @@ static void begin(struct bench *bench, size_t size)
 	}
 }
 
-static void end(struct bench *bench)
+static void queue_end(struct bench *bench)
 {
 	queue_free(&bench->queue);
 	free(bench->entries);
@@ -120,7 +120,7 @@ static double look_up_positions(struct bench *bench)
 }
 
 /* Each operation as often as jobs wait. */
-static struct times run(struct bench *bench)
+static struct times queue_execute(struct bench *bench)
 {
 	struct times times = { 0 };
 	for (int i = 0; i < ROUNDS; i++) {
@@ -142,12 +142,12 @@ void queue_bench(struct report *report, enum size size)
 {
 	size_t jobs = size == SIZE_TWICE ? 2 * JOBS : JOBS;
 	struct bench bench;
-	begin(&bench, jobs);
+	queue_begin(&bench, jobs);
 	printf("queue: %zu jobs wait, %zu of them still age\n", queue_count(&bench.queue),
 	       bench.queue.ageing.count);
-	struct times best = run(&bench);
+	struct times best = queue_execute(&bench);
 	for (int i = 1; i < RUNS; i++) {
-		struct times times = run(&bench);
+		struct times times = queue_execute(&bench);
 		best.push = least(best.push, times.push);
 		best.pop = least(best.pop, times.pop);
 		best.remove = least(best.remove, times.remove);
@@ -157,5 +157,5 @@ void queue_bench(struct report *report, enum size size)
 	report_put(report, "queue_pop_per_s", size, (double)jobs / best.pop);
 	report_put(report, "queue_remove_per_s", size, (double)jobs / best.remove);
 	report_put(report, "queue_position_per_s", size, (double)jobs / best.position);
-	end(&bench);
+	queue_end(&bench);
 }

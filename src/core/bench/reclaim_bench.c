@@ -27,7 +27,7 @@ struct bench {
 	int nodes, jobs; /* jobs: that run, and as many that wait */
 };
 
-static void begin(struct bench *bench, int nodes)
+static void reclaim_begin(struct bench *bench, int nodes)
 {
 	*bench = (struct bench){ .nodes = nodes, .jobs = nodes * GPUS };
 	fixture_begin(&bench->world);
@@ -45,7 +45,7 @@ static void begin(struct bench *bench, int nodes)
 	}
 }
 
-static void submit(struct bench *bench, int64_t tenant_id, int gpus)
+static void reclaim_submit(struct bench *bench, int64_t tenant_id, int gpus)
 {
 	struct command command = fixture_job(tenant_id, "train");
 	struct job_record *job = &command.submit.job;
@@ -58,11 +58,11 @@ static void submit(struct bench *bench, int64_t tenant_id, int gpus)
 }
 
 /* The holders take all GPUs while nobody else wants them. */
-static void fill(struct bench *bench)
+static void reclaim_fill(struct bench *bench)
 {
 	struct fixture *world = &bench->world;
 	for (int i = 0; i < bench->jobs; i++) {
-		submit(bench, bench->tenants[i % HOLDERS], 1);
+		reclaim_submit(bench, bench->tenants[i % HOLDERS], 1);
 		if ((i + 1) % (bench->jobs / BATCHES) == 0) {
 			fixture_pass(world);
 			fixture_confirm(world);
@@ -79,15 +79,15 @@ static void arrive(struct bench *bench)
 	for (int i = 0; i < bench->jobs; i++) {
 		uint64_t of = random_below(&bench->world.random, 100);
 		int gpus = of < 70 ? 1 : of < 85 ? 2 : of < 95 ? 4 : 8;
-		submit(bench, bench->tenants[HOLDERS + i % (TENANTS - HOLDERS)], gpus);
+		reclaim_submit(bench, bench->tenants[HOLDERS + i % (TENANTS - HOLDERS)], gpus);
 	}
 }
 
-static double run(int nodes, int64_t *evictions)
+static double reclaim_run(int nodes, int64_t *evictions)
 {
 	struct bench bench;
-	begin(&bench, nodes);
-	fill(&bench);
+	reclaim_begin(&bench, nodes);
+	reclaim_fill(&bench);
 	arrive(&bench);
 	double begun = clock_seconds();
 	fixture_pass(&bench.world);
@@ -101,9 +101,9 @@ void reclaim_bench(struct report *report, enum size size)
 {
 	int nodes = size == SIZE_TWICE ? 2 * NODES : NODES;
 	int64_t evictions;
-	double best = run(nodes, &evictions);
+	double best = reclaim_run(nodes, &evictions);
 	for (int i = 1; i < RUNS; i++) {
-		double took = run(nodes, &evictions);
+		double took = reclaim_run(nodes, &evictions);
 		best = took < best ? took : best;
 	}
 	printf("reclaim: %d nodes, %d jobs run and %d wait, %lld must go\n", nodes, nodes * GPUS,

@@ -36,7 +36,7 @@ static void route(struct models_fixture *fixture)
 	          effects->at[0].route.outcome == ROUTE_GRANTED);
 }
 
-static double run(struct models_fixture *fixture)
+static double route_run(struct models_fixture *fixture)
 {
 	int64_t first = fixture->requests + 1;
 	for (int i = 0; i < FLYING; i++)
@@ -58,9 +58,9 @@ void route_bench(struct report *report, enum size size)
 	int gpus = size == SIZE_TWICE ? 2 * GPUS : GPUS;
 	struct models_fixture fixture;
 	warm_up(&fixture, gpus);
-	double best = run(&fixture);
+	double best = route_run(&fixture);
 	for (int i = 1; i < RUNS; i++) {
-		double took = run(&fixture);
+		double took = route_run(&fixture);
 		best = took < best ? took : best;
 	}
 	printf("routes: %d models on %d GPUs, %d requests in flight\n", gpus, gpus, FLYING);

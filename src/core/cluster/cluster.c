@@ -103,7 +103,7 @@ static bool check_amount(const struct node_report_command *report, const char *w
 	                 report->name, what, whose, amount, most);
 }
 
-static bool check_node(const struct node_report_command *report, struct error *error)
+static bool cluster_check_node(const struct node_report_command *report, struct error *error)
 {
 	if (!report->name || !*report->name)
 		return error_set(error, ERROR_INVALID, "a node reports without a name");
@@ -291,7 +291,7 @@ static bool check_measurements(const struct node_report_command *report, struct 
 bool cluster_check_report(const struct cluster *cluster, const struct node_report_command *report,
                           struct error *error)
 {
-	return check_node(report, error) && check_devices(cluster, report, error) &&
+	return cluster_check_node(report, error) && check_devices(cluster, report, error) &&
 	       check_measurements(report, error);
 }
 

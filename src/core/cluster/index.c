@@ -174,7 +174,7 @@ static void tally_end(struct node_offer *sum)
 
 /* Sets are nested, so a node that moves from one level to another joins or
  * leaves those in between. */
-static void move(struct bitset *sets, size_t rank, int from, int to)
+static void index_move(struct bitset *sets, size_t rank, int from, int to)
 {
 	for (int level = from + 1; level <= to; level++)
 		bitset_add(&sets[level], rank);
@@ -184,7 +184,7 @@ static void move(struct bitset *sets, size_t rank, int from, int to)
 
 static void move_whole(struct index *index, size_t rank, int from, int to)
 {
-	move(index->whole, rank, from, to);
+	index_move(index->whole, rank, from, to);
 	for (int level = from + 1; level <= to; level++)
 		index->whole_count[level]++;
 	for (int level = to + 1; level <= from; level++)
@@ -203,9 +203,9 @@ static void place(struct index *index, size_t rank, const struct node_offer *bef
 		index->releasing_count += after->releasing ? 1 : -1;
 	}
 	move_whole(index, rank, before->whole_level, after->whole_level);
-	move(index->mib, rank, before->mib_level, after->mib_level);
-	move(index->milli, rank, before->milli_level, after->milli_level);
-	move(index->cpu, rank, before->cpu_level, after->cpu_level);
+	index_move(index->mib, rank, before->mib_level, after->mib_level);
+	index_move(index->milli, rank, before->milli_level, after->milli_level);
+	index_move(index->cpu, rank, before->cpu_level, after->cpu_level);
 }
 
 enum change {
@@ -248,7 +248,8 @@ static unsigned look_at_node(struct index *index, struct node *node, unsigned ch
 }
 
 /* Updates all GPUs of a node, and the node. */
-static unsigned look(struct index *index, struct node *node, const struct config_record *config)
+static unsigned index_look(struct index *index, struct node *node,
+                           const struct config_record *config)
 {
 	unsigned change = 0;
 
@@ -313,15 +314,15 @@ void index_build(struct index *index, struct cluster *cluster, const struct conf
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		struct node *node = cluster->by_rank[i];
 		node->offer = nowhere;
-		look(index, node, config);
+		index_look(index, node, config);
 		set_version(index, node, ++index->last_version);
 		index_promised(index, node);
 	}
 	index->free_version = ++index->last_version;
 }
 
-static void note(struct index *index, struct node *node, const struct config_record *config,
-                 unsigned change)
+static void index_note(struct index *index, struct node *node, const struct config_record *config,
+                       unsigned change)
 {
 	index->touches++;
 	if ((change & CHANGE_SEEN) != 0 || !policy_row(config->policy)->cache.by_view)
@@ -332,7 +333,7 @@ static void note(struct index *index, struct node *node, const struct config_rec
 
 void index_touch(struct index *index, struct node *node, const struct config_record *config)
 {
-	note(index, node, config, look(index, node, config));
+	index_note(index, node, config, index_look(index, node, config));
 }
 
 void index_touch_parts(struct index *index, struct node *node, const struct part *parts, int count,
@@ -342,14 +343,14 @@ void index_touch_parts(struct index *index, struct node *node, const struct part
 
 	for (int i = 0; i < count; i++)
 		change |= look_at_gpu(parts[i].gpu, config);
-	note(index, node, config, look_at_node(index, node, change));
+	index_note(index, node, config, look_at_node(index, node, change));
 }
 
 void index_restore(struct index *index, struct node *node, const struct config_record *config,
                    uint64_t version, uint64_t free_version)
 {
 	INVARIANT(version <= index->last_version && free_version <= index->last_version);
-	look(index, node, config);
+	index_look(index, node, config);
 	index->touches++;
 	set_version(index, node, version);
 	index->free_version = free_version;
@@ -386,8 +387,8 @@ static bool node_offer_equal(const struct node_offer *a, const struct node_offer
 }
 
 /* The summary of a node as it is now; panics if what is kept differs. */
-static struct node_offer check_node(const struct index *index, const struct node *node,
-                                    const struct config_record *config)
+static struct node_offer index_check_node(const struct index *index, const struct node *node,
+                                          const struct config_record *config)
 {
 	static const struct gpu_offer unknown;
 	struct node_offer sum = tally_begin(node);
@@ -472,7 +473,7 @@ void index_check(const struct index *index, const struct cluster *cluster,
 	for (size_t i = 0; i < cluster->node_count; i++) {
 		const struct node *node = cluster->by_rank[i];
 		INVARIANT(node->rank == (int)i && node->version <= index->last_version);
-		struct node_offer sum = check_node(index, node, config);
+		struct node_offer sum = index_check_node(index, node, config);
 		place(&fresh, i, &nowhere, &sum);
 		index_promised(&fresh, node);
 	}

@@ -1,7 +1,7 @@
 /* node_summary.c - what a node has free, in the numbers that a score is made of */
 #include "core/cluster/node_summary.h"
 
-static void add_gpu(struct node_summary *summary, const struct gpu_offer *has)
+static void node_summary_add_gpu(struct node_summary *summary, const struct gpu_offer *has)
 {
 	int at = 0;
 
@@ -38,7 +38,7 @@ const struct node_summary *node_summary_make(struct node_summary *summary, const
 	summary->kind_count = 0;
 	for (int i = 0; i < node->gpu_count; i++) {
 		const struct gpu_offer *gpu = &node->gpus[i]->offer;
-		add_gpu(summary, gpu);
+		node_summary_add_gpu(summary, gpu);
 		summary->free_milli += gpu->free_milli;
 		summary->plain = summary->plain && gpu->whole == (gpu->free_milli == WHOLE_GPU);
 		summary->uniform = summary->uniform && node->gpus[i]->gpu_type == summary->gpu_type;

@@ -46,7 +46,7 @@ static void count_host(struct host_books *books, int64_t amount, enum phase phas
 		books->releasing += sign * amount;
 }
 
-static int32_t *count_of(struct job *job, enum phase phase)
+static int32_t *ledger_count_of(struct job *job, enum phase phase)
 {
 	switch (phase) {
 	case PHASE_CLAIM:
@@ -91,12 +91,12 @@ static int64_t count_job(struct job *job, enum phase phase, int sign)
 {
 	int32_t active = job_active(job);
 
-	*count_of(job, phase) += sign;
+	*ledger_count_of(job, phase) += sign;
 	return (active == 0) != (job_active(job) == 0) ? 1 : 0;
 }
 
 /* Adds or takes all that a reservation counts for, in its present phase. */
-static void count(struct sched *sched, struct reservation *reservation, int sign)
+static void ledger_count(struct sched *sched, struct reservation *reservation, int sign)
 {
 	struct node *node = reservation->node;
 	enum phase phase = reservation->phase;
@@ -161,14 +161,14 @@ void ledger_enter(struct sched *sched, struct reservation *reservation)
 	INVARIANT(!reservation->entered);
 	reservation->entered = true;
 	node_list_add(reservation->node, reservation);
-	count(sched, reservation, 1);
+	ledger_count(sched, reservation, 1);
 	tell_index_of(sched, reservation);
 }
 
 void ledger_leave(struct sched *sched, struct reservation *reservation)
 {
 	INVARIANT(reservation->entered);
-	count(sched, reservation, -1);
+	ledger_count(sched, reservation, -1);
 	node_list_remove(reservation->node, reservation);
 	reservation->entered = false;
 	tell_index_of(sched, reservation);
@@ -184,10 +184,10 @@ void ledger_phase(struct sched *sched, struct reservation *reservation, enum pha
 	bool runs_on = is_running(reservation->phase) && is_running(phase);
 
 	INVARIANT(reservation->entered);
-	count(sched, reservation, -1);
+	ledger_count(sched, reservation, -1);
 	reservation->phase = phase;
 	reservation->late = late;
-	count(sched, reservation, 1);
+	ledger_count(sched, reservation, 1);
 	if (!runs_on && !reservation->leaving) /* otherwise the node has as much as before */
 		tell_index_of(sched, reservation);
 }
@@ -284,7 +284,7 @@ bool ledger_may_grant(const struct sched *sched, const struct reservation *reser
 }
 
 /* The recount: every total from the reservations alone. */
-static void check_gpu(const struct gpu *gpu)
+static void ledger_check_gpu(const struct gpu *gpu)
 {
 	struct gpu recount = *gpu;
 
@@ -305,7 +305,7 @@ static void check_gpu(const struct gpu *gpu)
 		      (long long)recount.books.used_mib);
 }
 
-static void check_node(const struct node *node)
+static void ledger_check_node(const struct node *node)
 {
 	struct host_books cpu = { 0, 0, 0 }, host = { 0, 0, 0 };
 
@@ -321,7 +321,7 @@ static void check_node(const struct node *node)
 	    memcmp(&host, &node->host, sizeof(host)) != 0)
 		panic("the ledger of node %s differs from its reservations", node->r.name);
 	for (int i = 0; i < node->gpu_count; i++)
-		check_gpu(node->gpus[i]);
+		ledger_check_gpu(node->gpus[i]);
 }
 
 /* Every job's counts and its tenant's part in them; the sums are then compared per tenant. */
@@ -366,6 +366,6 @@ static void check_tenants(const struct sched *sched)
 void ledger_check(const struct sched *sched)
 {
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		check_node(sched->cluster.nodes[i]);
+		ledger_check_node(sched->cluster.nodes[i]);
 	check_tenants(sched);
 }

@@ -23,7 +23,7 @@ size_t plan_mark(const struct sched *sched)
 	return sched->plan.count;
 }
 
-static void note(struct sched *sched, enum step_kind kind, struct reservation *reservation)
+static void plan_note(struct sched *sched, enum step_kind kind, struct reservation *reservation)
 {
 	struct plan *plan = &sched->plan;
 
@@ -91,8 +91,8 @@ static bool within_limits(const struct sched *sched, const struct reservation *r
 	return false;
 }
 
-static struct reservation *make(struct sched *sched, struct node *node, enum phase phase,
-                                const struct part *parts, int part_count)
+static struct reservation *plan_make(struct sched *sched, struct node *node, enum phase phase,
+                                     const struct part *parts, int part_count)
 {
 	struct reservation *reservation =
 	    memory_zero(1, sizeof(*reservation) + (size_t)part_count * sizeof(*parts));
@@ -131,7 +131,7 @@ static bool may_enter(const struct sched *sched, const struct reservation *reser
 static void enter(struct sched *sched, struct reservation *reservation)
 {
 	sched->meta.last_reservation_id++;
-	note(sched, STEP_ENTER, reservation);
+	plan_note(sched, STEP_ENTER, reservation);
 	ledger_enter(sched, reservation);
 	*holder_of(reservation) = reservation;
 }
@@ -141,7 +141,7 @@ struct reservation *plan_reserve(struct sched *sched, struct job *job, int task,
                                  struct error *error)
 {
 	INVARIANT(phase == PHASE_GRANTED || phase == PHASE_CLAIM);
-	struct reservation *reservation = make(sched, node, phase, parts, part_count);
+	struct reservation *reservation = plan_make(sched, node, phase, parts, part_count);
 
 	reservation->job = job;
 	reservation->task = task;
@@ -161,7 +161,7 @@ struct slot *plan_reserve_slot(struct sched *sched, struct model *model, struct 
                                struct error *error)
 {
 	INVARIANT(phase == PHASE_GRANTED || phase == PHASE_CLAIM);
-	struct reservation *reservation = make(sched, node, phase, parts, part_count);
+	struct reservation *reservation = plan_make(sched, node, phase, parts, part_count);
 
 	reservation->cpu_milli = model->r.cpu_milli;
 	reservation->host_bytes = model->r.host_bytes;
@@ -202,7 +202,7 @@ bool plan_grant(struct sched *sched, struct reservation *claim, struct error *er
 		return false;
 	if (!still_within_limits(claim, error))
 		return false;
-	note(sched, STEP_PHASE, claim);
+	plan_note(sched, STEP_PHASE, claim);
 	if (task)
 		task->claim = NULL;
 	ledger_phase(sched, claim, PHASE_GRANTED, false);
@@ -215,7 +215,7 @@ void plan_release(struct sched *sched, struct reservation *reservation)
 {
 	INVARIANT(sched->plan.open);
 	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
-	note(sched, STEP_PHASE, reservation);
+	plan_note(sched, STEP_PHASE, reservation);
 	ledger_phase(sched, reservation, PHASE_RELEASING, false);
 	reservation->since_ms = sched_now(sched);
 }
@@ -257,7 +257,7 @@ bool plan_keep(struct sched *sched, struct reservation *reservation)
 	int64_t since_ms = plan->steps[at - 1].since_ms;
 	if (!may_stay(sched, reservation))
 		return false;
-	note(sched, STEP_PHASE, reservation);
+	plan_note(sched, STEP_PHASE, reservation);
 	ledger_phase(sched, reservation, before, false);
 	reservation->since_ms = since_ms;
 	return true;
@@ -267,7 +267,7 @@ void plan_drop(struct sched *sched, struct reservation *claim)
 {
 	INVARIANT(sched->plan.open);
 	INVARIANT(claim->phase == PHASE_CLAIM && claim->job);
-	note(sched, STEP_LEAVE, claim);
+	plan_note(sched, STEP_LEAVE, claim);
 	ledger_leave(sched, claim);
 	claim->job->tasks[claim->task].claim = NULL;
 }

@@ -13,7 +13,7 @@ void sketch_begin(struct node *node)
 	}
 }
 
-static void change(const struct reservation *reservation, int sign)
+static void sketch_change(const struct reservation *reservation, int sign)
 {
 	struct node *node = reservation->node;
 
@@ -32,10 +32,10 @@ static void change(const struct reservation *reservation, int sign)
 void sketch_go(const struct reservation *reservation)
 {
 	INVARIANT(reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE);
-	change(reservation, 1);
+	sketch_change(reservation, 1);
 }
 
 void sketch_stay(const struct reservation *reservation)
 {
-	change(reservation, -1);
+	sketch_change(reservation, -1);
 }

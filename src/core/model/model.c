@@ -259,7 +259,7 @@ static void own(struct sched *sched, struct model *model, const struct model_rec
 	make_shapes(model);
 }
 
-static struct model *add(struct sched *sched, const struct model_record *record)
+static struct model *model_add(struct sched *sched, const struct model_record *record)
 {
 	struct models *models = &sched->models;
 	struct model *model = NEW(struct model);
@@ -277,7 +277,7 @@ static struct model *add(struct sched *sched, const struct model_record *record)
 }
 
 /* What was kept stays; names may change. */
-static void change(struct sched *sched, struct model *model, const struct model_record *given)
+static void model_change(struct sched *sched, struct model *model, const struct model_record *given)
 {
 	struct model_record record = *given;
 
@@ -312,10 +312,10 @@ bool model_put(struct sched *sched, const struct model_command *command, struct 
 		                 "put that",
 		                 record.name);
 	if (model) {
-		change(sched, model, &record);
+		model_change(sched, model, &record);
 	} else {
 		record.id = ++sched->meta.last_model_id;
-		model = add(sched, &record);
+		model = model_add(sched, &record);
 	}
 	sched->effects->reply_id = model->r.id;
 	sched_dirty_model(sched, model);
@@ -444,7 +444,7 @@ struct model *model_load(struct sched *sched, const struct model_record *record,
 {
 	if (!model_check(record, error))
 		return NULL;
-	return add(sched, record);
+	return model_add(sched, record);
 }
 
 void models_free(struct models *models)

@@ -98,8 +98,8 @@ static void queue_remove_entry(struct sched *sched, struct request_entry *entry)
 	sched->routes.waiting--;
 }
 
-static void tell(struct sched *sched, const struct request_entry *entry, enum route_outcome outcome,
-                 const char *reason)
+static void route_tell(struct sched *sched, const struct request_entry *entry,
+                       enum route_outcome outcome, const char *reason)
 {
 	effects_route(sched->effects,
 	              &(struct route_effect){
@@ -133,7 +133,7 @@ static void unlist_rivals(const struct node *node)
 			heap_remove(&node->rivals[i]->model->open, node->rivals[i]);
 }
 
-static void list(struct slot *slot)
+static void route_list(struct slot *slot)
 {
 	bool has_place = slot->routable && slot->active < slot->r.concurrency;
 
@@ -144,7 +144,7 @@ static void list(struct slot *slot)
 static void list_rivals(const struct node *node)
 {
 	for (int i = 0; i < node->rival_count; i++)
-		list(node->rivals[i]);
+		route_list(node->rivals[i]);
 }
 
 static void count_active(struct sched *sched, struct slot *slot, int64_t change)
@@ -157,7 +157,7 @@ static void count_active(struct sched *sched, struct slot *slot, int64_t change)
 	node->active += change;
 	INVARIANT(slot->active >= 0 && slot->active <= slot->r.concurrency);
 	slot->r.used_ms = sched_now(sched);
-	list(slot);
+	route_list(slot);
 	list_rivals(node);
 	if (slot->cold)
 		slot_settle(sched, slot);
@@ -185,7 +185,7 @@ static void grant(struct sched *sched, struct request_entry *entry, struct slot 
 }
 
 /* The place in the slot is free again. */
-static void give_back(struct sched *sched, struct request_entry *entry)
+static void route_give_back(struct sched *sched, struct request_entry *entry)
 {
 	struct slot *slot = entry->slot;
 
@@ -241,7 +241,7 @@ static bool check_request(const struct sched *sched, const struct request_comman
 }
 
 /* Whether the model can serve the tenant at all; a refusal is told, once. */
-static bool is_refused(struct sched *sched, const struct request_entry *entry)
+static bool route_is_refused(struct sched *sched, const struct request_entry *entry)
 {
 	struct model *model = entry->model;
 	struct error error = { 0 };
@@ -255,7 +255,7 @@ static bool is_refused(struct sched *sched, const struct request_entry *entry)
 		model_possible(sched, model, &error);
 	if (error.code == ERROR_NONE)
 		return false;
-	tell(sched, entry, ROUTE_REFUSED, error.text);
+	route_tell(sched, entry, ROUTE_REFUSED, error.text);
 	return true;
 }
 
@@ -277,19 +277,20 @@ bool route_request(struct sched *sched, const struct request_command *request, s
 	entry->number = ++routes->last_number;
 	map_put(&routes->by_id, entry->id, entry);
 	struct slot *slot = best_slot(model);
-	if (is_refused(sched, entry)) {
+	if (route_is_refused(sched, entry)) {
 		entry_end(routes, entry);
 	} else if (slot) {
 		grant(sched, entry, slot);
 	} else {
 		queue_add(sched, entry);
-		tell(sched, entry, ROUTE_QUEUED, NULL);
+		route_tell(sched, entry, ROUTE_QUEUED, NULL);
 		replica_list(sched, model);
 	}
 	return true;
 }
 
-static struct request_entry *find(const struct sched *sched, int64_t id, struct error *error)
+static struct request_entry *route_lookup(const struct sched *sched, int64_t id,
+                                          struct error *error)
 {
 	struct request_entry *entry = map_get(&sched->routes.by_id, id);
 
@@ -301,7 +302,7 @@ static struct request_entry *find(const struct sched *sched, int64_t id, struct 
 
 bool route_done(struct sched *sched, int64_t request_id, enum request_end end, struct error *error)
 {
-	struct request_entry *entry = find(sched, request_id, error);
+	struct request_entry *entry = route_lookup(sched, request_id, error);
 
 	if (!entry)
 		return false;
@@ -310,7 +311,7 @@ bool route_done(struct sched *sched, int64_t request_id, enum request_end end, s
 	struct slot *slot = entry->slot;
 	struct model *model = entry->model;
 	if (slot) {
-		give_back(sched, entry);
+		route_give_back(sched, entry);
 	} else {
 		queue_remove_entry(sched, entry);
 		replica_list(sched, model);
@@ -323,7 +324,7 @@ bool route_done(struct sched *sched, int64_t request_id, enum request_end end, s
 
 bool route_renew(struct sched *sched, int64_t request_id, int64_t lease_ms, struct error *error)
 {
-	struct request_entry *entry = find(sched, request_id, error);
+	struct request_entry *entry = route_lookup(sched, request_id, error);
 
 	if (!entry)
 		return false;
@@ -343,9 +344,9 @@ void route_evacuate(struct sched *sched, struct slot *slot, const char *reason)
 {
 	while (slot->leases) {
 		struct request_entry *entry = slot->leases;
-		give_back(sched, entry);
+		route_give_back(sched, entry);
 		queue_add(sched, entry);
-		tell(sched, entry, ROUTE_QUEUED, reason);
+		route_tell(sched, entry, ROUTE_QUEUED, reason);
 	}
 	route_serve(sched, slot->model);
 	replica_list(sched, slot->model);
@@ -357,14 +358,14 @@ void route_end_all(struct sched *sched, struct model *model, enum route_outcome 
 	struct request_entry *entry;
 
 	while ((entry = model->waiting.first)) {
-		tell(sched, entry, outcome, reason);
+		route_tell(sched, entry, outcome, reason);
 		queue_remove_entry(sched, entry);
 		entry_end(&sched->routes, entry);
 	}
 	for (size_t i = 0; i < model->slot_count; i++)
 		while ((entry = model->slots[i]->leases)) {
-			tell(sched, entry, outcome, reason);
-			give_back(sched, entry);
+			route_tell(sched, entry, outcome, reason);
+			route_give_back(sched, entry);
 			entry_end(&sched->routes, entry);
 		}
 	replica_list(sched, model);
@@ -376,8 +377,8 @@ void route_expire(struct sched *sched)
 
 	while ((entry = heap_first(&sched->routes.leases)) && entry->until_ms <= sched_now(sched)) {
 		struct slot *slot = entry->slot;
-		tell(sched, entry, ROUTE_EXPIRED, "it was in flight and was not renewed");
-		give_back(sched, entry);
+		route_tell(sched, entry, ROUTE_EXPIRED, "it was in flight and was not renewed");
+		route_give_back(sched, entry);
 		entry_end(&sched->routes, entry);
 		after_give_back(sched, slot);
 	}
@@ -401,7 +402,7 @@ void route_reset(struct sched *sched)
 		slot_stop_drained(sched, sched->cluster.nodes[i]);
 }
 
-static void check_slot(const struct slot *slot, int64_t *leases)
+static void route_check_slot(const struct slot *slot, int64_t *leases)
 {
 	int64_t count = 0;
 
@@ -424,7 +425,7 @@ void routes_check(const struct sched *sched)
 		const struct model *model = sched->models.all[m];
 		int64_t before = leases, number = 0, queued = 0;
 		for (size_t i = 0; i < model->slot_count; i++)
-			check_slot(model->slots[i], &leases);
+			route_check_slot(model->slots[i], &leases);
 		INVARIANT(model->active == leases - before);
 		for (const struct request_entry *entry = model->waiting.first; entry;
 		     entry = entry->next, queued++) {

@@ -31,7 +31,7 @@ void slot_free(struct slot *slot)
 	free(slot);
 }
 
-static int32_t *count_of(struct slot *slot)
+static int32_t *slot_count_of(struct slot *slot)
 {
 	struct model_counts *counts = &slot->model->counts;
 
@@ -56,9 +56,9 @@ static void set_state(struct sched *sched, struct slot *slot, enum slot_state st
 {
 	enum slot_state before = (enum slot_state)slot->r.state;
 
-	--*count_of(slot);
+	--*slot_count_of(slot);
 	slot->r.state = (int32_t)state;
-	++*count_of(slot);
+	++*slot_count_of(slot);
 	if (before == SLOT_WAITING)
 		ranktree_remove(&sched->models.claimants, slot->r.id, 0);
 	if ((before == SLOT_LOADING) != (state == SLOT_LOADING))
@@ -86,7 +86,7 @@ void slot_link(struct sched *sched, struct slot *slot)
 	model->slots[at] = slot;
 	map_put(&sched->models.slots, slot->r.id, slot);
 	slot->linked = true;
-	++*count_of(slot);
+	++*slot_count_of(slot);
 	if (slot->r.state == SLOT_LOADING)
 		count_loading(slot, 1);
 	if (slot->r.state == SLOT_WAITING)
@@ -98,7 +98,7 @@ static void unlink_slot(struct sched *sched, struct slot *slot)
 	struct model *model = slot->model;
 	size_t at = 0;
 
-	--*count_of(slot);
+	--*slot_count_of(slot);
 	if (slot->r.state == SLOT_LOADING)
 		count_loading(slot, -1);
 	if (slot->r.state == SLOT_WAITING)
@@ -196,7 +196,7 @@ void slot_granted(struct sched *sched, struct slot *slot)
 }
 
 /* Removes it from the ledger and from every list. */
-static void leave(struct sched *sched, struct slot *slot)
+static void slot_leave(struct sched *sched, struct slot *slot)
 {
 	struct reservation *reservation = slot->reservation;
 	struct node *node = reservation->node;
@@ -239,7 +239,7 @@ void slot_stop(struct sched *sched, struct slot *slot, bool released)
 	switch ((enum slot_state)slot->r.state) {
 	case SLOT_WAITING:
 	case SLOT_PLACED:
-		leave(sched, slot);
+		slot_leave(sched, slot);
 		return;
 	case SLOT_STOPPING:
 		return;
@@ -255,7 +255,7 @@ void slot_drop(struct sched *sched, struct slot *slot)
 {
 	INVARIANT(slot->reservation->phase == PHASE_CLAIM);
 	INVARIANT(slot->r.state == SLOT_WAITING);
-	leave(sched, slot);
+	slot_leave(sched, slot);
 }
 
 void slot_vanished(struct sched *sched, struct slot *slot)
@@ -268,7 +268,7 @@ void slot_vanished(struct sched *sched, struct slot *slot)
 	}
 	if (slot->reservation->run_id == 0)
 		slot->reservation->ending = RUN_NODE_LOST;
-	leave(sched, slot);
+	slot_leave(sched, slot);
 }
 
 bool slot_loading(struct sched *sched, struct slot *slot, struct error *error)
@@ -347,7 +347,7 @@ bool slot_released(struct sched *sched, struct slot *slot, struct error *error)
 	if (slot->r.state != SLOT_STOPPING)
 		return error_set(error, ERROR_CONFLICT, "slot %lld has not been told to stop",
 		                 (long long)slot->r.id);
-	leave(sched, slot);
+	slot_leave(sched, slot);
 	return true;
 }
 

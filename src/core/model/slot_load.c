@@ -71,7 +71,8 @@ static bool suits(const struct slot *slot)
 	}
 }
 
-static void check_slot(const struct slot *slot, struct model_counts *counts, int64_t *places)
+static void slot_load_check_slot(const struct slot *slot, struct model_counts *counts,
+                                 int64_t *places)
 {
 	const struct node *node = slot->reservation->node;
 	bool routable = slot->r.state == SLOT_READY && node_is_open(node);
@@ -100,7 +101,7 @@ static void check_model(const struct sched *sched, const struct model *model)
 	for (size_t i = 0; i < model->slot_count; i++) {
 		INVARIANT(i == 0 || model->slots[i - 1]->r.id < model->slots[i]->r.id);
 		INVARIANT(model->slots[i]->model == model);
-		check_slot(model->slots[i], &counts, &places);
+		slot_load_check_slot(model->slots[i], &counts, &places);
 	}
 	INVARIANT(counts.coming == model->counts.coming && counts.ready == model->counts.ready);
 	INVARIANT(counts.stopping == model->counts.stopping);
@@ -114,7 +115,7 @@ static void check_model(const struct sched *sched, const struct model *model)
 }
 
 /* On each node: requests in flight, and loads under way. */
-static void check_node(const struct node *node)
+static void slot_load_check_node(const struct node *node)
 {
 	int64_t active = 0;
 	int rivals = 0;
@@ -147,5 +148,5 @@ void slots_check(const struct sched *sched)
 	}
 	INVARIANT(slots == sched->models.slots.count);
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		check_node(sched->cluster.nodes[i]);
+		slot_load_check_node(sched->cluster.nodes[i]);
 }

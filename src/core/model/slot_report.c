@@ -97,7 +97,7 @@ static struct reservation *reserve(struct model *model, struct node *node, int64
 	return reservation;
 }
 
-static void decide(struct sched *sched, const struct slot *slot)
+static void slot_report_decide(struct sched *sched, const struct slot *slot)
 {
 	struct decision_record decision = { .kind = DECISION_ADOPT,
 		                            .tenant_id = slot->model->r.tenant_id,
@@ -123,7 +123,7 @@ static void adopt(struct sched *sched, struct model *model, struct node *node, i
 	slot->r.adopted = true;
 	slot->r.ordered_ms = sched_now(sched);
 	slot_begins(sched, slot);
-	decide(sched, slot);
+	slot_report_decide(sched, slot);
 	for (int i = 0; i < reservation->part_count; i++)
 		node_report_over(sched, reservation->parts[i].gpu);
 }

@@ -28,7 +28,8 @@ struct fitting {
 	int count;
 };
 
-static void add(struct fitting *fitting, struct gpu *gpu, int64_t free_mib, int64_t score)
+static void choose_slot_add(struct fitting *fitting, struct gpu *gpu, int64_t free_mib,
+                            int64_t score)
 {
 	int at = fitting->count++;
 
@@ -57,15 +58,15 @@ static bool find_fitting(const struct sched *sched, const struct search *search,
 			return false;
 		if (free_mib >= fit_least_mib(request, gpu) &&
 		    place_check_gpu(sched, search, gpu, &short_by) == CHECK_OK)
-			add(fitting, gpu, free_mib, score_gpu(search, gpu, free_mib));
+			choose_slot_add(fitting, gpu, free_mib, score_gpu(search, gpu, free_mib));
 	}
 	return fitting->count >= request->gpu_count;
 }
 
 /* The best of those in an NVLink group (0: of all) into `chosen`, as places in
  * `fitting`; false if there are too few, or parts would not add up to the total. */
-static bool take(const struct fitting *fitting, const struct shape_request *request, int64_t group,
-                 int *chosen)
+static bool choose_slot_take(const struct fitting *fitting, const struct shape_request *request,
+                             int64_t group, int *chosen)
 {
 	int64_t sum = 0;
 	int taken = 0;
@@ -87,7 +88,7 @@ static int64_t best_group(const struct fitting *fitting, const struct search *se
 
 	for (int i = 0; i < fitting->count && request->gpu_count > 1 && !search->even; i++) {
 		int64_t group = fitting->gpus[i]->r.nvlink_group;
-		if (group && take(fitting, request, group, chosen))
+		if (group && choose_slot_take(fitting, request, group, chosen))
 			return group;
 	}
 	return 0;
@@ -125,7 +126,7 @@ bool choose_slot(const struct sched *sched, const struct search *search, struct 
 	if (!find_fitting(sched, search, node, &fitting))
 		return false;
 	int64_t group = best_group(&fitting, search);
-	if (!take(&fitting, request, group, chosen))
+	if (!choose_slot_take(&fitting, request, group, chosen))
 		return false;
 	choice->node = node;
 	choice->linked = group != 0;

@@ -101,7 +101,7 @@ static void guess(struct gpu_value *gpu_value, struct rehearsal *rehearsal)
 	    1, min64(GPUS, (int64_t)(milli * ASKED * 10 / OVERLOAD / ((int128)all * WHOLE_GPU))));
 }
 
-static void put(struct rehearsal *rehearsal, int32_t gpu, int32_t left)
+static void gpu_value_put(struct rehearsal *rehearsal, int32_t gpu, int32_t left)
 {
 	INVARIANT(gpu >= 0 && gpu < rehearsal->gpu_count && left >= 0 && left <= WHOLE_GPU);
 	if (!rehearsal->noted[left]) {
@@ -122,7 +122,7 @@ static void empty(struct rehearsal *rehearsal)
 	for (int r = 0; r <= WHOLE_GPU; r++)
 		rehearsal->first[r] = -1;
 	for (int32_t gpu = 0; gpu < rehearsal->gpu_count; gpu++)
-		put(rehearsal, gpu, WHOLE_GPU);
+		gpu_value_put(rehearsal, gpu, WHOLE_GPU);
 }
 
 static const struct demand *draw(const struct rehearsal *rehearsal, uint64_t *random)
@@ -162,14 +162,15 @@ static int32_t best_rest(const struct rehearsal *rehearsal, const struct gpu_val
 	return best;
 }
 
-static void note(struct rehearsal *rehearsal, int32_t gpu)
+static void gpu_value_note(struct rehearsal *rehearsal, int32_t gpu)
 {
 	array_reserve(rehearsal->moments, rehearsal->moment_capacity, rehearsal->moment_count + 1);
 	rehearsal->moments[rehearsal->moment_count++] =
 	    (struct moment){ gpu, rehearsal->left[gpu], rehearsal->cpu_milli[gpu] };
 }
 
-static void fill(struct rehearsal *rehearsal, const struct gpu_value *gpu_value, uint64_t *random)
+static void gpu_value_fill(struct rehearsal *rehearsal, const struct gpu_value *gpu_value,
+                           uint64_t *random)
 {
 	int64_t left_milli = (int64_t)rehearsal->gpu_count * WHOLE_GPU * OVERLOAD / 10;
 
@@ -180,17 +181,17 @@ static void fill(struct rehearsal *rehearsal, const struct gpu_value *gpu_value,
 		if (rest < 0)
 			continue;
 		int32_t gpu = rehearsal->first[rest];
-		note(rehearsal, gpu);
+		gpu_value_note(rehearsal, gpu);
 		rehearsal->first[rest] = rehearsal->next[gpu];
 		rehearsal->cpu_milli[gpu] += demand->cpu_milli;
-		put(rehearsal, gpu, rest - demand->milli);
+		gpu_value_put(rehearsal, gpu, rest - demand->milli);
 	}
 	for (int32_t gpu = 0; gpu < rehearsal->gpu_count; gpu++)
-		note(rehearsal, gpu);
+		gpu_value_note(rehearsal, gpu);
 }
 
 /* Moves by `part` of `of` from the old to the new. */
-static int64_t move(int64_t from, int64_t to, int64_t part, int64_t of)
+static int64_t gpu_value_move(int64_t from, int64_t to, int64_t part, int64_t of)
 {
 	return from + (int64_t)((int128)(to - from) * part / of);
 }
@@ -217,10 +218,12 @@ static void learn(struct rehearsal *rehearsal, struct gpu_value *gpu_value, int 
 			continue;
 		int64_t cpu = outcome->cpu_milli / times;
 		int64_t variance = (int64_t)(outcome->cpu_squares / times - (int128)cpu * cpu);
-		gpu_value->value[r] = (int32_t)move(
+		gpu_value->value[r] = (int32_t)gpu_value_move(
 		    gpu_value->value[r], outcome->used_milli * GPU_VALUE_UNIT / times, times, of);
-		gpu_value->cpu_milli[r] = (int32_t)move(gpu_value->cpu_milli[r], cpu, times, of);
-		gpu_value->cpu_variance[r] = move(gpu_value->cpu_variance[r], variance, times, of);
+		gpu_value->cpu_milli[r] =
+		    (int32_t)gpu_value_move(gpu_value->cpu_milli[r], cpu, times, of);
+		gpu_value->cpu_variance[r] =
+		    gpu_value_move(gpu_value->cpu_variance[r], variance, times, of);
 	}
 }
 
@@ -236,7 +239,7 @@ void gpu_value_learn(struct gpu_value *gpu_value, const struct workload_kind *ki
 		guess(gpu_value, rehearsal);
 		for (int round = 0; round < ROUNDS; round++) {
 			empty(rehearsal);
-			fill(rehearsal, gpu_value, &random);
+			gpu_value_fill(rehearsal, gpu_value, &random);
 			learn(rehearsal, gpu_value, round == 0 ? 1 : 2);
 		}
 	}

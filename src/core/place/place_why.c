@@ -28,8 +28,8 @@ const char *check_name(enum check check)
 }
 
 /* A row for each check, by its number, while counting. */
-static void refuse(int64_t rows[][REFUSAL_WIDTH], enum check check, int64_t count, int64_t short_by,
-                   int64_t id)
+static void place_why_refuse(int64_t rows[][REFUSAL_WIDTH], enum check check, int64_t count,
+                             int64_t short_by, int64_t id)
 {
 	int64_t *row = rows[check];
 
@@ -53,14 +53,14 @@ static void refuse_gpus(const struct sched *sched, const struct search *search,
 		if (checks[i] == CHECK_OK)
 			fit++;
 		else
-			refuse(rows, checks[i], 1, short_by, node->gpus[i]->r.id);
+			place_why_refuse(rows, checks[i], 1, short_by, node->gpus[i]->r.id);
 	}
 	for (int i = 0; i < node->gpu_count && fit < needed; i++)
 		if (checks[i] == CHECK_OK)
-			refuse(rows, CHECK_COUNT, 1, needed - fit, node->gpus[i]->r.id);
+			place_why_refuse(rows, CHECK_COUNT, 1, needed - fit, node->gpus[i]->r.id);
 }
 
-static bool goes_before(const int64_t *a, const int64_t *b)
+static bool place_why_goes_before(const int64_t *a, const int64_t *b)
 {
 	return a[REFUSAL_COUNT] != b[REFUSAL_COUNT] ? a[REFUSAL_COUNT] > b[REFUSAL_COUNT]
 	                                            : a[REFUSAL_CHECK] < b[REFUSAL_CHECK];
@@ -77,7 +77,7 @@ static int sort_rows(int64_t rows[][REFUSAL_WIDTH])
 		memcpy(row, rows[i], sizeof(row));
 		if (row[REFUSAL_COUNT] == 0)
 			continue;
-		for (; at > 0 && goes_before(row, rows[at - 1]); at--)
+		for (; at > 0 && place_why_goes_before(row, rows[at - 1]); at--)
 			memcpy(rows[at], rows[at - 1], sizeof(row));
 		memcpy(rows[at], row, sizeof(row));
 		count++;
@@ -100,8 +100,9 @@ int place_refusals(struct sched *sched, const struct search *search, int64_t row
 		const struct node *node = sched->cluster.by_rank[i];
 		enum check check = place_check_node(sched, search, node, &short_by);
 		if (check != CHECK_OK)
-			refuse(rows, check, gpus && node->gpu_count > 0 ? node->gpu_count : 1,
-			       short_by, node->r.id);
+			place_why_refuse(rows, check,
+			                 gpus && node->gpu_count > 0 ? node->gpu_count : 1,
+			                 short_by, node->r.id);
 		else if (gpus)
 			refuse_gpus(sched, search, node, rows);
 	}

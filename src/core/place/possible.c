@@ -27,7 +27,8 @@ static bool requires_link(const struct shape *shape)
 }
 
 /* Puts tasks onto an empty node while they fit, as a job that is placed there is. */
-static int64_t settle(struct sched *sched, const struct search *search, const struct node *node)
+static int64_t possible_settle(struct sched *sched, const struct search *search,
+                               const struct node *node)
 {
 	const struct shape_request *request = &search->shape->request;
 	struct node_copy copy;
@@ -55,13 +56,13 @@ static int64_t count_uneven(struct sched *sched, const struct search *search,
 	int64_t best = 0;
 
 	if (!requires_link(search->shape) || search->shape->tasks == 1)
-		return settle(sched, &trial, node);
+		return possible_settle(sched, &trial, node);
 	for (int i = 0; i < node->gpu_count; i++) {
 		if (node->gpus[i]->r.nvlink_group == trial.link)
 			continue;
 		trial.link = node->gpus[i]->r.nvlink_group;
 		if (trial.link != 0)
-			best = max64(best, settle(sched, &trial, node));
+			best = max64(best, possible_settle(sched, &trial, node));
 	}
 	return best;
 }
@@ -95,8 +96,8 @@ static void add_gpus(struct sched *sched, const struct search *search, const str
 	all->gpus = max64(all->gpus, large);
 }
 
-static void add_node(struct sched *sched, struct search *search, const struct node *node,
-                     struct hardware *all)
+static void possible_add_node(struct sched *sched, struct search *search, const struct node *node,
+                              struct hardware *all)
 {
 	const struct shape *shape = search->shape;
 	struct node_copy copy;
@@ -209,7 +210,7 @@ static bool hardware_takes(struct sched *sched, struct search *search, struct er
 
 	all.rack_tasks = memory_zero((size_t)racks + 1, sizeof(*all.rack_tasks));
 	for (size_t i = 0; i < sched->cluster.node_count; i++)
-		add_node(sched, search, sched->cluster.by_rank[i], &all);
+		possible_add_node(sched, search, sched->cluster.by_rank[i], &all);
 	bool takes =
 	    check_task(search->shape, &all, error) && check_gang(search->shape, &all, racks, error);
 	free(all.rack_tasks);
@@ -287,7 +288,8 @@ static bool node_takes(struct sched *sched, struct model *model, const struct no
 	return false;
 }
 
-static bool refuse(const struct model *model, const struct figures *figures, struct error *error)
+static bool possible_refuse(const struct model *model, const struct figures *figures,
+                            struct error *error)
 {
 	struct buffer sentence = { 0 };
 
@@ -324,5 +326,5 @@ bool model_possible(struct sched *sched, struct model *model, struct error *erro
 		if (bitset_has(&model->filter->nodes, i) &&
 		    node_takes(sched, model, sched->cluster.by_rank[i], &figures))
 			return true;
-	return refuse(model, &figures, error);
+	return possible_refuse(model, &figures, error);
 }

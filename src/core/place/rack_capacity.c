@@ -36,7 +36,7 @@ static uint64_t candidates(const struct sched *sched, const struct search *searc
 	return place_scope(sched, search).sets->word[w] & search->shape->filter->nodes.word[w];
 }
 
-static void put(struct rack_tally *tally, const struct node *node, int64_t tasks)
+static void rack_capacity_put(struct rack_tally *tally, const struct node *node, int64_t tasks)
 {
 	INVARIANT(tasks >= 0 && tasks <= TASKS_MAX && node->rack >= 0);
 	tally->of_rack[node->rack] += tasks - tally->of_node[node->rank];
@@ -45,8 +45,8 @@ static void put(struct rack_tally *tally, const struct node *node, int64_t tasks
 }
 
 /* Counts again on some nodes of word `w`. Most that have no room had none before. */
-static void renew(struct sched *sched, struct search *search, struct rack_tally *tally, size_t w,
-                  uint64_t nodes)
+static void rack_capacity_renew(struct sched *sched, struct search *search,
+                                struct rack_tally *tally, size_t w, uint64_t nodes)
 {
 	uint64_t may_take = candidates(sched, search, w);
 
@@ -54,12 +54,14 @@ static void renew(struct sched *sched, struct search *search, struct rack_tally 
 	while (nodes) {
 		size_t rank = bitset_take(&nodes, w);
 		const struct node *node = sched->cluster.by_rank[rank];
-		put(tally, node, may_take >> rank % 64 & 1 ? place_count(sched, search, node) : 0);
+		rack_capacity_put(tally, node,
+		                  may_take >> rank % 64 & 1 ? place_count(sched, search, node) : 0);
 	}
 }
 
 /* The room of the shape as things are, but for promises. */
-static const struct rack_tally *follow(struct sched *sched, const struct search *given)
+static const struct rack_tally *rack_capacity_follow(struct sched *sched,
+                                                     const struct search *given)
 {
 	const struct change_log *changes = &sched->index.change_log;
 	struct rack_tally *tally =
@@ -73,15 +75,17 @@ static const struct rack_tally *follow(struct sched *sched, const struct search 
 	if (tally->seen > 0)
 		change_log_since(changes, tally->seen, changed);
 	for (size_t w = 0; w < changes->words; w++)
-		renew(sched, &search, tally, w, tally->seen > 0 ? changed[w] : UINT64_MAX);
+		rack_capacity_renew(sched, &search, tally, w,
+		                    tally->seen > 0 ? changed[w] : UINT64_MAX);
 	free(changed);
 	tally->seen = changes->count;
 	return tally;
 }
 
 /* Adds what the nodes of a set have room for, less what is counted already. */
-static void add_nodes(struct sched *sched, struct search *search, const struct bitset *set,
-                      const struct rack_tally *counted, int64_t *room)
+static void rack_capacity_add_nodes(struct sched *sched, struct search *search,
+                                    const struct bitset *set, const struct rack_tally *counted,
+                                    int64_t *room)
 {
 	for (size_t w = 0; w < sched->index.change_log.words; w++) {
 		uint64_t bits = set->word[w] & candidates(sched, search, w);
@@ -104,13 +108,13 @@ void rack_capacity_count(struct sched *sched, struct search *search, int64_t *ro
 	INVARIANT(sched->indexed && !search->link);
 	if (search->view != VIEW_NOW || search->shape->number == 0) {
 		memset(room, 0, size);
-		add_nodes(sched, search, place_scope(sched, search).sets, NULL, room);
+		rack_capacity_add_nodes(sched, search, place_scope(sched, search).sets, NULL, room);
 		return;
 	}
-	const struct rack_tally *kept = follow(sched, search);
+	const struct rack_tally *kept = rack_capacity_follow(sched, search);
 	memcpy(room, kept->of_rack, size);
 	if (!search->ignore_promises)
-		add_nodes(sched, search, &index->promised, kept, room);
+		rack_capacity_add_nodes(sched, search, &index->promised, kept, room);
 }
 
 static void check_tally(struct sched *sched, const struct rack_tally *tally)

@@ -51,7 +51,7 @@ static void count_again(struct scarcity *scarcity, struct node *node)
 }
 
 /* Counts again what changed. */
-static void follow(struct scarcity *scarcity, const struct sched *sched)
+static void scarcity_follow(struct scarcity *scarcity, const struct sched *sched)
 {
 	const struct change_log *changes = &sched->index.change_log;
 
@@ -194,7 +194,7 @@ static bool has_premiums(const struct sched *sched)
 	       sched->workload_mix.type_demand.count > 0;
 }
 
-static void forget(struct scarcity *scarcity)
+static void scarcity_forget(struct scarcity *scarcity)
 {
 	for (size_t model = 0; model < scarcity->type_count; model++)
 		set_premium(scarcity, model, 0);
@@ -220,7 +220,7 @@ void scarcity_refresh(struct sched *sched)
 	INVARIANT(sched->indexed);
 	if (!has_premiums(sched)) {
 		if (scarcity->counted != 0)
-			forget(scarcity);
+			scarcity_forget(scarcity);
 		return;
 	}
 	if (is_current(sched))
@@ -229,7 +229,7 @@ void scarcity_refresh(struct sched *sched)
 	    scarcity->type_count != models)
 		list_sets(scarcity, sched);
 	add_models(scarcity, models);
-	follow(scarcity, sched);
+	scarcity_follow(scarcity, sched);
 	scarcity->asked_milli = sched->workload_mix.r.asked_milli;
 	foresee(scarcity, &sched->workload_mix);
 	for (int round = 0; round < ROUNDS; round++)

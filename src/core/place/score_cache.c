@@ -116,7 +116,7 @@ static int64_t score_of(const struct scorer *scorer, size_t rank)
 	return may_fit ? score_anew(scorer, rank) : TOURNAMENT_NONE;
 }
 
-static void put(const struct scorer *scorer, size_t rank, int64_t score)
+static void score_cache_put(const struct scorer *scorer, size_t rank, int64_t score)
 {
 	struct score_cache *cache = scorer->cache;
 	bool fits = score != TOURNAMENT_NONE, fitted = bitset_has(&cache->fitting, rank);
@@ -128,18 +128,18 @@ static void put(const struct scorer *scorer, size_t rank, int64_t score)
 }
 
 /* Looks again at some nodes of word `w`. Most that do not fit did not fit before. */
-static void renew(struct scorer *scorer, size_t w, uint64_t nodes)
+static void score_cache_renew(struct scorer *scorer, size_t w, uint64_t nodes)
 {
 	struct score_cache *cache = scorer->cache;
 	uint64_t may_fit = candidates(scorer, w);
 	uint64_t gone = nodes & cache->fitting.word[w] & ~may_fit;
 
 	while (gone)
-		put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
+		score_cache_put(scorer, bitset_take(&gone, w), TOURNAMENT_NONE);
 	nodes &= may_fit;
 	while (nodes) {
 		size_t rank = bitset_take(&nodes, w);
-		put(scorer, rank, score_anew(scorer, rank));
+		score_cache_put(scorer, rank, score_anew(scorer, rank));
 	}
 }
 
@@ -161,7 +161,7 @@ static uint64_t repriced(const struct scorer *scorer, size_t w)
 
 /* Looks again at the nodes that changed, and at those that a promise counts on now
  * and did not before, or the other way round. */
-static void follow(struct scorer *scorer)
+static void score_cache_follow(struct scorer *scorer)
 {
 	const struct index *index = &scorer->sched->index;
 	struct score_cache *cache = scorer->cache;
@@ -174,7 +174,8 @@ static void follow(struct scorer *scorer)
 	for (size_t w = 0; w < cache->promised.words; w++) {
 		uint64_t differ = index->promised.word[w] ^ cache->promised.word[w];
 		cache->promised.word[w] = index->promised.word[w];
-		renew(scorer, w, known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
+		score_cache_renew(scorer, w,
+		                  known ? changed[w] | differ | repriced(scorer, w) : UINT64_MAX);
 	}
 	cache->scarcity = scorer->sched->scarcity.version;
 	cache->seen = index->change_log.count;
@@ -208,7 +209,7 @@ struct scorer scorer_begin(struct sched *sched, const struct search *search)
 	struct scorer scorer = find_board(sched, search);
 
 	if (scorer.follows)
-		follow(&scorer);
+		score_cache_follow(&scorer);
 	return scorer;
 }
 
@@ -230,7 +231,7 @@ static bool still_fits(struct scorer *scorer, size_t rank)
 	if (!is_out_of_date(scorer, rank))
 		return true;
 	bitset_assign(&cache->promised, rank, bitset_has(promised, rank));
-	renew(scorer, rank / 64, UINT64_C(1) << rank % 64);
+	score_cache_renew(scorer, rank / 64, UINT64_C(1) << rank % 64);
 	return bitset_has(&cache->fitting, rank);
 }
 

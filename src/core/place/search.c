@@ -194,7 +194,7 @@ static void choose_best(struct sched *sched, struct search *search, const struct
 
 /* Looks wherever the task may go. In a large cluster the tightest nodes are
  * looked at first, and it ends when enough of them fitted. */
-static struct finding look(struct sched *sched, struct search *search)
+static struct finding search_look(struct sched *sched, struct search *search)
 {
 	struct scope scope = place_scope(sched, search);
 	bool few = sched->cluster.node_count <= SCORE_CACHE_FOLLOWS;
@@ -220,7 +220,7 @@ static struct finding look(struct sched *sched, struct search *search)
 
 static bool find_shape(struct sched *sched, struct search *search, struct choice *choice)
 {
-	struct finding finding = look(sched, search);
+	struct finding finding = search_look(sched, search);
 
 	search->candidates = finding.fitted;
 	if (finding.best)
@@ -251,5 +251,5 @@ bool place_fits(struct sched *sched, struct search *search)
 	filter_refresh(search->shape->filter, &sched->cluster, sched->cluster_version);
 	scarcity_refresh(sched);
 	return (score_cache_serves(search) && score_cache_has_fit(sched, search)) ||
-	       look(sched, search).best != NULL;
+	       search_look(sched, search).best != NULL;
 }

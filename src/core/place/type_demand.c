@@ -23,7 +23,7 @@ static void spell(struct type_demand *type_demand)
 		buffer_print(&type_demand->text, "%s%s", i > 0 ? "\n" : "", type_demand->models[i]);
 }
 
-static void drop(struct type_demand *type_demand, size_t at)
+static void type_demand_drop(struct type_demand *type_demand, size_t at)
 {
 	INVARIANT(at < type_demand->count);
 	free(type_demand->models[at]);
@@ -44,7 +44,8 @@ static size_t least_asked(const struct type_demand *type_demand)
 	return least;
 }
 
-static void append(struct type_demand *type_demand, const char *models, size_t size, int64_t milli)
+static void type_demand_append(struct type_demand *type_demand, const char *models, size_t size,
+                               int64_t milli)
 {
 	char *copy = memory_alloc(size + 1);
 
@@ -70,8 +71,8 @@ void type_demand_add(struct type_demand *type_demand, const char *models, int64_
 		return;
 	}
 	if (type_demand->count == TYPE_DEMAND_SETS)
-		drop(type_demand, least_asked(type_demand));
-	append(type_demand, models, strlen(models), milli);
+		type_demand_drop(type_demand, least_asked(type_demand));
+	type_demand_append(type_demand, models, strlen(models), milli);
 	spell(type_demand);
 }
 
@@ -81,7 +82,7 @@ void type_demand_halve(struct type_demand *type_demand)
 	for (size_t i = type_demand->count; i-- > 0;) {
 		type_demand->milli[i] /= 2;
 		if (type_demand->milli[i] == 0)
-			drop(type_demand, i);
+			type_demand_drop(type_demand, i);
 	}
 	spell(type_demand);
 }
@@ -95,7 +96,7 @@ static int64_t count_lines(const char *text)
 	return lines;
 }
 
-static bool check(const char *text, struct rows rows, int64_t most, struct error *error)
+static bool type_demand_check(const char *text, struct rows rows, int64_t most, struct error *error)
 {
 	if (rows.count < 0 || rows.count > TYPE_DEMAND_SETS || rows.count != count_lines(text))
 		return error_set(error, ERROR_CORRUPT,
@@ -116,12 +117,12 @@ bool type_demand_load(struct type_demand *type_demand, const char *text, struct 
 {
 	if (!text)
 		text = "";
-	if (!check(text, rows, most, error))
+	if (!type_demand_check(text, rows, most, error))
 		return false;
 	type_demand_free(type_demand);
 	for (int64_t i = 0; i < rows.count; i++) {
 		size_t size = strcspn(text, "\n");
-		append(type_demand, text, size, rows.at[i]);
+		type_demand_append(type_demand, text, size, rows.at[i]);
 		text += size + 1;
 	}
 	spell(type_demand);

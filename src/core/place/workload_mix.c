@@ -162,7 +162,7 @@ static void add_kind(struct workload_weights *weights, const struct workload_kin
 }
 
 /* From what each place adds to what counts up to there. */
-static void add_up(struct workload_weights *weights)
+static void workload_mix_add_up(struct workload_weights *weights)
 {
 	for (int c = 0; c < MIX_CPUS; c++) {
 		for (int i = 1; i <= MIX_NEEDS; i++)
@@ -202,7 +202,7 @@ static void weigh_kinds(struct workload_weights *weights, struct workload_kind *
 		for (size_t i = 0; i < count; i++)
 			add_kind(weights, &kinds[i],
 			         (int32_t)muldiv_down(kinds[i].times, MIX_UNIT, total));
-		add_up(weights);
+		workload_mix_add_up(weights);
 	}
 	free(tallies);
 }

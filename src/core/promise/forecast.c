@@ -327,7 +327,8 @@ static struct spot *spots_of(const struct outlook *outlook, int group, size_t *c
 
 /* Chooses GPUs of the group, on few nodes, as they will be by `end_ms`. False if
  * the tasks do not fit after all. */
-static bool settle(struct outlook *outlook, int group, int64_t end_ms, struct forecast_rows *rows)
+static bool forecast_settle(struct outlook *outlook, int group, int64_t end_ms,
+                            struct forecast_rows *rows)
 {
 	bool split = outlook->search.shape->split_gpus > 0;
 	struct node_copy copy;
@@ -384,7 +385,8 @@ static int64_t find_start(struct outlook *outlook, struct forecast *forecast, in
 			continue;
 		if (start_after(leaving) > latest_ms || attempts++ == ATTEMPTS_MAX)
 			break;
-		if (settle(outlook, group_of(outlook, leaving->node), leaving->end_ms, rows))
+		if (forecast_settle(outlook, group_of(outlook, leaving->node), leaving->end_ms,
+		                    rows))
 			return start_after(leaving);
 	}
 	return INT64_MAX;

@@ -114,7 +114,7 @@ static int add_lines(const struct sched *sched, const struct promise *promise, i
 	return count;
 }
 
-static void decide(struct sched *sched, const struct promise *promise)
+static void promise_decide(struct sched *sched, const struct promise *promise)
 {
 	int64_t lines[PROMISE_ROWS * LINE_WIDTH];
 	const struct promise_record *r = &promise->r;
@@ -149,7 +149,7 @@ void promise_give(struct sched *sched, struct job *job, const struct promise_rec
 	mark_all(sched);
 	sched->pass.change_seq++;
 	effects_put(sched->effects, RECORD_PROMISE, &promise->r);
-	decide(sched, promise);
+	promise_decide(sched, promise);
 }
 
 void promise_instead(struct sched *sched, struct job *job, int64_t start_ms, int64_t wait_gpu_ms,

@@ -110,7 +110,7 @@ static enum start promise_start(struct sched *sched, struct job *job, struct for
 /* A promise that holds is changed only for a start that is sooner by an eighth
  * of the time to wait, so that it can be relied on; one that no longer holds is replaced
  * or removed. True if anything changed, which may matter to others. */
-static bool renew(struct sched *sched, struct forecast *forecast)
+static bool promise_pass_renew(struct sched *sched, struct forecast *forecast)
 {
 	int64_t now_ms = sched_now(sched);
 	bool changed = false;
@@ -155,7 +155,7 @@ struct candidates {
 	int64_t cost;    /* of looking for them */
 };
 
-static size_t place_of(const struct tenants *tenants, const struct tenant *tenant)
+static size_t promise_pass_place_of(const struct tenants *tenants, const struct tenant *tenant)
 {
 	size_t low = 0, high = tenants->count;
 
@@ -169,13 +169,14 @@ static size_t place_of(const struct tenants *tenants, const struct tenant *tenan
 	return low;
 }
 
-static struct job *job_of(struct queue_entry *entry)
+static struct job *promise_pass_job_of(struct queue_entry *entry)
 {
 	return (struct job *)(void *)((char *)entry - offsetof(struct job, entry));
 }
 
 /* False if there are enough that go before it. */
-static bool add_job(struct candidates *candidates, size_t tenant, struct job *job, int64_t now_ms)
+static bool promise_pass_add_job(struct candidates *candidates, size_t tenant, struct job *job,
+                                 int64_t now_ms)
 {
 	const struct queue_rule *rule = &job->class->queue.rule;
 	struct job **jobs = candidates->of[tenant].jobs;
@@ -204,12 +205,12 @@ static void add_class(struct sched *sched, struct candidates *candidates, size_t
 	struct queue_entry *entry = queue_first(&class->queue, now_ms);
 
 	if ((last && !queue_before(&class->queue.rule, entry, &last->entry, now_ms)) ||
-	    !may_hold(sched, job_of(entry)))
+	    !may_hold(sched, promise_pass_job_of(entry)))
 		return;
 	struct queue_cursor cursor = queue_walk(&class->queue, now_ms);
 	for (int i = 0; i < VISITS_MAX && (entry = queue_walk_next(&cursor)); i++)
-		if (!has_minimum(job_of(entry)) &&
-		    !add_job(candidates, tenant, job_of(entry), now_ms))
+		if (!has_minimum(promise_pass_job_of(entry)) &&
+		    !promise_pass_add_job(candidates, tenant, promise_pass_job_of(entry), now_ms))
 			break;
 }
 
@@ -235,8 +236,8 @@ static struct job *next_candidate(const struct candidates *candidates, size_t te
 	return candidates->of[tenant].jobs[candidates->of[tenant].next];
 }
 
-static void offer(struct sched *sched, struct turn *order, const struct candidates *candidates,
-                  size_t tenant)
+static void promise_pass_offer(struct sched *sched, struct turn *order,
+                               const struct candidates *candidates, size_t tenant)
 {
 	const struct job *job = next_candidate(candidates, tenant);
 	struct amounts amounts;
@@ -255,7 +256,7 @@ static struct job *take_candidate(struct sched *sched, struct turn *order,
 	struct tenant *tenant;
 
 	while ((tenant = turn_first(order))) {
-		size_t place = place_of(&sched->tenants, tenant);
+		size_t place = promise_pass_place_of(&sched->tenants, tenant);
 		struct job *job = NULL;
 		if (candidates->of[place].jobs) {
 			job = next_candidate(candidates, place);
@@ -263,7 +264,7 @@ static struct job *take_candidate(struct sched *sched, struct turn *order,
 		} else if (candidates->cost < COST_MAX) {
 			find_candidates(sched, candidates, place);
 		}
-		offer(sched, order, candidates, place);
+		promise_pass_offer(sched, order, candidates, place);
 		if (job)
 			return job;
 	}
@@ -351,7 +352,7 @@ static void renew_all(struct sched *sched, struct forecast *forecast)
 {
 	int round = 0;
 
-	while (round++ < ROUNDS_MAX && renew(sched, forecast))
+	while (round++ < ROUNDS_MAX && promise_pass_renew(sched, forecast))
 		;
 }
 

@@ -95,7 +95,7 @@ static void settle_heads(struct job_class *class)
 		settle_in(&group->due, class, class->heads.due_ms != INT64_MAX);
 }
 
-static struct job *job_of(struct queue_entry *entry)
+static struct job *group_job_of(struct queue_entry *entry)
 {
 	return (struct job *)(void *)((char *)entry - offsetof(struct job, entry));
 }
@@ -126,7 +126,7 @@ void class_rerule(struct job_class *class, struct queue_rule rule, int64_t now_m
 	ranktree_free(&class->by_wait);
 	struct queue_cursor cursor = queue_walk(&class->queue, now_ms);
 	while (rule.shares && (entry = queue_walk_next(&cursor)))
-		list_turn(class, job_of(entry));
+		list_turn(class, group_job_of(entry));
 }
 
 static void list_active(struct shapes *shapes, struct shape *shape)
@@ -266,7 +266,7 @@ struct job *class_first(struct job_class *class, int64_t now_ms)
 	struct queue_entry *entry = queue_first(&class->queue, now_ms);
 
 	INVARIANT(entry);
-	return job_of(entry);
+	return group_job_of(entry);
 }
 
 void class_turn(struct job_class *class, int64_t now_ms)

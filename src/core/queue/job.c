@@ -149,7 +149,7 @@ static void dequeue(struct sched *sched, struct job *job)
 }
 
 /* All waiting jobs ask by one size of GPU, which sched_prepare keeps right. */
-static void ask(struct sched *sched, struct job *job)
+static void job_ask(struct sched *sched, struct job *job)
 {
 	if (sched->queued == 0) /* nobody else asked by another one */
 		sched->asked_mib = sched_totals(sched)->smallest_mib;
@@ -164,13 +164,13 @@ static void enqueue(struct sched *sched, struct job *job)
 	if (job->class == class && job->entry.queued_ms == job_age_from(job) &&
 	    job->entry.number == job_turn(job)) {
 		tenant_ask(job->tenant, &job->asked, -1);
-		ask(sched, job);
+		job_ask(sched, job);
 		return;
 	}
 	dequeue(sched, job);
 	class_push(&sched->shapes, class, job, sched_now(sched));
 	job->class = class;
-	ask(sched, job);
+	job_ask(sched, job);
 	sched->queued++;
 }
 

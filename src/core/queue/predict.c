@@ -313,7 +313,7 @@ void predict_ended(struct sched *sched, const struct job *job)
 	}
 }
 
-static bool is_within(int64_t number, int64_t least, int64_t most)
+static bool predict_is_within(int64_t number, int64_t least, int64_t most)
 {
 	return number >= least && number <= most;
 }
@@ -328,11 +328,11 @@ static bool load_bins(struct expert *expert, struct rows bins)
 	for (int64_t i = 0; i < bins.count; i++) {
 		const int64_t *row = bins.at + i * EXPERT_BIN_WIDTH;
 		int64_t after = i > 0 ? row[-EXPERT_BIN_WIDTH] : -1;
-		if (!is_within(row[0], after + 1, DURATION_BINS - 1))
+		if (!predict_is_within(row[0], after + 1, DURATION_BINS - 1))
 			return false;
 		for (int pace = 0; pace < PACES; pace++) {
 			struct histogram *histogram = &expert->histograms[pace];
-			if (!is_within(row[1 + pace], 0, HISTOGRAM_MAX - histogram->total))
+			if (!predict_is_within(row[1 + pace], 0, HISTOGRAM_MAX - histogram->total))
 				return false;
 			histogram->bins[row[0]] = (uint32_t)row[1 + pace];
 			histogram->total += (uint32_t)row[1 + pace];
@@ -345,8 +345,8 @@ static bool load_offsets(struct expert *expert, struct rows offsets)
 {
 	for (int64_t i = 0; i < offsets.count; i++) {
 		const int64_t *row = offsets.at + i * EXPERT_OFFSET_WIDTH;
-		if (!expert->offsets || !is_within(row[0], 0, VOICES - 1) ||
-		    !is_within(row[1], -LOGIT_MAX, LOGIT_MAX))
+		if (!expert->offsets || !predict_is_within(row[0], 0, VOICES - 1) ||
+		    !predict_is_within(row[1], -LOGIT_MAX, LOGIT_MAX))
 			return false;
 		expert->offsets[row[0]] = (int32_t)row[1];
 	}
@@ -361,9 +361,9 @@ bool predict_load_expert(struct predictor *predictor, const struct expert_record
 	if (record->id < 1 || experts_find(experts, record->id))
 		return refuse_expert(record->id, "twice, or under an id that it cannot have",
 		                     error);
-	if (!is_within(record->kind, 0, EXPERT_KINDS - 1) ||
-	    !is_within(record->samples, 1, SAMPLES_MAX) ||
-	    !is_within(record->used, 1, INT64_MAX / 4))
+	if (!predict_is_within(record->kind, 0, EXPERT_KINDS - 1) ||
+	    !predict_is_within(record->samples, 1, SAMPLES_MAX) ||
+	    !predict_is_within(record->used, 1, INT64_MAX / 4))
 		return refuse_expert(record->id, "with a number that cannot be", error);
 	struct expert *expert = experts_add(experts, record->id, (enum expert_kind)record->kind);
 	expert->samples = record->samples;
@@ -376,13 +376,14 @@ bool predict_load_mixture(struct predictor *predictor, const struct mixture_reco
                           struct error *error)
 {
 	struct mixture *mixture = &predictor->mixture;
-	bool fine = record->id == 1 && is_within(record->learned, 1, INT64_MAX / 4);
+	bool fine = record->id == 1 && predict_is_within(record->learned, 1, INT64_MAX / 4);
 
 	mixture->learned = record->learned;
 	for (int64_t i = 0; fine && i < record->logits.count; i++) {
 		const int64_t *row = record->logits.at + i * MIXTURE_WIDTH;
-		fine = is_within(row[0], 0, VOICES - 1) && is_within(row[1], 0, CONTEXTS - 1) &&
-		       is_within(row[2], -LOGIT_MAX, LOGIT_MAX);
+		fine = predict_is_within(row[0], 0, VOICES - 1) &&
+		       predict_is_within(row[1], 0, CONTEXTS - 1) &&
+		       predict_is_within(row[2], -LOGIT_MAX, LOGIT_MAX);
 		if (fine)
 			mixture->logits[row[0]][row[1]] = (int32_t)row[2];
 	}
@@ -393,14 +394,15 @@ bool predict_load_mixture(struct predictor *predictor, const struct mixture_reco
 
 static bool load_voice(struct guess_voice *voice, const int64_t *row, const char *levels)
 {
-	if (!is_within(row[0], 0, VOICES - 1) || !is_within(row[1], 0, CONTEXTS - 1) ||
-	    !is_within(row[2], 0, UINT16_MAX))
+	if (!predict_is_within(row[0], 0, VOICES - 1) ||
+	    !predict_is_within(row[1], 0, CONTEXTS - 1) ||
+	    !predict_is_within(row[2], 0, UINT16_MAX))
 		return false;
 	voice->voice = (uint8_t)row[0];
 	voice->context = (uint8_t)row[1];
 	voice->weight = (uint16_t)row[2];
 	for (int bin = 0; bin < GUESS_BINS; bin++) {
-		if (!is_within(levels[bin], '0', '0' + GUESS_LEVELS - 1))
+		if (!predict_is_within(levels[bin], '0', '0' + GUESS_LEVELS - 1))
 			return false;
 		voice->levels[bin] = (uint8_t)(levels[bin] - '0');
 	}

@@ -265,7 +265,7 @@ struct queue_entry *queue_walk_next(struct queue_cursor *cursor)
 }
 
 /* Moves all entries of `tree` into `all`, by the time since when they wait. */
-static void collect(struct ranktree *all, struct ranktree *tree)
+static void queue_collect(struct ranktree *all, struct ranktree *tree)
 {
 	struct rank_entry item;
 	while (ranktree_pop(tree, &item)) {
@@ -280,8 +280,8 @@ void queue_rerule(struct queue *queue, struct queue_rule rule, int64_t now_ms)
 	struct ranktree all = { 0 };
 	struct rank_entry item;
 
-	collect(&all, &queue->ageing);
-	collect(&all, &queue->aged);
+	queue_collect(&all, &queue->ageing);
+	queue_collect(&all, &queue->aged);
 	queue_free(queue);
 	queue_init(queue, rule);
 	while (ranktree_pop(&all, &item))

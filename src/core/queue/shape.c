@@ -24,8 +24,8 @@ static int64_t next_key(int64_t key)
 
 /* The item that is the same as `wanted`, or NULL; `*key` is where it is, or
  * where it would go. */
-static void *find(const struct map *map, uint64_t hash, same_kind *same, const void *wanted,
-                  int64_t *key)
+static void *shape_find(const struct map *map, uint64_t hash, same_kind *same, const void *wanted,
+                        int64_t *key)
 {
 	void *item;
 	*key = (int64_t)(hash >> 1);
@@ -57,7 +57,7 @@ struct filter *shapes_filter(struct shapes *shapes, const char *models, const ch
 	const struct filter wanted = { .gpu_types = models, .labels = labels };
 	uint64_t hash = hash_combine(hash_text(models), hash_text(labels));
 	int64_t key;
-	struct filter *filter = find(&shapes->filters, hash, same_filter, &wanted, &key);
+	struct filter *filter = shape_find(&shapes->filters, hash, same_filter, &wanted, &key);
 	if (!filter) {
 		filter = make_filter((int64_t)shapes->filters.count + 1, models, labels);
 		map_put(&shapes->filters, key, filter);
@@ -189,7 +189,8 @@ static bool same_shape(const void *item, const void *wanted)
 static struct shape *intern_shape(struct shapes *shapes, const struct shape *wanted)
 {
 	int64_t key;
-	struct shape *shape = find(&shapes->shapes, hash_shape(wanted), same_shape, wanted, &key);
+	struct shape *shape =
+	    shape_find(&shapes->shapes, hash_shape(wanted), same_shape, wanted, &key);
 	if (shape)
 		return shape;
 	shape = NEW(struct shape);
@@ -239,7 +240,7 @@ static struct job_group *intern_group(struct shapes *shapes, const struct job_gr
 {
 	int64_t key;
 	struct job_group *group =
-	    find(&shapes->groups, hash_group(wanted), same_group, wanted, &key);
+	    shape_find(&shapes->groups, hash_group(wanted), same_group, wanted, &key);
 	if (!group) {
 		group = NEW(struct job_group);
 		*group = *wanted;
@@ -295,7 +296,7 @@ struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct qu
 	};
 	int64_t key;
 	struct job_class *class =
-	    find(&shapes->classes, hash_class(&wanted), same_class, &wanted, &key);
+	    shape_find(&shapes->classes, hash_class(&wanted), same_class, &wanted, &key);
 	if (!class) {
 		class = NEW(struct job_class);
 		wanted.group = intern_group(shapes, &group);
@@ -310,14 +311,15 @@ struct job_class *shapes_class(struct shapes *shapes, struct job *job, struct qu
 
 /* Takes the item, which is in the map, out. Items behind it in its chain may be there because of
  * it, so they are inserted again. */
-static void forget(struct map *map, uint64_t (*hash)(const void *), same_kind *same, void *item)
+static void shape_forget(struct map *map, uint64_t (*hash)(const void *), same_kind *same,
+                         void *item)
 {
 	int64_t key, other_key;
 	void *behind;
-	INVARIANT(find(map, hash(item), same, item, &key) == item);
+	INVARIANT(shape_find(map, hash(item), same, item, &key) == item);
 	map_remove(map, key);
 	while ((behind = map_remove(map, key = next_key(key)))) {
-		find(map, hash(behind), same, behind, &other_key);
+		shape_find(map, hash(behind), same, behind, &other_key);
 		map_put(map, other_key, behind);
 	}
 }
@@ -338,10 +340,10 @@ static void forget_group(struct shapes *shapes, struct job_group *group)
 	INVARIANT(group->class_count == 0);
 	for (struct job_class *class = group->made, *next; class; class = next) {
 		next = class->next;
-		forget(&shapes->classes, hash_any_class, same_class, class);
+		shape_forget(&shapes->classes, hash_any_class, same_class, class);
 		class_free(class);
 	}
-	forget(&shapes->groups, hash_any_group, same_group, group);
+	shape_forget(&shapes->groups, hash_any_group, same_group, group);
 	group_free(group);
 }
 

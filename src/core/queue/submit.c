@@ -311,7 +311,7 @@ static void take_in_array(struct sched *sched, const struct submit_command *subm
 }
 
 /* Jobs that it makes; the array must have been checked. */
-static int64_t count_of(const struct submit_command *submit)
+static int64_t submit_count_of(const struct submit_command *submit)
 {
 	return submit->array_to > 0 ? submit->array_to - submit->array_from + 1 : 1;
 }
@@ -335,7 +335,7 @@ static bool judge(struct sched *sched, const struct submit_command *submit,
 	return job_check(record, error) && check_now(sched, record, error) &&
 	       check_array(submit, error) && check_depends(sched, record, error) &&
 	       check_allowed(sched, record, tenant, submit->check_possible, error) &&
-	       check_room(sched, tenant, count_of(submit), record->tasks, error);
+	       check_room(sched, tenant, submit_count_of(submit), record->tasks, error);
 }
 
 bool job_submit(struct sched *sched, const struct submit_command *submit, struct error *error)
@@ -351,11 +351,11 @@ bool job_submit(struct sched *sched, const struct submit_command *submit, struct
 		sched->effects->repeated = true;
 		/* Only the same request is known to have asked for as many. */
 		if (record.request_hash != 0 && before->r.request_hash == record.request_hash)
-			sched->effects->reply_count = count_of(submit);
+			sched->effects->reply_count = submit_count_of(submit);
 		return true;
 	}
 	sched->effects->reply_id = sched->meta.last_job_id + 1;
-	sched->effects->reply_count = count_of(submit);
+	sched->effects->reply_count = submit_count_of(submit);
 	if (submit->array_to > 0)
 		take_in_array(sched, submit, &record);
 	else
@@ -389,7 +389,7 @@ bool sched_takes_all(struct sched *sched, struct submit_trial *trials, size_t co
 		all = all && trial->taken;
 		if (!trial->taken || before)
 			continue;
-		trial->adds = count_of(trial->submit);
+		trial->adds = submit_count_of(trial->submit);
 		trial->tasks = record.tasks;
 		count_waiting(sched, trial, 1);
 	}

@@ -29,7 +29,8 @@ static void task_event(struct sched *sched, const struct reservation *reservatio
 	                                   .value = value });
 }
 
-static void send(struct sched *sched, enum effect_kind kind, const struct reservation *reservation)
+static void task_send(struct sched *sched, enum effect_kind kind,
+                      const struct reservation *reservation)
 {
 	int64_t rows[PARTS_MAX * PART_WIDTH];
 
@@ -54,13 +55,13 @@ static void send(struct sched *sched, enum effect_kind kind, const struct reserv
 void order_start(struct sched *sched, const struct reservation *reservation)
 {
 	INVARIANT(reservation->job != NULL && sched->effects != NULL);
-	send(sched, EFFECT_START, reservation);
+	task_send(sched, EFFECT_START, reservation);
 }
 
 void order_stop(struct sched *sched, const struct reservation *reservation)
 {
 	INVARIANT(reservation->job != NULL && sched->effects != NULL);
-	send(sched, EFFECT_STOP, reservation);
+	task_send(sched, EFFECT_STOP, reservation);
 }
 
 void order_stop_unknown(struct sched *sched, const struct node *node, int64_t reservation_id)
@@ -104,8 +105,8 @@ void reservation_gone(struct sched *sched, struct reservation *reservation)
 }
 
 /* Tells the node to stop it; it counts until the memory is back. */
-static void stop(struct sched *sched, struct reservation *reservation, bool requeue,
-                 enum run_ending ending)
+static void task_stop(struct sched *sched, struct reservation *reservation, bool requeue,
+                      enum run_ending ending)
 {
 	if (reservation->run_id == 0)
 		reservation->ending = ending;
@@ -117,7 +118,7 @@ static void stop(struct sched *sched, struct reservation *reservation, bool requ
 	sched_dirty_reservation(sched, reservation);
 	reservation_watch(sched, reservation);
 	set_state(sched, reservation->job, reservation->task, TASK_STOPPING);
-	send(sched, EFFECT_STOP, reservation);
+	task_send(sched, EFFECT_STOP, reservation);
 }
 
 void job_begins(struct sched *sched, struct job *job)
@@ -136,7 +137,7 @@ void job_granted(struct sched *sched, struct reservation *reservation)
 	INVARIANT(reservation->phase == PHASE_GRANTED && !sched->plan.open);
 	set_state(sched, job, reservation->task, TASK_PLACED);
 	sched_dirty_task(sched, job, reservation->task);
-	send(sched, EFFECT_START, reservation);
+	task_send(sched, EFFECT_START, reservation);
 }
 
 void job_claimed(struct sched *sched, struct reservation *claim)
@@ -148,7 +149,7 @@ void job_claimed(struct sched *sched, struct reservation *claim)
 void job_evicted(struct sched *sched, struct reservation *reservation)
 {
 	INVARIANT(reservation->phase == PHASE_RELEASING && !sched->plan.open);
-	stop(sched, reservation, true, RUN_PREEMPTED);
+	task_stop(sched, reservation, true, RUN_PREEMPTED);
 }
 
 void job_drop_claims(struct sched *sched, struct job *job)
@@ -187,7 +188,7 @@ void job_stop(struct sched *sched, struct job *job)
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING)
-			stop(sched, reservation, true, RUN_REQUEUED);
+			task_stop(sched, reservation, true, RUN_REQUEUED);
 	}
 	forget_run(sched, job);
 }
@@ -247,7 +248,8 @@ static enum run_ending ending_of(enum job_state state)
 }
 
 /* Ends this job alone: those that wait for it are to be told. */
-static void finish(struct sched *sched, struct job *job, enum job_state state, const char *message)
+static void task_finish(struct sched *sched, struct job *job, enum job_state state,
+                        const char *message)
 {
 	job->s.state = (int32_t)state;
 	job->s.completed_ms = sched_now(sched);
@@ -256,7 +258,7 @@ static void finish(struct sched *sched, struct job *job, enum job_state state, c
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && reservation->phase != PHASE_RELEASING) {
-			stop(sched, reservation, false, ending_of(state));
+			task_stop(sched, reservation, false, ending_of(state));
 		} else if (reservation && reservation->requeue) {
 			reservation->requeue = false;
 			sched_dirty_reservation(sched, reservation);
@@ -284,7 +286,7 @@ static void finish_with(struct sched *sched, struct job *waiting, const struct j
 
 	buffer_print(&message, "job-%lld, which it depends on, did not succeed",
 	             (long long)other->r.id);
-	finish(sched, waiting, JOB_CANCELLED, message.data);
+	task_finish(sched, waiting, JOB_CANCELLED, message.data);
 	buffer_free(&message);
 	array_reserve(endings->jobs, endings->capacity, endings->count + 1);
 	endings->jobs[endings->count++] = waiting;
@@ -318,7 +320,7 @@ void job_end(struct sched *sched, struct job *job, enum job_state state, const c
 	struct endings endings = { 0 };
 
 	INVARIANT(job_state_is_final(state) && !sched->plan.open);
-	finish(sched, job, state, message);
+	task_finish(sched, job, state, message);
 	tell_dependents(sched, job, &endings);
 	for (size_t i = 0; i < endings.count; i++)
 		tell_dependents(sched, endings.jobs[i], &endings);
@@ -434,7 +436,7 @@ static void restart_split(struct sched *sched, struct job *job)
 	for (int i = 0; i < job->r.tasks; i++) {
 		struct reservation *reservation = job->tasks[i].reservation;
 		if (reservation && !(reservation->phase == PHASE_RELEASING && reservation->requeue))
-			stop(sched, reservation, true, RUN_REQUEUED);
+			task_stop(sched, reservation, true, RUN_REQUEUED);
 		else if (!reservation && job->tasks[i].state == TASK_ENDED)
 			set_state(sched, job, i, TASK_PENDING);
 	}
@@ -512,7 +514,7 @@ static void note_use(struct sched *sched, struct reservation *reservation,
 	sched_dirty_reservation(sched, reservation);
 }
 
-static void fail(struct sched *sched, struct job *job, int place, const struct task_end *end)
+static void task_fail(struct sched *sched, struct job *job, int place, const struct task_end *end)
 {
 	struct buffer message = { 0 };
 
@@ -547,7 +549,7 @@ static void ended(struct sched *sched, struct reservation *reservation, const st
 		job->ended++;
 		maybe_completed(sched, job);
 	} else {
-		fail(sched, job, reservation->task, end);
+		task_fail(sched, job, reservation->task, end);
 	}
 }
 

@@ -197,7 +197,7 @@ static uint64_t bytes_left(const struct reader *reader)
 	return (uint64_t)(reader->end - reader->at);
 }
 
-static bool refuse(const struct reader *reader, const char *why)
+static bool field_reject(const struct reader *reader, const char *why)
 {
 	error_set(reader->error, ERROR_CORRUPT,
 	          "%s.%s is unreadable %llu bytes before the end of the data: %s",
@@ -213,16 +213,16 @@ static bool read_varint(struct reader *reader, uint64_t *value)
 	for (unsigned shift = 0; at < reader->end; shift += 7) {
 		uint8_t byte = *at++;
 		if (shift == 63 && byte > 1)
-			return refuse(reader, "the number has more than 64 bits");
+			return field_reject(reader, "the number has more than 64 bits");
 		*value |= (uint64_t)(byte & 0x7f) << shift;
 		if (byte & 0x80)
 			continue;
 		if (byte == 0 && shift > 0)
-			return refuse(reader, "the number is not in its shortest form");
+			return field_reject(reader, "the number is not in its shortest form");
 		reader->at = at;
 		return true;
 	}
-	return refuse(reader, "it ends within a number");
+	return field_reject(reader, "it ends within a number");
 }
 
 static bool read_signed(struct reader *reader, int64_t *value)
@@ -241,7 +241,7 @@ static bool read_count(struct reader *reader, size_t least, int64_t *count)
 	if (!read_varint(reader, &value))
 		return false;
 	if (value > bytes_left(reader) / least)
-		return refuse(reader, "the length goes beyond it");
+		return field_reject(reader, "the length goes beyond it");
 	*count = (int64_t)value;
 	return true;
 }
@@ -255,17 +255,17 @@ static bool read_number(struct reader *reader, void *to)
 		*(int64_t *)to = value;
 	} else if (reader->field->kind == FIELD_INT32) {
 		if (value < INT32_MIN || value > INT32_MAX)
-			return refuse(reader, "the number does not fit into 32 bits");
+			return field_reject(reader, "the number does not fit into 32 bits");
 		*(int32_t *)to = (int32_t)value;
 	} else {
 		if (value != 0 && value != 1)
-			return refuse(reader, "the flag is neither 0 nor 1");
+			return field_reject(reader, "the flag is neither 0 nor 1");
 		*(bool *)to = value == 1;
 	}
 	return true;
 }
 
-static bool read_text(struct reader *reader, const char **text)
+static bool field_read_text(struct reader *reader, const char **text)
 {
 	int64_t count;
 	if (!read_count(reader, 1, &count))
@@ -275,7 +275,7 @@ static bool read_text(struct reader *reader, const char **text)
 		return true;
 	size_t length = (size_t)count;
 	if (memchr(reader->at, 0, length))
-		return refuse(reader, "the text has a NUL in it");
+		return field_reject(reader, "the text has a NUL in it");
 	char *copy = arena_alloc(reader->arena, length + 1);
 	memcpy(copy, reader->at, length);
 	copy[length] = '\0';
@@ -302,7 +302,7 @@ static bool read_rows(struct reader *reader, struct rows *rows)
 
 static bool read_object(struct reader *reader, const struct record_type *type, void *object);
 
-static bool read_list(struct reader *reader, void *object)
+static bool field_read_list(struct reader *reader, void *object)
 {
 	const struct record_field *field = reader->field;
 	const struct record_type *of = field->of;
@@ -322,16 +322,16 @@ static bool read_list(struct reader *reader, void *object)
 	return true;
 }
 
-static bool read_field(struct reader *reader, void *object)
+static bool field_read(struct reader *reader, void *object)
 {
 	void *to = (char *)object + reader->field->offset;
 	switch (reader->field->kind) {
 	case FIELD_TEXT:
-		return read_text(reader, to);
+		return field_read_text(reader, to);
 	case FIELD_ROWS:
 		return read_rows(reader, to);
 	case FIELD_LIST:
-		return read_list(reader, object);
+		return field_read_list(reader, object);
 	default:
 		return read_number(reader, to);
 	}
@@ -342,7 +342,7 @@ static bool read_object(struct reader *reader, const struct record_type *type, v
 	for (int i = 0; i < type->field_count; i++) {
 		reader->type = type;
 		reader->field = &type->fields[i];
-		if (!read_field(reader, object))
+		if (!field_read(reader, object))
 			return false;
 	}
 	return true;
@@ -399,7 +399,7 @@ bool fields_equal(const struct record_type *type, const void *a, const void *b)
 }
 
 /* In quotes, on one line whatever is in it. */
-static void print_text(struct buffer *buffer, const char *text)
+static void field_print_text(struct buffer *buffer, const char *text)
 {
 	buffer_text(buffer, "\"");
 	for (; *text; text++) {
@@ -475,7 +475,7 @@ static void print_all(struct buffer *buffer, const char *before, const struct re
 		buffer_print(buffer, "%s%s=", before, field->name);
 		before = " ";
 		if (field->kind == FIELD_TEXT)
-			print_text(buffer, field_text(field, object));
+			field_print_text(buffer, field_text(field, object));
 		else if (field->kind == FIELD_ROWS)
 			print_rows(buffer, field_rows(field, object), field->width);
 		else if (field->kind == FIELD_LIST)

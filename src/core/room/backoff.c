@@ -9,7 +9,7 @@
 #define NODES_PER_VICTIM 1024 /* that cost as much to look at */
 #define PAUSE_MAX_MS 60000    /* and up to twice that, so that not all end at once */
 
-static void add(struct backoffs *backoffs, const struct backoff_record *record)
+static void backoff_add(struct backoffs *backoffs, const struct backoff_record *record)
 {
 	struct backoff_record *backoff = NEW(struct backoff_record);
 
@@ -64,7 +64,7 @@ static void replace(struct backoffs *backoffs, const struct backoff_record *reco
 		map_remove(&backoffs->by_id, before->id);
 		free(before);
 	}
-	add(backoffs, record);
+	backoff_add(backoffs, record);
 }
 
 bool backoff_begin(struct sched *sched, int64_t id, int64_t priority, int64_t victims)
@@ -94,7 +94,7 @@ bool backoff_load(struct sched *sched, const struct backoff_record *record, stru
 	if (map_get(&sched->backoffs.by_id, record->id))
 		return error_set(error, ERROR_CORRUPT, "back-off %lld is stored twice",
 		                 (long long)record->id);
-	add(&sched->backoffs, record);
+	backoff_add(&sched->backoffs, record);
 	return true;
 }
 

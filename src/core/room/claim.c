@@ -68,7 +68,7 @@ static void lapse_slot(struct sched *sched, struct slot *slot)
 }
 
 /* Commits the open plan, in which claims became rights, and writes the decision. */
-static void commit(struct sched *sched, struct decision_record *decision, struct job *job)
+static void claim_commit(struct sched *sched, struct decision_record *decision, struct job *job)
 {
 	const struct plan *plan = &sched->plan;
 	int64_t lines[GPU_LINES_MAX * LINE_WIDTH];
@@ -103,7 +103,7 @@ static bool redeem_job(struct sched *sched, struct job *job)
 		}
 		decision.tasks++;
 	}
-	commit(sched, &decision, job);
+	claim_commit(sched, &decision, job);
 	job_settle(sched, job);
 	return true;
 }
@@ -120,7 +120,7 @@ static bool redeem_slot(struct sched *sched, struct slot *slot)
 		plan_abandon(sched);
 		return false;
 	}
-	commit(sched, &decision, NULL);
+	claim_commit(sched, &decision, NULL);
 	slot_granted(sched, slot);
 	return true;
 }

@@ -124,7 +124,7 @@ static bool try_newest(struct sched *sched, struct search *search, enum room_kin
 	return false;
 }
 
-static bool is_named(const struct room *room, const struct node *node, const struct job *job)
+static bool clear_is_named(const struct room *room, const struct node *node, const struct job *job)
 {
 	for (int32_t at = (int32_t)node->mark_list; at >= 0; at = room->links[at].next)
 		if (room->victims[room->links[at].victim].job == job)
@@ -132,7 +132,7 @@ static bool is_named(const struct room *room, const struct node *node, const str
 	return false;
 }
 
-static bool goes_before(const struct job *a, const struct job *b)
+static bool clear_goes_before(const struct job *a, const struct job *b)
 {
 	return a->r.priority != b->r.priority ? a->r.priority < b->r.priority
 	                                      : a->s.start > b->s.start;
@@ -149,8 +149,8 @@ static const struct reservation *next_on_node(struct sched *sched, const struct 
 		if (reservation->job &&
 		    (reservation->phase == PHASE_GRANTED || reservation->phase == PHASE_LIVE) &&
 		    victim_gives(sched, reservation->job, search, kind) &&
-		    !is_named(&sched->room, node, reservation->job) &&
-		    (!next || goes_before(reservation->job, next->job)))
+		    !clear_is_named(&sched->room, node, reservation->job) &&
+		    (!next || clear_goes_before(reservation->job, next->job)))
 			next = reservation;
 	}
 	return next;

@@ -18,7 +18,7 @@ static int64_t reload_of(const struct slot *slot)
 	                       reservation_amounts(slot->reservation).of[AMOUNT_GPU_MEMORY]);
 }
 
-static int64_t key_of(const struct slot *slot)
+static int64_t evict_key_of(const struct slot *slot)
 {
 	int64_t steps = min64(reload_of(slot) / RELOAD_STEP_MS, RELOAD_STEPS_MAX);
 
@@ -64,7 +64,7 @@ void evict_list(struct sched *sched, struct slot *slot)
 
 	INVARIANT(slot->reservation && slot->model);
 	bool listed = may_go(slot);
-	int64_t key = listed ? key_of(slot) : 0, reload_ms = listed ? reload_of(slot) : 0;
+	int64_t key = listed ? evict_key_of(slot) : 0, reload_ms = listed ? reload_of(slot) : 0;
 
 	/* Keys are in steps, so what loading takes may change while they do not. */
 	if (listed == slot->listed && key == slot->cold_key && reload_ms == slot->reload_ms)
@@ -103,7 +103,7 @@ void evict_check(const struct sched *sched)
 		for (size_t i = 0; i < model->slot_count; i++) {
 			const struct slot *slot = model->slots[i];
 			INVARIANT(slot->listed == may_go(slot));
-			INVARIANT(!slot->listed || (slot->cold_key == key_of(slot) &&
+			INVARIANT(!slot->listed || (slot->cold_key == evict_key_of(slot) &&
 			                            slot->reload_ms == reload_of(slot)));
 			listed += slot->listed;
 		}

@@ -30,7 +30,7 @@ static void stay(struct clearing *clearing, int slot)
 	clearing->gone_count--;
 }
 
-static void offer(struct clearing *clearing, struct slot *slot)
+static void evict_clear_offer(struct clearing *clearing, struct slot *slot)
 {
 	int at = clearing->count;
 
@@ -68,7 +68,7 @@ bool clearing_begin(struct clearing *clearing, struct evict_search *find, struct
 		struct slot *slot = reservation->slot;
 		if (slot && slot->listed && reservation->phase == PHASE_LIVE &&
 		    slot->model != find->search.model)
-			offer(clearing, slot);
+			evict_clear_offer(clearing, slot);
 	}
 	clearing->limited = offers_too_many(clearing);
 	for (int i = 0; i < node->gpu_count; i++)
@@ -131,7 +131,7 @@ static void pick_nothing(struct pick *pick)
 	pick->reload_ms = pick->used_ms = 0;
 }
 
-static void add(const struct clearing *clearing, struct pick *pick, int16_t slot)
+static void evict_clear_add(const struct clearing *clearing, struct pick *pick, int16_t slot)
 {
 	pick->at[pick->count++] = slot;
 	pick->reload_ms += clearing->slots[slot]->reload_ms;
@@ -165,7 +165,7 @@ static void pick_one(const struct clearing *clearing, const int16_t *at, const i
 		if (best < 0 || at[i] < best)
 			best = at[i];
 	INVARIANT(best >= 0);
-	add(clearing, pick, best);
+	evict_clear_add(clearing, pick, best);
 }
 
 static void pick_two(const struct clearing *clearing, const int16_t *at, const int64_t *parts,
@@ -177,8 +177,8 @@ static void pick_two(const struct clearing *clearing, const int16_t *at, const i
 	for (int i = 0; i < most; i++)
 		for (int j = i + 1; j < most && parts[i] + parts[j] >= lack; j++) {
 			pick_nothing(&pair);
-			add(clearing, &pair, at[i]);
-			add(clearing, &pair, at[j]);
+			evict_clear_add(clearing, &pair, at[i]);
+			evict_clear_add(clearing, &pair, at[j]);
 			if (pick->count == 0 || is_cheaper(&pair, pick))
 				pick_copy(pick, &pair);
 		}
@@ -206,7 +206,7 @@ static void pick_many(const struct clearing *clearing, int16_t *at, int64_t *par
 			parts[j] = part;
 		}
 	for (int i = 0; i < need; i++)
-		add(clearing, pick, at[i]);
+		evict_clear_add(clearing, pick, at[i]);
 }
 
 /* What would still be on the GPU. */
@@ -294,11 +294,12 @@ static bool pick_largest(const struct clearing *clearing, struct pick *pick)
 	}
 	pick_nothing(pick);
 	if (best >= 0)
-		add(clearing, pick, best);
+		evict_clear_add(clearing, pick, best);
 	return best >= 0;
 }
 
-static bool fits(const struct clearing *clearing, struct evict_search *find, struct eviction *found)
+static bool evict_clear_fits(const struct clearing *clearing, struct evict_search *find,
+                             struct eviction *found)
 {
 	return place_on_node(find->sched, &find->search, clearing->node, &found->choice);
 }
@@ -310,10 +311,10 @@ static void spare(struct clearing *clearing, struct evict_search *find, struct e
 		if (!clearing->gone[i])
 			continue;
 		stay(clearing, i);
-		if (!fits(clearing, find, found))
+		if (!evict_clear_fits(clearing, find, found))
 			go(clearing, i);
 	}
-	bool still_fits = fits(clearing, find, found);
+	bool still_fits = evict_clear_fits(clearing, find, found);
 	INVARIANT(still_fits);
 }
 
@@ -323,7 +324,7 @@ static bool clear(struct clearing *clearing, struct evict_search *find, int most
 {
 	struct pick pick;
 
-	while (!fits(clearing, find, found)) {
+	while (!evict_clear_fits(clearing, find, found)) {
 		bool picked = (find->search.shape->request.total_mib == 0 &&
 		               pick_gpu(clearing, &find->search, &pick)) ||
 		              pick_largest(clearing, &pick);

@@ -334,8 +334,8 @@ static bool find_any(struct evict_search *find)
 }
 
 /* False if there is nothing to evict. */
-static bool begin(struct evict_search *find, struct sched *sched, const struct search *search,
-                  struct eviction *best)
+static bool evict_find_begin(struct evict_search *find, struct sched *sched,
+                             const struct search *search, struct eviction *best)
 {
 	const struct model *model = search->model;
 
@@ -368,7 +368,8 @@ bool evict_find(struct sched *sched, const struct search *search, struct evictio
 {
 	struct evict_search find;
 
-	return begin(&find, sched, search, eviction) && (find_single(&find) || find_several(&find));
+	return evict_find_begin(&find, sched, search, eviction) &&
+	       (find_single(&find) || find_several(&find));
 }
 
 bool evict_could(struct sched *sched, const struct search *search)
@@ -377,5 +378,6 @@ bool evict_could(struct sched *sched, const struct search *search)
 	struct evict_search find;
 
 	INVARIANT(!sched->plan.open);
-	return begin(&find, sched, search, &eviction) && (find_any(&find) || find_several(&find));
+	return evict_find_begin(&find, sched, search, &eviction) &&
+	       (find_any(&find) || find_several(&find));
 }

@@ -20,7 +20,7 @@ static bool may_go_too(const struct eviction *eviction, const struct slot *slot)
 	       going(eviction, slot->model) < evict_spare(slot->model);
 }
 
-static void release(struct sched *sched, struct eviction *eviction, struct slot *slot)
+static void evict_make_release(struct sched *sched, struct eviction *eviction, struct slot *slot)
 {
 	plan_release(sched, slot->reservation);
 	eviction_add(eviction, slot);
@@ -46,7 +46,7 @@ static bool meet_limits(struct sched *sched, const struct search *search,
 		}
 		if (!slot || bound.of == BOUND_BUDGET || eviction->count == EVICTED_MAX)
 			return false;
-		release(sched, eviction, slot);
+		evict_make_release(sched, eviction, slot);
 	}
 	return true;
 }
@@ -77,7 +77,7 @@ static bool attempt_any(struct sched *sched, struct search *search, struct evict
 	while (!placed && eviction->count < EVICTED_MAX && (entry = rank_cursor_next(&cursor))) {
 		if (!may_go_too(eviction, entry->value))
 			continue;
-		release(sched, eviction, entry->value);
+		evict_make_release(sched, eviction, entry->value);
 		if (eviction->count < next_try)
 			continue;
 		next_try = eviction->count + 1 + eviction->count / 4;
@@ -113,7 +113,7 @@ static bool attempt_task(struct sched *sched, struct search *search, struct evic
 	if (eviction->count + found.count > EVICTED_MAX)
 		return false;
 	for (int i = 0; i < found.count; i++)
-		release(sched, eviction, found.slots[i]);
+		evict_make_release(sched, eviction, found.slots[i]);
 	search->only = found.choice.node;
 	bool placed = applicant_place(sched, search);
 	search->only = bound;
@@ -190,7 +190,7 @@ static bool attempt_slot(struct sched *sched, struct search *search, struct evic
 			return note_failure(sched, search->model);
 	}
 	for (int i = 0; i < found.count; i++)
-		release(sched, eviction, found.slots[i]);
+		evict_make_release(sched, eviction, found.slots[i]);
 	struct amounts amounts = choice_amounts(search, &found.choice);
 	return meet_limits(sched, search, &amounts, eviction) &&
 	       applicant_reserve(sched, search, &found.choice);

@@ -297,7 +297,7 @@ static bool ends_soon(const struct sched *sched, const struct job *job)
 	return lifetime_ends_within(&lifetime, age_ms, sched->config.grace_ms) >= CHANCE_ONE / 2;
 }
 
-static struct comparison compare(const struct sched *sched, const struct search *search)
+static struct comparison room_compare(const struct sched *sched, const struct search *search)
 {
 	const struct room *room = &sched->room;
 	struct comparison compared = { .known = true, .soon = true };
@@ -419,8 +419,8 @@ static void evict(struct sched *sched, const struct victim *victim, const struct
 		job_settle(sched, job);
 }
 
-static void commit(struct sched *sched, struct search *search, enum room_kind kind,
-                   const struct comparison *compared)
+static void room_store(struct sched *sched, struct search *search, enum room_kind kind,
+                       const struct comparison *compared)
 {
 	struct room *room = &sched->room;
 	int64_t rows[VICTIM_ROWS * VICTIM_WIDTH];
@@ -444,10 +444,10 @@ static void commit(struct sched *sched, struct search *search, enum room_kind ki
 
 void room_commit(struct sched *sched, struct search *search, enum room_kind kind)
 {
-	struct comparison compared = compare(sched, search);
+	struct comparison compared = room_compare(sched, search);
 
 	INVARIANT(sched->plan.open);
-	commit(sched, search, kind, &compared);
+	room_store(sched, search, kind, &compared);
 }
 
 bool room_may_help_slot(const struct sched *sched, const struct model *model)
@@ -494,10 +494,10 @@ static bool make_for_job(struct sched *sched, struct search *search, enum room_k
 		room_note_failure(sched, job, kind, state);
 		return false;
 	}
-	struct comparison compared = compare(sched, search);
+	struct comparison compared = room_compare(sched, search);
 	if (kind != ROOM_CONSOLIDATE && wait_instead(sched, job, &compared))
 		return false;
-	commit(sched, search, kind, &compared);
+	room_store(sched, search, kind, &compared);
 	sched->pass.budget -= sched->room.looked_at / NODES_PER_UNIT;
 	return true;
 }

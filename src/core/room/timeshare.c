@@ -276,7 +276,7 @@ static struct job *next_turn(const struct sched *sched)
 
 /* Who is expected to take least, or waited longest, of a group and priority found no room, so
  * nobody else of them does. */
-static void give_up(struct sched *sched, const struct job_class *class)
+static void timeshare_give_up(struct sched *sched, const struct job_class *class)
 {
 	struct job_group *group = class->group;
 
@@ -297,7 +297,7 @@ void timeshare_run(struct sched *sched)
 	while (sched->pass.budget > 0 && tries < TRIES && (job = next_turn(sched))) {
 		if (take_turn(sched, job))
 			continue;
-		give_up(sched, job->class);
+		timeshare_give_up(sched, job->class);
 		tries++;
 	}
 }

@@ -221,8 +221,8 @@ static bool advance(struct sched *sched, struct victim_cursor *cursor, struct te
 	return true;
 }
 
-static void offer(struct sched *sched, struct tenant *tenant, size_t place,
-                  const struct search *taker, enum room_kind kind)
+static void victims_offer(struct sched *sched, struct tenant *tenant, size_t place,
+                          const struct search *taker, enum room_kind kind)
 {
 	struct room *room = &sched->room;
 	struct victim_cursor *cursor = &room->cursors[place];
@@ -252,7 +252,7 @@ void victims_begin(struct sched *sched, const struct search *taker, enum room_ki
 		room->cursors[i] =
 		    (struct victim_cursor){ .movers = kind == ROOM_RECLAIM &&
 			                              !has_more(applicant_tenant(taker), tenant) };
-		offer(sched, tenant, i, taker, kind);
+		victims_offer(sched, tenant, i, taker, kind);
 	}
 }
 
@@ -267,7 +267,7 @@ struct victim victim_of(const struct reservation *reservation)
 	return victim;
 }
 
-static size_t place_of(const struct tenants *tenants, const struct tenant *tenant)
+static size_t victims_place_of(const struct tenants *tenants, const struct tenant *tenant)
 {
 	size_t low = 0, high = tenants->count;
 
@@ -288,7 +288,7 @@ struct victim *victims_next(struct sched *sched, const struct search *taker, enu
 
 	if (!tenant)
 		return NULL;
-	size_t place = place_of(&sched->tenants, tenant);
+	size_t place = victims_place_of(&sched->tenants, tenant);
 	INVARIANT(sched->tenants.all[place] == tenant);
 	struct victim_cursor *cursor = &room->cursors[place];
 	array_reserve(room->victims, room->capacity, room->count + 1);
@@ -299,6 +299,6 @@ struct victim *victims_next(struct sched *sched, const struct search *taker, enu
 		cursor->spared++;
 	else
 		cursor->next.job = NULL;
-	offer(sched, tenant, place, taker, kind);
+	victims_offer(sched, tenant, place, taker, kind);
 	return victim;
 }

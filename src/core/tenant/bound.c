@@ -7,7 +7,7 @@ enum { MIB = 1024 * 1024, THOUSANDTHS = 1000, MILLIONTHS_PER_HUNDREDTH = 10000 }
 
 /* True if `asked` more than `counted` stays within `allowed`. A bound that is already exceeded
  * refuses only requests that would add to it. */
-static bool fits(int64_t asked, int64_t counted, int64_t allowed)
+static bool bound_fits(int64_t asked, int64_t counted, int64_t allowed)
 {
 	return asked <= 0 || allowed == UNLIMITED || asked <= allowed - counted;
 }
@@ -19,7 +19,7 @@ static bool within_limits(const struct tenant *tenant, const struct amounts *amo
 		for (enum amount_kind k = 0; k < AMOUNT_KINDS; k++) {
 			int64_t asked = amounts->of[k], has = tenant->allocated.of[k];
 			int64_t limit = tenant_limit(tenant, k);
-			if (fits(asked, ever ? 0 : has, limit))
+			if (bound_fits(asked, ever ? 0 : has, limit))
 				continue;
 			*bound = (struct bound){ tenant, k, BOUND_LIMIT, asked, has, limit };
 			return false;
@@ -35,7 +35,7 @@ static bool within_quotas(const struct tenant *tenant, const struct amounts *amo
 		for (enum amount_kind k = 0; k < FAIR_KINDS; k++) {
 			int64_t asked = amounts->of[k], has = tenant->fixed.of[k];
 			int64_t quota = tenant_quota(tenant, k);
-			if (quota == QUOTA_UNSET || fits(asked, ever ? 0 : has, quota))
+			if (quota == QUOTA_UNSET || bound_fits(asked, ever ? 0 : has, quota))
 				continue;
 			*bound = (struct bound){ tenant, k, BOUND_QUOTA, asked, has, quota };
 			return false;

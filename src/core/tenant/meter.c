@@ -131,7 +131,7 @@ static bool is_settled(const struct tenant_record *r, int64_t now_ms, int64_t ha
 	return r->metered_ms == now_ms && half_life_ms > 0 && r->month == month_of(now_ms);
 }
 
-static void settle(struct tenant *tenant, int64_t now_ms, const struct config_record *config)
+static void meter_settle(struct tenant *tenant, int64_t now_ms, const struct config_record *config)
 {
 	struct tenant_record r = tenant->r;
 	now_ms = max64(now_ms, r.metered_ms);
@@ -160,7 +160,7 @@ static bool is_metered(const struct tenant *tenant)
 	return true;
 }
 
-static int compare_ids(const void *a, const void *b)
+static int meter_compare_ids(const void *a, const void *b)
 {
 	const struct tenant *const *left = a, *const *right = b;
 	return ((*left)->r.id > (*right)->r.id) - ((*left)->r.id < (*right)->r.id);
@@ -172,13 +172,13 @@ void tenants_settle(struct tenants *tenants, int64_t now_ms, const struct config
 	if (tenants->unsettled_count == 0)
 		return;
 	qsort(tenants->unsettled, tenants->unsettled_count, sizeof(tenants->unsettled[0]),
-	      compare_ids);
+	      meter_compare_ids);
 	for (size_t i = 0; i < tenants->unsettled_count; i++) {
 		struct tenant *tenant = tenants->unsettled[i];
 		tenant->unsettled = false;
 		if (is_metered(tenant))
 			continue;
-		settle(tenant, now_ms, config);
+		meter_settle(tenant, now_ms, config);
 		changed(context, tenant);
 	}
 	tenants->unsettled_count = 0;
@@ -188,5 +188,5 @@ void tenant_settle_now(struct tenants *tenants, struct tenant *tenant, int64_t n
                        const struct config_record *config)
 {
 	INVARIANT(tenants_find(tenants, tenant->r.id) == tenant);
-	settle(tenant, now_ms, config);
+	meter_settle(tenant, now_ms, config);
 }

@@ -134,7 +134,7 @@ static bool check_range(const char *name, int64_t value, int64_t least, struct e
 	                 value);
 }
 
-static bool check_numbers(const struct tenant_record *r, struct error *error)
+static bool tenant_check_numbers(const struct tenant_record *r, struct error *error)
 {
 	if (r->weight > WEIGHT_MAX)
 		return error_set(error, ERROR_INVALID,
@@ -180,7 +180,7 @@ static bool check_record(const struct tenants *tenants, const struct tenant_reco
 	if (namesake && namesake != tenant)
 		return error_set(error, ERROR_CONFLICT,
 		                 "there is a tenant with the name %s already", r->name);
-	return check_numbers(r, error);
+	return tenant_check_numbers(r, error);
 }
 
 /* Checks its parent; NULL is none. */
@@ -211,8 +211,8 @@ static void free_texts(const struct tenant_record *r)
 	free((char *)r->payload);
 }
 
-static struct tenant *add(struct tenants *tenants, const struct tenant_record *record,
-                          struct tenant *parent)
+static struct tenant *tenant_insert(struct tenants *tenants, const struct tenant_record *record,
+                                    struct tenant *parent)
 {
 	struct tenant *tenant = NEW(struct tenant);
 	tenant->r = *record;
@@ -274,7 +274,7 @@ struct tenant *tenants_put(struct tenants *tenants, const struct tenant_record *
 	}
 	struct tenant_record fresh = *record;
 	set_meters(&fresh, NULL);
-	return add(tenants, &fresh, parent);
+	return tenant_insert(tenants, &fresh, parent);
 }
 
 /* A child that was given a younger parent is loaded before it, and is a root until then. */
@@ -321,7 +321,7 @@ struct tenant *tenants_load(struct tenants *tenants, const struct tenant_record 
 		error_set(error, ERROR_CORRUPT, "tenant %s is its own ancestor", record->name);
 		return NULL;
 	}
-	struct tenant *tenant = add(tenants, record, parent);
+	struct tenant *tenant = tenant_insert(tenants, record, parent);
 	adopt_orphans(tenants, tenant);
 	if (record->parent_id != 0 && !parent)
 		tenants->orphan_count++;

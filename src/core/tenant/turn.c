@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-static bool goes_before(const void *a, const void *b)
+static bool turn_goes_before(const void *a, const void *b)
 {
 	const struct turn_node *one = a, *other = b;
 	const struct turn *turn = one->turn;
@@ -50,7 +50,7 @@ static struct turn_node *take_node(struct turn *turn)
 	if (turn->count == turn->made) {
 		array_reserve(turn->nodes, turn->capacity, turn->made + 1);
 		struct turn_node *made = NEW(struct turn_node);
-		made->children = HEAP(struct turn_node, heap_index, goes_before);
+		made->children = HEAP(struct turn_node, heap_index, turn_goes_before);
 		turn->nodes[turn->made++] = made;
 	}
 	struct turn_node *node = turn->nodes[turn->count++];
@@ -84,7 +84,7 @@ void turn_begin(struct turn *turn, const struct amounts *total, bool backwards)
 	}
 	turn->count = 0;
 	heap_clear(&turn->roots);
-	turn->roots.before = goes_before;
+	turn->roots.before = turn_goes_before;
 	turn->roots.place = offsetof(struct turn_node, heap_index);
 	turn->total = total;
 	turn->backwards = backwards;

@@ -13,7 +13,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab clock_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 	struct tenant_record tenant = tenant_named("lab");
@@ -34,13 +34,13 @@ static bool try_move(struct lab *lab, int64_t to_ms, bool clamp)
 	return harness_apply(lab->h, command);
 }
 
-static void move(struct lab *lab, int64_t to_ms, bool clamp)
+static void test_clock_move(struct lab *lab, int64_t to_ms, bool clamp)
 {
 	must(lab->h, try_move(lab, to_ms, clamp));
 	lab->h->now_ms = to_ms;
 }
 
-static int64_t cost(const struct lab *lab)
+static int64_t clock_cost(const struct lab *lab)
 {
 	struct tenant_figures figures;
 
@@ -63,15 +63,15 @@ static void a_clock_that_moves_bills_nobody(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
-		struct lab lab = lab_new();
+		struct lab lab = clock_lab_new();
 		int64_t id = run_job(&lab);
 		time_passes(lab.h, 2000);
-		move(&lab, lab.h->now_ms + by[i], false);
+		test_clock_move(&lab, lab.h->now_ms + by[i], false);
 		assert_int_equal(sched_meta(lab.h->sched)->now_ms, BEGAN_MS + 2000 + by[i]);
 		time_passes(lab.h, 3000);
-		assert_int_equal(cost(&lab), 5 * PER_SECOND);
+		assert_int_equal(clock_cost(&lab), 5 * PER_SECOND);
 		end_job(lab.h, id, 0);
-		assert_int_equal(cost(&lab), 5 * PER_SECOND);
+		assert_int_equal(clock_cost(&lab), 5 * PER_SECOND);
 		const struct task *task = &job(lab.h, id)->tasks[0];
 		assert_int_equal(task->ended_ms - task->started_ms, 5000);
 		harness_free(lab.h);
@@ -80,11 +80,11 @@ static void a_clock_that_moves_bills_nobody(void **unused)
 
 static void a_clock_that_moves_is_told_and_written(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 	bool told = false, meta = false;
 
 	(void)unused;
-	move(&lab, BEGAN_MS - YEAR_MS, false);
+	test_clock_move(&lab, BEGAN_MS - YEAR_MS, false);
 	for (size_t i = 0; i < lab.h->effects.count; i++) {
 		const struct effect *effect = &lab.h->effects.at[i];
 		if (effect->kind == EFFECT_EVENT && effect->event.kind == EVENT_CLOCK_MOVED)
@@ -100,7 +100,7 @@ static void a_clock_that_moves_is_told_and_written(void **unused)
 
 static void ages_and_what_is_due_stay_as_they_are(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 	struct job_record wide = whole(lab.tenant, 2), dated = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -108,7 +108,7 @@ static void ages_and_what_is_due_stay_as_they_are(void **unused)
 	dated.deadline_ms = BEGAN_MS + DAY_MS;
 	int64_t waiting = submit(lab.h, wide), deadline = submit(lab.h, dated);
 	time_passes(lab.h, 60000);
-	move(&lab, lab.h->now_ms - 10 * DAY_MS, false);
+	test_clock_move(&lab, lab.h->now_ms - 10 * DAY_MS, false);
 	assert_int_equal(lab.h->now_ms - job(lab.h, waiting)->s.queued_ms, 60000);
 	assert_int_equal(lab.h->now_ms - job(lab.h, waiting)->r.submitted_ms, 60000);
 	assert_int_equal(job(lab.h, deadline)->r.deadline_ms, BEGAN_MS + DAY_MS);
@@ -118,7 +118,7 @@ static void ages_and_what_is_due_stay_as_they_are(void **unused)
 /* The clock was ahead for a moment, and a scheduler without a timekeeper believed it. */
 static void what_is_ahead_of_the_clock_is_set_to_now_and_the_rest_stays(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 	int64_t before = run_job(&lab);
 
 	(void)unused;
@@ -126,22 +126,22 @@ static void what_is_ahead_of_the_clock_is_set_to_now_and_the_rest_stays(void **u
 	lab.h->now_ms += 3 * YEAR_MS;
 	int64_t during = submit(lab.h, whole(lab.tenant, 2));
 	int64_t right_ms = BEGAN_MS + 7000;
-	move(&lab, right_ms, true);
+	test_clock_move(&lab, right_ms, true);
 	assert_int_equal(job(lab.h, before)->r.submitted_ms, BEGAN_MS);
 	assert_int_equal(job(lab.h, before)->s.started_ms, BEGAN_MS);
 	assert_int_equal(job(lab.h, during)->r.submitted_ms, right_ms);
 	assert_int_equal(job(lab.h, during)->s.queued_ms, right_ms);
-	assert_int_equal(cost(&lab), 7 * PER_SECOND);
+	assert_int_equal(clock_cost(&lab), 7 * PER_SECOND);
 	int64_t after = submit(lab.h, whole(lab.tenant, 1));
 	assert_int_equal(job(lab.h, after)->r.submitted_ms, right_ms);
 	time_passes(lab.h, 1000);
-	assert_int_equal(cost(&lab), 8 * PER_SECOND);
+	assert_int_equal(clock_cost(&lab), 8 * PER_SECOND);
 	harness_free(lab.h);
 }
 
 static void the_cost_of_a_month_stays_in_the_month_that_it_is(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 	struct tenant_figures figures;
 
 	(void)unused;
@@ -150,7 +150,7 @@ static void the_cost_of_a_month_stays_in_the_month_that_it_is(void **unused)
 	lab.h->now_ms += 3 * YEAR_MS;
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_TIME }));
 	end_job(lab.h, 1, 0);
-	move(&lab, BEGAN_MS + 7000, true);
+	test_clock_move(&lab, BEGAN_MS + 7000, true);
 	assert_true(sched_tenant_figures(lab.h->sched, lab.tenant, &figures));
 	assert_int_equal(figures.month_cost,
 	                 tenants_find(&lab.h->sched->tenants, lab.tenant)->r.month_cost);
@@ -159,14 +159,14 @@ static void the_cost_of_a_month_stays_in_the_month_that_it_is(void **unused)
 
 static void requests_end_and_slots_stay(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 	int64_t model_id = put_model(lab.h, model_of(lab.tenant, "m", 30000)), loads[8];
 	int64_t asked = request(lab.h, model_id);
 
 	(void)unused;
 	assert_int_equal(pass_only(lab.h, loads), 1);
 	ready(lab.h, loads[0]);
-	move(&lab, lab.h->now_ms + YEAR_MS, false);
+	test_clock_move(&lab, lab.h->now_ms + YEAR_MS, false);
 	assert_int_equal(routed(lab.h, asked)->outcome, ROUTE_ENDED);
 	assert_int_equal(slot_of(lab.h, model_id)->r.state, SLOT_READY);
 	int64_t again = request(lab.h, model_id);
@@ -176,7 +176,7 @@ static void requests_end_and_slots_stay(void **unused)
 
 static void a_time_that_cannot_be_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 
 	(void)unused;
 	must_not(lab.h, try_move(&lab, 0, false), ERROR_INVALID, "the clock cannot go");
@@ -187,20 +187,20 @@ static void a_time_that_cannot_be_is_refused(void **unused)
 
 static void a_day_without_a_scheduler_is_charged_and_three_years_are_not(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = clock_lab_new();
 
 	(void)unused;
 	int64_t id = run_job(&lab);
 	time_passes(lab.h, 1000);
 	lab.h->now_ms += DAY_MS;
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_START }));
-	assert_int_equal(cost(&lab), (1 + 86400) * PER_SECOND);
+	assert_int_equal(clock_cost(&lab), (1 + 86400) * PER_SECOND);
 	lab.h->now_ms += 3 * YEAR_MS;
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_START }));
-	assert_int_equal(cost(&lab), (1 + 86400) * PER_SECOND);
+	assert_int_equal(clock_cost(&lab), (1 + 86400) * PER_SECOND);
 	time_passes(lab.h, 4000);
 	end_job(lab.h, id, 0);
-	assert_int_equal(cost(&lab), (5 + 86400) * PER_SECOND);
+	assert_int_equal(clock_cost(&lab), (5 + 86400) * PER_SECOND);
 	harness_free(lab.h);
 }
 

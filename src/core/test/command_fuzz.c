@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The command that was read from `start` to `at` must be those bytes and nothing else. */
-static void check(const struct command *command, const uint8_t *start, const uint8_t *at)
+static void command_check(const struct command *command, const uint8_t *start, const uint8_t *at)
 {
 	struct buffer buffer = { 0 };
 	command_encode(&buffer, command);
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	INVARIANT(!command == (error.code != ERROR_NONE));
 	INVARIANT(command || at == data);
 	if (command)
-		check(command, data, at);
+		command_check(command, data, at);
 	arena_free(&arena);
 	return 0;
 }

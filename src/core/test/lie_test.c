@@ -7,7 +7,7 @@ struct lab {
 	int64_t job, right, slot;
 };
 
-static struct lab lab_new(void)
+static struct lab lie_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 	int64_t loads[8];
@@ -38,7 +38,7 @@ static void what_a_node_says_about_anothers_task_is_refused(void **unused)
 	static const enum command_kind kinds[] = { COMMAND_TASK_STARTED,    COMMAND_TASK_REFUSED,
 		                                   COMMAND_TASK_EXITED,     COMMAND_TASK_CHECKPOINT,
 		                                   COMMAND_MEMORY_RELEASED, COMMAND_TASK_NOTICE };
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -61,7 +61,7 @@ static void what_a_node_says_about_anothers_slot_is_refused(void **unused)
 {
 	static const enum command_kind kinds[] = { COMMAND_SLOT_LOADING, COMMAND_SLOT_READY,
 		                                   COMMAND_SLOT_EXITED };
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 	const struct slot *slot = map_get(&lab.h->sched->models.slots, lab.slot);
 
 	(void)unused;
@@ -79,7 +79,7 @@ static void what_a_node_says_about_anothers_slot_is_refused(void **unused)
 
 static void what_a_node_measures_of_anothers_gpu_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 	struct command command = { .kind = COMMAND_GPU_REPORT };
 
 	(void)unused;
@@ -118,7 +118,7 @@ static void nothing_of_others_changed(const struct harness *h)
 
 static void a_snapshot_that_names_anothers_work_changes_nothing_and_is_told(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 	struct device device = device_of("evil-gpu0", 0, 80000);
 	struct node_report_command node = report_of("evil", &device, 1);
 	const struct measurement measurements[] = { { lab.right, "evil-gpu0", 5000 },
@@ -152,7 +152,7 @@ static void a_snapshot_that_names_anothers_work_changes_nothing_and_is_told(void
 
 static void a_gpu_that_another_node_has_is_not_taken_over(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 	struct device device = device_of("n1-gpu0", 0, 80000);
 
 	(void)unused;
@@ -166,7 +166,7 @@ static void a_gpu_that_another_node_has_is_not_taken_over(void **unused)
 
 static void an_adopted_slot_does_not_choose_how_far_ids_go(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = lie_lab_new();
 	struct device device = device_of("evil-gpu0", 0, 80000);
 	struct node_report_command node = report_of("evil", &device, 1);
 	int64_t far = lab.h->sched->meta.last_reservation_id + (INT64_C(1) << 40);

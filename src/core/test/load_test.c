@@ -31,7 +31,7 @@ static void must_agree(const struct effects *one, const struct effects *other,
 	buffer_free(&b);
 }
 
-static void follow(struct harness *h, const struct command *command, bool applied)
+static void load_follow(struct harness *h, const struct command *command, bool applied)
 {
 	struct store *store = h->watcher;
 	struct effects effects = { 0 };
@@ -108,7 +108,7 @@ static void live_with(int every)
 	struct harness *h = harness_new();
 	struct store store = { .every = every };
 
-	h->watch = follow;
+	h->watch = load_follow;
 	h->watcher = &store;
 	busy_life(h);
 	assert_non_null(store.twin);
@@ -135,7 +135,7 @@ static void a_gpu_that_was_over_is_told_to_be_free_again_just_once(void **unused
 	struct store store = { .every = 1 };
 
 	(void)unused;
-	h->watch = follow;
+	h->watch = load_follow;
 	h->watcher = &store;
 	add_node(h, "n1", 1, 80000);
 	int64_t tenant = put_tenant(h, tenant_named("lab"));
@@ -154,7 +154,7 @@ static void a_refused_change_of_a_tenant_leaves_no_trace(void **unused)
 	struct store store = { .every = 1 };
 
 	(void)unused;
-	h->watch = follow;
+	h->watch = load_follow;
 	h->watcher = &store;
 	add_node(h, "n1", 1, 80000);
 	int64_t tenant = put_tenant(h, sharing("lab", 0, QUOTA_UNSET));

@@ -7,7 +7,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab node_report_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -25,7 +25,8 @@ static void report_first(struct lab lab, int64_t capacity_mib, int64_t foreign_m
 	must(lab.h, report(lab.h, report_of("n1", &device, 1)));
 }
 
-static void measured(struct lab lab, int64_t reservation_id, const char *uuid, int64_t memory_mib)
+static void node_report_measured(struct lab lab, int64_t reservation_id, const char *uuid,
+                                 int64_t memory_mib)
 {
 	struct measurement measurement = { reservation_id, uuid, memory_mib };
 	struct gpu_report_command told = { .uuid = uuid,
@@ -50,7 +51,7 @@ static bool has_event(const struct harness *h, enum event_kind kind)
 
 static void a_report_that_says_nothing_new_has_no_effects(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -78,7 +79,7 @@ static void aliases_of_one_uuid_are_one_gpu(void **unused)
 
 static void a_report_that_contradicts_itself_is_refused_whole(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device devices[] = { device_of("n1-gpu0", 0, 70000), device_of("n1-gpu2", 1, 80000),
 		                    device_of("n1-gpu2", 1, 81000) };
 
@@ -93,7 +94,7 @@ static void a_report_that_contradicts_itself_is_refused_whole(void **unused)
 
 static void negative_memory_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu0", 0, -1);
 
 	(void)unused;
@@ -106,7 +107,7 @@ static void negative_memory_is_refused(void **unused)
 
 static void memory_that_no_gpu_has_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct gpu_report_command told = { .uuid = "n1-gpu0",
 		                           .temperature_c = 40,
 		                           .healthy = true };
@@ -132,7 +133,7 @@ static void memory_that_no_gpu_has_is_refused(void **unused)
 
 static void one_uuid_cannot_be_on_two_nodes_that_are_online(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu0", 0, 80000);
 
 	(void)unused;
@@ -144,7 +145,7 @@ static void one_uuid_cannot_be_on_two_nodes_that_are_online(void **unused)
 
 static void a_gpu_of_a_silent_node_without_work_may_turn_up_elsewhere(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu0", 0, 80000);
 
 	(void)unused;
@@ -157,7 +158,7 @@ static void a_gpu_of_a_silent_node_without_work_may_turn_up_elsewhere(void **unu
 
 static void a_gpu_of_a_silent_node_with_work_on_it_may_not(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu0", 0, 80000);
 
 	(void)unused;
@@ -175,7 +176,7 @@ static void a_gpu_of_a_silent_node_with_work_on_it_may_not(void **unused)
 
 static void a_gpu_that_shrinks_below_what_is_reserved_is_over_and_takes_nothing(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
@@ -197,7 +198,7 @@ static void a_gpu_that_shrinks_below_what_is_reserved_is_over_and_takes_nothing(
 
 static void it_is_told_when_a_gpu_is_not_over_any_more(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
@@ -215,7 +216,7 @@ static void it_is_told_when_a_gpu_is_not_over_any_more(void **unused)
 
 static void foreign_memory_is_not_given_out(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 30000);
@@ -228,7 +229,7 @@ static void foreign_memory_is_not_given_out(void **unused)
 
 static void overhead_is_not_given_out(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu0", 0, 80000);
 
 	(void)unused;
@@ -243,17 +244,17 @@ static void overhead_is_not_given_out(void **unused)
 
 static void an_owner_that_uses_more_than_it_reserved_counts_with_that(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
 	int64_t id = submit(lab.h, memory(lab.tenant, 30000));
 	pass(lab.h);
-	measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 45000);
+	node_report_measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 45000);
 	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.used_mib, 45000);
 	submit(lab.h, memory(lab.tenant, 40000));
 	assert_int_equal(pass(lab.h), 0);
-	measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 10000);
+	node_report_measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 10000);
 	assert_int_equal(gpu(lab.h, "n1-gpu0")->books.used_mib, 30000);
 	assert_int_equal(pass(lab.h), 1);
 	harness_free(lab.h);
@@ -261,13 +262,13 @@ static void an_owner_that_uses_more_than_it_reserved_counts_with_that(void **unu
 
 static void an_owner_that_uses_more_than_the_gpu_has_makes_it_over(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
 	int64_t id = submit(lab.h, memory(lab.tenant, 30000));
 	pass(lab.h);
-	measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 80001);
+	node_report_measured(lab, right_of(lab.h, id, 0), "n1-gpu0", 80001);
 	assert_true(has_event(lab.h, EVENT_GPU_OVER));
 	submit(lab.h, memory(lab.tenant, 1));
 	assert_int_equal(pass(lab.h), 0);
@@ -276,7 +277,7 @@ static void an_owner_that_uses_more_than_the_gpu_has_makes_it_over(void **unused
 
 static void memory_of_work_that_was_given_up_counts_until_it_is_gone(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
@@ -286,7 +287,7 @@ static void memory_of_work_that_was_given_up_counts_until_it_is_gone(void **unus
 	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
 	must(lab.h, cancel(lab.h, id));
 	report_first(lab, 80000, 0);
-	measured(lab, right, "n1-gpu0", 25000);
+	node_report_measured(lab, right, "n1-gpu0", 25000);
 	assert_int_equal(gpu(lab.h, "n1-gpu0")->r.foreign_mib, 25000);
 	submit(lab.h, memory(lab.tenant, 60000));
 	assert_int_equal(pass(lab.h), 0);
@@ -297,12 +298,12 @@ static void memory_of_work_that_was_given_up_counts_until_it_is_gone(void **unus
 
 static void memory_on_a_gpu_that_its_owner_was_not_given_counts_as_foreign(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 	pass(lab.h);
-	measured(lab, right_of(lab.h, id, 0), "n1-gpu1", 9000);
+	node_report_measured(lab, right_of(lab.h, id, 0), "n1-gpu1", 9000);
 	assert_int_equal(gpu(lab.h, "n1-gpu1")->r.foreign_mib, 9000);
 	assert_int_equal(gpu(lab.h, "n1-gpu0")->r.foreign_mib, 0);
 	harness_free(lab.h);
@@ -334,7 +335,7 @@ static void a_gpu_in_mig_mode_takes_nothing_and_its_instances_do(void **unused)
 
 static void a_gpu_that_vanishes_empty_is_forgotten(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_first(lab, 80000, 0);
@@ -344,7 +345,7 @@ static void a_gpu_that_vanishes_empty_is_forgotten(void **unused)
 
 static void a_gpu_that_vanishes_with_work_on_it_keeps_its_books_and_takes_nothing(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu1", 1, 80000);
 
 	(void)unused;
@@ -364,7 +365,7 @@ static void a_gpu_that_vanishes_with_work_on_it_keeps_its_books_and_takes_nothin
 
 static void a_gpu_that_returns_goes_on_with_its_books(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu1", 1, 80000);
 
 	(void)unused;
@@ -382,7 +383,7 @@ static void a_gpu_that_returns_goes_on_with_its_books(void **unused)
 
 static void a_gpu_that_stays_away_is_forgotten_when_its_work_has_left(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct device device = device_of("n1-gpu1", 1, 80000);
 
 	(void)unused;
@@ -399,7 +400,7 @@ static void a_gpu_that_stays_away_is_forgotten_when_its_work_has_left(void **unu
 
 static void a_gpu_at_75_degrees_takes_nothing_until_it_is_at_70(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_gpu(lab.h, "n1-gpu0", 0, 74, true);
@@ -416,7 +417,7 @@ static void a_gpu_at_75_degrees_takes_nothing_until_it_is_at_70(void **unused)
 
 static void a_hot_gpu_is_used_where_heat_does_not_matter(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -430,7 +431,7 @@ static void a_hot_gpu_is_used_where_heat_does_not_matter(void **unused)
 
 static void what_runs_on_a_hot_gpu_stays(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 2));
@@ -443,7 +444,7 @@ static void what_runs_on_a_hot_gpu_stays(void **unused)
 
 static void an_unhealthy_gpu_takes_nothing_until_it_is_healthy(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 
 	(void)unused;
 	report_gpu(lab.h, "n1-gpu0", 0, 40, false);
@@ -456,7 +457,7 @@ static void an_unhealthy_gpu_takes_nothing_until_it_is_healthy(void **unused)
 
 static void measurements_of_a_gpu_that_nobody_knows_are_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_report_lab_new();
 	struct gpu_report_command told = { .uuid = "GPU-x" };
 
 	(void)unused;

@@ -7,7 +7,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab node_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -42,7 +42,7 @@ static void report_running(struct lab lab, const int64_t *running, int64_t count
 
 static void a_draining_node_takes_nothing_and_keeps_what_it_has(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
@@ -59,7 +59,7 @@ static void a_draining_node_takes_nothing_and_keeps_what_it_has(void **unused)
 
 static void draining_outlasts_a_report(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	drain(lab.h, "n1", true);
@@ -71,7 +71,7 @@ static void draining_outlasts_a_report(void **unused)
 
 static void a_claim_on_a_node_that_drains_lapses(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t first = submit(lab.h, whole(lab.tenant, 2));
@@ -89,7 +89,7 @@ static void a_claim_on_a_node_that_drains_lapses(void **unused)
 
 static void work_on_a_silent_node_stays_where_it_is(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -105,7 +105,7 @@ static void work_on_a_silent_node_stays_where_it_is(void **unused)
 
 static void nothing_starts_on_a_silent_node(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	set_node_state(lab.h, "n1", NODE_UNKNOWN);
@@ -118,7 +118,7 @@ static void nothing_starts_on_a_silent_node(void **unused)
 
 static void a_job_that_keeps_its_lease_stays_on_a_lost_node(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -133,7 +133,7 @@ static void a_job_that_keeps_its_lease_stays_on_a_lost_node(void **unused)
 
 static void a_lost_node_that_returns_goes_on_with_what_it_kept(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -150,7 +150,7 @@ static void a_lost_node_that_returns_goes_on_with_what_it_kept(void **unused)
 
 static void a_lost_node_that_returns_is_told_to_stop_what_was_given_up(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	struct job_record stops = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -167,7 +167,7 @@ static void a_lost_node_that_returns_is_told_to_stop_what_was_given_up(void **un
 
 static void a_job_that_stops_with_its_lease_starts_elsewhere(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	struct job_record stops = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -186,7 +186,7 @@ static void a_job_that_stops_with_its_lease_starts_elsewhere(void **unused)
 
 static void work_on_a_node_that_is_declared_dead_starts_elsewhere(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -201,7 +201,7 @@ static void work_on_a_node_that_is_declared_dead_starts_elsewhere(void **unused)
 
 static void nothing_starts_on_a_dead_node_until_it_reports_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	must(lab.h, apply_to_node(lab.h, COMMAND_NODE_DEAD, "n1"));
@@ -215,7 +215,7 @@ static void nothing_starts_on_a_dead_node_until_it_reports_again(void **unused)
 
 static void a_job_that_was_cancelled_is_done_with_when_its_node_is_dead(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -229,7 +229,7 @@ static void a_job_that_was_cancelled_is_done_with_when_its_node_is_dead(void **u
 
 static void a_node_is_removed_only_when_it_is_empty(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -249,7 +249,7 @@ static void a_node_is_removed_only_when_it_is_empty(void **unused)
 
 static void a_node_that_nobody_knows_can_neither_be_drained_nor_lost_nor_removed(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	struct command lost = { .kind = COMMAND_NODE_STATE, .node_state = { "n9", NODE_LOST } };
 	struct command drained = { .kind = COMMAND_NODE_DRAIN, .drain = { "n9", true } };
 
@@ -276,7 +276,7 @@ static int64_t place_silently(struct lab lab, int64_t *id)
 
 static void a_snapshot_that_names_a_placed_task_starts_it(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	int64_t id, right = place_silently(lab, &id);
 
 	(void)unused;
@@ -288,7 +288,7 @@ static void a_snapshot_that_names_a_placed_task_starts_it(void **unused)
 
 static void a_snapshot_that_does_not_name_a_placed_task_gets_its_order_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	int64_t id, right = place_silently(lab, &id);
 
 	(void)unused;
@@ -300,7 +300,7 @@ static void a_snapshot_that_does_not_name_a_placed_task_gets_its_order_again(voi
 
 static void a_running_task_that_a_snapshot_does_not_name_is_queued_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -314,7 +314,7 @@ static void a_running_task_that_a_snapshot_does_not_name_is_queued_again(void **
 
 static void a_report_that_is_no_snapshot_says_nothing_about_what_runs(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -326,7 +326,7 @@ static void a_report_that_is_no_snapshot_says_nothing_about_what_runs(void **unu
 
 static void a_stopping_task_that_a_snapshot_does_not_name_is_gone(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -340,7 +340,7 @@ static void a_stopping_task_that_a_snapshot_does_not_name_is_gone(void **unused)
 
 static void a_stopping_task_that_a_snapshot_names_gets_its_order_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -368,7 +368,7 @@ static void report_before(struct lab lab, int64_t right)
 
 static void nothing_follows_from_a_snapshot_for_an_order_that_was_still_on_its_way(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	int64_t id, right = place_silently(lab, &id);
 
 	(void)unused;
@@ -385,7 +385,7 @@ static void nothing_follows_from_a_snapshot_for_an_order_that_was_still_on_its_w
 
 static void what_a_snapshot_names_and_nobody_knows_is_told_to_stop(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 	const int64_t unknown = 77;
 
 	(void)unused;
@@ -406,7 +406,7 @@ static void begin_term(struct lab lab)
 
 static void in_a_new_term_nothing_starts_on_a_node_until_it_has_reported(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n2", 2, 80000);
@@ -425,7 +425,7 @@ static void in_a_new_term_nothing_starts_on_a_node_until_it_has_reported(void **
 
 static void what_ran_before_a_new_term_is_adopted(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
@@ -441,7 +441,7 @@ static void what_ran_before_a_new_term_is_adopted(void **unused)
 
 static void orders_carry_the_term_of_their_scheduler(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	begin_term(lab);
@@ -460,7 +460,7 @@ static void orders_carry_the_term_of_their_scheduler(void **unused)
 
 static void memory_is_back_only_when_the_node_says_so(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t first = submit(lab.h, whole(lab.tenant, 2));
@@ -477,7 +477,7 @@ static void memory_is_back_only_when_the_node_says_so(void **unused)
 
 static void news_of_a_reservation_that_nobody_knows_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	must_not(lab.h, to_task(lab.h, COMMAND_TASK_STARTED, 9, 0, false), ERROR_NOT_FOUND,
@@ -488,7 +488,7 @@ static void news_of_a_reservation_that_nobody_knows_is_refused(void **unused)
 
 static void news_that_cannot_be_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = node_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));

@@ -7,7 +7,7 @@ struct lab {
 };
 
 /* One tenant and a node n1 with as many GPUs. */
-static struct lab lab_new(int gpus)
+static struct lab pass_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -43,7 +43,7 @@ static void pass_of(struct harness *h, int64_t units)
 
 static void among_equals_the_first_to_come_is_the_first_to_be_served(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = pass_lab_new(2);
 	int64_t jobs[4];
 
 	(void)unused;
@@ -62,7 +62,7 @@ static void among_equals_the_first_to_come_is_the_first_to_be_served(void **unus
 
 static void among_equals_that_holds_for_jobs_that_ask_for_different_things(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 
 	(void)unused;
 	int64_t first = submit(lab.h, memory(lab.tenant, 50000));
@@ -78,7 +78,7 @@ static void among_equals_that_holds_for_jobs_that_ask_for_different_things(void 
 
 static void a_higher_priority_is_served_first(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 
 	(void)unused;
 	int64_t low = submit_at(lab, 500, 1), high = submit_at(lab, 501, 1);
@@ -91,7 +91,7 @@ static void a_higher_priority_is_served_first(void **unused)
 /* At 10 points a minute, 100 points are ten minutes. */
 static enum job_state state_after_waiting(int64_t minutes_ms)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 	int64_t all = submit_at(lab, 900, 1);
 
 	pass(lab.h);
@@ -115,7 +115,7 @@ static void a_job_passes_more_important_ones_that_come_much_later(void **unused)
 
 static void no_job_starves_behind_important_jobs_that_keep_coming(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 	struct config_record config = config_default();
 	int64_t runs = submit_at(lab, 900, 1), low = submit_at(lab, 500, 1), minutes = 0;
 
@@ -137,7 +137,7 @@ static void no_job_starves_behind_important_jobs_that_keep_coming(void **unused)
 
 static void a_job_that_does_not_fit_does_not_keep_others_from_starting(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = pass_lab_new(2);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -152,7 +152,7 @@ static void a_job_that_does_not_fit_does_not_keep_others_from_starting(void **un
 
 static void tenants_take_turns(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = pass_lab_new(4);
 	int64_t other = put_tenant(lab.h, tenant_named("other"));
 
 	(void)unused;
@@ -168,7 +168,7 @@ static void tenants_take_turns(void **unused)
 
 static void the_position_counts_those_who_go_before(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 	int64_t other = put_tenant(lab.h, tenant_named("other"));
 	int64_t position, of_tenant;
 
@@ -290,7 +290,7 @@ static void passes_of_one_unit_end_where_one_without_limit_does(void **unused)
 
 static void a_pass_that_used_up_its_units_says_so(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = pass_lab_new(4);
 
 	(void)unused;
 	for (int i = 0; i < 3; i++)
@@ -306,7 +306,7 @@ static void a_pass_that_used_up_its_units_says_so(void **unused)
 
 static void a_pass_in_which_jobs_end_that_are_not_kept_is_followed_by_another(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 	struct job_record late = whole(lab.tenant, 1);
 	struct config_record config = *sched_config(lab.h->sched);
 
@@ -331,7 +331,7 @@ static void a_pass_in_which_jobs_end_that_are_not_kept_is_followed_by_another(vo
 
 static void a_start_is_a_decision_with_the_arithmetic_of_the_law(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 
 	(void)unused;
 	report_gpu(lab.h, "n1-gpu0", 5000, 40, true);
@@ -352,7 +352,7 @@ static void a_start_is_a_decision_with_the_arithmetic_of_the_law(void **unused)
 
 static void time_never_goes_back(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = pass_lab_new(1);
 
 	(void)unused;
 	time_passes(lab.h, 5000);
@@ -370,7 +370,7 @@ static void time_never_goes_back(void **unused)
  * job of four that waits. */
 static struct lab lab_with_large_job(int64_t *runs, int64_t *large)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = pass_lab_new(4);
 
 	*runs = submit_for(lab, 100000, 3);
 	pass(lab.h);
@@ -449,7 +449,7 @@ static void a_promise_ends_with_the_job_that_it_was_given_to(void **unused)
 
 static void without_backfill_nobody_waits_for_a_promise(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = pass_lab_new(4);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -467,7 +467,7 @@ static void without_backfill_nobody_waits_for_a_promise(void **unused)
 
 static void a_tenant_that_spent_its_budget_starts_nothing_more_this_month(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = pass_lab_new(4);
 	struct tenant_record poor = tenant_named("poor");
 
 	(void)unused;

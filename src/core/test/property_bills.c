@@ -44,7 +44,8 @@ void bills_add(struct bills *bills, const struct effects *effects)
 	}
 }
 
-static int64_t tenant_of(const struct keeper *keeper, const struct reservation_record *reservation)
+static int64_t property_bills_tenant_of(const struct keeper *keeper,
+                                        const struct reservation_record *reservation)
 {
 	const struct job_record *job = keeper_find(keeper, RECORD_JOB, reservation->job_id, 0);
 	const struct model_record *model =
@@ -60,7 +61,7 @@ static int64_t goes_on_gpu_ms(const struct keeper *keeper, int64_t tenant_id, in
 	for (size_t i = 0; i < keeper_reservation_count(keeper); i++) {
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
 		if (reservation->phase == PHASE_RELEASING ||
-		    tenant_of(keeper, reservation) != tenant_id)
+		    property_bills_tenant_of(keeper, reservation) != tenant_id)
 			continue;
 		for (int64_t p = 0; p < reservation->parts.count; p++)
 			gpu_ms += reservation->parts.at[p * PART_WIDTH + PART_SHARE] *

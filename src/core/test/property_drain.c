@@ -132,7 +132,7 @@ static void end_flying(struct run *run, struct generator *generator)
 }
 
 /* Each goes one step on: starts, ends, gives its memory back. */
-static void go_on(struct run *run, struct generator *generator)
+static void property_drain_go_on(struct run *run, struct generator *generator)
 {
 	size_t count = keeper_reservation_count(&run->keeper);
 	struct reservation_record *all = memory_alloc((count + 1) * sizeof(*all));
@@ -358,7 +358,7 @@ static void serve_all(struct run *run, struct generator *generator)
 		struct command pass = at_once(generator, COMMAND_PASS);
 		pass.units = INT64_MAX;
 		run_command(run, &pass);
-		go_on(run, generator);
+		property_drain_go_on(run, generator);
 		end_flying(run, generator);
 		generator->now_ms += 1000;
 	}
@@ -375,7 +375,7 @@ static void serve_all(struct run *run, struct generator *generator)
 		command.id = keeper_model(&run->keeper, 0)->id;
 		if (!keeper_model(&run->keeper, 0)->removed)
 			run_command(run, &command);
-		go_on(run, generator);
+		property_drain_go_on(run, generator);
 	}
 	if (run->router.count > 0)
 		panic("%zu requests are left, and no models", run->router.count);
@@ -393,7 +393,7 @@ void drain(struct run *run, struct generator *generator)
 		struct command pass = at_once(generator, COMMAND_PASS);
 		pass.units = INT64_MAX;
 		run_command(run, &pass);
-		go_on(run, generator);
+		property_drain_go_on(run, generator);
 		bool empty = keeper_reservation_count(&run->keeper) == 0;
 		quiet = empty ? quiet + 1 : 0;
 		generator->now_ms += empty ? 5 * MINUTE_MS : 1000;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 /* One number for a key of one or two. */
-static int64_t number_of(enum record_kind kind, struct record_key key)
+static int64_t property_keeper_number_of(enum record_kind kind, struct record_key key)
 {
 	if (record_type(kind)->keys == 1)
 		return key.first;
@@ -18,7 +18,7 @@ static int64_t number_of(enum record_kind kind, struct record_key key)
 static struct keeper_entry *entry_of(const struct keeper *keeper, enum record_kind kind,
                                      struct record_key key)
 {
-	return map_get(&keeper->tables[kind].by_key, number_of(kind, key));
+	return map_get(&keeper->tables[kind].by_key, property_keeper_number_of(kind, key));
 }
 
 int64_t keeper_place(const struct keeper *keeper, enum record_kind kind, int64_t first,
@@ -39,7 +39,7 @@ const void *keeper_find(const struct keeper *keeper, enum record_kind kind, int6
 	return entry ? entry->record : NULL;
 }
 
-static void put(struct keeper *keeper, enum record_kind kind, const void *record)
+static void property_keeper_put(struct keeper *keeper, enum record_kind kind, const void *record)
 {
 	struct keeper_table *table = &keeper->tables[kind];
 	struct record_key key = record_key(kind, record);
@@ -50,16 +50,18 @@ static void put(struct keeper *keeper, enum record_kind kind, const void *record
 		array_reserve(table->entries, table->capacity, table->count + 1);
 		entry->place = table->count++;
 		table->entries[entry->place] = entry;
-		map_put(&table->by_key, number_of(kind, key), entry);
+		map_put(&table->by_key, property_keeper_number_of(kind, key), entry);
 	}
 	entry->record = record_copy(&keeper->arena, kind, record);
 	keeper->copied++;
 }
 
-static void drop(struct keeper *keeper, enum record_kind kind, struct record_key key)
+static void property_keeper_drop(struct keeper *keeper, enum record_kind kind,
+                                 struct record_key key)
 {
 	struct keeper_table *table = &keeper->tables[kind];
-	struct keeper_entry *entry = map_remove(&table->by_key, number_of(kind, key));
+	struct keeper_entry *entry =
+	    map_remove(&table->by_key, property_keeper_number_of(kind, key));
 
 	if (!entry)
 		panic("%s %lld/%lld is deleted and was not kept", record_type(kind)->name,
@@ -91,9 +93,9 @@ void keeper_apply(struct keeper *keeper, const struct effects *effects)
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct effect *effect = &effects->at[i];
 		if (effect->kind == EFFECT_PUT && !record_is_history(effect->record_kind))
-			put(keeper, effect->record_kind, effect->record);
+			property_keeper_put(keeper, effect->record_kind, effect->record);
 		else if (effect->kind == EFFECT_DELETE || effect->kind == EFFECT_ARCHIVE)
-			drop(keeper, effect->record_kind, effect->key);
+			property_keeper_drop(keeper, effect->record_kind, effect->key);
 	}
 	if (keeper->copied > 100000)
 		tidy_up(keeper);

@@ -370,8 +370,8 @@ void holdings_free(struct holdings *holdings)
 	*holdings = (struct holdings){ 0 };
 }
 
-static void hold(struct holdings *holdings, const struct keeper *keeper, int64_t tenant_id,
-                 bool fixed, const struct amounts *amounts)
+static void property_law_hold(struct holdings *holdings, const struct keeper *keeper,
+                              int64_t tenant_id, bool fixed, const struct amounts *amounts)
 {
 	for (int64_t id = tenant_id; id;) {
 		int64_t place = keeper_place(keeper, RECORD_TENANT, id, 0);
@@ -391,7 +391,7 @@ static void hold_slot(struct holdings *holdings, const struct keeper *keeper,
 	    keeper_find(keeper, RECORD_MODEL, reservation->model_id, 0);
 	const struct slot_record *slot = keeper_find(keeper, RECORD_SLOT, reservation->id, 0);
 
-	hold(holdings, keeper, model->tenant_id, slot->fixed, amounts);
+	property_law_hold(holdings, keeper, model->tenant_id, slot->fixed, amounts);
 }
 
 static struct amounts amounts_of(const struct reservation_record *reservation)
@@ -430,7 +430,7 @@ void holdings_count(struct holdings *holdings, const struct keeper *keeper)
 		const struct job_record *job = keeper_job(keeper, (size_t)place);
 		amounts.of[AMOUNT_JOBS] = !counted[place];
 		counted[place] = true;
-		hold(holdings, keeper, job->tenant_id, !job->preemptible, &amounts);
+		property_law_hold(holdings, keeper, job->tenant_id, !job->preemptible, &amounts);
 	}
 	free(counted);
 }

@@ -157,7 +157,8 @@ static void encode_work(struct buffer *bytes, const struct effects *effects)
 	free(work.at);
 }
 
-static void compare(struct run *run, struct sched *twin, const struct command *honest, bool applied)
+static void property_liar_compare(struct run *run, struct sched *twin, const struct command *honest,
+                                  bool applied)
 {
 	struct effects effects = { 0 };
 	struct buffer one = { 0 }, other = { 0 };
@@ -183,7 +184,7 @@ static void lie_in_report(struct run *run, struct generator *generator, struct m
 	spoil(generator, liar, &lie.report);
 	bool applied = run_command(run, &lie);
 	if (twin)
-		compare(run, twin, &honest, applied);
+		property_liar_compare(run, twin, &honest, applied);
 	sched_free(twin);
 }
 

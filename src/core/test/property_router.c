@@ -13,7 +13,7 @@ void router_free(struct router *router)
 	*router = (struct router){ 0 };
 }
 
-static struct tracked *find(const struct router *router, int64_t id)
+static struct tracked *property_router_find(const struct router *router, int64_t id)
 {
 	for (size_t i = 0; i < router->count; i++)
 		if (router->at[i].id == id)
@@ -39,7 +39,8 @@ struct slot_use router_slot(const struct router *router, int64_t slot_id)
 	return (struct slot_use){ .slot_id = slot_id };
 }
 
-static void give_back(struct router *router, struct tracked *request, int64_t now_ms)
+static void property_router_give_back(struct router *router, struct tracked *request,
+                                      int64_t now_ms)
 {
 	if (!request->slot_id)
 		return;
@@ -49,15 +50,15 @@ static void give_back(struct router *router, struct tracked *request, int64_t no
 	request->slot_id = 0;
 }
 
-static void forget(struct router *router, struct tracked *request, int64_t now_ms)
+static void property_router_forget(struct router *router, struct tracked *request, int64_t now_ms)
 {
-	give_back(router, request, now_ms);
+	property_router_give_back(router, request, now_ms);
 	*request = router->at[--router->count];
 }
 
-static void begin(struct router *router, const struct request_command *request)
+static void property_router_begin(struct router *router, const struct request_command *request)
 {
-	if (find(router, request->request_id))
+	if (property_router_find(router, request->request_id))
 		panic("request %lld was taken twice", (long long)request->request_id);
 	array_reserve(router->at, router->capacity, router->count + 1);
 	router->at[router->count++] = (struct tracked){
@@ -115,7 +116,7 @@ static void granted(struct router *router, const struct keeper *keeper, struct t
 static void told(struct router *router, const struct keeper *keeper, const struct command *command,
                  const struct route_effect *route, int64_t now_ms)
 {
-	struct tracked *request = find(router, route->request_id);
+	struct tracked *request = property_router_find(router, route->request_id);
 
 	if (!request)
 		panic("request %lld is answered, and has ended or was never sent",
@@ -130,7 +131,7 @@ static void told(struct router *router, const struct keeper *keeper, const struc
 		if (!first && !flying)
 			panic("request %lld waits, and is told so again", (long long)request->id);
 		router->moved += flying;
-		give_back(router, request, now_ms);
+		property_router_give_back(router, request, now_ms);
 		return;
 	case ROUTE_REFUSED:
 		if (!first || !route->reason || !*route->reason)
@@ -149,7 +150,7 @@ static void told(struct router *router, const struct keeper *keeper, const struc
 			panic("request %lld ends, and nobody wanted that", (long long)request->id);
 		break;
 	}
-	forget(router, request, now_ms);
+	property_router_forget(router, request, now_ms);
 }
 
 /* A slot that is ready counts as used; one that is gone is forgotten. */
@@ -177,9 +178,10 @@ static void note_slot(struct router *router, const struct effect *effect, int64_
 	}
 }
 
-static void renew(struct router *router, const struct request_command *renewed, int64_t now_ms)
+static void property_router_renew(struct router *router, const struct request_command *renewed,
+                                  int64_t now_ms)
 {
-	struct tracked *request = find(router, renewed->request_id);
+	struct tracked *request = property_router_find(router, renewed->request_id);
 
 	if (!request)
 		panic("request %lld has ended, and is renewed", (long long)renewed->request_id);
@@ -194,22 +196,23 @@ void router_follow(struct router *router, const struct keeper *keeper,
 	             command->kind == COMMAND_CLOCK;
 
 	if (command->kind == COMMAND_REQUEST)
-		begin(router, &command->request);
+		property_router_begin(router, &command->request);
 	/* What expires does so before the command is looked at, and the answers tell. */
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct route_effect *route = &effects->at[i].route;
 		if (effects->at[i].kind == EFFECT_ROUTE && route->outcome == ROUTE_EXPIRED)
 			told(router, keeper, command, route, now_ms);
 	}
-	struct tracked *done =
-	    command->kind == COMMAND_REQUEST_DONE ? find(router, command->done.request_id) : NULL;
+	struct tracked *done = command->kind == COMMAND_REQUEST_DONE
+	                           ? property_router_find(router, command->done.request_id)
+	                           : NULL;
 	if (command->kind == COMMAND_REQUEST_DONE && !done)
 		panic("request %lld has ended, and ends again",
 		      (long long)command->done.request_id);
 	if (done)
-		forget(router, done, now_ms);
+		property_router_forget(router, done, now_ms);
 	if (command->kind == COMMAND_REQUEST_RENEW)
-		renew(router, &command->request, now_ms);
+		property_router_renew(router, &command->request, now_ms);
 	for (size_t i = 0; i < effects->count; i++) {
 		const struct effect *effect = &effects->at[i];
 		if (effect->kind == EFFECT_ROUTE && effect->route.outcome != ROUTE_EXPIRED)
@@ -219,7 +222,8 @@ void router_follow(struct router *router, const struct keeper *keeper,
 		if (effects->at[i].kind == EFFECT_PUT || effects->at[i].kind == EFFECT_DELETE)
 			note_slot(router, &effects->at[i], now_ms, command->kind, reset);
 	if (command->kind == COMMAND_REQUEST) {
-		const struct tracked *request = find(router, command->request.request_id);
+		const struct tracked *request =
+		    property_router_find(router, command->request.request_id);
 		if (request && !request->answered)
 			panic("request %lld is not answered", (long long)request->id);
 	}

@@ -72,7 +72,7 @@ void run_print_past(const struct run *run)
 	arena_free(&arena);
 }
 
-static void remember(struct run *run, const struct command *command)
+static void property_run_remember(struct run *run, const struct command *command)
 {
 	struct buffer *bytes = &run->past[run->number % PAST];
 
@@ -115,8 +115,9 @@ static void print_difference(const struct effects *a, const struct effects *b)
 	buffer_free(&y);
 }
 
-static void follow(struct run *run, struct shadow *shadow, const struct command *command,
-                   bool applied, const struct error *error)
+static void property_run_follow(struct run *run, struct shadow *shadow,
+                                const struct command *command, bool applied,
+                                const struct error *error)
 {
 	struct error other;
 
@@ -146,7 +147,7 @@ static void follow_all(struct run *run, const struct command *command, bool appl
 		struct shadow *shadow = &run->shadows[i];
 		if (!shadow->sched)
 			continue;
-		follow(run, shadow, command, applied, error);
+		property_run_follow(run, shadow, command, applied, error);
 		if (run->number < shadow->until)
 			continue;
 		sched_check(shadow->sched);
@@ -294,7 +295,7 @@ static void note_volatile(struct run *run, const struct command *command)
 	}
 }
 
-static void keep(struct run *run, const struct command *command)
+static void property_run_keep(struct run *run, const struct command *command)
 {
 	bool pass = command->kind == COMMAND_PASS, sampled = is_sampled(run);
 	int64_t last_id = last_reservation(run), now_ms = sched_meta(run->sched)->now_ms;
@@ -333,7 +334,7 @@ bool run_command(struct run *run, const struct command *command)
 	struct error error;
 	struct sched *fresh = NULL;
 
-	remember(run, command);
+	property_run_remember(run, command);
 	if (command->kind == COMMAND_START && command->now_ms >= sched_meta(run->sched)->now_ms &&
 	    run->number > 0)
 		fresh = keeper_load(&run->keeper);
@@ -354,7 +355,7 @@ bool run_command(struct run *run, const struct command *command)
 	if (fresh)
 		restart(run, fresh, command);
 	if (applied)
-		keep(run, command);
+		property_run_keep(run, command);
 	else if (is_sampled(run))
 		sched_check(run->sched);
 	if (run->number % 101 == 0)

@@ -21,7 +21,7 @@ static struct {
 
 /* It is abort() that raises the signal, in no other function's midst.
  * NOLINTBEGIN(bugprone-signal-handler) */
-static void tell(void)
+static void property_tell(void)
 {
 	const struct run *run = current.run;
 
@@ -37,7 +37,7 @@ static void tell(void)
 static void stop_on_signal(int number)
 {
 	(void)number;
-	tell();
+	property_tell();
 	_exit(1);
 }
 /* NOLINTEND(bugprone-signal-handler) */
@@ -46,7 +46,7 @@ static void stop_on_signal(int number)
 void __asan_on_error(void);
 void __asan_on_error(void)
 {
-	tell();
+	property_tell();
 }
 
 static bool has_more(const struct effects *effects)

@@ -206,9 +206,9 @@ static int64_t measured_of(struct world *world, int64_t mib, bool honest)
 	return mib * between(world->random, 0, 4) / 4;
 }
 
-static size_t measure(struct world *world, const struct keeper *keeper,
-                      const struct reservation_record *reservation, bool honest,
-                      struct measurement *measurements, struct arena *arena)
+static size_t property_world_measure(struct world *world, const struct keeper *keeper,
+                                     const struct reservation_record *reservation, bool honest,
+                                     struct measurement *measurements, struct arena *arena)
 {
 	size_t count = 0;
 
@@ -311,8 +311,8 @@ static void list_running(struct world *world, const struct machine *machine,
 		const struct reservation_record *reservation = keeper_reservation(keeper, i);
 		if (reservation->node_id != node->id || !was_ordered(keeper, reservation))
 			continue;
-		measured +=
-		    measure(world, keeper, reservation, honest, measurements + measured, arena);
+		measured += property_world_measure(world, keeper, reservation, honest,
+		                                   measurements + measured, arena);
 		if (!is_running(world, reservation, honest))
 			continue;
 		running[count++] = reservation->id;

@@ -4,7 +4,7 @@
 #include "core/test/slots.h"
 
 /* Keeps the effects of every command. */
-static void keep(struct harness *h, const struct command *command, bool applied)
+static void record_check_keep(struct harness *h, const struct command *command, bool applied)
 {
 	(void)command;
 	if (applied)
@@ -127,7 +127,7 @@ static void use(struct sched *sched)
 }
 
 /* Whether the records with this flaw are refused; with a reason, or else usable. */
-static bool is_refused(const struct keeper *keeper, struct flaw flaw)
+static bool record_check_is_refused(const struct keeper *keeper, struct flaw flaw)
 {
 	struct sched *sched = sched_new();
 	struct error error = { 0 };
@@ -191,7 +191,7 @@ static void keep_busy_core(struct keeper *keeper)
 {
 	struct harness *h = harness_new();
 
-	h->watch = keep;
+	h->watch = record_check_keep;
 	h->watcher = keeper;
 	add_node(h, "n1", 4, 80000);
 	add_node(h, "n2", 4, 80000);
@@ -255,10 +255,11 @@ static void records_of_which_one_is_missing_are_refused_or_usable(void **unused)
 	(void)unused;
 	keep_busy_core(&keeper);
 	what_was_kept_is_there(&keeper);
-	assert_false(is_refused(&keeper, (struct flaw){ .kind = RECORD_KINDS }));
+	assert_false(record_check_is_refused(&keeper, (struct flaw){ .kind = RECORD_KINDS }));
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++)
 		for (size_t i = 0; i < keeper.tables[kind].count; i++) {
-			bool refused = is_refused(&keeper, (struct flaw){ .kind = kind, .at = i });
+			bool refused = record_check_is_refused(
+			    &keeper, (struct flaw){ .kind = kind, .at = i });
 			if (is_needed(&keeper, kind, record_at(&keeper, kind, i)) && !refused)
 				fail_msg("loaded without a %s", record_type(kind)->name);
 		}
@@ -273,8 +274,8 @@ static void records_of_which_one_is_there_twice_are_refused(void **unused)
 	keep_busy_core(&keeper);
 	for (enum record_kind kind = RECORD_TENANT; kind <= RECORD_PROMISE; kind++)
 		for (size_t i = 0; i < keeper.tables[kind].count; i++)
-			if (!is_refused(&keeper,
-			                (struct flaw){ .kind = kind, .at = i, .twice = true }))
+			if (!record_check_is_refused(
+				&keeper, (struct flaw){ .kind = kind, .at = i, .twice = true }))
 				fail_msg("loaded a %s twice", record_type(kind)->name);
 	keeper_free(&keeper);
 }
@@ -313,7 +314,8 @@ static void try_number(const struct keeper *keeper, enum record_kind kind, size_
 		struct arena arena = { 0 };
 		void *changed = record_copy(&arena, kind, record);
 		set_number(field, changed, others[i]);
-		is_refused(keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
+		record_check_is_refused(
+		    keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
 		arena_free(&arena);
 	}
 }
@@ -332,13 +334,14 @@ static void try_rows(const struct keeper *keeper, enum record_kind kind, size_t 
 		for (size_t n = 0; n < sizeof(others) / sizeof(others[0]); n++) {
 			int64_t was = numbers[i];
 			numbers[i] = others[n];
-			is_refused(keeper,
-			           (struct flaw){ .kind = kind, .at = at, .instead = changed });
+			record_check_is_refused(
+			    keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
 			numbers[i] = was;
 		}
 	if (rows->count > 0) {
 		rows->count--;
-		is_refused(keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
+		record_check_is_refused(
+		    keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
 	}
 	arena_free(&arena);
 }
@@ -352,7 +355,8 @@ static void try_text(const struct keeper *keeper, enum record_kind kind, size_t 
 		struct arena arena = { 0 };
 		void *changed = record_copy(&arena, kind, record_at(keeper, kind, at));
 		*(const char **)(void *)((char *)changed + field->offset) = others[i];
-		is_refused(keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
+		record_check_is_refused(
+		    keeper, (struct flaw){ .kind = kind, .at = at, .instead = changed });
 		arena_free(&arena);
 	}
 }

@@ -8,8 +8,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The record that was read from `start` to `at` must be those bytes and nothing else. */
-static void check(struct arena *arena, enum record_kind kind, const void *record,
-                  const uint8_t *start, const uint8_t *at)
+static void record_verify(struct arena *arena, enum record_kind kind, const void *record,
+                          const uint8_t *start, const uint8_t *at)
 {
 	struct buffer buffer = { 0 };
 	record_encode(&buffer, kind, record);
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	INVARIANT(!record == (error.code != ERROR_NONE));
 	INVARIANT(record || at == start);
 	if (record)
-		check(&arena, kind, record, start, at);
+		record_verify(&arena, kind, record, start, at);
 	arena_free(&arena);
 	return 0;
 }

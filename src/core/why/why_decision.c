@@ -93,7 +93,8 @@ static void print_promised(const struct sched *sched, const int64_t *line, struc
 }
 
 /* The memory invariant for one GPU, or for a claim once memory is free. */
-static void print_line(const struct sched *sched, const int64_t *line, struct buffer *buffer)
+static void why_decision_print_line(const struct sched *sched, const int64_t *line,
+                                    struct buffer *buffer)
 {
 	bool claim = line[LINE_ASKED] > 0 && line[LINE_USED_AFTER] == line[LINE_USED_BEFORE];
 	int64_t sum =
@@ -121,7 +122,7 @@ static void print_lines(const struct sched *sched, const struct decision_record 
 		if (promise)
 			print_promised(sched, line, buffer);
 		else
-			print_line(sched, line, buffer);
+			why_decision_print_line(sched, line, buffer);
 	}
 }
 

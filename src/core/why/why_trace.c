@@ -86,7 +86,7 @@ static void trace_fit(struct sched *sched, struct search *search, struct buffer 
 }
 
 /* Tries it in a plan that is taken back. */
-static bool fits(struct sched *sched, struct search search, enum view view)
+static bool why_trace_fits(struct sched *sched, struct search search, enum view view)
 {
 	search.view = view;
 	plan_begin(sched);
@@ -131,13 +131,14 @@ void why_trace(struct sched *sched, struct job *job, struct buffer *buffer)
 	filter_refresh(search.shape->filter, &sched->cluster, sched->cluster_version);
 	trace_filter(sched, &search, buffer);
 	trace_fit(sched, &search, buffer);
-	bool now = fits(sched, search, VIEW_NOW);
+	bool now = why_trace_fits(sched, search, VIEW_NOW);
 	buffer_print(buffer, "[IDLE_CHECK] job-%" PRId64 ": %s\n", job->r.id,
 	             now ? "fits now" : "does not fit now");
 	buffer_print(buffer,
 	             "[RESOURCE_CHECK] job-%" PRId64 ": %s when memory that is being freed is "
 	             "back: a claim, never a start\n",
 	             job->r.id,
-	             now || fits(sched, search, VIEW_LATER) ? "would fit" : "would not fit");
+	             now || why_trace_fits(sched, search, VIEW_LATER) ? "would fit"
+	                                                              : "would not fit");
 	trace_select(sched, &search, buffer);
 }

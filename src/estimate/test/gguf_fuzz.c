@@ -22,7 +22,7 @@ static void estimate_all(const struct blueprint *blueprint)
 	}
 }
 
-static void check(const struct reader *reader)
+static void gguf_check(const struct reader *reader)
 {
 	struct gguf gguf;
 	struct blueprint blueprint = { 0 };
@@ -44,12 +44,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* As all of a file, and as the beginning of one with room for any tensor. */
 	struct memory_bytes memory = { data, size };
 	struct reader whole = reader_of_memory(&memory);
-	check(&whole);
+	gguf_check(&whole);
 	struct buffer bytes = { 0 };
 	struct header_only file;
 	buffer_bytes(&bytes, data, size);
 	struct reader large = reader_of_header(&file, &bytes, INT64_C(1) << 42);
-	check(&large);
+	gguf_check(&large);
 	buffer_free(&bytes);
 	return 0;
 }

@@ -8,7 +8,8 @@
 enum { F32 = 0, F16 = 1, Q4_K = 12, Q6_K = 14 };
 
 /* Reads what was built into a blueprint; both are to be freed. */
-static bool finish(struct gguf_builder *builder, struct blueprint *blueprint, struct error *error)
+static bool layers_finish(struct gguf_builder *builder, struct blueprint *blueprint,
+                          struct error *error)
 {
 	struct header_only file;
 	struct gguf gguf;
@@ -27,7 +28,7 @@ static void finish_refused(struct gguf_builder *builder, const char *because)
 {
 	struct blueprint blueprint;
 	struct error error;
-	assert_false(finish(builder, &blueprint, &error));
+	assert_false(layers_finish(builder, &blueprint, &error));
 	assert_says(&error, because);
 	blueprint_free(&blueprint);
 }
@@ -36,7 +37,7 @@ static struct blueprint finished(struct gguf_builder *builder)
 {
 	struct blueprint blueprint;
 	struct error error;
-	if (!finish(builder, &blueprint, &error))
+	if (!layers_finish(builder, &blueprint, &error))
 		fail_msg("%s", error.text);
 	return blueprint;
 }

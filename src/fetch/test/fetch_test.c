@@ -25,7 +25,7 @@ struct server {
 	pthread_t thread;
 };
 
-static void *serve(void *context)
+static void *fetch_serve(void *context)
 {
 	const struct server *server = context;
 	int client;
@@ -51,7 +51,7 @@ static void server_start(struct server *server, const char *answer)
 	assert_int_equal(listen(server->listener, 16), 0);
 	assert_int_equal(getsockname(server->listener, (struct sockaddr *)&address, &size), 0);
 	snprintf(server->url, sizeof(server->url), "http://127.0.0.1:%d/", ntohs(address.sin_port));
-	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
+	assert_int_equal(pthread_create(&server->thread, NULL, fetch_serve, server), 0);
 }
 
 static void server_stop(struct server *server)
@@ -61,12 +61,12 @@ static void server_stop(struct server *server)
 	close(server->listener);
 }
 
-static void take(void *context, const char *data, size_t size)
+static void fetch_take(void *context, const char *data, size_t size)
 {
 	buffer_bytes(context, data, size);
 }
 
-static enum fetch_state read_all(struct fetch_stream *stream)
+static enum fetch_state fetch_read_all(struct fetch_stream *stream)
 {
 	struct error error = { 0 };
 	enum fetch_state state = FETCH_RUNS;
@@ -94,11 +94,11 @@ static void a_stream_ends_however_soon_its_answer_comes(void **state)
 		struct fetch_request request = { .url = server.url,
 			                         .server = "the server",
 			                         .connect_ms = WAIT_MS,
-			                         .part = take,
+			                         .part = fetch_take,
 			                         .context = &body };
 		struct fetch_stream *stream = fetch_open(&request, &answer, &error);
 		assert_non_null(stream);
-		assert_int_equal(read_all(stream), FETCH_COMPLETE);
+		assert_int_equal(fetch_read_all(stream), FETCH_COMPLETE);
 		assert_int_equal(fetch_advance(stream, &error), FETCH_COMPLETE);
 		assert_int_equal(answer.status, 200);
 		assert_int_equal(body.size, 5);
@@ -116,8 +116,8 @@ static bool is_public(void *context, const struct sockaddr *address)
 }
 
 /* Asks the server once; false with a reason. */
-static bool ask(const struct server *server, bool (*allows)(void *, const struct sockaddr *),
-                size_t answer_bytes, struct error *error)
+static bool fetch_ask(const struct server *server, bool (*allows)(void *, const struct sockaddr *),
+                      size_t answer_bytes, struct error *error)
 {
 	struct fetch_request request = { .url = server->url,
 		                         .server = "the server",
@@ -142,8 +142,8 @@ static void no_connection_is_made_to_an_address_that_is_refused(void **state)
 
 	(void)state;
 	server_start(&server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-	assert_true(ask(&server, NULL, 0, &error));
-	assert_false(ask(&server, is_public, 0, &error));
+	assert_true(fetch_ask(&server, NULL, 0, &error));
+	assert_false(fetch_ask(&server, is_public, 0, &error));
 	assert_int_equal(error.code, ERROR_FORBIDDEN);
 	server_stop(&server);
 }
@@ -155,8 +155,8 @@ static void an_answer_that_is_too_large_is_refused(void **state)
 
 	(void)state;
 	server_start(&server, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-	assert_true(ask(&server, NULL, 5, &error));
-	assert_false(ask(&server, NULL, 4, &error));
+	assert_true(fetch_ask(&server, NULL, 5, &error));
+	assert_false(fetch_ask(&server, NULL, 4, &error));
 	assert_non_null(strstr(error.text, "larger than"));
 	server_stop(&server);
 }

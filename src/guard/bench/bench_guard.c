@@ -36,7 +36,7 @@ struct costs {
 	double plain, pool, wait;
 };
 
-static struct costs measure(const struct functions *functions)
+static struct costs guard_measure(const struct functions *functions)
 {
 	struct costs costs;
 	CUdeviceptr pointer;
@@ -64,9 +64,9 @@ static struct costs measure(const struct functions *functions)
 /* The best of some: what disturbs a measurement only ever adds to it. */
 static struct costs measure_best(const struct functions *functions)
 {
-	struct costs best = measure(functions);
+	struct costs best = guard_measure(functions);
 	for (int i = 1; i < REPEATS; i++) {
-		struct costs costs = measure(functions);
+		struct costs costs = guard_measure(functions);
 		best.plain = costs.plain < best.plain ? costs.plain : best.plain;
 		best.pool = costs.pool < best.pool ? costs.pool : best.pool;
 		best.wait = costs.wait < best.wait ? costs.wait : best.wait;
@@ -75,7 +75,7 @@ static struct costs measure_best(const struct functions *functions)
 }
 
 /* A task of its own, with the first device's context current. */
-static void *begin(char path[64])
+static void *guard_begin(char path[64])
 {
 	struct watch watch;
 	struct error error;
@@ -98,7 +98,7 @@ static void *begin(char path[64])
 int main(int argc, char **argv)
 {
 	char path[64];
-	void *driver = begin(path);
+	void *driver = guard_begin(path);
 	if (driver == NULL) {
 		fprintf(stderr, "bench_guard: the stand-in driver cannot be used\n");
 		return 1;

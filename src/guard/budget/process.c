@@ -9,7 +9,7 @@
 #include "guard/budget/system.h"
 
 /* Appends text without its end. */
-static char *append(char *out, const char *text)
+static char *process_append(char *out, const char *text)
 {
 	while (*text != '\0')
 		*out++ = *text++;
@@ -26,10 +26,10 @@ static void proc_path(char path[40], int64_t pid, const char *name)
 		digits[count++] = (char)('0' + pid % 10);
 		pid /= 10;
 	} while (pid > 0 && count < 20);
-	char *out = append(path, "/proc/");
+	char *out = process_append(path, "/proc/");
 	while (count > 0)
 		*out++ = digits[--count];
-	*append(out, name) = '\0';
+	*process_append(out, name) = '\0';
 }
 
 /* The value of a decimal number, as far as it goes. */

@@ -32,7 +32,7 @@ static int first_holder(const struct segment_share *share)
 }
 
 /* A share of that memory which the process holds, or does not hold yet; or -1. */
-static int find(const struct segment *segment, uint64_t key, uint32_t place, bool held)
+static int share_find(const struct segment *segment, uint64_t key, uint32_t place, bool held)
 {
 	for (int i = 0; i < SEGMENT_SHARES_MAX; i++) {
 		const struct segment_share *share = &segment->shares[i];
@@ -43,7 +43,7 @@ static int find(const struct segment *segment, uint64_t key, uint32_t place, boo
 }
 
 /* Makes a share that the process alone holds; SHARE_NONE if there is no room. */
-static int add(struct segment *segment, uint64_t key, int gpu, int64_t bytes, uint32_t place)
+static int share_add(struct segment *segment, uint64_t key, int gpu, int64_t bytes, uint32_t place)
 {
 	for (int i = 0; i < SEGMENT_SHARES_MAX; i++) {
 		struct segment_share *share = &segment->shares[i];
@@ -62,9 +62,9 @@ static int add(struct segment *segment, uint64_t key, int gpu, int64_t bytes, ui
 int share_export(const struct member *member, uint64_t key, int gpu, int64_t bytes, bool again)
 {
 	budget_lock(member);
-	int share = again ? find(member->segment, key, member->place, true) : -1;
+	int share = again ? share_find(member->segment, key, member->place, true) : -1;
 	if (share < 0)
-		share = add(member->segment, key, gpu, bytes, member->place);
+		share = share_add(member->segment, key, gpu, bytes, member->place);
 	lock_give(member);
 	return share;
 }
@@ -73,17 +73,17 @@ static int import_locked(const struct member *member, uint64_t key, int gpu, int
                          bool again)
 {
 	struct segment *segment = member->segment;
-	int share = again ? find(segment, key, member->place, true) : -1;
+	int share = again ? share_find(segment, key, member->place, true) : -1;
 	if (share >= 0)
 		return share;
-	share = find(segment, key, member->place, false);
+	share = share_find(segment, key, member->place, false);
 	if (share >= 0) {
 		set_holder(&segment->shares[share], member->place, true);
 		return share;
 	}
 	if (!budget_fits(segment, (uint32_t)gpu, bytes))
 		return SHARE_REFUSED;
-	share = add(segment, key, gpu, bytes, member->place);
+	share = share_add(segment, key, gpu, bytes, member->place);
 	if (share >= 0)
 		budget_move(segment, member->place, (uint32_t)gpu, bytes);
 	return share;

@@ -45,7 +45,7 @@ static bool is_taken(const struct segment_process *process)
 }
 
 /* Reads what there is of places, and of shares where somebody is gone. */
-static void look(struct watch *watch)
+static void watch_look(struct watch *watch)
 {
 	struct segment *seen = watch->seen;
 	size_t places = offsetof(struct segment, processes);
@@ -66,7 +66,7 @@ static void look(struct watch *watch)
 		memset(seen, 0, sizeof *seen);
 }
 
-static bool begin(struct watch *watch, int file)
+static bool watch_begin(struct watch *watch, int file)
 {
 	watch->file = file;
 	watch->seen = calloc(1, sizeof *watch->seen);
@@ -88,7 +88,7 @@ bool watch_create(struct watch *watch, const char *path, struct error *error)
 		return error_set(error, ERROR_FULL, "segment %s cannot be made: %s", path,
 		                 strerror(reason));
 	}
-	begin(watch, file);
+	watch_begin(watch, file);
 	segment_init(watch->seen);
 	write_part(watch, watch->seen, offsetof(struct segment, processes));
 	return true;
@@ -119,9 +119,9 @@ bool watch_open(struct watch *watch, const char *path, struct error *error)
 {
 	int file = open_segment(path);
 	if (file >= 0)
-		begin(watch, file);
+		watch_begin(watch, file);
 	if (file >= 0)
-		look(watch);
+		watch_look(watch);
 	if (file >= 0 && is_segment(watch->seen))
 		return true;
 	if (file >= 0)
@@ -155,7 +155,7 @@ static bool has_begun(const struct segment *segment)
 }
 
 /* Lists a GPU; -1 with the reason if that cannot be. */
-static int add_gpu(struct watch *watch, const uint8_t uuid[16], struct error *error)
+static int watch_add_gpu(struct watch *watch, const uint8_t uuid[16], struct error *error)
 {
 	struct segment *seen = watch->seen;
 	uint32_t count = segment_gpu_count(seen);
@@ -180,10 +180,10 @@ bool watch_set_limit(struct watch *watch, const uint8_t uuid[16], int64_t limit_
 {
 	if (limit_bytes < 0 || context_bytes < 0)
 		return error_set(error, ERROR_INVALID, "a limit of GPU memory cannot be negative");
-	look(watch);
+	watch_look(watch);
 	int number = find_gpu(watch->seen, uuid);
 	if (number < 0)
-		number = add_gpu(watch, uuid, error);
+		number = watch_add_gpu(watch, uuid, error);
 	if (number < 0)
 		return false;
 	WRITE(watch, &watch->seen->gpus[number].limit_bytes, limit_bytes);
@@ -249,7 +249,7 @@ static int64_t used_bytes(const struct segment *seen, uint32_t gpu)
 
 bool watch_gpu(struct watch *watch, uint32_t number, struct watch_gpu *gpu)
 {
-	look(watch);
+	watch_look(watch);
 	if (number >= segment_gpu_count(watch->seen))
 		return false;
 	const struct segment_gpu *from = &watch->seen->gpus[number];
@@ -279,7 +279,7 @@ static uint32_t find_place(const struct segment *seen, struct process_identity i
 int watch_process_count(struct watch *watch)
 {
 	int count = 0;
-	look(watch);
+	watch_look(watch);
 	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(watch->seen);
 	     place++)
 		count += is_taken(&watch->seen->processes[place]);
@@ -289,7 +289,7 @@ int watch_process_count(struct watch *watch)
 bool watch_is_guarded(struct watch *watch, int64_t pid)
 {
 	struct process_identity identity;
-	look(watch);
+	watch_look(watch);
 	return process_of(pid, &identity) && find_place(watch->seen, identity) != 0;
 }
 
@@ -297,7 +297,7 @@ bool watch_measured(struct watch *watch, int64_t pid, const uint8_t uuid[16], in
 {
 	struct process_identity identity;
 	struct segment *seen = watch->seen;
-	look(watch);
+	watch_look(watch);
 	uint32_t place = process_of(pid, &identity) ? find_place(seen, identity) : 0;
 	int gpu = find_gpu(seen, uuid);
 	if (place == 0 || gpu < 0)
@@ -327,7 +327,7 @@ static bool is_among(const struct segment_process *process, const int64_t *pids,
 void watch_reap(struct watch *watch, const int64_t *live_pids, size_t count)
 {
 	uint64_t here = process_self().namespace_id;
-	look(watch);
+	watch_look(watch);
 	for (uint32_t place = SEGMENT_FIRST_PLACE; place < segment_process_end(watch->seen);
 	     place++) {
 		struct segment_process *process = &watch->seen->processes[place];

@@ -6,7 +6,7 @@
 
 /* After the driver has answered: keeps the charge or cancels it. False if it could not
  * be kept, so that the allocation has to be undone. */
-static bool settle(struct charge *charge, CUresult result, CUdeviceptr pointer)
+static bool alloc_settle(struct charge *charge, CUresult result, CUdeviceptr pointer)
 {
 	if (result == CUDA_SUCCESS && charge_keep(charge, TRACK_POINTER, pointer))
 		return true;
@@ -20,7 +20,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes)
 	if (!charge_begin_here(&charge, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemAlloc, pointer, bytes);
-	if (settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
+	if (alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;
 	(void)CALL(cuMemFree, *pointer);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -32,7 +32,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 	if (!charge_begin_here(&charge, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemAlloc_v2, pointer, bytes);
-	if (settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
+	if (alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;
 	(void)CALL(cuMemFree_v2, *pointer);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -44,7 +44,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
 	if (!charge_begin_here(&charge, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMemAllocManaged, pointer, bytes, flags);
-	if (settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
+	if (alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;
 	(void)CALL(cuMemFree_v2, *pointer);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -66,7 +66,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned 
 	CUresult result = CALL(cuMemAllocPitch, pointer, pitch, width, height, element);
 	bool fits = result != CUDA_SUCCESS ||
 	            charge_change(&charge, charge_size(rows_size(*pitch, height)));
-	if (fits && settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
+	if (fits && alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;
 	if (!fits)
 		charge_cancel(&charge);
@@ -84,7 +84,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 	/* How wide a row really is, only the driver knows. */
 	bool fits = result != CUDA_SUCCESS ||
 	            charge_change(&charge, charge_size(rows_size(*pitch, height)));
-	if (fits && settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
+	if (fits && alloc_settle(&charge, result, result == CUDA_SUCCESS ? *pointer : 0))
 		return result;
 	if (!fits)
 		charge_cancel(&charge);

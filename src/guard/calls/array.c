@@ -56,7 +56,7 @@ static size_t shape_size(const struct shape *shape)
 	return total;
 }
 
-static bool begin(struct charge *charge, const struct shape *shape)
+static bool array_begin(struct charge *charge, const struct shape *shape)
 {
 	return charge_begin_here(charge, shape_size(shape));
 }
@@ -78,8 +78,9 @@ CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descripto
 	struct charge charge;
 	if (descriptor == NULL)
 		return CALL(cuArrayCreate, array, descriptor);
-	if (!begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height, 0,
-	                                     descriptor->Format, descriptor->NumChannels, 1, 0 }))
+	if (!array_begin(&charge,
+	                 &(struct shape){ descriptor->Width, descriptor->Height, 0,
+	                                  descriptor->Format, descriptor->NumChannels, 1, 0 }))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return finish(&charge, CALL(cuArrayCreate, array, descriptor), array);
 }
@@ -89,8 +90,9 @@ CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descripto
 	struct charge charge;
 	if (descriptor == NULL)
 		return CALL(cuArrayCreate_v2, array, descriptor);
-	if (!begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height, 0,
-	                                     descriptor->Format, descriptor->NumChannels, 1, 0 }))
+	if (!array_begin(&charge,
+	                 &(struct shape){ descriptor->Width, descriptor->Height, 0,
+	                                  descriptor->Format, descriptor->NumChannels, 1, 0 }))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return finish(&charge, CALL(cuArrayCreate_v2, array, descriptor), array);
 }
@@ -100,9 +102,9 @@ CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descr
 	struct charge charge;
 	if (descriptor == NULL)
 		return CALL(cuArray3DCreate, array, descriptor);
-	if (!begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height,
-	                                     descriptor->Depth, descriptor->Format,
-	                                     descriptor->NumChannels, 1, descriptor->Flags }))
+	if (!array_begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height,
+	                                           descriptor->Depth, descriptor->Format,
+	                                           descriptor->NumChannels, 1, descriptor->Flags }))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return finish(&charge, CALL(cuArray3DCreate, array, descriptor), array);
 }
@@ -112,9 +114,9 @@ CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descr
 	struct charge charge;
 	if (descriptor == NULL)
 		return CALL(cuArray3DCreate_v2, array, descriptor);
-	if (!begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height,
-	                                     descriptor->Depth, descriptor->Format,
-	                                     descriptor->NumChannels, 1, descriptor->Flags }))
+	if (!array_begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height,
+	                                           descriptor->Depth, descriptor->Format,
+	                                           descriptor->NumChannels, 1, descriptor->Flags }))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return finish(&charge, CALL(cuArray3DCreate_v2, array, descriptor), array);
 }
@@ -134,9 +136,10 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
 	struct charge charge;
 	if (descriptor == NULL)
 		return CALL(cuMipmappedArrayCreate, array, descriptor, levels);
-	if (!begin(&charge, &(struct shape){ descriptor->Width, descriptor->Height,
-	                                     descriptor->Depth, descriptor->Format,
-	                                     descriptor->NumChannels, levels, descriptor->Flags }))
+	if (!array_begin(&charge,
+	                 &(struct shape){ descriptor->Width, descriptor->Height, descriptor->Depth,
+	                                  descriptor->Format, descriptor->NumChannels, levels,
+	                                  descriptor->Flags }))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuMipmappedArrayCreate, array, descriptor, levels);
 	if (result == CUDA_SUCCESS &&

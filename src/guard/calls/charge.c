@@ -28,7 +28,7 @@ int64_t charge_size(size_t bytes)
 	return size > MIB ? round_up(size, 2 * MIB) : round_up(size, 512);
 }
 
-static bool take(const struct member *member, int gpu, int64_t bytes)
+static bool charge_take(const struct member *member, int gpu, int64_t bytes)
 {
 	if (budget_take(member, gpu, bytes))
 		return true;
@@ -49,7 +49,7 @@ bool charge_begin(struct charge *charge, int gpu, int64_t bytes)
 	if (gpu == DEVICE_REFUSED || member == NULL)
 		return false;
 	overhead_look(member);
-	return take(member, gpu, bytes);
+	return charge_take(member, gpu, bytes);
 }
 
 bool charge_begin_here(struct charge *charge, size_t bytes)
@@ -68,7 +68,7 @@ bool charge_change(struct charge *charge, int64_t bytes)
 		return true;
 	if (bytes < charge->bytes)
 		budget_give(member, charge->gpu, charge->bytes - bytes);
-	else if (!take(member, charge->gpu, bytes - charge->bytes))
+	else if (!charge_take(member, charge->gpu, bytes - charge->bytes))
 		return false;
 	charge->bytes = bytes;
 	return true;

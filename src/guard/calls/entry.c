@@ -55,7 +55,7 @@ static void keep_loaded(const char *path)
 		open_library(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-static void *look_up(enum entry_number number)
+static void *entry_look_up(enum entry_number number)
 {
 	unsigned long long loads = symbol_loads();
 	if (loads == atomic_load(&real_functions[number].missing_after_loads))
@@ -76,7 +76,7 @@ static void *look_up(enum entry_number number)
 void *entry_real(enum entry_number number)
 {
 	void *address = atomic_load_explicit(&real_functions[number].address, memory_order_acquire);
-	return address != NULL ? address : look_up(number);
+	return address != NULL ? address : entry_look_up(number);
 }
 
 bool entry_is_wrapped(const char *symbol)
@@ -107,7 +107,7 @@ void *entry_for_symbol(const char *symbol, void *real)
 
 /* True if cuGetProcAddress may mean that entry by a name: the function's, or that of
  * one of its versions. */
-static bool is_named(const struct entry *entry, const char *name)
+static bool entry_is_named(const struct entry *entry, const char *name)
 {
 	return strcmp(entry->name, name) == 0 || strcmp(entry->symbol, name) == 0;
 }
@@ -117,7 +117,7 @@ static int find_by_name(const char *name, int version, bool per_thread)
 {
 	int best = -1;
 	for (int i = 0; i < ENTRY_COUNT && entries[i].ours != NULL; i++) {
-		if (!is_named(&entries[i], name))
+		if (!entry_is_named(&entries[i], name))
 			continue;
 		/* The first version is called what all of them are. */
 		if (strcmp(entries[i].name, name) != 0)
@@ -136,7 +136,7 @@ void *entry_for_name(const char *name, int version, uint64_t flags, void *real)
 	/* Only among those of that name: drivers have one address for many functions that
 	 * they do not support any more. */
 	for (int i = 0; i < ENTRY_COUNT && entries[i].ours != NULL; i++) {
-		if (is_named(&entries[i], name) &&
+		if (entry_is_named(&entries[i], name) &&
 		    (entries[i].ours == real || entry_real((enum entry_number)i) == real))
 			return entries[i].ours;
 	}

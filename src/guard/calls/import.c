@@ -13,7 +13,7 @@ enum { CLASS_EXTERNAL = 2 };
 
 /* Holds a share of memory that has come into this process. SHARE_NONE: charged like
  * any other, as there was no room for a share. SHARE_REFUSED is counted. */
-static int hold(int gpu, uint64_t key, int64_t bytes, bool exact)
+static int import_hold(int gpu, uint64_t key, int64_t bytes, bool exact)
 {
 	const struct member *member = state_member();
 	if (gpu == DEVICE_REFUSED || member == NULL)
@@ -34,7 +34,7 @@ static int hold(int gpu, uint64_t key, int64_t bytes, bool exact)
 }
 
 /* Remembers what has come in; if it cannot be, its charge goes back. */
-static bool keep(enum track_kind kind, uint64_t key, int gpu, int64_t bytes, int share)
+static bool import_keep(enum track_kind kind, uint64_t key, int gpu, int64_t bytes, int share)
 {
 	struct track_item item = { .key = key,
 		                   .bytes = bytes,
@@ -70,7 +70,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 }
 
 /* The GPU that memory is on, which need not be the current one. */
-static int gpu_of(CUdeviceptr pointer)
+static int import_gpu_of(CUdeviceptr pointer)
 {
 	int device = -1;
 	uint64_t context;
@@ -89,13 +89,13 @@ static bool opened(CUdeviceptr pointer, const CUipcMemHandle *handle)
 		return true;
 	CUdeviceptr base;
 	size_t bytes = 0;
-	int gpu = gpu_of(pointer);
+	int gpu = import_gpu_of(pointer);
 	if (gpu == DEVICE_UNKNOWN ||
 	    CALL(cuMemGetAddressRange_v2, &base, &bytes, pointer) != CUDA_SUCCESS)
 		return true;
 	int64_t size = charge_size(bytes);
-	int share = hold(gpu, charge_handle_key(handle, sizeof *handle), size, true);
-	return share != SHARE_REFUSED && keep(TRACK_IMPORT, pointer, gpu, size, share);
+	int share = import_hold(gpu, charge_handle_key(handle, sizeof *handle), size, true);
+	return share != SHARE_REFUSED && import_keep(TRACK_IMPORT, pointer, gpu, size, share);
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
@@ -141,7 +141,7 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory,
 	int64_t bytes = descriptor->size > INT64_MAX ? INT64_MAX : (int64_t)descriptor->size;
 	/* Nothing tells two handles of the same memory from handles of two memories of
 	 * one size: in one process they count as two, in several as the same. */
-	int share = hold(gpu, charge_class_key(CLASS_EXTERNAL, gpu, bytes), bytes, false);
+	int share = import_hold(gpu, charge_class_key(CLASS_EXTERNAL, gpu, bytes), bytes, false);
 	if (share == SHARE_REFUSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CUresult result = CALL(cuImportExternalMemory, memory, descriptor);
@@ -150,7 +150,7 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory,
 		charge_give(&item);
 		return result;
 	}
-	if (keep(TRACK_EXTERNAL, (uint64_t)(uintptr_t)*memory, gpu, bytes, share))
+	if (import_keep(TRACK_EXTERNAL, (uint64_t)(uintptr_t)*memory, gpu, bytes, share))
 		return result;
 	(void)CALL(cuDestroyExternalMemory, *memory);
 	return CUDA_ERROR_OUT_OF_MEMORY;

@@ -100,7 +100,7 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
 
 /* NVML shows every GPU of the machine: those that are not the task's stay as they are,
  * and are not listed for having been looked at. */
-static int gpu_of(nvmlDevice_t device)
+static int info_gpu_of(nvmlDevice_t device)
 {
 	char text[96];
 	uint8_t uuid[16];
@@ -124,7 +124,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
 	nvmlReturn_t result =
 	    CALL_OR(NVML_ERROR_FUNCTION_NOT_FOUND, nvmlDeviceGetMemoryInfo, device, memory);
-	int gpu = result == NVML_SUCCESS ? gpu_of(device) : -1;
+	int gpu = result == NVML_SUCCESS ? info_gpu_of(device) : -1;
 	if (gpu < 0)
 		return result;
 	struct view view = { .total_bytes = memory->total, .free_bytes = memory->free };
@@ -139,7 +139,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 {
 	nvmlReturn_t result =
 	    CALL_OR(NVML_ERROR_FUNCTION_NOT_FOUND, nvmlDeviceGetMemoryInfo_v2, device, memory);
-	int gpu = result == NVML_SUCCESS ? gpu_of(device) : -1;
+	int gpu = result == NVML_SUCCESS ? info_gpu_of(device) : -1;
 	if (gpu < 0)
 		return result;
 	struct view view = { .total_bytes = memory->total, .free_bytes = memory->free };

@@ -76,7 +76,7 @@ static int64_t used_bytes(const struct member *member, int gpu)
 }
 
 /* Measures one GPU; false if that cannot be done. */
-static bool measure(const struct member *member, int gpu, bool first)
+static bool overhead_measure(const struct member *member, int gpu, bool first)
 {
 	if (member->identity.namespace_id != PROCESS_FIRST_NAMESPACE)
 		return false;
@@ -131,7 +131,7 @@ void overhead_context_made(CUdevice device)
 		return;
 	bool first = atomic_fetch_add(&overhead.contexts[gpu], 1) == 0;
 	mutex_lock(&overhead.mutex);
-	(void)measure(member, gpu, first);
+	(void)overhead_measure(member, gpu, first);
 	mutex_unlock(&overhead.mutex);
 	segment_set(&overhead.look_at_ms, system_now_ms() + LOOK_EVERY_MS);
 }
@@ -161,7 +161,7 @@ void overhead_look(const struct member *member)
 	mutex_lock(&overhead.mutex);
 	for (int gpu = 0; gpu < SEGMENT_GPUS_MAX; gpu++) {
 		if (atomic_load(&overhead.contexts[gpu]) > 0)
-			measured |= measure(member, gpu, false);
+			measured |= overhead_measure(member, gpu, false);
 	}
 	mutex_unlock(&overhead.mutex);
 	if (!measured)

@@ -34,7 +34,7 @@ static struct mutex pools_mutex;
 /* Something was freed that a pool may give back later. */
 static _Atomic(bool) pools_dirty;
 
-static struct pool *find(CUmemoryPool handle, bool graphs, CUdevice device)
+static struct pool *pool_find(CUmemoryPool handle, bool graphs, CUdevice device)
 {
 	for (int i = 0; i < POOLS_MAX; i++) {
 		struct pool *pool = &pools[i];
@@ -45,7 +45,7 @@ static struct pool *find(CUmemoryPool handle, bool graphs, CUdevice device)
 	return NULL;
 }
 
-static struct pool *add(const struct pool *added)
+static struct pool *pool_add(const struct pool *added)
 {
 	for (int i = 0; i < POOLS_MAX; i++) {
 		if (!pools[i].taken) {
@@ -75,7 +75,7 @@ static void set_charged(const struct member *member, struct pool *pool, int64_t 
 }
 
 /* Charges what the pool holds now. */
-static void settle(const struct member *member, struct pool *pool)
+static void pool_settle(const struct member *member, struct pool *pool)
 {
 	if (pool->gpu < 0)
 		return;
@@ -111,7 +111,7 @@ void pool_synchronized(void)
 	for (int i = 0; i < POOLS_MAX; i++) {
 		if (!pools[i].taken)
 			continue;
-		settle(member, &pools[i]);
+		pool_settle(member, &pools[i]);
 		dirty |= pools[i].taken && !pools[i].destroyed && will_shrink(&pools[i]);
 	}
 	if (dirty)
@@ -129,7 +129,7 @@ static void reclaim(const struct member *member, int gpu)
 			(void)CALL(cuDeviceGraphMemTrim, pool->device);
 		else if (!pool->destroyed)
 			(void)CALL(cuMemPoolTrimTo, pool->handle, 0);
-		settle(member, pool);
+		pool_settle(member, pool);
 	}
 }
 
@@ -150,7 +150,7 @@ void pool_free(uint64_t owner, int64_t bytes)
 	mutex_lock(&pools_mutex);
 	pool->live_bytes -= bytes;
 	if (pool->destroyed && member != NULL)
-		settle(member, pool);
+		pool_settle(member, pool);
 	mutex_unlock(&pools_mutex);
 	atomic_store(&pools_dirty, true);
 }
@@ -158,8 +158,9 @@ void pool_free(uint64_t owner, int64_t bytes)
 void pool_watch_graphs(CUdevice device)
 {
 	mutex_lock(&pools_mutex);
-	if (find(NULL, true, device) == NULL)
-		add(&(struct pool){ .graphs = true, .device = device, .gpu = device_gpu(device) });
+	if (pool_find(NULL, true, device) == NULL)
+		pool_add(
+		    &(struct pool){ .graphs = true, .device = device, .gpu = device_gpu(device) });
 	mutex_unlock(&pools_mutex);
 	atomic_store(&pools_dirty, true);
 }
@@ -167,7 +168,7 @@ void pool_watch_graphs(CUdevice device)
 bool pool_made(CUmemoryPool handle, int gpu)
 {
 	mutex_lock(&pools_mutex);
-	bool added = add(&(struct pool){ .handle = handle, .gpu = gpu }) != NULL;
+	bool added = pool_add(&(struct pool){ .handle = handle, .gpu = gpu }) != NULL;
 	mutex_unlock(&pools_mutex);
 	return added;
 }
@@ -176,12 +177,12 @@ void pool_destroyed(CUmemoryPool handle)
 {
 	const struct member *member = state_member();
 	mutex_lock(&pools_mutex);
-	struct pool *pool = find(handle, false, -1);
+	struct pool *pool = pool_find(handle, false, -1);
 	if (pool != NULL && member != NULL) {
 		pool->destroyed = true;
 		if (pool->gpu < 0)
 			pool->taken = false;
-		settle(member, pool);
+		pool_settle(member, pool);
 	}
 	mutex_unlock(&pools_mutex);
 }
@@ -190,9 +191,9 @@ void pool_trimmed(CUmemoryPool handle)
 {
 	const struct member *member = state_member();
 	mutex_lock(&pools_mutex);
-	struct pool *pool = find(handle, false, -1);
+	struct pool *pool = pool_find(handle, false, -1);
 	if (pool != NULL && member != NULL)
-		settle(member, pool);
+		pool_settle(member, pool);
 	mutex_unlock(&pools_mutex);
 }
 
@@ -231,9 +232,9 @@ bool pool_begin(struct pool_charge *charge, CUmemoryPool handle, int gpu, size_t
 		return false;
 	charge->bytes = (int64_t)((bytes + 511) / 512 * 512);
 	mutex_lock(&pools_mutex);
-	struct pool *pool = find(handle, false, -1);
+	struct pool *pool = pool_find(handle, false, -1);
 	if (pool == NULL)
-		pool = add(&(struct pool){ .handle = handle, .gpu = gpu });
+		pool = pool_add(&(struct pool){ .handle = handle, .gpu = gpu });
 	bool begun = pool != NULL && pool->live_bytes < INT64_MAX / 4;
 	if (begun && pool->gpu >= 0) {
 		charge->gpu = pool->gpu;
@@ -255,7 +256,7 @@ bool pool_end(const struct pool_charge *charge, bool made)
 	mutex_lock(&pools_mutex);
 	if (!made)
 		pool->live_bytes -= charge->bytes;
-	settle(member, pool);
+	pool_settle(member, pool);
 	if (made && !budget_fits(member->segment, (uint32_t)pool->gpu, 0)) {
 		/* The pool has taken more than pieces of that size. What others hold idle
 		 * may make up for it. */

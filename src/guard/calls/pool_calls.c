@@ -53,8 +53,8 @@ static CUresult finish(const struct pool_charge *charge, CUresult result, CUdevi
 /* Before an allocation: which pool it comes from. With the stream's device for the
  * pool that the device uses now, when none was named. */
 enum before { BEFORE_REFUSED, BEFORE_PASS, BEFORE_CHARGED };
-static enum before begin(struct pool_charge *charge, CUmemoryPool pool, size_t bytes,
-                         CUstream stream)
+static enum before pool_start(struct pool_charge *charge, CUmemoryPool pool, size_t bytes,
+                              CUstream stream)
 {
 	CUdevice device = state_active() ? device_of_stream(stream) : -1;
 	if (device < 0)
@@ -71,7 +71,7 @@ static enum before begin(struct pool_charge *charge, CUmemoryPool pool, size_t b
 
 #define ALLOCATE(pool, symbol, ...)                                                                \
 	struct pool_charge charge;                                                                 \
-	enum before before = begin(&charge, pool, bytes, stream);                                  \
+	enum before before = pool_start(&charge, pool, bytes, stream);                                  \
 	if (before == BEFORE_REFUSED)                                                              \
 		return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
 	CUresult result = CALL(symbol, __VA_ARGS__);                                               \

@@ -16,17 +16,17 @@ static struct {
 	size_t capacity, count;
 } table;
 
-static size_t place_of(enum track_kind kind, uint64_t key)
+static size_t track_place_of(enum track_kind kind, uint64_t key)
 {
 	uint64_t mixed = (key ^ (uint64_t)kind << 59) * UINT64_C(0x9e3779b97f4a7c15);
 	return (size_t)(mixed ^ mixed >> 32) & (table.capacity - 1);
 }
 
-static struct track_item *find(enum track_kind kind, uint64_t key)
+static struct track_item *track_lookup(enum track_kind kind, uint64_t key)
 {
 	if (table.count == 0)
 		return NULL;
-	for (size_t at = place_of(kind, key); table.items[at].kind != TRACK_FREE;
+	for (size_t at = track_place_of(kind, key); table.items[at].kind != TRACK_FREE;
 	     at = (at + 1) & (table.capacity - 1)) {
 		if (table.items[at].kind == kind && table.items[at].key == key)
 			return &table.items[at];
@@ -34,9 +34,9 @@ static struct track_item *find(enum track_kind kind, uint64_t key)
 	return NULL;
 }
 
-static void put(const struct track_item *item)
+static void track_put(const struct track_item *item)
 {
-	size_t at = place_of((enum track_kind)item->kind, item->key);
+	size_t at = track_place_of((enum track_kind)item->kind, item->key);
 	while (table.items[at].kind != TRACK_FREE)
 		at = (at + 1) & (table.capacity - 1);
 	table.items[at] = *item;
@@ -55,7 +55,7 @@ static bool grow(void)
 	table.capacity = capacity;
 	for (size_t i = 0; i < capacity_before; i++) {
 		if (before[i].kind != TRACK_FREE)
-			put(&before[i]);
+			track_put(&before[i]);
 	}
 	if (before != NULL)
 		munmap(before, capacity_before * sizeof *before);
@@ -69,7 +69,8 @@ static void erase(struct track_item *item)
 	size_t gap = (size_t)(item - table.items);
 	for (size_t at = (gap + 1) & mask; table.items[at].kind != TRACK_FREE;
 	     at = (at + 1) & mask) {
-		size_t home = place_of((enum track_kind)table.items[at].kind, table.items[at].key);
+		size_t home =
+		    track_place_of((enum track_kind)table.items[at].kind, table.items[at].key);
 		if (((at - home) & mask) >= ((at - gap) & mask)) {
 			table.items[gap] = table.items[at];
 			gap = at;
@@ -84,7 +85,7 @@ bool track_add(const struct track_item *item)
 	mutex_lock(&table.mutex);
 	bool room = (table.count + 1) * 4 <= table.capacity * 3 || grow();
 	if (room) {
-		put(item);
+		track_put(item);
 		table.count++;
 	}
 	mutex_unlock(&table.mutex);
@@ -94,7 +95,7 @@ bool track_add(const struct track_item *item)
 static bool find_or_remove(enum track_kind kind, uint64_t key, struct track_item *item, bool remove)
 {
 	mutex_lock(&table.mutex);
-	struct track_item *found = find(kind, key);
+	struct track_item *found = track_lookup(kind, key);
 	if (found != NULL) {
 		*item = *found;
 		if (remove)
@@ -118,7 +119,7 @@ int64_t track_refer(enum track_kind kind, uint64_t key, int change, struct track
 {
 	int64_t references = -1;
 	mutex_lock(&table.mutex);
-	struct track_item *found = find(kind, key);
+	struct track_item *found = track_lookup(kind, key);
 	if (found != NULL) {
 		found->references = (uint32_t)((int64_t)found->references + change);
 		references = found->references;
@@ -133,7 +134,7 @@ int64_t track_refer(enum track_kind kind, uint64_t key, int change, struct track
 bool track_charge(enum track_kind kind, uint64_t key, int before, int64_t bytes, int share)
 {
 	mutex_lock(&table.mutex);
-	struct track_item *found = find(kind, key);
+	struct track_item *found = track_lookup(kind, key);
 	bool charged = found != NULL && found->share == before;
 	if (charged) {
 		found->bytes = bytes;

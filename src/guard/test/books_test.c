@@ -29,7 +29,7 @@ struct books {
 static const uint8_t uuid_a[16] = { 1 };
 static const uint8_t uuid_b[16] = { 2 };
 
-static int begin(void **state)
+static int books_begin(void **state)
 {
 	struct books *books = calloc(1, sizeof *books);
 	books->segment = calloc(1, sizeof *books->segment);
@@ -45,7 +45,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int books_end(void **state)
 {
 	struct books *books = *state;
 	free(books->segment);
@@ -53,7 +53,7 @@ static int end(void **state)
 	return 0;
 }
 
-static int64_t used(const struct books *books)
+static int64_t books_used(const struct books *books)
 {
 	return segment_get(&books->segment->gpus[books->gpu].used_bytes);
 }
@@ -65,10 +65,10 @@ static void a_limit_can_be_taken_to_the_byte(void **state)
 	assert_false(budget_take(&books->other, 0, 2));
 	assert_true(budget_take(&books->other, 0, 1));
 	assert_false(budget_take(&books->me, 0, 1));
-	assert_int_equal(used(books), 64 * MIB);
+	assert_int_equal(books_used(books), 64 * MIB);
 	budget_give(&books->me, 0, 64 * MIB - 1);
 	budget_give(&books->other, 0, 1);
-	assert_int_equal(used(books), 0);
+	assert_int_equal(books_used(books), 0);
 	assert_int_equal(segment_get(&books->segment->gpus[0].peak_bytes), 64 * MIB);
 }
 
@@ -78,7 +78,7 @@ static void sums_that_no_number_holds_are_refused(void **state)
 	segment_set(&books->segment->gpus[0].limit_bytes, SEGMENT_NO_LIMIT);
 	assert_true(budget_take(&books->me, 0, MIB));
 	assert_false(budget_take(&books->me, 0, INT64_MAX));
-	assert_int_equal(used(books), MIB);
+	assert_int_equal(books_used(books), MIB);
 }
 
 static void measured_overhead_counts_and_may_exceed_the_limit(void **state)
@@ -86,10 +86,10 @@ static void measured_overhead_counts_and_may_exceed_the_limit(void **state)
 	struct books *books = *state;
 	assert_true(budget_take(&books->me, 0, 60 * MIB));
 	budget_measure(&books->me, books->me.place, 0, 10 * MIB);
-	assert_int_equal(used(books), 70 * MIB);
+	assert_int_equal(books_used(books), 70 * MIB);
 	assert_false(budget_take(&books->me, 0, 1));
 	budget_measure(&books->me, books->me.place, 0, 2 * MIB);
-	assert_int_equal(used(books), 62 * MIB);
+	assert_int_equal(books_used(books), 62 * MIB);
 	assert_true(budget_take(&books->me, 0, 2 * MIB));
 }
 
@@ -99,9 +99,9 @@ static void a_context_is_expected_once(void **state)
 	segment_set(&books->segment->gpus[0].context_bytes, 40 * MIB);
 	assert_true(budget_expect_context(&books->me, 0));
 	assert_true(budget_expect_context(&books->me, 0));
-	assert_int_equal(used(books), 40 * MIB);
+	assert_int_equal(books_used(books), 40 * MIB);
 	assert_false(budget_expect_context(&books->other, 0));
-	assert_int_equal(used(books), 40 * MIB);
+	assert_int_equal(books_used(books), 40 * MIB);
 }
 
 /* A process that was, and is not any more. */
@@ -124,7 +124,7 @@ static void the_dead_are_taken_off_before_anybody_is_refused(void **state)
 	assert_true(budget_take(&dead, 0, 50 * MIB));
 	budget_measure(&dead, dead.place, 0, 10 * MIB);
 	assert_true(budget_take(&books->me, 0, 64 * MIB));
-	assert_int_equal(used(books), 64 * MIB);
+	assert_int_equal(books_used(books), 64 * MIB);
 	assert_true(atomic_load(&books->segment->processes[dead.place].owner) == 0);
 }
 
@@ -137,7 +137,7 @@ static void a_process_in_another_namespace_is_left_alone(void **state)
 	assert_true(budget_join(&elsewhere, books->segment, identity));
 	assert_true(budget_take(&elsewhere, 0, 50 * MIB));
 	assert_false(budget_take(&books->me, 0, 20 * MIB));
-	assert_int_equal(used(books), 50 * MIB);
+	assert_int_equal(books_used(books), 50 * MIB);
 	budget_reap_place(&books->me, elsewhere.place);
 	assert_true(budget_take(&books->me, 0, 20 * MIB));
 }
@@ -151,7 +151,7 @@ static void an_id_that_is_used_again_is_another_process(void **state)
 	assert_true(budget_join(&earlier, books->segment, before));
 	assert_true(budget_take(&earlier, 0, 64 * MIB));
 	assert_true(budget_take(&books->me, 0, 64 * MIB));
-	assert_int_equal(used(books), 64 * MIB);
+	assert_int_equal(books_used(books), 64 * MIB);
 }
 
 static void a_process_that_joins_again_has_called_exec_and_owns_nothing(void **state)
@@ -160,7 +160,7 @@ static void a_process_that_joins_again_has_called_exec_and_owns_nothing(void **s
 	assert_true(budget_take(&books->me, 0, 30 * MIB));
 	struct member again;
 	assert_true(budget_join(&again, books->segment, books->me.identity));
-	assert_int_equal(used(books), 0);
+	assert_int_equal(books_used(books), 0);
 	assert_int_equal(segment_get(&books->segment->gpus[0].peak_bytes), 30 * MIB);
 }
 
@@ -187,7 +187,7 @@ static void when_all_places_are_taken_those_of_the_dead_are_free(void **state)
 	atomic_store(&books->segment->lock, dead_place + 1);
 	assert_true(budget_join(&member, books->segment, parent));
 	assert_int_equal(member.place, dead_place);
-	assert_int_equal(used(books), 0);
+	assert_int_equal(books_used(books), 0);
 	assert_false(budget_join(&member, books->segment, init));
 }
 
@@ -213,13 +213,13 @@ static void a_share_is_borne_by_one_and_handed_on(void **state)
 	assert_true(share >= 0);
 	assert_int_equal(share_import(&books->other, 7, 0, 8 * MIB, true), share);
 	assert_int_equal(share_import(&books->other, 7, 0, 8 * MIB, true), share);
-	assert_int_equal(used(books), 8 * MIB);
+	assert_int_equal(books_used(books), 8 * MIB);
 	share_drop(&books->me, share);
-	assert_int_equal(used(books), 8 * MIB);
+	assert_int_equal(books_used(books), 8 * MIB);
 	assert_int_equal(
 	    segment_get(&books->segment->processes[books->other.place].charged_bytes[0]), 8 * MIB);
 	share_drop(&books->other, share);
-	assert_int_equal(used(books), 0);
+	assert_int_equal(books_used(books), 0);
 }
 
 static void an_export_in_vain_changes_nothing(void **state)
@@ -228,10 +228,10 @@ static void an_export_in_vain_changes_nothing(void **state)
 	assert_true(budget_take(&books->me, 0, 8 * MIB));
 	int share = share_export(&books->me, 7, 0, 8 * MIB, false);
 	share_withdraw(&books->me, share);
-	assert_int_equal(used(books), 8 * MIB);
+	assert_int_equal(books_used(books), 8 * MIB);
 	/* Nothing is left of it: who comes now is charged. */
 	assert_true(share_import(&books->other, 7, 0, 8 * MIB, true) >= 0);
-	assert_int_equal(used(books), 16 * MIB);
+	assert_int_equal(books_used(books), 16 * MIB);
 }
 
 static void what_cannot_be_told_apart_is_counted_apart_in_one_process(void **state)
@@ -240,11 +240,11 @@ static void what_cannot_be_told_apart_is_counted_apart_in_one_process(void **sta
 	int first = share_import(&books->me, 7, 0, 8 * MIB, false);
 	int second = share_import(&books->me, 7, 0, 8 * MIB, false);
 	assert_true(first >= 0 && second >= 0 && first != second);
-	assert_int_equal(used(books), 16 * MIB);
+	assert_int_equal(books_used(books), 16 * MIB);
 	/* And each of them once, where another process has them too. */
 	assert_true(share_import(&books->other, 7, 0, 8 * MIB, false) >= 0);
 	assert_true(share_import(&books->other, 7, 0, 8 * MIB, false) >= 0);
-	assert_int_equal(used(books), 16 * MIB);
+	assert_int_equal(books_used(books), 16 * MIB);
 	assert_int_equal(share_import(&books->other, 8, 0, 60 * MIB, false), SHARE_REFUSED);
 }
 
@@ -267,10 +267,10 @@ static void random_changes_keep_the_totals(void **state)
 			budget_give(members[who], 0, bytes);
 			charged[who] -= bytes;
 		}
-		assert_int_equal(used(books), charged[0] + charged[1]);
+		assert_int_equal(books_used(books), charged[0] + charged[1]);
 	}
 	budget_reap(&books->me);
-	assert_int_equal(used(books), charged[0] + charged[1]);
+	assert_int_equal(books_used(books), charged[0] + charged[1]);
 }
 
 static void the_start_and_end_of_a_process_are_read_whatever_its_name(void **state)
@@ -306,7 +306,7 @@ static void the_id_in_a_processes_own_namespace_is_the_last(void **state)
 	assert_true(self.namespace_id == process_self().namespace_id);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, books_begin, books_end)
 
 int main(void)
 {

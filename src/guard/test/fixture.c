@@ -121,7 +121,7 @@ int fixture_end(void **state)
 	return 0;
 }
 
-static struct watch_gpu find(struct fixture *fixture, int gpu)
+static struct watch_gpu fixture_lookup(struct fixture *fixture, int gpu)
 {
 	uint8_t uuid[16];
 	struct watch_gpu found;
@@ -136,15 +136,15 @@ static struct watch_gpu find(struct fixture *fixture, int gpu)
 
 int64_t fixture_used(struct fixture *fixture, int gpu)
 {
-	return find(fixture, gpu).used_bytes;
+	return fixture_lookup(fixture, gpu).used_bytes;
 }
 
 int64_t fixture_peak(struct fixture *fixture, int gpu)
 {
-	return find(fixture, gpu).peak_bytes;
+	return fixture_lookup(fixture, gpu).peak_bytes;
 }
 
 int64_t fixture_refusals(struct fixture *fixture, int gpu)
 {
-	return find(fixture, gpu).refusals;
+	return fixture_lookup(fixture, gpu).refusals;
 }

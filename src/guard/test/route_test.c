@@ -26,7 +26,7 @@ struct task {
 	char path[64];
 };
 
-static int begin(void **state)
+static int route_begin(void **state)
 {
 	static int number;
 	struct task *task = calloc(1, sizeof *task);
@@ -42,7 +42,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int route_end(void **state)
 {
 	struct task *task = *state;
 	unlink(task->path);
@@ -53,7 +53,7 @@ static int end(void **state)
 
 /* Runs a program under the guard (without it, where there is no task), with a variable
  * of the environment; its exit status. */
-static int run(const struct task *task, const char *variable, const char *const argv[])
+static int route_execute(const struct task *task, const char *variable, const char *const argv[])
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -75,13 +75,13 @@ static int run(const struct task *task, const char *variable, const char *const 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int look_up(const struct task *task, const char *route, const char *mib)
+static int route_look_up(const struct task *task, const char *route, const char *mib)
 {
 	const char *const argv[] = { PROGRAMS "guard_lookup", route, mib, NULL };
-	return run(task, strcmp(route, "private") == 0 ? "STANDIN_PRIVATE" : NULL, argv);
+	return route_execute(task, strcmp(route, "private") == 0 ? "STANDIN_PRIVATE" : NULL, argv);
 }
 
-static struct watch_gpu gpu_of(struct task *task)
+static struct watch_gpu route_gpu_of(struct task *task)
 {
 	struct watch_gpu gpu;
 	assert_true(watch_gpu(&task->watch, 0, &gpu));
@@ -98,14 +98,14 @@ static void each_route_to_the_driver_leads_through_the_guard(void **state)
 	int64_t refusals = 0;
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
 		/* Without the guard there is no limit: it is the guard that refuses. */
-		int plain = look_up(NULL, routes[i], "80");
-		int within = look_up(task, routes[i], "64");
-		int over = look_up(task, routes[i], "66");
+		int plain = route_look_up(NULL, routes[i], "80");
+		int within = route_look_up(task, routes[i], "64");
+		int over = route_look_up(task, routes[i], "66");
 		if (plain != 0 || within != 0 || over != 2)
 			fail_msg("%s: without the guard %d, within the limit %d, over it %d",
 			         routes[i], plain, within, over);
-		assert_int_equal(gpu_of(task).refusals, ++refusals);
-		assert_int_equal(gpu_of(task).peak_bytes, 64 * MIB);
+		assert_int_equal(route_gpu_of(task).refusals, ++refusals);
+		assert_int_equal(route_gpu_of(task).peak_bytes, 64 * MIB);
 	}
 }
 
@@ -114,27 +114,27 @@ static void a_program_that_is_linked_to_the_driver_is_guarded_before_main(void *
 	struct task *task = *state;
 	const char *const over[] = { PROGRAMS "guard_linked", "66", NULL };
 	const char *const within[] = { PROGRAMS "guard_linked", "64", NULL };
-	assert_int_equal(run(NULL, NULL, over), 0);
-	assert_int_equal(run(task, NULL, over), 2);
-	assert_int_equal(run(task, NULL, within), 0);
+	assert_int_equal(route_execute(NULL, NULL, over), 0);
+	assert_int_equal(route_execute(task, NULL, over), 2);
+	assert_int_equal(route_execute(task, NULL, within), 0);
 	watch_reap(&task->watch, NULL, 0);
-	assert_int_equal(gpu_of(task).used_bytes, 0);
-	assert_int_equal(gpu_of(task).peak_bytes, 64 * MIB);
+	assert_int_equal(route_gpu_of(task).used_bytes, 0);
+	assert_int_equal(route_gpu_of(task).peak_bytes, 64 * MIB);
 }
 
 static void exec_gives_back_what_the_program_before_had(void **state)
 {
 	struct task *task = *state;
 	const char *const twice[] = { PROGRAMS "guard_linked", "40", "50", NULL };
-	assert_int_equal(run(task, NULL, twice), 0);
-	assert_int_equal(gpu_of(task).peak_bytes, 50 * MIB);
+	assert_int_equal(route_execute(task, NULL, twice), 0);
+	assert_int_equal(route_gpu_of(task).peak_bytes, 50 * MIB);
 }
 
 static void programs_that_use_no_gpu_take_no_place(void **state)
 {
 	struct task *task = *state;
 	const char *const other[] = { "/bin/sh", "-c", "exit 7", NULL };
-	assert_int_equal(run(task, NULL, other), 7);
+	assert_int_equal(route_execute(task, NULL, other), 7);
 	assert_int_equal(watch_process_count(&task->watch), 0);
 }
 
@@ -145,7 +145,7 @@ static void a_segment_that_is_none_leaves_the_program_alone(void **state)
 	assert_non_null(file);
 	fputs("nothing that the guard understands", file);
 	fclose(file);
-	assert_int_equal(look_up(task, "dlsym", "80"), 0);
+	assert_int_equal(route_look_up(task, "dlsym", "80"), 0);
 }
 
 static void an_old_c_library_is_enough(void **state)
@@ -200,10 +200,10 @@ static void threads_that_allocate_and_free_have_no_races(void **state)
 	if (access(argv[0], X_OK) != 0)
 		skip();
 	personality(ADDR_NO_RANDOMIZE);
-	assert_int_equal(run(NULL, NULL, argv), 0);
+	assert_int_equal(route_execute(NULL, NULL, argv), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, route_begin, route_end)
 
 int main(void)
 {

@@ -44,7 +44,7 @@ static void sleep_ms(long ms)
 }
 
 /* Waits for a number to be reached; a minute is for ever. */
-static void wait_for(_Atomic(int) *number, int at_least)
+static void task_wait_for(_Atomic(int) *number, int at_least)
 {
 	for (int tries = 0; atomic_load(number) < at_least && tries < 60000; tries++)
 		sleep_ms(1);
@@ -52,8 +52,8 @@ static void wait_for(_Atomic(int) *number, int at_least)
 }
 
 /* A child that runs `work` and ends with what it returns. */
-static pid_t start(struct fixture *fixture, struct board *board,
-                   int (*work)(struct fixture *, struct board *, int), int number)
+static pid_t task_start(struct fixture *fixture, struct board *board,
+                        int (*work)(struct fixture *, struct board *, int), int number)
 {
 	pid_t child = fork();
 	assert_true(child >= 0);
@@ -77,7 +77,7 @@ static int take_mibs(struct fixture *fixture, struct board *board, int number)
 {
 	(void)number;
 	CUdeviceptr pointer;
-	wait_for(&board->go, 1);
+	task_wait_for(&board->go, 1);
 	for (int device = 0; device < 2; device++) {
 		if (DRIVER(cuCtxSetCurrent)(fixture->contexts[device]) != CUDA_SUCCESS)
 			return 1;
@@ -85,7 +85,7 @@ static int take_mibs(struct fixture *fixture, struct board *board, int number)
 			atomic_fetch_add(&board->count, 1);
 	}
 	atomic_fetch_add(&board->ready, 1);
-	wait_for(&board->go, 2);
+	task_wait_for(&board->go, 2);
 	return 0;
 }
 
@@ -96,9 +96,9 @@ static void four_processes_that_race_for_the_last_mib_never_get_more(void **stat
 	pid_t children[4];
 	fixture_limit(fixture, 1, 32 * MIB);
 	for (int i = 0; i < 4; i++)
-		children[i] = start(fixture, board, take_mibs, i);
+		children[i] = task_start(fixture, board, take_mibs, i);
 	atomic_store(&board->go, 1);
-	wait_for(&board->ready, 4);
+	task_wait_for(&board->ready, 4);
 	/* To the last MiB, on each of two GPUs, and not one more. */
 	assert_int_equal(atomic_load(&board->count), 96);
 	assert_int_equal(fixture_used(fixture, 0), 64 * MIB);
@@ -211,7 +211,7 @@ static void books_return_to_zero_after_10000_allocations_and_kills(void **state)
 	int started = 0;
 	uint64_t random = 9;
 	for (int i = 0; i < 4; i++)
-		children[i] = start(fixture, board, churn, ++started);
+		children[i] = task_start(fixture, board, churn, ++started);
 	int kills = 0;
 	while (atomic_load(&board->count) < 10000 || kills < 40) {
 		sleep_ms((long)random_below(&random, 4));
@@ -225,7 +225,7 @@ static void books_return_to_zero_after_10000_allocations_and_kills(void **state)
 		assert_true(fixture_used(fixture, 0) <= 64 * MIB);
 		assert_true(fixture_used(fixture, 1) <= 64 * MIB);
 		resume_children(children, 3);
-		children[3] = start(fixture, board, churn, ++started);
+		children[3] = task_start(fixture, board, churn, ++started);
 	}
 	atomic_store(&board->go, 1);
 	for (int i = 0; i < 4; i++)
@@ -246,7 +246,7 @@ static void books_return_to_zero_when_everybody_frees(void **state)
 	struct board *board = make_board();
 	pid_t children[4];
 	for (int i = 0; i < 4; i++)
-		children[i] = start(fixture, board, churn, 100 + i);
+		children[i] = task_start(fixture, board, churn, 100 + i);
 	for (int tries = 0; atomic_load(&board->count) < 5000 && tries < 60000; tries++)
 		sleep_ms(1);
 	atomic_store(&board->go, 1);
@@ -265,7 +265,7 @@ static int hold_48(struct fixture *fixture, struct board *board, int number)
 	if (cuMemAlloc_v2(&pointer, (size_t)(48 * MIB)) != CUDA_SUCCESS)
 		return 1;
 	atomic_fetch_add(&board->ready, 1);
-	wait_for(&board->go, 1);
+	task_wait_for(&board->go, 1);
 	return 0;
 }
 
@@ -274,8 +274,8 @@ static void a_killed_process_gives_back_its_share_when_another_asks(void **state
 	struct fixture *fixture = *state;
 	struct board *board = make_board();
 	CUdeviceptr pointer;
-	pid_t child = start(fixture, board, hold_48, 0);
-	wait_for(&board->ready, 1);
+	pid_t child = task_start(fixture, board, hold_48, 0);
+	task_wait_for(&board->ready, 1);
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(32 * MIB)), CUDA_ERROR_OUT_OF_MEMORY);
 	kill(child, SIGKILL);
 	/* A zombie has no memory any more, whether its parent looks after it or not. */
@@ -293,8 +293,8 @@ static void a_killed_process_is_not_shown_as_using_memory(void **state)
 	struct board *board = make_board();
 	size_t free;
 	size_t total;
-	pid_t child = start(fixture, board, hold_48, 0);
-	wait_for(&board->ready, 1);
+	pid_t child = task_start(fixture, board, hold_48, 0);
+	task_wait_for(&board->ready, 1);
 	assert_int_equal(cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
 	assert_int_equal(free, 16 * MIB);
 	kill(child, SIGKILL);
@@ -349,7 +349,7 @@ static void who_dies_with_the_lock_holds_up_nobody(void **state)
 	struct fixture *fixture = *state;
 	struct board *board = make_board();
 	CUdeviceptr pointer;
-	pid_t child = start(fixture, board, die_with_the_lock, 0);
+	pid_t child = task_start(fixture, board, die_with_the_lock, 0);
 	assert_int_equal(end_of(child), 128 + SIGKILL);
 	assert_int_equal(cuMemAlloc_v2(&pointer, (size_t)(64 * MIB)), CUDA_SUCCESS);
 	assert_int_equal(fixture_used(fixture, 0), 64 * MIB);
@@ -421,7 +421,7 @@ static int import(struct fixture *fixture, struct board *board, int number)
 	           cuMemRelease(handle) != CUDA_SUCCESS)
 		return 2;
 	atomic_fetch_add(&board->ready, 1);
-	wait_for(&board->go, number + 1);
+	task_wait_for(&board->go, number + 1);
 	CUresult result =
 	    exported.ipc ? cuIpcCloseMemHandle(pointer) : cuMemUnmap(pointer, (size_t)(40 * MIB));
 	return result == CUDA_SUCCESS ? 0 : 3;
@@ -449,8 +449,8 @@ static void what_the_processes_of_a_task_share_counts_once(void **state)
 		}
 		pid_t children[3];
 		for (int i = 0; i < 3; i++)
-			children[i] = start(fixture, board, import, i);
-		wait_for(&board->ready, 3);
+			children[i] = task_start(fixture, board, import, i);
+		task_wait_for(&board->ready, 3);
 		assert_int_equal(fixture_used(fixture, 0), 40 * MIB);
 		/* It stays as long as anybody holds it, whoever goes first. */
 		assert_int_equal(ipc ? cuMemFree_v2(pointer) : cuMemRelease(handle), CUDA_SUCCESS);

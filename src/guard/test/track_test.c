@@ -13,14 +13,14 @@
 #include "guard/budget/uuid.h"
 #include "guard/calls/track.h"
 
-static int end(void **state)
+static int track_end(void **state)
 {
 	(void)state;
 	track_reset();
 	return 0;
 }
 
-static void add(enum track_kind kind, uint64_t key, int64_t bytes, uint64_t context)
+static void track_insert(enum track_kind kind, uint64_t key, int64_t bytes, uint64_t context)
 {
 	struct track_item item = { .key = key,
 		                   .bytes = bytes,
@@ -34,8 +34,8 @@ static void handles_of_different_kinds_are_different(void **state)
 {
 	(void)state;
 	struct track_item item;
-	add(TRACK_POINTER, 5, 1, 0);
-	add(TRACK_ARRAY, 5, 2, 0);
+	track_insert(TRACK_POINTER, 5, 1, 0);
+	track_insert(TRACK_ARRAY, 5, 2, 0);
 	assert_true(track_find(TRACK_ARRAY, 5, &item));
 	assert_int_equal(item.bytes, 2);
 	assert_true(track_remove(TRACK_POINTER, 5, &item));
@@ -63,7 +63,7 @@ static void what_is_added_and_removed_at_random_is_there_until_then(void **state
 			count--;
 		} else {
 			assert_false(track_find(TRACK_POINTER, handle, &item));
-			add(TRACK_POINTER, handle, (int64_t)key, 0);
+			track_insert(TRACK_POINTER, handle, (int64_t)key, 0);
 			count++;
 		}
 		present[key] = !present[key];
@@ -75,7 +75,7 @@ static void an_item_is_there_until_its_last_reference(void **state)
 {
 	(void)state;
 	struct track_item item;
-	add(TRACK_OBJECT, 9, 4, 0);
+	track_insert(TRACK_OBJECT, 9, 4, 0);
 	assert_int_equal(track_refer(TRACK_OBJECT, 9, 1, &item), 2);
 	assert_int_equal(track_refer(TRACK_OBJECT, 9, -1, &item), 1);
 	assert_int_equal(track_refer(TRACK_OBJECT, 9, -1, &item), 0);
@@ -88,7 +88,7 @@ static void the_items_of_a_context_are_found(void **state)
 	(void)state;
 	struct track_item item;
 	for (uint64_t key = 0; key < 5000; key++)
-		add(TRACK_POINTER, key << 21, 1, key % 5 == 0 ? 77 : 78);
+		track_insert(TRACK_POINTER, key << 21, 1, key % 5 == 0 ? 77 : 78);
 	int removed = 0;
 	size_t from = 0;
 	while (track_remove_of_context(77, &from, &item)) {
@@ -103,7 +103,7 @@ static void an_address_within_a_mapping_finds_it(void **state)
 {
 	(void)state;
 	struct track_item item;
-	add(TRACK_MAPPING, 0x1000, 0x1000, 0);
+	track_insert(TRACK_MAPPING, 0x1000, 0x1000, 0);
 	assert_true(track_find_mapping(0x1fff, &item));
 	assert_int_equal(item.key, 0x1000);
 	assert_false(track_find_mapping(0x2000, &item));
@@ -114,7 +114,7 @@ static void only_the_first_of_two_changes_of_a_charge_counts(void **state)
 {
 	(void)state;
 	struct track_item item;
-	add(TRACK_OBJECT, 9, 0, 0);
+	track_insert(TRACK_OBJECT, 9, 0, 0);
 	assert_true(track_charge(TRACK_OBJECT, 9, 0, 100, 3));
 	assert_false(track_charge(TRACK_OBJECT, 9, 0, 200, 4));
 	assert_true(track_find(TRACK_OBJECT, 9, &item));
@@ -170,13 +170,14 @@ static void sizes_are_read_with_their_units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(handles_of_different_kinds_are_different, end),
+		cmocka_unit_test_teardown(handles_of_different_kinds_are_different, track_end),
 		cmocka_unit_test_teardown(what_is_added_and_removed_at_random_is_there_until_then,
-		                          end),
-		cmocka_unit_test_teardown(an_item_is_there_until_its_last_reference, end),
-		cmocka_unit_test_teardown(the_items_of_a_context_are_found, end),
-		cmocka_unit_test_teardown(an_address_within_a_mapping_finds_it, end),
-		cmocka_unit_test_teardown(only_the_first_of_two_changes_of_a_charge_counts, end),
+		                          track_end),
+		cmocka_unit_test_teardown(an_item_is_there_until_its_last_reference, track_end),
+		cmocka_unit_test_teardown(the_items_of_a_context_are_found, track_end),
+		cmocka_unit_test_teardown(an_address_within_a_mapping_finds_it, track_end),
+		cmocka_unit_test_teardown(only_the_first_of_two_changes_of_a_charge_counts,
+		                          track_end),
 		cmocka_unit_test(uuids_are_read_as_they_are_written),
 		cmocka_unit_test(sizes_are_read_with_their_units),
 	};

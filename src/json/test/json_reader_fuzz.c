@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "json/json_reader.h"
+#include "json/member.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,6 +47,35 @@ static void read_fields(const json_t *json)
 	INVARIANT(!reader.failed || error.text[0]);
 }
 
+static void read_needed(const json_t *json)
+{
+	struct error error = { 0 };
+	struct json_reader reader = json_reader_of(json, "", &error);
+	int64_t number = json_need_integer(&reader, "a", 1, 9);
+	INVARIANT(number >= 1 && number <= 9);
+	const char *text = json_need_string(&reader, "b");
+	INVARIANT(*text || reader.failed);
+	const json_t *inner = json_need_object(&reader, "c");
+	INVARIANT(inner || reader.failed);
+	json_reader_enter(&reader, inner, "c.%s.", text);
+	json_need_array(&reader, "a", 3);
+	INVARIANT(reader.failed == (error.code != ERROR_NONE));
+}
+
+/* Lenient reading takes whatever is there. */
+static void read_members(const json_t *json)
+{
+	static const char *const names[] = { "a", "b", "c", "d", NULL };
+	for (size_t i = 0; names[i]; i++) {
+		INVARIANT(member_text(json, names[i]));
+		INVARIANT(member_moment(json, names[i]) >= -1);
+		INVARIANT(member_has(json, names[i]) || member_integer(json, names[i]) == 0);
+		INVARIANT(!member_flag(json, names[i]) || member_number(json, names[i]) == 0);
+	}
+	const char *first = member_first(json, names);
+	INVARIANT(!first || member_has(json, first));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct json_limits limits = { .bytes = 4000, .depth = 8, .values = 100 };
@@ -55,6 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (json) {
 		INVARIANT(depth_of(json) <= limits.depth);
 		read_fields(json);
+		read_needed(json);
+		read_members(json);
 	}
 	json_decref(json);
 	return 0;

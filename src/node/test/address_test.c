@@ -29,7 +29,7 @@ static void settles(const struct address_source *source, const char *announced,
 	arena_free(&arena);
 }
 
-static bool is_refused(const struct address_source *source, const char *announced)
+static bool address_is_refused(const struct address_source *source, const char *announced)
 {
 	struct arena arena = { 0 };
 	struct error error = { 0 };
@@ -69,7 +69,7 @@ static void another_host_is_replaced_by_the_address_it_connected_from(void **sta
 	source.peer = "2001:db8::7";
 	settles(&source, "http://evil.example:666", "http://[2001:db8::7]:666");
 	source.peer = "";
-	assert_true(is_refused(&source, "http://evil.example:666"));
+	assert_true(address_is_refused(&source, "http://evil.example:666"));
 }
 
 static void a_node_on_the_schedulers_machine_may_use_that_machines_name(void **state)
@@ -141,10 +141,10 @@ static void what_is_not_a_scheme_a_host_and_a_port_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (!is_refused(&source, bad[i]) || !is_refused(&trusting, bad[i]))
+		if (!address_is_refused(&source, bad[i]) || !address_is_refused(&trusting, bad[i]))
 			fail_msg("'%s' is accepted", bad[i]);
 	}
-	assert_true(is_refused(&source, NULL));
+	assert_true(address_is_refused(&source, NULL));
 }
 
 static void a_rule_that_is_not_one_is_refused_with_a_reason(void **state)

@@ -117,7 +117,7 @@ DESK_TEST(a_task_that_works_again_is_not_idle)
 	assert_int_equal(desk_phase(desk, 7), WORK_RUNNING);
 }
 
-static void load(struct desk *desk)
+static void enforce_load(struct desk *desk)
 {
 	struct order_part part = { .uuid = "gpu-a", .memory_mib = 20000 };
 	struct node_order order = { .kind = ORDER_LOAD,
@@ -136,14 +136,14 @@ static void load(struct desk *desk)
 
 static void load_ready(struct desk *desk)
 {
-	load(desk);
+	enforce_load(desk);
 	desk_event(desk, INPUT_READY,
 	           (struct work_event){ .reservation_id = 5, .address = "10.0.0.1:8000" });
 }
 
 DESK_TEST(a_slot_is_told_when_it_loads_and_when_it_is_ready)
 {
-	load(desk);
+	enforce_load(desk);
 	assert_true(desk_change(desk, CHANGE_STARTED)->slot);
 	desk_event(desk, INPUT_READY,
 	           (struct work_event){ .reservation_id = 5, .address = "10.0.0.1:8000" });
@@ -175,7 +175,7 @@ DESK_TEST(a_slot_that_ends_is_told_as_running_only)
 
 DESK_TEST(a_slot_that_takes_too_long_to_load_is_stopped)
 {
-	load(desk);
+	enforce_load(desk);
 	desk_renew(desk, 7999);
 	assert_int_equal(desk_count(desk, OUTPUT_NOTICE, 5), 0);
 	desk_renew(desk, 1);

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void start(struct local_node *node)
+static void kept_start(struct local_node *node)
 {
 	struct outputs outputs = { 0 };
 	struct input time = { .kind = INPUT_TIME, .now_ms = 100000 };
@@ -36,11 +36,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		INVARIANT(buffer.size >= size && memcmp(buffer.data, data, size) == 0);
 		buffer_free(&buffer);
 		if (node_load(node, kept.reservation_id, data, size, &error))
-			start(node);
+			kept_start(node);
 	} else {
 		INVARIANT(error.code == ERROR_CORRUPT);
 		if (node_load(node, 0, data, size, &error))
-			start(node);
+			kept_start(node);
 	}
 	arena_free(&arena);
 	node_delete(node);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What was read is read again from what is written of it. It need not be the same bytes: texts
  * for people are cleaned, and what an older agent does not say comes after the rest. */
-static void check(const struct message *message)
+static void message_check(const struct message *message)
 {
 	struct buffer once = { 0 }, twice = { 0 };
 	struct arena arena = { 0 };
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	INVARIANT(!message == (error.code != ERROR_NONE));
 	if (message) {
-		check(message);
+		message_check(message);
 		offer_to_session(message);
 		offer_to_node(message);
 	}

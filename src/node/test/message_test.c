@@ -99,7 +99,8 @@ static struct message example(int32_t kind)
 	return message;
 }
 
-static struct message *decode(struct arena *arena, const struct buffer *buffer, struct error *error)
+static struct message *test_message_decode(struct arena *arena, const struct buffer *buffer,
+                                           struct error *error)
 {
 	return message_decode(arena, (const uint8_t *)buffer->data, buffer->size, error);
 }
@@ -113,7 +114,7 @@ static void every_kind_is_read_as_it_was_written(void **state)
 		struct arena arena = { 0 };
 		struct error error = { 0 };
 		message_encode(&first, &message);
-		struct message *read = decode(&arena, &first, &error);
+		struct message *read = test_message_decode(&arena, &first, &error);
 		if (!read)
 			fail_msg("%s is not read: %s", message_kind_name(kind), error.text);
 		message_encode(&second, read);
@@ -138,7 +139,7 @@ static void a_message_that_is_cut_anywhere_is_refused(void **state)
 		for (buffer.size = 0; buffer.size < size; buffer.size++) {
 			struct arena arena = { 0 };
 			struct error error = { 0 };
-			read += decode(&arena, &buffer, &error) != NULL;
+			read += test_message_decode(&arena, &buffer, &error) != NULL;
 			arena_free(&arena);
 		}
 		assert_int_equal(read, kind == MESSAGE_CHANGE || kind == MESSAGE_BEAT);
@@ -157,7 +158,7 @@ static void what_an_older_agent_does_not_say_is_not_known(void **state)
 	(void)state;
 	message_encode(&buffer, &message);
 	while (!read && --buffer.size > 0)
-		read = decode(&arena, &buffer, &error);
+		read = test_message_decode(&arena, &buffer, &error);
 	assert_non_null(read);
 	assert_string_equal(read->change.message, "no room");
 	assert_int_equal(read->change.ago_ms, 0);
@@ -173,7 +174,7 @@ static bool is_read(struct message message)
 	struct error error = { 0 };
 
 	message_encode(&buffer, &message);
-	bool read = decode(&arena, &buffer, &error) != NULL;
+	bool read = test_message_decode(&arena, &buffer, &error) != NULL;
 	assert_int_equal(read, error.code == ERROR_NONE);
 	buffer_free(&buffer);
 	arena_free(&arena);
@@ -190,7 +191,7 @@ static void bytes_after_a_message_are_refused(void **state)
 	(void)state;
 	message_encode(&buffer, &message);
 	buffer_bytes(&buffer, "", 1);
-	assert_null(decode(&arena, &buffer, &error));
+	assert_null(test_message_decode(&arena, &buffer, &error));
 	buffer_free(&buffer);
 	arena_free(&arena);
 }

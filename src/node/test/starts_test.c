@@ -45,7 +45,7 @@ static int64_t ordered(struct side *side)
 	return message ? message->order.reservation_id : 0;
 }
 
-static void tell(struct side *side, enum change_kind kind, int64_t reservation_id)
+static void starts_tell(struct side *side, enum change_kind kind, int64_t reservation_id)
 {
 	change(side, (struct change){ .kind = (int32_t)kind, .reservation_id = reservation_id });
 }
@@ -59,7 +59,7 @@ SIDE_TEST(no_more_starts_than_the_bound_are_under_way)
 	assert_int_equal(ordered(side), 12);
 	start_for(side, 1, 13);
 	assert_int_equal(ordered(side), 0);
-	tell(side, CHANGE_STARTED, 12);
+	starts_tell(side, CHANGE_STARTED, 12);
 	assert_int_equal(ordered(side), 13);
 }
 
@@ -69,11 +69,11 @@ SIDE_TEST(a_start_that_is_refused_or_ends_makes_room_for_the_next)
 	start_for(side, 1, 11);
 	start_for(side, 1, 12);
 	start_for(side, 1, 13);
-	tell(side, CHANGE_REFUSED, 11);
+	starts_tell(side, CHANGE_REFUSED, 11);
 	assert_int_equal(ordered(side), 12);
-	tell(side, CHANGE_EXITED, 12);
+	starts_tell(side, CHANGE_EXITED, 12);
 	assert_int_equal(ordered(side), 13);
-	tell(side, CHANGE_RELEASED, 12);
+	starts_tell(side, CHANGE_RELEASED, 12);
 	assert_int_equal(ordered(side), 0);
 }
 
@@ -84,9 +84,9 @@ SIDE_TEST(a_flood_of_one_tenant_is_not_in_front_of_anothers_start)
 		start_for(side, 1, 100 + i);
 	start_for(side, 2, 5000);
 	assert_int_equal(ordered(side), 0);
-	tell(side, CHANGE_STARTED, 100);
+	starts_tell(side, CHANGE_STARTED, 100);
 	assert_int_equal(ordered(side), 5000);
-	tell(side, CHANGE_STARTED, 101);
+	starts_tell(side, CHANGE_STARTED, 101);
 	assert_int_equal(ordered(side), 102);
 }
 
@@ -103,7 +103,7 @@ SIDE_TEST(tenants_take_turns_and_each_keeps_its_own_order)
 		start_for(side, 3, 30 + i);
 	int64_t last = 11;
 	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
-		tell(side, CHANGE_STARTED, last);
+		starts_tell(side, CHANGE_STARTED, last);
 		last = ordered(side);
 		assert_int_equal(last, expected[i]);
 	}
@@ -116,7 +116,7 @@ SIDE_TEST(a_model_takes_its_turn_with_all_that_the_core_said_of_it)
 	start_for(side, 1, 12);
 	load_for(side, 2, 21);
 	assert_int_equal(ordered(side), 0);
-	tell(side, CHANGE_STARTED, 11);
+	starts_tell(side, CHANGE_STARTED, 11);
 	assert_int_equal(ordered(side), 21);
 	assert_string_equal(sent(side, MESSAGE_ORDER)->order.command, "serve");
 	assert_string_equal(sent(side, MESSAGE_ORDER)->order.kv_cache, "fp8");
@@ -130,7 +130,7 @@ SIDE_TEST(a_start_that_is_held_and_stopped_is_never_sent)
 	order(side, EFFECT_STOP, 12);
 	assert_int_equal(ordered(side), 12);
 	assert_int_equal(sent(side, MESSAGE_ORDER)->order.kind, ORDER_STOP);
-	tell(side, CHANGE_STARTED, 11);
+	starts_tell(side, CHANGE_STARTED, 11);
 	assert_int_equal(ordered(side), 0);
 }
 
@@ -169,11 +169,11 @@ SIDE_TEST(what_has_ended_is_not_started_by_an_order_that_was_held_meanwhile)
 {
 	bounded(side, 1);
 	start_for(side, 1, 11);
-	tell(side, CHANGE_REFUSED, 11);
+	starts_tell(side, CHANGE_REFUSED, 11);
 	start_for(side, 1, 12);
 	start_for(side, 1, 11); /* the core has not heard of the refusal */
 	stored(side, side->changes);
-	tell(side, CHANGE_STARTED, 12);
+	starts_tell(side, CHANGE_STARTED, 12);
 	assert_int_equal(ordered(side), 0);
 }
 

@@ -123,7 +123,7 @@ static void measure_bulk(const struct service_process *service)
 }
 
 /* A protobuf field: a text, or a number. */
-static char *put_text(char *at, int field, const char *text)
+static char *service_put_text(char *at, int field, const char *text)
 {
 	size_t size = strlen(text);
 	*at++ = (char)(field << 3 | 2);
@@ -132,7 +132,7 @@ static char *put_text(char *at, int field, const char *text)
 	return at + size;
 }
 
-static char *put_number(char *at, int field, uint64_t number)
+static char *service_put_number(char *at, int field, uint64_t number)
 {
 	*at++ = (char)(field << 3);
 	for (; number >= 128; number >>= 7)
@@ -167,15 +167,15 @@ static double load_grpc(const struct service_process *service, const char *metho
 static void measure_grpc(const struct service_process *service)
 {
 	char message[512], load[64], *at = message + 5;
-	at = put_text(at, 1, "tenant-1");
-	at = put_text(at, 2, "train");
-	at = put_number(at, 3, 500);
-	at = put_number(at, 4, 1);
-	at = put_number(at, 5, 40000);
-	at = put_number(at, 6, 4);
-	at = put_number(at, 7, 16384);
-	at = put_text(at, 11, "python");
-	at = put_text(at, 11, "train.py");
+	at = service_put_text(at, 1, "tenant-1");
+	at = service_put_text(at, 2, "train");
+	at = service_put_number(at, 3, 500);
+	at = service_put_number(at, 4, 1);
+	at = service_put_number(at, 5, 40000);
+	at = service_put_number(at, 6, 4);
+	at = service_put_number(at, 7, 16384);
+	at = service_put_text(at, 11, "python");
+	at = service_put_text(at, 11, "train.py");
 	prefix_message(message, at);
 	snprintf(load, sizeof(load), "-c%d -m%d -D%d", GRPC_CONNECTIONS, GRPC_STREAMS, SECONDS);
 	metric("grpc_submits_per_s")->value =
@@ -186,18 +186,18 @@ static void register_node(const struct service_process *service, int number)
 {
 	char message[2048], gpu[256], text[64], *at = message + 5;
 	snprintf(text, sizeof(text), "node-%d", number);
-	at = put_text(at, 1, text);
-	at = put_text(at, 2, text);
-	at = put_number(at, 4, 8);
-	at = put_number(at, 5, 128);
-	at = put_number(at, 6, 1 << 20);
+	at = service_put_text(at, 1, text);
+	at = service_put_text(at, 2, text);
+	at = service_put_number(at, 4, 8);
+	at = service_put_number(at, 5, 128);
+	at = service_put_number(at, 6, 1 << 20);
 	for (int i = 0; i < 8; i++) {
 		char *end = gpu;
 		snprintf(text, sizeof(text), "GPU-%d-%d", number, i);
-		end = put_text(end, 1, text);
-		end = put_number(end, 2, (uint64_t)i);
-		end = put_text(end, 3, "H100");
-		end = put_number(end, 4, 81920);
+		end = service_put_text(end, 1, text);
+		end = service_put_number(end, 2, (uint64_t)i);
+		end = service_put_text(end, 3, "H100");
+		end = service_put_number(end, 4, 81920);
 		*at++ = 7 << 3 | 2;
 		*at++ = (char)(end - gpu);
 		memcpy(at, gpu, (size_t)(end - gpu));
@@ -391,7 +391,7 @@ static void measure_slurm(void)
 	    cpu_s * 1000 / count / metric("cpu_ms_per_submit")->value;
 }
 
-static void report(const char *path)
+static void service_report(const char *path)
 {
 	FILE *file = path ? fopen(path, "w") : NULL;
 	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
@@ -432,6 +432,6 @@ int main(int argc, char **argv)
 	with_service(measure_latency);
 	with_service(measure_stream);
 	measure_slurm();
-	report(argc > 1 ? argv[1] : NULL);
+	service_report(argc > 1 ? argv[1] : NULL);
 	return 0;
 }

@@ -46,7 +46,7 @@ static bool is_own(const struct exchange *exchange)
 	       (is_path(exchange, 1, "who") || is_path(exchange, 3, "output"));
 }
 
-static void on_head(struct exchange *exchange)
+static void calls_on_head(struct exchange *exchange)
 {
 	if (!is_own(exchange))
 		service_http(driver.service)->head(exchange);
@@ -93,7 +93,7 @@ static void read_output(struct exchange *exchange, const char *node, int64_t res
 	                                                    .context = reading });
 }
 
-static void on_request(struct exchange *exchange)
+static void calls_on_request(struct exchange *exchange)
 {
 	struct gate_refusal refusal;
 	struct identity who = { 0 };
@@ -133,7 +133,7 @@ static void on_made(struct engine_request *request)
 		listen_to_clients();
 }
 
-static void make(struct command command)
+static void calls_make(struct command command)
 {
 	struct engine_request *request = NEW(struct engine_request);
 	request->command = command;
@@ -145,23 +145,23 @@ static void make(struct command command)
 
 static void make_tenant(const char *name, const char *payload)
 {
-	make((struct command){ .kind = COMMAND_PUT_TENANT,
-	                       .tenant = { .name = name,
-	                                   .payload = payload,
-	                                   .limit_gpu = UNLIMITED,
-	                                   .limit_cpu = UNLIMITED,
-	                                   .limit_host = UNLIMITED,
-	                                   .limit_gpu_memory = UNLIMITED,
-	                                   .limit_jobs = UNLIMITED,
-	                                   .quota_gpu = QUOTA_UNSET,
-	                                   .quota_cpu = QUOTA_UNSET,
-	                                   .quota_host = QUOTA_UNSET,
-	                                   .weight = 1000,
-	                                   .allow_preemption = true,
-	                                   .can_preempt_others = true,
-	                                   .max_preemptions = UNLIMITED,
-	                                   .queue_max = UNLIMITED,
-	                                   .budget_per_month = UNLIMITED } });
+	calls_make((struct command){ .kind = COMMAND_PUT_TENANT,
+	                             .tenant = { .name = name,
+	                                         .payload = payload,
+	                                         .limit_gpu = UNLIMITED,
+	                                         .limit_cpu = UNLIMITED,
+	                                         .limit_host = UNLIMITED,
+	                                         .limit_gpu_memory = UNLIMITED,
+	                                         .limit_jobs = UNLIMITED,
+	                                         .quota_gpu = QUOTA_UNSET,
+	                                         .quota_cpu = QUOTA_UNSET,
+	                                         .quota_host = QUOTA_UNSET,
+	                                         .weight = 1000,
+	                                         .allow_preemption = true,
+	                                         .can_preempt_others = true,
+	                                         .max_preemptions = UNLIMITED,
+	                                         .queue_max = UNLIMITED,
+	                                         .budget_per_month = UNLIMITED } });
 }
 
 static void make_model(void)
@@ -178,7 +178,7 @@ static void make_model(void)
 		                                     .node_labels = "",
 		                                     .message = "" };
 	command.model.administrator = true;
-	make(command);
+	calls_make(command);
 }
 
 static void on_leading(void *context)
@@ -196,14 +196,14 @@ static void on_leading(void *context)
 		listen_to_clients();
 }
 
-static void on_failed(void *context, const struct error *error)
+static void calls_on_failed(void *context, const struct error *error)
 {
 	(void)context;
 	panic("%s", error->text);
 }
 
 /* In the core's thread, before it leads. */
-static void on_kept(void *context, const struct kept *kept)
+static void calls_on_kept(void *context, const struct kept *kept)
 {
 	(void)context;
 	if (driver.kept_count == KEPT_MAX)
@@ -213,7 +213,7 @@ static void on_kept(void *context, const struct kept *kept)
 		           memory_text(kept->value) };
 }
 
-static void stop(struct post *post)
+static void calls_stop(struct post *post)
 {
 	(void)post;
 	loop_stop(driver.loop, 200);
@@ -221,14 +221,14 @@ static void stop(struct post *post)
 
 static void *watch_signals(void *context)
 {
-	static struct post post = { .run = stop };
+	static struct post post = { .run = calls_stop };
 	int signal = 0;
 	sigwait(context, &signal);
 	loop_post(driver.loop, &post);
 	return NULL;
 }
 
-static char *read_all(const char *path)
+static char *calls_read_all(const char *path)
 {
 	static char text[8192];
 	FILE *file = fopen(path, "r");
@@ -239,7 +239,7 @@ static char *read_all(const char *path)
 	return text;
 }
 
-static void read_arguments(int argc, char **argv)
+static void calls_read_arguments(int argc, char **argv)
 {
 	struct gate_settings *gate = &driver.gate;
 
@@ -250,7 +250,7 @@ static void read_arguments(int argc, char **argv)
 			    (struct gate_key){ "", "HS256", argv[++i] };
 		else if (strcmp(argv[i], "--key") == 0) {
 			driver.keys[gate->key_count++] =
-			    (struct gate_key){ "", argv[i + 1], read_all(argv[i + 2]) };
+			    (struct gate_key){ "", argv[i + 1], calls_read_all(argv[i + 2]) };
 			i += 2;
 		} else if (strcmp(argv[i], "--rate") == 0)
 			gate->rate_per_s = strtoll(argv[++i], NULL, 10);
@@ -292,14 +292,14 @@ int main(int argc, char **argv)
 		                                           .queue_threshold = 20,
 		                                           .retry_ms = 50,
 		                                           .allow_private = true };
-	read_arguments(argc, argv);
+	calls_read_arguments(argc, argv);
 	driver.loop = loop_new(&limits);
 	driver.engine = engine_start(&(struct engine_options){
 	    .loop = driver.loop,
 	    .store = { .database = argv[1], .name = "driver" },
-	    .kept = on_kept,
+	    .kept = calls_on_kept,
 	    .leading = on_leading,
-	    .failed = on_failed,
+	    .failed = calls_on_failed,
 	});
 	driver.port = engine_port(driver.engine);
 	driver.service = service_new(driver.port,
@@ -311,8 +311,9 @@ int main(int argc, char **argv)
 	                             &error);
 	if (!driver.service)
 		panic("%s", error.text);
-	driver.handler =
-	    (struct handler){ .context = driver.service, .head = on_head, .request = on_request };
+	driver.handler = (struct handler){ .context = driver.service,
+		                           .head = calls_on_head,
+		                           .request = calls_on_request };
 	pthread_create(&thread, NULL, watch_signals, &set);
 	loop_run(driver.loop);
 	pthread_join(thread, NULL);

@@ -12,7 +12,7 @@
 
 #include "server/settings.h"
 
-static struct config *read_text(const char *text)
+static struct config *config_read_text(const char *text)
 {
 	struct config *config = config_new();
 	struct error error;
@@ -37,18 +37,18 @@ static void expect_refusal(const char *text, const char *reason)
 static void every_kind_of_value_is_read(void **state)
 {
 	struct config *config =
-	    read_text("scheduler:\n"
-	              "  thermal_threshold: 80.5\n"
-	              "  enable_preemption: false\n"
-	              "  max_queue_size: 10000\n"
-	              "  policy: pack\n"
-	              "database:\n"
-	              "  host: localhost\n"
-	              "  password: \"gpu123\"\n"
-	              "  sslmode: disable\n"
-	              "api:\n"
-	              "  cors_origins: [https://a.example, 'https://b.example']\n"
-	              "redis:\n");
+	    config_read_text("scheduler:\n"
+	                     "  thermal_threshold: 80.5\n"
+	                     "  enable_preemption: false\n"
+	                     "  max_queue_size: 10000\n"
+	                     "  policy: pack\n"
+	                     "database:\n"
+	                     "  host: localhost\n"
+	                     "  password: \"gpu123\"\n"
+	                     "  sslmode: disable\n"
+	                     "api:\n"
+	                     "  cors_origins: [https://a.example, 'https://b.example']\n"
+	                     "redis:\n");
 	struct config_record record = config_default();
 	(void)state;
 	config_to_record(config, &record);
@@ -66,8 +66,8 @@ static void every_kind_of_value_is_read(void **state)
 
 static void a_policy_may_be_given_by_its_alias(void **state)
 {
-	struct config *config = read_text("scheduler:\n"
-	                                  "  policy: binpack\n");
+	struct config *config = config_read_text("scheduler:\n"
+	                                         "  policy: binpack\n");
 	struct config_record record = config_default();
 	(void)state;
 	config_to_record(config, &record);
@@ -80,11 +80,11 @@ static void a_policy_may_be_given_by_its_alias(void **state)
 
 static void time_sharing_can_be_turned_on(void **state)
 {
-	struct config *config = read_text("scheduler:\n"
-	                                  "  policy: worth\n"
-	                                  "  time_sharing: attained_service\n"
-	                                  "  sharing_wait_ms: 3600000\n"
-	                                  "  sharing_turn_ms: 60000\n");
+	struct config *config = config_read_text("scheduler:\n"
+	                                         "  policy: worth\n"
+	                                         "  time_sharing: attained_service\n"
+	                                         "  sharing_wait_ms: 3600000\n"
+	                                         "  sharing_turn_ms: 60000\n");
 	struct config_record record = config_default();
 	struct error error;
 	(void)state;
@@ -101,9 +101,9 @@ static void time_sharing_can_be_turned_on(void **state)
 /* The bound on waiting goes by age. */
 static void time_sharing_without_ageing_is_refused(void **state)
 {
-	struct config *config = read_text("scheduler:\n"
-	                                  "  time_sharing: attained_service\n"
-	                                  "  ageing_per_minute: 0\n");
+	struct config *config = config_read_text("scheduler:\n"
+	                                         "  time_sharing: attained_service\n"
+	                                         "  ageing_per_minute: 0\n");
 	struct error error;
 	(void)state;
 	assert_false(config_validate(config, &error));
@@ -132,7 +132,7 @@ static void the_core_accepts_every_number_that_a_setting_of_it_may_be(void **sta
 				snprintf(text, sizeof(text),
 				         "scheduler:\n  thermal_threshold: 200\n  %s: %lld\n",
 				         setting->key, (long long)(value / 1000));
-			struct config *config = read_text(text);
+			struct config *config = config_read_text(text);
 			if (!config_validate(config, &error))
 				fail_msg("%s is accepted, and then: %s", text, error.text);
 			config_free(config);
@@ -142,7 +142,7 @@ static void the_core_accepts_every_number_that_a_setting_of_it_may_be(void **sta
 
 static void without_settings_all_is_as_the_parts_have_it(void **state)
 {
-	struct config *config = read_text("");
+	struct config *config = config_read_text("");
 	struct config_record record = config_default(), expected = config_default();
 	struct session_policy policy = config_to_policy(config),
 			      expected_policy = session_policy_default();
@@ -287,7 +287,7 @@ static void the_environment_goes_before_the_file(void **state)
 		                      "HOME=/root",
 		                      NULL };
 	struct config *config =
-	    read_text("api:\n  http_port: 80\ndatabase:\n  host: /run/x\n  port: 5433\n");
+	    config_read_text("api:\n  http_port: 80\ndatabase:\n  host: /run/x\n  port: 5433\n");
 	struct error error;
 	(void)state;
 	if (!config_read_environment(config, environment, &error))
@@ -330,7 +330,7 @@ static void secrets_can_be_in_files(void **state)
 	assert_int_equal(write(file, "from a file\n", 12), 12);
 	close(file);
 	snprintf(text, sizeof(text), "redis:\n  password_file: %s\n", path);
-	struct config *config = read_text(text);
+	struct config *config = config_read_text(text);
 	assert_string_equal(config->redis.password, "from a file");
 	snprintf(text, sizeof(text), "GPU_SCHEDULER_DATABASE_PASSWORD_FILE=%s", path);
 	char *environment[] = { text, NULL };
@@ -344,9 +344,9 @@ static void secrets_can_be_in_files(void **state)
 
 static void agents_are_told_what_is_set_for_them(void **state)
 {
-	struct config *config = read_text("agent:\n  heartbeat_interval_ms: 5000\n"
-	                                  "  metrics_interval_ms: 7000\n"
-	                                  "  container_runtime: docker\n");
+	struct config *config = config_read_text("agent:\n  heartbeat_interval_ms: 5000\n"
+	                                         "  metrics_interval_ms: 7000\n"
+	                                         "  container_runtime: docker\n");
 	struct agents_advice advice = config_to_advice(config);
 	struct error error;
 	(void)state;
@@ -366,7 +366,7 @@ static void agents_must_be_heard_of_before_they_count_as_silent(void **state)
 	expect_refusal("agent:\n  silent_ms: 60000\n  heartbeat_interval_ms: 15001\n",
 	               "test.yaml:3:3: agent.heartbeat_interval_ms is 15001: it may be at most "
 	               "half of agent.lease_ms, which is 30000");
-	struct config *config = read_text("agent:\n  silent_ms: 1000\n");
+	struct config *config = config_read_text("agent:\n  silent_ms: 1000\n");
 	assert_int_equal(config_to_advice(config).heartbeat_ms, 500);
 	config_free(config);
 	expect_refusal(
@@ -379,8 +379,8 @@ static void agents_must_be_heard_of_before_they_count_as_silent(void **state)
 
 static void what_has_no_effect_is_told(void **state)
 {
-	struct config *config = read_text("kubernetes:\n  kubeconfig_path: here\n"
-	                                  "  namespace: gpu\n");
+	struct config *config = config_read_text("kubernetes:\n  kubeconfig_path: here\n"
+	                                         "  namespace: gpu\n");
 	struct buffer text = { 0 };
 	(void)state;
 	config_without_effect(config, &text);
@@ -391,9 +391,9 @@ static void what_has_no_effect_is_told(void **state)
 
 static void what_needs_a_new_start_is_told(void **state)
 {
-	struct config *before = read_text("");
+	struct config *before = config_read_text("");
 	struct config *after =
-	    read_text("api:\n  http_port: 1\n  rate_limit_rps: 5\nredis:\n  host: a\n");
+	    config_read_text("api:\n  http_port: 1\n  rate_limit_rps: 5\nredis:\n  host: a\n");
 	struct buffer text = { 0 };
 	(void)state;
 	config_differences(before, after, &text);

@@ -80,7 +80,8 @@ static struct command request_command(const struct lab *lab, enum command_kind k
 	return command;
 }
 
-static bool look(struct engine_request *request, struct sched *sched, struct error *error)
+static bool engine_leases_look(struct engine_request *request, struct sched *sched,
+                               struct error *error)
 {
 	return sched_why_model(sched, 1, 0, &request->text, error);
 }
@@ -98,7 +99,7 @@ static void lab_step(struct lab *lab)
 		return;
 	}
 	engine_request_reset(&lab->request);
-	lab->request.look = look;
+	lab->request.look = engine_leases_look;
 	lab->request.context = lab;
 	lab->request.done = on_step;
 	engine_port_send(lab->port, &lab->request);
@@ -295,13 +296,13 @@ static void on_leading(void *context)
 	        on_tenant);
 }
 
-static void on_failed(void *context, const struct error *error)
+static void engine_leases_on_failed(void *context, const struct error *error)
 {
 	(void)context;
 	panic("%s", error->text);
 }
 
-static void on_kept(void *context, const struct kept *kept)
+static void engine_leases_on_kept(void *context, const struct kept *kept)
 {
 	(void)context;
 	(void)kept;
@@ -317,9 +318,9 @@ static void lab_run(struct lab *lab, void (*warm)(struct lab *lab))
 	    .loop = lab->loop,
 	    .store = { .database = lab->database, .name = "test" },
 	    .journal = lab->has_journal ? &lab->journal : NULL,
-	    .kept = on_kept,
+	    .kept = engine_leases_on_kept,
 	    .leading = on_leading,
-	    .failed = on_failed,
+	    .failed = engine_leases_on_failed,
 	    .context = lab,
 	});
 	lab->port = engine_port(lab->engine);
@@ -331,7 +332,7 @@ static void lab_run(struct lab *lab, void (*warm)(struct lab *lab))
 	loop_free(lab->loop);
 }
 
-static int set_up(void **state)
+static int engine_leases_set_up(void **state)
 {
 	struct lab *lab = NEW(struct lab);
 	snprintf(lab->directory, sizeof(lab->directory), "/tmp/engine-leases-XXXXXX");
@@ -343,7 +344,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int engine_leases_tear_down(void **state)
 {
 	struct lab *lab = *state;
 	char command[96];
@@ -409,12 +410,13 @@ static void a_lease_is_answered_after_the_changes_asked_for_before_it(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(leases_and_looks_need_no_transaction, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(the_journal_has_what_needed_no_transaction, set_up,
-		                                tear_down),
+		cmocka_unit_test_setup_teardown(leases_and_looks_need_no_transaction,
+		                                engine_leases_set_up, engine_leases_tear_down),
+		cmocka_unit_test_setup_teardown(the_journal_has_what_needed_no_transaction,
+		                                engine_leases_set_up, engine_leases_tear_down),
 		cmocka_unit_test_setup_teardown(
-		    a_lease_is_answered_after_the_changes_asked_for_before_it, set_up, tear_down),
+		    a_lease_is_answered_after_the_changes_asked_for_before_it, engine_leases_set_up,
+		    engine_leases_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ struct bench {
 	char kept[64];
 };
 
-static void finish(struct bench *bench)
+static void engine_finish(struct bench *bench)
 {
 	loop_stop(bench->loop, 0);
 }
@@ -41,7 +41,7 @@ static void on_done(struct engine_request *request)
 	if (request->reply_id > bench->last_id)
 		bench->last_id = request->reply_id;
 	if (++bench->answered == bench->ask_count)
-		finish(bench);
+		engine_finish(bench);
 }
 
 static void on_leading(void *context)
@@ -50,13 +50,13 @@ static void on_leading(void *context)
 	bench->lead(bench);
 }
 
-static void on_failed(void *context, const struct error *error)
+static void test_engine_on_failed(void *context, const struct error *error)
 {
 	(void)context;
 	panic("%s", error->text);
 }
 
-static void on_kept(void *context, const struct kept *kept)
+static void engine_on_kept(void *context, const struct kept *kept)
 {
 	struct bench *bench = context;
 	snprintf(bench->kept, sizeof(bench->kept), "%s/%s=%s", kept->kind, kept->key, kept->value);
@@ -69,7 +69,7 @@ static void on_event(void *context, const struct event *event)
 	bench->events++;
 }
 
-static void run(struct bench *bench, void (*lead)(struct bench *bench))
+static void engine_execute(struct bench *bench, void (*lead)(struct bench *bench))
 {
 	struct limits limits = limits_default();
 	bench->lead = lead;
@@ -78,9 +78,9 @@ static void run(struct bench *bench, void (*lead)(struct bench *bench))
 	bench->engine = engine_start(&(struct engine_options){
 	    .loop = bench->loop,
 	    .store = { .database = bench->database, .name = "test" },
-	    .kept = on_kept,
+	    .kept = engine_on_kept,
 	    .leading = on_leading,
-	    .failed = on_failed,
+	    .failed = test_engine_on_failed,
 	    .context = bench,
 	});
 	bench->port = engine_port(bench->engine);
@@ -91,7 +91,7 @@ static void run(struct bench *bench, void (*lead)(struct bench *bench))
 	loop_free(bench->loop);
 }
 
-static int set_up(void **state)
+static int engine_set_up(void **state)
 {
 	struct bench *bench = NEW(struct bench);
 	snprintf(bench->directory, sizeof(bench->directory), "/tmp/engine-test-XXXXXX");
@@ -102,7 +102,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int engine_tear_down(void **state)
 {
 	struct bench *bench = *state;
 	char command[96];
@@ -220,24 +220,24 @@ static void ask_many(struct bench *bench)
 }
 
 /* Counts what another engine left. */
-static void count_jobs(struct bench *bench)
+static void engine_count_jobs(struct bench *bench)
 {
 	struct catalogue_filter all = { .state = -1 };
 	int64_t archived;
 	catalogue_lock(bench->port->catalogue);
 	bench->events = catalogue_count(bench->port->catalogue, &all, &archived);
 	catalogue_unlock(bench->port->catalogue);
-	finish(bench);
+	engine_finish(bench);
 }
 
 static void what_was_answered_is_there_after_a_restart(void **state)
 {
 	struct bench *bench = *state;
-	run(bench, ask_tenant_alone);
+	engine_execute(bench, ask_tenant_alone);
 	assert_true(bench->asks[0].ok);
 	assert_int_equal(bench->asks[0].reply_id, 1);
 
-	run(bench, ask_many);
+	engine_execute(bench, ask_many);
 	assert_string_equal(bench->kept, "note/a=b");
 	int64_t refused = 0;
 	for (size_t i = 0; i < ASKS - 3; i++)
@@ -250,15 +250,15 @@ static void what_was_answered_is_there_after_a_restart(void **state)
 	assert_int_equal(bench->last_id, ASKS - 3 - refused);
 	assert_true(bench->events >= bench->last_id);
 
-	run(bench, count_jobs);
+	engine_execute(bench, engine_count_jobs);
 	assert_int_equal(bench->events, bench->last_id);
 }
 
 static void of_several_together_all_are_taken_or_none(void **state)
 {
 	struct bench *bench = *state;
-	run(bench, ask_tenant_alone);
-	run(bench, ask_some_together);
+	engine_execute(bench, ask_tenant_alone);
+	engine_execute(bench, ask_some_together);
 	for (int i = 0; i < 10; i++) {
 		assert_false(bench->asks[i].ok);
 		assert_int_equal(bench->asks[i].error.code, i == 9 ? ERROR_NOT_FOUND : ERROR_NONE);
@@ -267,17 +267,17 @@ static void of_several_together_all_are_taken_or_none(void **state)
 		assert_true(bench->asks[i].ok);
 		assert_int_equal(bench->asks[i].reply_id, i - 9);
 	}
-	run(bench, count_jobs);
+	engine_execute(bench, engine_count_jobs);
 	assert_int_equal(bench->events, 20);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_was_answered_is_there_after_a_restart, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(of_several_together_all_are_taken_or_none, set_up,
-		                                tear_down),
+		cmocka_unit_test_setup_teardown(what_was_answered_is_there_after_a_restart,
+		                                engine_set_up, engine_tear_down),
+		cmocka_unit_test_setup_teardown(of_several_together_all_are_taken_or_none,
+		                                engine_set_up, engine_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

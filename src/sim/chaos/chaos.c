@@ -34,7 +34,7 @@ const char *const chaos_class_names[CHAOS_CLASSES] = {
 	[CHAOS_LIE] = "lie",
 };
 
-static bool goes_before(const struct chaos_event *a, const struct chaos_event *b)
+static bool chaos_goes_before(const struct chaos_event *a, const struct chaos_event *b)
 {
 	return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->number < b->number;
 }
@@ -43,7 +43,7 @@ static void push(struct chaos *chaos, struct chaos_event *event)
 {
 	array_reserve(chaos->events, chaos->event_capacity, chaos->event_count + 1);
 	size_t at = chaos->event_count++;
-	for (; at > 0 && goes_before(event, chaos->events[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at > 0 && chaos_goes_before(event, chaos->events[(at - 1) / 2]); at = (at - 1) / 2)
 		chaos->events[at] = chaos->events[(at - 1) / 2];
 	chaos->events[at] = event;
 }
@@ -55,9 +55,9 @@ static struct chaos_event *pop(struct chaos *chaos)
 
 	while ((child = 2 * at + 1) < chaos->event_count) {
 		if (child + 1 < chaos->event_count &&
-		    goes_before(chaos->events[child + 1], chaos->events[child]))
+		    chaos_goes_before(chaos->events[child + 1], chaos->events[child]))
 			child++;
-		if (!goes_before(chaos->events[child], last))
+		if (!chaos_goes_before(chaos->events[child], last))
 			break;
 		chaos->events[at] = chaos->events[child];
 		at = child;
@@ -175,7 +175,7 @@ static void jump(struct chaos *chaos)
 	chaos_note(chaos, "the wall clock is off by %lld ms", (long long)chaos->wall_ms);
 }
 
-static void drain(struct chaos *chaos, int at)
+static void chaos_drain(struct chaos *chaos, int at)
 {
 	struct command command = { .kind = COMMAND_NODE_DRAIN };
 
@@ -203,7 +203,7 @@ static void fault(struct chaos *chaos)
 	if (chaos_fails(chaos, CHAOS_GIVE_UP, 100))
 		server_give_up(chaos, at);
 	if (chaos_fails(chaos, CHAOS_DRAIN, 100))
-		drain(chaos, at);
+		chaos_drain(chaos, at);
 	if (chaos_fails(chaos, CHAOS_CLOCK, 60))
 		jump(chaos);
 	if (chaos_fails(chaos, CHAOS_LIE, 200))
@@ -213,7 +213,7 @@ static void fault(struct chaos *chaos)
 	            (struct chaos_event){ .kind = HAPPEN_FAULT });
 }
 
-static void dispatch(struct chaos *chaos, const struct chaos_event *event)
+static void chaos_dispatch(struct chaos *chaos, const struct chaos_event *event)
 {
 	switch (event->kind) {
 	case HAPPEN_TO_SERVER:
@@ -239,7 +239,7 @@ static void dispatch(struct chaos *chaos, const struct chaos_event *event)
 	}
 }
 
-static void step(struct chaos *chaos)
+static void chaos_step(struct chaos *chaos)
 {
 	int64_t due_ms;
 
@@ -256,7 +256,7 @@ static void step(struct chaos *chaos)
 	    hash_combine((uint64_t)chaos->now_ms,
 	                 (uint64_t)event->kind * 1000 + (uint64_t)event->node +
 	                     (uint64_t)event->id * 100000 + (uint64_t)event->size * 7));
-	dispatch(chaos, event);
+	chaos_dispatch(chaos, event);
 	free(event->data);
 	free(event);
 	check_after_step(chaos);
@@ -276,7 +276,7 @@ static void draw_rates(struct chaos *chaos, const struct chaos_options *options)
 	}
 }
 
-static void begin(struct chaos *chaos, const struct chaos_options *options)
+static void chaos_begin(struct chaos *chaos, const struct chaos_options *options)
 {
 	chaos->random = options->seed;
 	chaos->now_ms = 1000000000;
@@ -290,7 +290,7 @@ static void begin(struct chaos *chaos, const struct chaos_options *options)
 	chaos_later(chaos, 5000, (struct chaos_event){ .kind = HAPPEN_FAULT });
 }
 
-static void end(struct chaos *chaos)
+static void chaos_end(struct chaos *chaos)
 {
 	for (size_t i = 0; i < chaos->event_count; i++) {
 		free(chaos->events[i]->data);
@@ -327,7 +327,7 @@ static void quiet(struct chaos *chaos)
 	mend(chaos);
 	while (!chaos_is_broken(chaos) && chaos->now_ms < end_ms &&
 	       (chaos->steps % 16 > 0 || !check_done(chaos, NULL)))
-		step(chaos);
+		chaos_step(chaos);
 	if (!chaos_is_broken(chaos) && !check_done(chaos, &missing))
 		chaos_broken(chaos, "served", "three hours after the last fault, %s", missing.data);
 	buffer_free(&missing);
@@ -339,11 +339,11 @@ void chaos_run(const struct chaos_options *options, struct chaos_result *result)
 
 	*result = (struct chaos_result){ 0 };
 	chaos->result = result;
-	begin(chaos, options);
+	chaos_begin(chaos, options);
 	while (!chaos_is_broken(chaos) && chaos->steps < options->steps)
-		step(chaos);
+		chaos_step(chaos);
 	if (!chaos_is_broken(chaos))
 		quiet(chaos);
-	end(chaos);
+	chaos_end(chaos);
 	free(chaos);
 }

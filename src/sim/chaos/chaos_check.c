@@ -340,7 +340,7 @@ static bool miss(struct buffer *missing, const char *what, int64_t id)
 }
 
 /* What the core says about it, for whoever looks at a failure. */
-static void explain(struct chaos *chaos, enum record_kind kind, int64_t id)
+static void chaos_check_explain(struct chaos *chaos, enum record_kind kind, int64_t id)
 {
 	struct sched *sched = chaos->servers[0].sched;
 	const void *record = world_find(&chaos->store, kind, id, 0);
@@ -369,13 +369,13 @@ bool check_done(struct chaos *chaos, struct buffer *missing)
 		if (!chaos->jobs[id].known || !state || state->state >= JOB_COMPLETED)
 			continue;
 		if (missing)
-			explain(chaos, RECORD_JOB, id);
+			chaos_check_explain(chaos, RECORD_JOB, id);
 		return miss(missing, "job", id);
 	}
 	if (chaos->wish_count > 0)
 		return miss(missing, "a submission, one of", (int64_t)chaos->wish_count);
 	if (chaos->request_count > 0 && missing)
-		explain(chaos, RECORD_MODEL, chaos->requests[0].model_id);
+		chaos_check_explain(chaos, RECORD_MODEL, chaos->requests[0].model_id);
 	if (chaos->request_count > 0)
 		return miss(missing, "request", chaos->requests[0].id);
 	const struct rank_entry *first = ranktree_first(&chaos->store.kept[RECORD_RESERVATION]);

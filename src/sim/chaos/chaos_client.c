@@ -14,7 +14,7 @@ struct chaos_job *client_job(const struct chaos *chaos, int64_t id)
 	return &chaos->jobs[id];
 }
 
-static void put_tenant(struct chaos *chaos, int at)
+static void chaos_client_put_tenant(struct chaos *chaos, int at)
 {
 	uint64_t *random = &chaos->random;
 	struct command command = { .kind = COMMAND_PUT_TENANT };
@@ -72,7 +72,7 @@ static int64_t draw_model_mib(struct chaos *chaos)
 	             1);
 }
 
-static void put_model(struct chaos *chaos, int at)
+static void chaos_client_put_model(struct chaos *chaos, int at)
 {
 	uint64_t *random = &chaos->random;
 	struct command command = { .kind = COMMAND_PUT_MODEL };
@@ -108,10 +108,10 @@ void client_init(struct chaos *chaos)
 	chaos->quotas = chance(&chaos->random, 30);
 	chaos->tenant_count = (int)between(&chaos->random, 1, CHAOS_TENANTS);
 	for (int i = 0; i < chaos->tenant_count; i++)
-		put_tenant(chaos, i);
+		chaos_client_put_tenant(chaos, i);
 	chaos->model_count = (int)between(&chaos->random, 0, CHAOS_MODELS);
 	for (int i = 0; i < chaos->model_count; i++)
-		put_model(chaos, i);
+		chaos_client_put_model(chaos, i);
 }
 
 static void draw_gpus(struct chaos *chaos, struct chaos_wish *wish)
@@ -240,14 +240,14 @@ void client_unanswered(struct chaos_wish *wish)
 	wish->sent = false;
 }
 
-static int64_t count_of(const struct chaos_wish *wish)
+static int64_t chaos_client_count_of(const struct chaos_wish *wish)
 {
 	return wish->submit.array_to > 0 ? wish->submit.array_to - wish->submit.array_from + 1 : 1;
 }
 
 void client_stored(struct chaos *chaos, const struct chaos_batch *batch)
 {
-	int64_t first = batch->effects.reply_id, count = count_of(batch->wish);
+	int64_t first = batch->effects.reply_id, count = chaos_client_count_of(batch->wish);
 
 	if (batch->effects.repeated)
 		return;
@@ -277,7 +277,7 @@ void client_stored(struct chaos *chaos, const struct chaos_batch *batch)
 
 void client_told(struct chaos *chaos, struct chaos_wish *wish, const struct effects *effects)
 {
-	int64_t first = effects->reply_id, count = count_of(wish);
+	int64_t first = effects->reply_id, count = chaos_client_count_of(wish);
 
 	for (int64_t id = first; id < first + count; id++) {
 		const struct job_record *record = world_find(&chaos->store, RECORD_JOB, id, 0);

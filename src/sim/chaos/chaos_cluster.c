@@ -4,8 +4,8 @@
 
 #include "sim/chaos/chaos_world.h"
 
-static struct chaos_gpu *add_gpu(struct chaos_node *node, int at, int64_t capacity_mib,
-                                 uint64_t *random)
+static struct chaos_gpu *chaos_cluster_add_gpu(struct chaos_node *node, int at,
+                                               int64_t capacity_mib, uint64_t *random)
 {
 	struct chaos_gpu *gpu = &node->gpus[node->gpu_count];
 
@@ -19,13 +19,14 @@ static struct chaos_gpu *add_gpu(struct chaos_node *node, int at, int64_t capaci
 /* A parent, which has nothing to give, and what it is cut into. */
 static void add_mig(struct chaos_node *node, int at, int64_t capacity_mib, uint64_t *random)
 {
-	struct chaos_gpu *parent = add_gpu(node, at, capacity_mib, random);
+	struct chaos_gpu *parent = chaos_cluster_add_gpu(node, at, capacity_mib, random);
 	int64_t instances = between(random, 1, 3);
 
 	parent->mig_mode = true;
 	parent->standing_mib = 0;
 	for (int64_t i = 0; i < instances; i++) {
-		struct chaos_gpu *gpu = add_gpu(node, at, capacity_mib / instances, random);
+		struct chaos_gpu *gpu =
+		    chaos_cluster_add_gpu(node, at, capacity_mib / instances, random);
 		memcpy(gpu->parent, parent->uuid, sizeof(gpu->parent));
 		gpu->overhead_mib = 100;
 	}
@@ -49,7 +50,7 @@ static void build(struct chaos *chaos, int at)
 		if (chance(random, 15))
 			add_mig(node, at, capacity_mib, random);
 		else
-			add_gpu(node, at, capacity_mib, random)->nvlink_group =
+			chaos_cluster_add_gpu(node, at, capacity_mib, random)->nvlink_group =
 			    chance(random, 50) ? 1 : 0;
 	}
 	for (int i = 0; i < node->gpu_count; i++)

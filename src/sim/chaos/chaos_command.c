@@ -53,7 +53,7 @@ struct chaos_arguments {
 	bool shrink, json, verbose;
 };
 
-static bool read_arguments(struct chaos_command *command, int argc, char **argv)
+static bool chaos_read_arguments(struct chaos_command *command, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--seed", NULL, "S", "the first seed; 1",
@@ -200,7 +200,7 @@ static void shrink(struct chaos_command *command, struct chaos_options *options,
 	}
 }
 
-static void add_up(struct chaos_result *total, const struct chaos_result *result)
+static void chaos_add_up(struct chaos_result *total, const struct chaos_result *result)
 {
 	total->step += result->step;
 	total->now_ms += result->now_ms;
@@ -237,7 +237,7 @@ static void try_seed(struct chaos_command *command, uint64_t seed)
 
 	options.seed = seed;
 	run_seed(command, &options);
-	add_up(&command->total, command->shared);
+	chaos_add_up(&command->total, command->shared);
 	if (command->shared->invariant[0] == 0)
 		return;
 	command->failed++;
@@ -257,7 +257,7 @@ static void print_progress(const struct chaos_command *command, int64_t done)
 		        done == command->seeds ? "\n" : "");
 }
 
-static void print_json(const struct chaos_command *command)
+static void chaos_print_json(const struct chaos_command *command)
 {
 	const struct chaos_result *total = &command->total;
 	json_t *all =
@@ -293,7 +293,7 @@ int chaos_main(int argc, char **argv)
 {
 	struct chaos_command command = { .options = { .seed = 1, .steps = 20000 }, .seeds = 1 };
 
-	if (!read_arguments(&command, argc, argv))
+	if (!chaos_read_arguments(&command, argc, argv))
 		return EXIT_USAGE;
 	command.shared = mmap(NULL, sizeof(*command.shared), PROT_READ | PROT_WRITE,
 	                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -305,7 +305,7 @@ int chaos_main(int argc, char **argv)
 		print_progress(&command, i + 1);
 	}
 	if (command.json)
-		print_json(&command);
+		chaos_print_json(&command);
 	else
 		print_total(&command);
 	json_decref(command.failures);

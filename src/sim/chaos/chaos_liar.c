@@ -27,7 +27,7 @@ static bool is_gone(const struct chaos *chaos, enum record_kind kind, int64_t id
 	return false;
 }
 
-static struct heard hear(struct chaos *chaos, enum record_kind kind)
+static struct heard chaos_liar_hear(struct chaos *chaos, enum record_kind kind)
 {
 	struct rank_cursor cursor = ranktree_seek(&chaos->store.kept[kind], INT64_MIN, INT64_MIN);
 	struct heard heard = { 0 };
@@ -72,7 +72,7 @@ static void check_lie(struct chaos *chaos, const struct command *command,
 	}
 }
 
-static void decide(struct chaos *chaos, const struct command *from)
+static void chaos_liar_decide(struct chaos *chaos, const struct command *from)
 {
 	struct command command = *from;
 	const struct chaos_batch *batch = server_decide(chaos, 0, &command);
@@ -80,7 +80,7 @@ static void decide(struct chaos *chaos, const struct command *from)
 	check_lie(chaos, &command, &batch->effects);
 }
 
-static void say(struct chaos *chaos, struct message message)
+static void chaos_liar_say(struct chaos *chaos, struct message message)
 {
 	struct chaos_server *server = &chaos->servers[0];
 	struct session_outputs outputs = { 0 };
@@ -90,12 +90,12 @@ static void say(struct chaos *chaos, struct message message)
 	session_message(server->liar, chaos->now_ms + server->clock_ms, &message, &outputs);
 	for (size_t i = 0; i < outputs.count; i++)
 		if (outputs.at[i].kind == SESSION_COMMAND)
-			decide(chaos, outputs.at[i].command);
+			chaos_liar_decide(chaos, outputs.at[i].command);
 	session_outputs_free(&outputs);
 }
 
-static void snapshot(struct chaos *chaos, const struct heard *works, const struct heard *gpus,
-                     const struct heard *models)
+static void chaos_liar_snapshot(struct chaos *chaos, const struct heard *works,
+                                const struct heard *gpus, const struct heard *models)
 {
 	enum { LIES = 4 };
 	struct device device = {
@@ -132,10 +132,11 @@ static void snapshot(struct chaos *chaos, const struct heard *works, const struc
 		                                         .slots = slots,
 		                                         .slot_count = slot_count,
 		                                         .snapshot = true };
-	say(chaos, message);
+	chaos_liar_say(chaos, message);
 }
 
-static void change(struct chaos *chaos, const struct heard *works, const struct heard *gpus)
+static void chaos_liar_change(struct chaos *chaos, const struct heard *works,
+                              const struct heard *gpus)
 {
 	uint64_t *dice = &chaos->dice[CHAOS_LIE];
 	const struct reservation_record *target = any_of(chaos, works);
@@ -155,7 +156,7 @@ static void change(struct chaos *chaos, const struct heard *works, const struct 
 		             .address = chance(dice, 50) ? "http://liar:666" : "http://node-0:1",
 		             .samples = &sample,
 		             .sample_count = 1 };
-	say(chaos, message);
+	chaos_liar_say(chaos, message);
 }
 
 static void beat(struct chaos *chaos, const struct heard *works, const struct heard *gpus)
@@ -173,14 +174,14 @@ static void beat(struct chaos *chaos, const struct heard *works, const struct he
 		                      .sample_count = 1,
 		                      .uses = &use,
 		                      .use_count = 1 };
-	say(chaos, message);
+	chaos_liar_say(chaos, message);
 }
 
 /* Begins a connection where this scheduler knows of none. The liar is drained, so that
  * nothing is placed there, and its GPU is one in MIG mode, which nobody could ever use: no job
  * is taken in that waits for it. */
-static void connect(struct chaos *chaos, const struct heard *works, const struct heard *gpus,
-                    const struct heard *models)
+static void chaos_liar_connect(struct chaos *chaos, const struct heard *works,
+                               const struct heard *gpus, const struct heard *models)
 {
 	struct chaos_server *server = &chaos->servers[0];
 	struct message hello = { .kind = MESSAGE_HELLO };
@@ -191,8 +192,8 @@ static void connect(struct chaos *chaos, const struct heard *works, const struct
 	chaos->liar.connection++;
 	chaos->liar.number = 0;
 	hello.hello = (struct hello){ LIAR, NODE_PROTOCOL, chaos->now_ms };
-	say(chaos, hello);
-	snapshot(chaos, works, gpus, models);
+	chaos_liar_say(chaos, hello);
+	chaos_liar_snapshot(chaos, works, gpus, models);
 	drain.drain.name = LIAR;
 	drain.drain.draining = true;
 	server_decide(chaos, 0, &drain);
@@ -204,18 +205,19 @@ void liar_speak(struct chaos *chaos)
 
 	if (!chaos->servers[0].sched)
 		return;
-	struct heard works = hear(chaos, RECORD_RESERVATION), gpus = hear(chaos, RECORD_GPU),
-		     models = hear(chaos, RECORD_MODEL);
+	struct heard works = chaos_liar_hear(chaos, RECORD_RESERVATION),
+		     gpus = chaos_liar_hear(chaos, RECORD_GPU),
+		     models = chaos_liar_hear(chaos, RECORD_MODEL);
 	chaos_note(chaos, "the liar speaks");
 	if (!chaos->servers[0].liar)
-		connect(chaos, &works, &gpus, &models);
+		chaos_liar_connect(chaos, &works, &gpus, &models);
 	for (int64_t i = between(dice, 1, 6); i > 0; i--) {
 		if (chance(dice, 70))
-			change(chaos, &works, &gpus);
+			chaos_liar_change(chaos, &works, &gpus);
 		else if (chance(dice, 50))
 			beat(chaos, &works, &gpus);
 		else
-			snapshot(chaos, &works, &gpus, &models);
+			chaos_liar_snapshot(chaos, &works, &gpus, &models);
 	}
 	free(works.at);
 	free(gpus.at);

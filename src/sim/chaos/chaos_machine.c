@@ -5,7 +5,7 @@
 
 #include "sim/chaos/chaos_world.h"
 
-static void follow(struct chaos *chaos, int at, const struct outputs *outputs);
+static void chaos_machine_follow(struct chaos *chaos, int at, const struct outputs *outputs);
 
 /* An agent is woken when it wants to be; a tick that is not the last one ordered is void. */
 static void order_tick(struct chaos *chaos, int at)
@@ -34,7 +34,7 @@ void machine_apply(struct chaos *chaos, int at, struct input input)
 	input.now_ms = machine_now(chaos, at);
 	node_apply(node->agent, &input, &outputs);
 	node_check(node->agent);
-	follow(chaos, at, &outputs);
+	chaos_machine_follow(chaos, at, &outputs);
 	outputs_free(&outputs);
 	if (node->agent && node->life == life)
 		order_tick(chaos, at);
@@ -60,7 +60,7 @@ static void write(struct chaos_node *node, const struct output *output)
 	memcpy(row->data, output->data, output->size);
 }
 
-static void forget(struct chaos *chaos, int at, int64_t reservation_id)
+static void chaos_machine_forget(struct chaos *chaos, int at, int64_t reservation_id)
 {
 	struct run *run = run_of(chaos, at, reservation_id);
 
@@ -124,7 +124,7 @@ static void do_output(struct chaos *chaos, int at, const struct output *output)
 		write(node, output);
 		break;
 	case OUTPUT_ERASE:
-		forget(chaos, at, output->key);
+		chaos_machine_forget(chaos, at, output->key);
 		break;
 	case OUTPUT_SEND:
 		look_at_message(chaos, at, output);
@@ -160,7 +160,7 @@ static void do_output(struct chaos *chaos, int at, const struct output *output)
 
 /* An agent can be killed between any two things that it does. The outputs are its
  * own, so they are gone with it. */
-static void follow(struct chaos *chaos, int at, const struct outputs *outputs)
+static void chaos_machine_follow(struct chaos *chaos, int at, const struct outputs *outputs)
 {
 	int64_t life = chaos->nodes[at].life;
 
@@ -190,7 +190,7 @@ static int64_t find_runs(const struct chaos *chaos, int at, struct found *found)
 	return count;
 }
 
-static void load(struct chaos *chaos, int at)
+static void chaos_machine_load(struct chaos *chaos, int at)
 {
 	struct chaos_node *node = &chaos->nodes[at];
 	struct node_identity identity = { .name = node->name,
@@ -216,7 +216,7 @@ static void come_up(struct chaos *chaos, int at)
 	if (node->agent || node->off)
 		return;
 	chaos_note(chaos, "the agent of node-%d starts", at);
-	load(chaos, at);
+	chaos_machine_load(chaos, at);
 	struct found *found = memory_alloc((chaos->run_count + 1) * sizeof(*found));
 	struct input input = { .kind = INPUT_RESTART };
 	input.restart.found = found;
@@ -312,7 +312,7 @@ void machine_mend(struct chaos *chaos, int at)
 
 /* A welcome that it lived to write down binds it; an order of an older term than
  * that is not to be followed. */
-static void deliver(struct chaos *chaos, int at, const struct message *message)
+static void chaos_machine_deliver(struct chaos *chaos, int at, const struct message *message)
 {
 	struct chaos_node *node = &chaos->nodes[at];
 	int64_t life = node->life;
@@ -330,20 +330,20 @@ static void deliver(struct chaos *chaos, int at, const struct message *message)
 		node->seen_term = max64(node->seen_term, message->term);
 }
 
-static void take_message(struct chaos *chaos, const struct chaos_event *event)
+static void chaos_machine_take_message(struct chaos *chaos, const struct chaos_event *event)
 {
 	struct arena arena = { 0 };
 	struct error error = { 0 };
 	const struct message *message = message_decode(&arena, event->data, event->size, &error);
 
 	if (message)
-		deliver(chaos, event->node, message);
+		chaos_machine_deliver(chaos, event->node, message);
 	else
 		chaos_broken(chaos, "books", "a scheduler's message is not read: %s", error.text);
 	arena_free(&arena);
 }
 
-static void connect(struct chaos *chaos, const struct chaos_event *event)
+static void chaos_machine_connect(struct chaos *chaos, const struct chaos_event *event)
 {
 	if (chaos->nodes[event->node].hangs) {
 		chaos_later(chaos, 1000, *event);
@@ -372,7 +372,7 @@ void machine_event(struct chaos *chaos, const struct chaos_event *event)
 
 	switch (event->kind) {
 	case HAPPEN_TO_AGENT:
-		take_message(chaos, event);
+		chaos_machine_take_message(chaos, event);
 		break;
 	case HAPPEN_MEASURE:
 		if (same_life)
@@ -380,7 +380,7 @@ void machine_event(struct chaos *chaos, const struct chaos_event *event)
 		break;
 	case HAPPEN_CONNECT:
 		if (same_life)
-			connect(chaos, event);
+			chaos_machine_connect(chaos, event);
 		break;
 	case HAPPEN_AGENT_TICK:
 		if (same_life && event->id == node->tick) {

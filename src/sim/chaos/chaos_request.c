@@ -6,7 +6,7 @@ void request_forget_all(struct chaos *chaos)
 	chaos->request_count = 0;
 }
 
-static struct chaos_request *find(const struct chaos *chaos, int64_t id)
+static struct chaos_request *chaos_request_find(const struct chaos *chaos, int64_t id)
 {
 	for (size_t i = 0; i < chaos->request_count; i++)
 		if (chaos->requests[i].id == id)
@@ -14,7 +14,7 @@ static struct chaos_request *find(const struct chaos *chaos, int64_t id)
 	return NULL;
 }
 
-static void forget(struct chaos *chaos, struct chaos_request *request)
+static void chaos_request_forget(struct chaos *chaos, struct chaos_request *request)
 {
 	*request = chaos->requests[--chaos->request_count];
 }
@@ -36,7 +36,7 @@ void request_send(struct chaos *chaos)
 	    (struct chaos_request){ command.request.request_id, command.request.model_id, 0 };
 	const struct chaos_batch *batch = server_decide(chaos, 0, &command);
 	if (batch->effects.count == 0) /* refused at once */
-		forget(chaos, find(chaos, command.request.request_id));
+		chaos_request_forget(chaos, chaos_request_find(chaos, command.request.request_id));
 }
 
 /* No slot serves more requests at a time than it has places for. */
@@ -54,7 +54,7 @@ static void check_places(struct chaos *chaos, const struct route_effect *route)
 
 void request_routed(struct chaos *chaos, const struct route_effect *route)
 {
-	struct chaos_request *request = find(chaos, route->request_id);
+	struct chaos_request *request = chaos_request_find(chaos, route->request_id);
 
 	if (!request)
 		return; /* over since */
@@ -63,7 +63,7 @@ void request_routed(struct chaos *chaos, const struct route_effect *route)
 		return;
 	}
 	if (route->outcome != ROUTE_GRANTED) {
-		forget(chaos, request);
+		chaos_request_forget(chaos, request);
 		return;
 	}
 	request->slot_id = route->slot_id;
@@ -76,13 +76,13 @@ void request_routed(struct chaos *chaos, const struct route_effect *route)
 
 void request_event(struct chaos *chaos, const struct chaos_event *event)
 {
-	struct chaos_request *request = find(chaos, event->id);
+	struct chaos_request *request = chaos_request_find(chaos, event->id);
 	struct command command = { .kind = COMMAND_REQUEST_DONE };
 
 	if (!request || request->slot_id != event->life || !chaos->servers[0].sched)
 		return; /* its slot was lost meanwhile */
 	command.done.request_id = event->id;
 	command.done.end = chance(&chaos->random, 90) ? REQUEST_SUCCEEDED : REQUEST_FAILED;
-	forget(chaos, request);
+	chaos_request_forget(chaos, request);
 	server_decide(chaos, 0, &command);
 }

@@ -219,7 +219,7 @@ static void gone(struct chaos *chaos, struct run *run, const struct chaos_event 
 	                              .event = { .reservation_id = run->reservation_id } });
 }
 
-static struct run *find(const struct chaos *chaos, int64_t number)
+static struct run *chaos_run_find(const struct chaos *chaos, int64_t number)
 {
 	for (size_t i = chaos->run_count; i-- > 0;)
 		if (chaos->runs[i]->number == number)
@@ -229,7 +229,7 @@ static struct run *find(const struct chaos *chaos, int64_t number)
 
 void run_event(struct chaos *chaos, const struct chaos_event *event)
 {
-	struct run *run = find(chaos, event->id);
+	struct run *run = chaos_run_find(chaos, event->id);
 
 	if (!run || chaos->nodes[event->node].boots != run->boots)
 		return;

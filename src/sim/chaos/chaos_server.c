@@ -5,7 +5,7 @@
 
 #include "sim/chaos/chaos_world.h"
 
-static const char *gpu_uuid(void *context, int64_t gpu_id)
+static const char *chaos_server_gpu_uuid(void *context, int64_t gpu_id)
 {
 	const struct chaos *chaos = context;
 	const struct gpu_record *gpu = world_find(&chaos->store, RECORD_GPU, gpu_id, 0);
@@ -52,7 +52,8 @@ static int64_t server_now(const struct chaos *chaos, const struct chaos_server *
 	return chaos->now_ms + server->clock_ms;
 }
 
-static void follow(struct chaos *chaos, int place, int at, struct session_outputs *outputs);
+static void chaos_server_follow(struct chaos *chaos, int place, int at,
+                                struct session_outputs *outputs);
 
 static void free_batch(struct chaos_batch *batch)
 {
@@ -62,7 +63,7 @@ static void free_batch(struct chaos_batch *batch)
 	free(batch);
 }
 
-static void stop(struct chaos_server *server)
+static void chaos_server_stop(struct chaos_server *server)
 {
 	if (server->sched)
 		sched_free(server->sched);
@@ -89,7 +90,7 @@ void server_crash(struct chaos *chaos, int place)
 	if (!chaos->servers[place].sched)
 		return;
 	chaos_note(chaos, "the scheduler at place %d is killed", place);
-	stop(&chaos->servers[place]);
+	chaos_server_stop(&chaos->servers[place]);
 	chaos->result->crashes++;
 	if (place > 0)
 		return;
@@ -139,8 +140,8 @@ struct chaos_batch *server_decide(struct chaos *chaos, int place, struct command
 static void hand_over(struct chaos *chaos, int place, const struct effect *effect)
 {
 	struct chaos_server *server = &chaos->servers[place];
-	struct session_lookup lookup = { gpu_uuid, no_payload, model_name, no_model_payload,
-		                         chaos };
+	struct session_lookup lookup = { chaos_server_gpu_uuid, no_payload, model_name,
+		                         no_model_payload, chaos };
 	struct session_outputs outputs = { 0 };
 	int at = node_index(chaos, effect->kind == EFFECT_LOAD ? effect->load.node_id
 	                                                       : effect->order.node_id);
@@ -148,7 +149,7 @@ static void hand_over(struct chaos *chaos, int place, const struct effect *effec
 	if (at < 0)
 		return;
 	session_order(server->sessions[at], server_now(chaos, server), effect, &lookup, &outputs);
-	follow(chaos, place, at, &outputs);
+	chaos_server_follow(chaos, place, at, &outputs);
 	session_outputs_free(&outputs);
 }
 
@@ -184,11 +185,11 @@ static void acknowledge(struct chaos *chaos, int place, const struct chaos_batch
 		                &batch->refusal, &outputs);
 	session_stored(session, server_now(chaos, server), batch->connection, batch->change,
 	               &outputs);
-	follow(chaos, place, batch->node, &outputs);
+	chaos_server_follow(chaos, place, batch->node, &outputs);
 	session_outputs_free(&outputs);
 }
 
-static void tell(struct chaos *chaos, int place)
+static void chaos_server_tell(struct chaos *chaos, int place)
 {
 	struct chaos_server *server = &chaos->servers[place];
 	int64_t life = server->life;
@@ -215,7 +216,7 @@ static void tell(struct chaos *chaos, int place)
 }
 
 /* All that was decided is stored at once. One that leads no more cannot, and stops. */
-static void commit(struct chaos *chaos, int place)
+static void chaos_server_commit(struct chaos *chaos, int place)
 {
 	struct chaos_server *server = &chaos->servers[place];
 
@@ -252,7 +253,8 @@ static void command_of(struct chaos *chaos, int place, int at, const struct sess
 		chaos->nodes[at].mistaken = false;
 }
 
-static void follow(struct chaos *chaos, int place, int at, struct session_outputs *outputs)
+static void chaos_server_follow(struct chaos *chaos, int place, int at,
+                                struct session_outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count && chaos->servers[place].sched; i++) {
 		const struct session_output *output = &outputs->at[i];
@@ -263,7 +265,7 @@ static void follow(struct chaos *chaos, int place, int at, struct session_output
 	}
 }
 
-static void take_message(struct chaos *chaos, const struct chaos_event *event)
+static void chaos_server_take_message(struct chaos *chaos, const struct chaos_event *event)
 {
 	struct chaos_server *server = &chaos->servers[event->server];
 	struct arena arena = { 0 };
@@ -276,7 +278,7 @@ static void take_message(struct chaos *chaos, const struct chaos_event *event)
 	if (read) {
 		session_message(server->sessions[event->node], server_now(chaos, server), read,
 		                &outputs);
-		follow(chaos, event->server, event->node, &outputs);
+		chaos_server_follow(chaos, event->server, event->node, &outputs);
 	} else {
 		chaos_broken(chaos, "books", "an agent's message is not read: %s", error.text);
 	}
@@ -310,7 +312,7 @@ static void remove_models(struct chaos *chaos)
 	}
 }
 
-static void tick(struct chaos *chaos, const struct chaos_event *event)
+static void chaos_server_tick(struct chaos *chaos, const struct chaos_event *event)
 {
 	int place = event->node;
 	struct chaos_server *server = &chaos->servers[place];
@@ -325,7 +327,7 @@ static void tick(struct chaos *chaos, const struct chaos_event *event)
 		session_outputs_clear(&outputs);
 		session_time(server->sessions[i], server_now(chaos, server), server->active_ms,
 		             &outputs);
-		follow(chaos, place, i, &outputs);
+		chaos_server_follow(chaos, place, i, &outputs);
 	}
 	session_outputs_free(&outputs);
 	if (place == 0)
@@ -417,7 +419,7 @@ void server_take_over(struct chaos *chaos)
 void server_event(struct chaos *chaos, const struct chaos_event *event)
 {
 	if (event->kind == HAPPEN_TO_SERVER) {
-		take_message(chaos, event);
+		chaos_server_take_message(chaos, event);
 		return;
 	}
 	if (event->kind == HAPPEN_SERVER_UP) {
@@ -428,11 +430,11 @@ void server_event(struct chaos *chaos, const struct chaos_event *event)
 	if (!server->sched || event->life != server->life)
 		return;
 	if (event->kind == HAPPEN_SERVER_TICK)
-		tick(chaos, event);
+		chaos_server_tick(chaos, event);
 	else if (event->kind == HAPPEN_SERVER_COMMIT)
-		commit(chaos, event->node);
+		chaos_server_commit(chaos, event->node);
 	else if (event->kind == HAPPEN_SERVER_TELL)
-		tell(chaos, event->node);
+		chaos_server_tell(chaos, event->node);
 	else
 		server_crash(chaos, event->node);
 }
@@ -443,8 +445,8 @@ int64_t server_must(struct chaos *chaos, struct command command)
 	int64_t reply_id = batch->effects.reply_id;
 
 	INVARIANT(batch->effects.count > 0);
-	commit(chaos, 0);
-	tell(chaos, 0);
+	chaos_server_commit(chaos, 0);
+	chaos_server_tell(chaos, 0);
 	return reply_id;
 }
 
@@ -456,14 +458,14 @@ void server_init(struct chaos *chaos)
 	server_must(chaos, (struct command){ .kind = COMMAND_CONFIGURE,
 	                                     .configure = cluster_config(chaos) });
 	client_init(chaos);
-	stop(server);
+	chaos_server_stop(server);
 	come_up(chaos);
 }
 
 void server_free(struct chaos *chaos)
 {
 	for (int i = 0; i < 2; i++) {
-		stop(&chaos->servers[i]);
+		chaos_server_stop(&chaos->servers[i]);
 		free(chaos->servers[i].batches);
 	}
 }
@@ -493,7 +495,7 @@ static void remove_node(struct chaos *chaos, int at)
 		return;
 	chaos_note(chaos, "node-%d is removed", at);
 	session_given_up(server->sessions[at], "the node was removed", &outputs);
-	follow(chaos, 0, at, &outputs);
+	chaos_server_follow(chaos, 0, at, &outputs);
 	session_outputs_free(&outputs);
 	if (!chance(&chaos->dice[CHAOS_GIVE_UP], 50))
 		return;
@@ -517,7 +519,7 @@ static void declare_dead(struct chaos *chaos, int at)
 	write_off(chaos, at);
 	server_decide(chaos, 0, &command);
 	session_given_up(server->sessions[at], "the node was declared dead", &outputs);
-	follow(chaos, 0, at, &outputs);
+	chaos_server_follow(chaos, 0, at, &outputs);
 	session_outputs_free(&outputs);
 }
 

@@ -162,7 +162,7 @@ static bool check_alone(struct models_run *run, const struct model_step *step)
 	return fine;
 }
 
-static int compare(const void *a, const void *b)
+static int models_check_compare(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x > y) - (x < y);
@@ -195,7 +195,7 @@ static bool check_ledger(struct models_run *run, const json_t *json)
 	bool fine = true;
 	for (int place = 0; place < gpus; place++)
 		total += found[place] = books_reserved_mib(run, place);
-	qsort(found, (size_t)gpus, sizeof(*found), compare);
+	qsort(found, (size_t)gpus, sizeof(*found), models_check_compare);
 	if (json_is_number(sum) && !is_gib(sum, total, parts))
 		fine = run_fail(run, "total_gib should be %g and is %.3f", json_number_value(sum),
 		                (double)total / MIB_PER_GIB);
@@ -238,7 +238,8 @@ static int64_t count_all_slots(const struct models_run *run)
 }
 
 /* One number per model. */
-static int64_t number_of(struct models_run *run, const char *key, const struct sim_model *model)
+static int64_t models_check_number_of(struct models_run *run, const char *key,
+                                      const struct sim_model *model)
 {
 	struct model_load load = { 0 };
 	if (!model || !model->record.id)
@@ -255,7 +256,7 @@ static int64_t number_of(struct models_run *run, const char *key, const struct s
 	return record ? record->failures : 0;
 }
 
-static bool check_numbers(struct models_run *run, const json_t *json)
+static bool models_check_check_numbers(struct models_run *run, const json_t *json)
 {
 	static const char *const keys[] = { "active_requests", "waiting_requests", "slots",
 		                            "failures" };
@@ -266,7 +267,7 @@ static bool check_numbers(struct models_run *run, const json_t *json)
 		json_t *all = json_object_get(json, keys[i]);
 		json_object_foreach(all, name, wanted)
 		{
-			int64_t found = number_of(run, keys[i], run_model(run, name));
+			int64_t found = models_check_number_of(run, keys[i], run_model(run, name));
 			if (found != json_integer_value(wanted))
 				fine = run_fail(run, "%s of %s should be %lld and is %lld", keys[i],
 				                name, (long long)json_integer_value(wanted),
@@ -293,7 +294,7 @@ static bool check_parts(struct models_run *run, const char *name, const json_t *
 	if (count != json_array_size(wanted))
 		return run_fail(run, "%s should have %zu parts and has %zu", name,
 		                json_array_size(wanted), count);
-	qsort(found, count, sizeof(*found), compare);
+	qsort(found, count, sizeof(*found), models_check_compare);
 	for (size_t p = 0; p < count; p++) {
 		if (!is_gib(json_array_get(wanted, p), found[p], 1))
 			return run_fail(run, "part %zu of %s should be %g GiB and is %.3f", p, name,
@@ -356,6 +357,6 @@ bool check_step(struct models_run *run, const struct model_step *step)
 	fine = check_ledger(run, step->json) && fine;
 	fine = check_presence(run, step->json, "placed", false) && fine;
 	fine = check_presence(run, step->json, "gone", true) && fine;
-	fine = check_numbers(run, step->json) && fine;
+	fine = models_check_check_numbers(run, step->json) && fine;
 	return check_rest(run, step->json) && fine;
 }

@@ -28,8 +28,8 @@ static bool has_gpus(const struct models_run *run, const struct model_step *step
 	return found >= count;
 }
 
-static bool fits(const struct models_run *run, const struct sim_model *model,
-                 const struct model_step *step, bool empty)
+static bool models_request_fits(const struct models_run *run, const struct sim_model *model,
+                                const struct model_step *step, bool empty)
 {
 	for (int runner = 0; runner < run->models_case->runner_count; runner++) {
 		if (is_pinned_away(run, step, runner))
@@ -48,9 +48,9 @@ static bool fits(const struct models_run *run, const struct sim_model *model,
 static enum prospect prospect_of(const struct models_run *run, const struct sim_model *model,
                                  const struct model_step *step)
 {
-	if (fits(run, model, step, false))
+	if (models_request_fits(run, model, step, false))
 		return FITS_NOW;
-	return fits(run, model, step, true) ? FITS_LATER : FITS_NEVER;
+	return models_request_fits(run, model, step, true) ? FITS_LATER : FITS_NEVER;
 }
 
 /* The GPUs that may be used: one that is named, and as many after it as wanted. */
@@ -64,7 +64,7 @@ static void pin_gpus(struct sim_model *model, const struct model_step *step)
 }
 
 /* The model as the step wants it: what it does not say stays as it was. */
-static void describe(struct sim_model *model, const struct model_step *step)
+static void models_request_describe(struct sim_model *model, const struct model_step *step)
 {
 	if (step->memory_mib >= 0)
 		model->record.memory_mib = step->memory_mib;
@@ -130,8 +130,8 @@ static bool check_count(struct models_run *run, const struct model_step *step, c
 }
 
 /* What is said about the slot beside `expect`. */
-static bool check_slot(struct models_run *run, const struct model_step *step,
-                       const struct slot_record *slot)
+static bool models_request_check_slot(struct models_run *run, const struct model_step *step,
+                                      const struct slot_record *slot)
 {
 	const struct reservation_record *right = slot ? books_reservation(run, slot->id) : NULL;
 	if (!right)
@@ -172,7 +172,7 @@ static bool judge_unexpected(struct models_run *run, const struct model_step *st
 bool step_request(struct models_run *run, const struct model_step *step)
 {
 	struct sim_model *model = run_add_model(run, step->model);
-	describe(model, step);
+	models_request_describe(model, step);
 	if (model->record.memory_mib <= 0)
 		return run_fail(run, "%s has no memory_gib", step->model);
 	enum prospect prospect = prospect_of(run, model, step);
@@ -197,8 +197,8 @@ bool step_request(struct models_run *run, const struct model_step *step)
 		                *request->reason ? ": " : "", request->reason);
 	bool served = !step->replica && request->state != REQUEST_WAITING;
 	if (found == EXPECT_PLACED &&
-	    !check_slot(run, step,
-	                served ? books_slot(run, request->slot_id) : books_newest(run, model)))
+	    !models_request_check_slot(
+		run, step, served ? books_slot(run, request->slot_id) : books_newest(run, model)))
 		return false;
 	return check_count(run, step, "evicted for the sake", step->evicted, run->evicted) &&
 	       check_count(run, step, "preempted for the sake", step->preempted, run->preempted);

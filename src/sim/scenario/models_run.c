@@ -26,7 +26,7 @@ void run_later(struct models_run *run, enum pending_kind kind, int64_t id)
 	run->pending[run->pending_count++] = (struct pending){ kind, id };
 }
 
-static bool note_effects(struct models_run *run)
+static bool models_run_note_effects(struct models_run *run)
 {
 	for (size_t i = 0; i < run->driver.effects.count; i++) {
 		const struct effect *effect = &run->driver.effects.at[i];
@@ -46,7 +46,7 @@ bool run_send(struct models_run *run, struct command command)
 	if (!driver_send(&run->driver, command, &error))
 		return run_fail(run, "the core refused %s: %s", command_kind_name(command.kind),
 		                error.text);
-	return note_effects(run);
+	return models_run_note_effects(run);
 }
 
 /* What runners and routers have to say, and what follows from that. */

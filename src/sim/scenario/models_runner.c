@@ -233,7 +233,7 @@ static bool add_instance(struct models_run *run, struct instance instance, int64
 	return true;
 }
 
-static bool stop(struct models_run *run, const struct task_order *order)
+static bool models_runner_stop(struct models_run *run, const struct task_order *order)
 {
 	struct instance *instance = runner_find(run, order->reservation_id);
 	if (run->silent[runner_of_node(run, order->node_id)])
@@ -265,7 +265,7 @@ bool runner_ordered(struct models_run *run, const struct effect *effect)
 		return add_instance(
 		    run, (struct instance){ .id = order->reservation_id, .job_id = order->job_id },
 		    order->node_id, &order->parts);
-	return stop(run, order);
+	return models_runner_stop(run, order);
 }
 
 static bool tell_of_slot(struct models_run *run, enum command_kind kind, int64_t id)

@@ -131,7 +131,8 @@ static bool restart(struct models_run *run)
 	return router_again(run) && run_settle(run);
 }
 
-static void describe(struct models_run *run, struct sim_model *model, const json_t *json)
+static void models_step_describe(struct models_run *run, struct sim_model *model,
+                                 const json_t *json)
 {
 	struct json_reader reader = json_reader_of(json, "", NULL);
 	struct model_record *record = &model->record;
@@ -168,12 +169,12 @@ static void describe(struct models_run *run, struct sim_model *model, const json
 	}
 }
 
-static bool put_model(struct models_run *run, const struct model_step *step)
+static bool models_step_put_model(struct models_run *run, const struct model_step *step)
 {
 	struct sim_model *model = run_add_model(run, step->model);
 	if (step->tenant)
 		model->record.tenant_id = run_tenant(run, step->tenant);
-	describe(run, model, step->json);
+	models_step_describe(run, model, step->json);
 	return run_put_model(run, model) && run_settle(run);
 }
 
@@ -187,7 +188,7 @@ static bool remove_model(struct models_run *run, const struct model_step *step)
 	return run_send(run, command) && run_settle(run);
 }
 
-static bool put_tenant(struct models_run *run, const struct model_step *step)
+static bool models_step_put_tenant(struct models_run *run, const struct model_step *step)
 {
 	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	int64_t id = run_tenant(run, step->tenant);
@@ -206,7 +207,7 @@ static bool put_tenant(struct models_run *run, const struct model_step *step)
 	return run_send(run, command) && run_settle(run);
 }
 
-static struct job_record job_of(struct models_run *run, const struct model_step *step)
+static struct job_record models_step_job_of(struct models_run *run, const struct model_step *step)
 {
 	struct json_reader reader = json_reader_of(step->json, "", NULL);
 	int64_t tenant_id = step->tenant ? run_tenant(run, step->tenant) : run->tenants[0].id;
@@ -238,12 +239,12 @@ static bool job_runs(const struct models_run *run, int64_t job_id)
 	return false;
 }
 
-static bool submit(struct models_run *run, const struct model_step *step)
+static bool models_step_submit(struct models_run *run, const struct model_step *step)
 {
 	struct command command = { .kind = COMMAND_SUBMIT };
 	if (run_job(run, step->job))
 		return run_fail(run, "there are two jobs '%s'", step->job);
-	command.submit.job = job_of(run, step);
+	command.submit.job = models_step_job_of(run, step);
 	if (!run_send(run, command))
 		return false;
 	int64_t id = run->driver.effects.reply_id;
@@ -265,7 +266,7 @@ static bool submit(struct models_run *run, const struct model_step *step)
 }
 
 /* The job's task exits, and its memory is back. */
-static bool end(struct models_run *run, const struct model_step *step)
+static bool models_step_end(struct models_run *run, const struct model_step *step)
 {
 	const struct sim_job *job = run_job(run, step->job);
 	struct command command = { .kind = COMMAND_TASK_EXITED };
@@ -386,15 +387,15 @@ static bool run_one(struct models_run *run, const struct model_step *step)
 	case STEP_CHECK:
 		return run_settle(run);
 	case STEP_MODEL:
-		return put_model(run, step);
+		return models_step_put_model(run, step);
 	case STEP_REMOVE:
 		return remove_model(run, step);
 	case STEP_TENANT:
-		return put_tenant(run, step);
+		return models_step_put_tenant(run, step);
 	case STEP_SUBMIT:
-		return submit(run, step);
+		return models_step_submit(run, step);
 	case STEP_END:
-		return end(run, step);
+		return models_step_end(run, step);
 	case STEP_WAIT:
 		return wait(run, step);
 	case STEP_LOADS:

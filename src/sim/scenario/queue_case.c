@@ -26,7 +26,7 @@ static void *new_list(struct queue_case *queue_case, int64_t count, size_t size)
 	return list;
 }
 
-static int64_t find_tenant(const struct queue_case *queue_case, const char *name)
+static int64_t queue_case_find_tenant(const struct queue_case *queue_case, const char *name)
 {
 	for (int64_t i = 0; i < queue_case->tenant_count; i++) {
 		if (strcmp(queue_case->tenants[i].name, name) == 0)
@@ -50,7 +50,7 @@ static int64_t read_megabytes_or(struct json_reader *reader, const char *name, i
 	return mb < 0 ? otherwise : mb * MEGABYTE;
 }
 
-static struct tenant_record read_tenant(struct json_reader *reader, int64_t id)
+static struct tenant_record queue_case_read_tenant(struct json_reader *reader, int64_t id)
 {
 	return (struct tenant_record){
 		.id = id,
@@ -83,8 +83,8 @@ static void read_tenants(struct json_reader *reader, struct queue_case *to)
 	for (int64_t i = 0; i < count; i++) {
 		json_reader_enter(reader, json_array_get(list, (size_t)i), "tenants[%lld].",
 		                  (long long)i);
-		to->tenants[i] = read_tenant(reader, i + 1);
-		if (find_tenant(to, to->tenants[i].name))
+		to->tenants[i] = queue_case_read_tenant(reader, i + 1);
+		if (queue_case_find_tenant(to, to->tenants[i].name))
 			json_fail(reader, "name", "'%s' is used twice", to->tenants[i].name);
 		to->tenant_count++;
 	}
@@ -95,13 +95,13 @@ static void read_tenants(struct json_reader *reader, struct queue_case *to)
 		const char *parent = json_get_string(reader, "parent", NULL);
 		if (!parent)
 			continue;
-		to->tenants[i].parent_id = find_tenant(to, parent);
+		to->tenants[i].parent_id = queue_case_find_tenant(to, parent);
 		if (!to->tenants[i].parent_id)
 			json_fail(reader, "parent", "'%s' is not a tenant of the case", parent);
 	}
 }
 
-static struct case_node read_node(struct json_reader *reader, int64_t id)
+static struct case_node queue_case_read_node(struct json_reader *reader, int64_t id)
 {
 	return (struct case_node){
 		.record = {
@@ -127,7 +127,7 @@ static void read_nodes(struct json_reader *reader, struct queue_case *to, const 
 	for (int64_t i = 0; i < count; i++) {
 		json_reader_enter(reader, json_array_get(list, (size_t)i), "nodes[%lld].",
 		                  (long long)i);
-		struct case_node node = read_node(reader, i + 1);
+		struct case_node node = queue_case_read_node(reader, i + 1);
 		node.first_gpu_id = to->gpu_count + 1;
 		to->gpu_count += node.gpu_count;
 		if (has_node(to, node.record.name))
@@ -257,7 +257,7 @@ static void read_job(struct json_reader *reader, struct queue_case *queue_case,
 		json_fail(reader, "tasks", "is empty");
 	job->being_deleted = json_get_flag(reader, "being_deleted", false);
 	job->record.name = json_need_string(reader, "name");
-	job->record.tenant_id = find_tenant(queue_case, tenant);
+	job->record.tenant_id = queue_case_find_tenant(queue_case, tenant);
 	if (!job->record.tenant_id)
 		json_fail(reader, "tenant", "'%s' is not a tenant of the case", tenant);
 	job->record.priority = json_need_integer(reader, "priority", -PRIORITY_MAX, PRIORITY_MAX);

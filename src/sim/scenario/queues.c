@@ -82,7 +82,7 @@ static bool has_more(const struct effects *effects)
 	return false;
 }
 
-static bool send(struct run *run, struct command command)
+static bool queues_send(struct run *run, struct command command)
 {
 	struct error error = { 0 };
 	if (!driver_send(&run->driver, command, &error)) {
@@ -99,13 +99,14 @@ static bool send_about(struct run *run, enum command_kind kind, int64_t reservat
 	struct command command = { .kind = kind };
 	command.task.reservation_id = reservation_id;
 	command.task.message = "";
-	return send(run, command);
+	return queues_send(run, command);
 }
 
 static bool send_passes(struct run *run)
 {
 	for (int i = 0; i < PASSES_MAX; i++) {
-		if (!send(run, (struct command){ .kind = COMMAND_PASS, .units = PASS_UNITS }))
+		if (!queues_send(run,
+		                 (struct command){ .kind = COMMAND_PASS, .units = PASS_UNITS }))
 			return false;
 		if (!has_more(&run->driver.effects))
 			return true;
@@ -154,7 +155,7 @@ static bool run_round(struct run *run, int64_t round)
 	run->driver.now_ms = CASE_BEGIN_MS + round * ROUND_MS;
 	if (run->driver.trace)
 		fprintf(run->driver.trace, "  round %lld\n", (long long)round);
-	return send(run, (struct command){ .kind = COMMAND_TIME }) && send_passes(run) &&
+	return queues_send(run, (struct command){ .kind = COMMAND_TIME }) && send_passes(run) &&
 	       acknowledge_starts(run) && confirm_releases(run);
 }
 

@@ -65,7 +65,8 @@ static bool is_asked_for(const struct runner *runner, const json_t *scenario, si
 	       strstr(text_field(scenario, "origin", ""), only);
 }
 
-static void print_json(const json_t *scenario, size_t number, bool passed, const char *reason)
+static void scenario_print_json(const json_t *scenario, size_t number, bool passed,
+                                const char *reason)
 {
 	json_t *line =
 	    json_pack("{s:I, s:s, s:s, s:s}", "case", (json_int_t)number, "name",
@@ -79,7 +80,7 @@ static void print_json(const json_t *scenario, size_t number, bool passed, const
 	json_decref(line);
 }
 
-static void print_line(const json_t *scenario, bool passed, const char *reason)
+static void scenario_print_line(const json_t *scenario, bool passed, const char *reason)
 {
 	const char *name = text_field(scenario, "name", "(without a name)");
 	if (passed)
@@ -99,9 +100,9 @@ static void run_case(struct runner *runner, scenario_run *run, const json_t *sce
 	enum verdict verdict = run(scenario, trace, &runner->reason);
 	bool passed = verdict == VERDICT_PASSED;
 	if (runner->json)
-		print_json(scenario, number, passed, runner->reason.data);
+		scenario_print_json(scenario, number, passed, runner->reason.data);
 	else
-		print_line(scenario, passed, runner->reason.data);
+		scenario_print_line(scenario, passed, runner->reason.data);
 	fflush(stdout);
 	runner->passed += passed;
 	runner->failed += !passed;
@@ -150,7 +151,8 @@ static void run_file(struct runner *runner, const char *path)
 	json_decref(cases);
 }
 
-static bool read_arguments(struct runner *runner, struct arguments *files, int argc, char **argv)
+static bool scenario_read_arguments(struct runner *runner, struct arguments *files, int argc,
+                                    char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--case", NULL, "WHICH", "only one: its number, or a part of its name",
@@ -178,7 +180,7 @@ static bool read_arguments(struct runner *runner, struct arguments *files, int a
 static int run_all(struct runner *runner, int argc, char **argv)
 {
 	struct arguments files = { 0 };
-	bool good = read_arguments(runner, &files, argc, argv);
+	bool good = scenario_read_arguments(runner, &files, argc, argv);
 
 	for (size_t i = 0; good && i < files.operand_count; i++)
 		run_file(runner, files.operands[i]);

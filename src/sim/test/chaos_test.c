@@ -11,7 +11,8 @@
 #include "base/memory.h"
 #include "sim/chaos/chaos.h"
 
-static void run(uint64_t seed, int64_t steps, uint32_t without, struct chaos_result *result)
+static void chaos_execute(uint64_t seed, int64_t steps, uint32_t without,
+                          struct chaos_result *result)
 {
 	struct chaos_options options = { .seed = seed, .steps = steps, .without = without };
 
@@ -28,7 +29,7 @@ static void whatever_fails_nothing_that_must_hold_is_broken(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
-		run(seed, 5000, 0, result);
+		chaos_execute(seed, 5000, 0, result);
 		starts += result->starts;
 		releases += result->releases;
 		crashes += result->crashes;
@@ -44,11 +45,11 @@ static void the_same_seed_does_the_same_again(void **state)
 	struct chaos_result *first = NEW(struct chaos_result), *second = NEW(struct chaos_result);
 
 	(void)state;
-	run(7, 4000, 0, first);
-	run(7, 4000, 0, second);
+	chaos_execute(7, 4000, 0, first);
+	chaos_execute(7, 4000, 0, second);
 	assert_true(first->digest == second->digest);
 	assert_true(first->step == second->step && first->starts == second->starts);
-	run(8, 4000, 0, second);
+	chaos_execute(8, 4000, 0, second);
 	assert_true(first->digest != second->digest);
 	free(first);
 	free(second);
@@ -60,9 +61,10 @@ static void a_class_of_faults_that_is_left_out_does_not_happen(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		run(seed, 2000,
-		    1U << CHAOS_LOSS | 1U << CHAOS_SECOND | 1U << CHAOS_KILL | 1U << CHAOS_CRASH,
-		    result);
+		chaos_execute(seed, 2000,
+		              1U << CHAOS_LOSS | 1U << CHAOS_SECOND | 1U << CHAOS_KILL |
+		                  1U << CHAOS_CRASH,
+		              result);
 		assert_int_equal(result->lost, 0);
 		assert_int_equal(result->takeovers, 0);
 		assert_int_equal(result->crashes, 0);

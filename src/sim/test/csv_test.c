@@ -10,7 +10,7 @@
 
 #include "sim/trace/openb.h"
 
-static bool begin(struct csv *csv, const char *text, struct error *error)
+static bool csv_start(struct csv *csv, const char *text, struct error *error)
 {
 	return csv_begin(csv, "t", text, strlen(text), error);
 }
@@ -21,7 +21,7 @@ static void rows_are_read_cell_by_cell(void **state)
 	struct error error = { 0 };
 	int64_t number;
 	(void)state;
-	assert_true(begin(&csv, "a,b\r\n1,x\n,2", &error));
+	assert_true(csv_start(&csv, "a,b\r\n1,x\n,2", &error));
 	assert_int_equal(csv_column(&csv, "b"), 1);
 	assert_int_equal(csv_column(&csv, "c"), -1);
 	assert_int_equal(csv_next(&csv, &error), 1);
@@ -52,7 +52,7 @@ static void tables_that_are_not_are_refused_with_their_line(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct csv csv;
 		struct error error = { 0 };
-		int found = begin(&csv, wrong[i].text, &error) ? 1 : -1;
+		int found = csv_start(&csv, wrong[i].text, &error) ? 1 : -1;
 		while (found > 0)
 			found = csv_next(&csv, &error);
 		assert_int_equal(found, -1);
@@ -73,7 +73,7 @@ static void only_whole_numbers_in_range_are_numbers(void **state)
 		struct error error = { 0 };
 		int64_t number = 7;
 		snprintf(text, sizeof(text), "a,b\n%s,\n", wrong[i]);
-		assert_true(begin(&csv, text, &error));
+		assert_true(csv_start(&csv, text, &error));
 		assert_int_equal(csv_next(&csv, &error), 1);
 		assert_false(csv_number(&csv, 0, 0, 10, &number, &error));
 		assert_int_equal(number, 7);
@@ -91,12 +91,12 @@ static void traces_are_read_with_pods_by_kind(void **state)
 	struct csv csv;
 	struct error error = { 0 };
 	(void)state;
-	assert_true(begin(&csv, NODES "n1,64000,1024,2,P100\nn2,8000,512,0,\n", &error));
+	assert_true(csv_start(&csv, NODES "n1,64000,1024,2,P100\nn2,8000,512,0,\n", &error));
 	assert_true(openb_read_nodes(&openb, &csv, &error));
 	csv_free(&csv);
-	assert_true(begin(&csv,
-	                  PODS "p1,1,2,1,470,A|B\np2,1,2,8,1000,\np3,1,2,1,470,A|B\np4,1,2,0,0,A\n",
-	                  &error));
+	assert_true(csv_start(
+	    &csv, PODS "p1,1,2,1,470,A|B\np2,1,2,8,1000,\np3,1,2,1,470,A|B\np4,1,2,0,0,A\n",
+	    &error));
 	assert_true(openb_read_pods(&openb, &csv, &error));
 	csv_free(&csv);
 	assert_int_equal(openb.node_count, 2);
@@ -136,7 +136,7 @@ static void nodes_and_pods_that_make_no_sense_are_refused(void **state)
 		struct openb openb = { 0 };
 		struct csv csv;
 		struct error error = { 0 };
-		assert_true(begin(&csv, wrong[i].text, &error));
+		assert_true(csv_start(&csv, wrong[i].text, &error));
 		assert_false(wrong[i].pods ? openb_read_pods(&openb, &csv, &error)
 		                           : openb_read_nodes(&openb, &csv, &error));
 		assert_string_equal(error.text, wrong[i].why);

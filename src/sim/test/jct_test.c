@@ -13,8 +13,8 @@
 #define HOUR (3600 * SECOND)
 #define BEGIN INT64_C(1500000000000)
 
-static struct jct_result run(const char *policy, struct philly_job *jobs, size_t count,
-                             int64_t nodes, int64_t gpus)
+static struct jct_result jct_execute(const char *policy, struct philly_job *jobs, size_t count,
+                                     int64_t nodes, int64_t gpus)
 {
 	static int64_t completion[16];
 	struct philly philly = { .jobs = jobs, .count = count };
@@ -32,7 +32,7 @@ static void jobs_that_fit_take_what_they_run_whatever_the_policy(void **state)
 	struct philly_job jobs[] = { { BEGIN, HOUR, 1, 0 }, { BEGIN + SECOND, 2 * HOUR, 3, 0 } };
 	(void)state;
 	for (int i = 0; i < jct_policy_count; i++) {
-		struct jct_result result = run(jct_policies[i].name, jobs, 2, 1, 4);
+		struct jct_result result = jct_execute(jct_policies[i].name, jobs, 2, 1, 4);
 		assert_int_equal(result.completion_ms[0], HOUR);
 		assert_int_equal(result.completion_ms[1], 2 * HOUR);
 		assert_int_equal(result.preemptions, 0);
@@ -47,15 +47,15 @@ static void policies_differ_in_who_passes_whom(void **state)
 		                     { BEGIN + SECOND, 4 * HOUR, 4, 0 },
 		                     { BEGIN + 2 * SECOND, HOUR, 1, 0 } };
 	(void)state;
-	struct jct_result result = run("fifo", jobs, 3, 1, 4);
+	struct jct_result result = jct_execute("fifo", jobs, 3, 1, 4);
 	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
 	assert_int_equal(result.completion_ms[2], 15 * HOUR - 2 * SECOND);
-	result = run("skip", jobs, 3, 1, 4);
+	result = jct_execute("skip", jobs, 3, 1, 4);
 	assert_int_equal(result.completion_ms[1], 14 * HOUR - SECOND);
 	assert_int_equal(result.completion_ms[2], HOUR);
-	result = run("shortest", jobs, 3, 1, 4);
+	result = jct_execute("shortest", jobs, 3, 1, 4);
 	assert_int_equal(result.completion_ms[2], HOUR);
-	result = run("attained", jobs, 3, 1, 4);
+	result = jct_execute("attained", jobs, 3, 1, 4);
 	assert_true(result.completion_ms[2] < 2 * HOUR);
 	assert_true(result.preemptions > 0);
 	assert_true(result.completion_ms[1] < 14 * HOUR - SECOND);
@@ -65,7 +65,7 @@ static void an_interruption_costs_what_was_said(void **state)
 {
 	struct philly_job jobs[] = { { BEGIN, 10 * HOUR, 1, 0 }, { BEGIN + 5 * HOUR, HOUR, 1, 0 } };
 	(void)state;
-	struct jct_result result = run("attained", jobs, 2, 1, 1);
+	struct jct_result result = jct_execute("attained", jobs, 2, 1, 1);
 	assert_int_equal(result.preemptions, 1);
 	assert_int_equal(result.completion_ms[1], HOUR);
 	assert_int_equal(result.completion_ms[0], 11 * HOUR + 7 * SECOND);
@@ -76,7 +76,7 @@ static void more_gpus_than_a_node_has_are_a_gang(void **state)
 {
 	struct philly_job jobs[] = { { BEGIN, HOUR, 12, 0 } };
 	(void)state;
-	assert_int_equal(run("skip", jobs, 1, 2, 8).completion_ms[0], HOUR);
+	assert_int_equal(jct_execute("skip", jobs, 1, 2, 8).completion_ms[0], HOUR);
 }
 
 static void a_job_that_never_fits_is_said(void **state)
@@ -116,7 +116,7 @@ static void virtual_clusters_can_be_tenants_with_shares_of_their_own(void **stat
 	usage_free(&result.usage);
 }
 
-static bool read_text(struct philly *philly, const char *text, struct error *error)
+static bool jct_read_text(struct philly *philly, const char *text, struct error *error)
 {
 	struct csv csv;
 	bool fine = csv_begin(&csv, "t", text, strlen(text), error) &&
@@ -132,11 +132,11 @@ static void rows_of_the_usual_clusters_and_months_are_read(void **state)
 	struct philly philly = { 0 };
 	struct error error = { 0 };
 	(void)state;
-	assert_true(read_text(&philly,
-	                      COLUMNS "2017-10-09 07:01:55,66.5,2,133,11cb48\n"
-	                              "2017-09-30 07:01:55,66.5,2,133,11cb48\n"
-	                              "2017-10-09 07:01:55,66.5,2,133,0000aa\n",
-	                      &error));
+	assert_true(jct_read_text(&philly,
+	                          COLUMNS "2017-10-09 07:01:55,66.5,2,133,11cb48\n"
+	                                  "2017-09-30 07:01:55,66.5,2,133,11cb48\n"
+	                                  "2017-10-09 07:01:55,66.5,2,133,0000aa\n",
+	                          &error));
 	assert_int_equal(philly.count, 1);
 	assert_int_equal(philly.jobs[0].submit_ms, INT64_C(1507532515000));
 	assert_int_equal(philly.jobs[0].duration_ms, 66500);
@@ -161,7 +161,7 @@ static void rows_that_make_no_sense_are_refused_by_line(void **state)
 		char text[256];
 		strcpy(text, COLUMNS);
 		strcat(text, rows[i][0]);
-		assert_false(read_text(&philly, text, &error));
+		assert_false(jct_read_text(&philly, text, &error));
 		if (strncmp(error.text, rows[i][1], strlen(rows[i][1])) != 0)
 			fail_msg("%s", error.text);
 		philly_free(&philly);

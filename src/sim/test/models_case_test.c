@@ -41,7 +41,7 @@ static struct reading_case read_steps(const char *steps)
 	return read_case("{'name': 'r1', 'gpus_gib': [80, 0.5]}", steps);
 }
 
-static void finish(struct reading_case *reading)
+static void models_case_finish(struct reading_case *reading)
 {
 	models_case_free(&reading->models_case);
 	json_decref(reading->json);
@@ -56,7 +56,7 @@ static void memory_asked_for_is_rounded_up_and_memory_there_is_rounded_down(void
 	assert_true(reading.fine);
 	assert_int_equal(reading.models_case.runners[0].gpu_mib[0], 76277);
 	assert_int_equal(reading.models_case.steps[0].memory_mib, 76278);
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 static void whole_gibibytes_are_not_rounded(void **state)
@@ -70,7 +70,7 @@ static void whole_gibibytes_are_not_rounded(void **state)
 	assert_int_equal(reading.models_case.steps[0].memory_mib, 81920);
 	assert_int_equal(reading.models_case.steps[0].per_gpu_mib, 512);
 	assert_int_equal(reading.models_case.policy, SLOT_PACK);
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 static void what_is_not_said_is_known_as_such(void **state)
@@ -85,7 +85,7 @@ static void what_is_not_said_is_known_as_such(void **state)
 	assert_int_equal(step->expect, EXPECT_NOTHING);
 	assert_false(step->withhold);
 	assert_false(step->replica);
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 static void a_replica_is_asked_for_by_number_or_by_true(void **state)
@@ -102,7 +102,7 @@ static void a_replica_is_asked_for_by_number_or_by_true(void **state)
 	assert_false(reading.models_case.steps[2].replica);
 	assert_int_equal(reading.models_case.steps[2].answer, ANSWER_STARTING);
 	assert_true(reading.models_case.steps[2].withhold);
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 static void the_model_in_a_key_is_found(void **state)
@@ -120,7 +120,7 @@ static void expect_refusal(const char *steps, const char *sentence)
 	struct reading_case reading = read_steps(steps);
 	assert_false(reading.fine);
 	assert_string_equal(reading.error.text, sentence);
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 static void fields_that_no_step_has_are_refused(void **state)
@@ -177,13 +177,13 @@ static void a_case_needs_runners_with_names_of_their_own(void **state)
 	(void)state;
 	struct reading_case reading = read_case("", "");
 	assert_string_equal(reading.error.text, "runners is empty");
-	finish(&reading);
+	models_case_finish(&reading);
 	reading = read_case("{'name': 'r', 'gpus_gib': [1]}, {'name': 'r', 'gpus_gib': [1]}", "");
 	assert_string_equal(reading.error.text, "runners[1].name 'r' is used twice");
-	finish(&reading);
+	models_case_finish(&reading);
 	reading = read_case("{'name': 'r', 'gpus': [1]}", "");
 	assert_string_equal(reading.error.text, "runners[0].gpus_gib is missing");
-	finish(&reading);
+	models_case_finish(&reading);
 }
 
 int main(void)

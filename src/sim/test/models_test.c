@@ -180,7 +180,7 @@ struct fixture {
 	struct buffer reason;
 };
 
-static void begin(struct fixture *fixture)
+static void models_start(struct fixture *fixture)
 {
 	struct error error = { 0 };
 	*fixture = (struct fixture){ .json = case_of(REQUEST("m", "60", ", 'gpu': 0")) };
@@ -192,7 +192,7 @@ static void begin(struct fixture *fixture)
 	assert_true(step_run(&fixture->run, &fixture->models_case.steps[0]));
 }
 
-static void end(struct fixture *fixture)
+static void models_conclude(struct fixture *fixture)
 {
 	run_free(&fixture->run);
 	buffer_free(&fixture->reason);
@@ -204,7 +204,7 @@ static void a_runner_takes_no_more_than_its_gpus_have(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	begin(&fixture);
+	models_start(&fixture);
 	const int64_t parts[PART_WIDTH] = { [PART_GPU] = 1, [PART_MIB] = 30720 };
 	struct effect order = { .kind = EFFECT_LOAD };
 	order.load = (struct load_order){
@@ -214,14 +214,14 @@ static void a_runner_takes_no_more_than_its_gpus_have(void **state)
 	assert_string_equal(fixture.reason.data,
 	                    "r1 was told to put 30720 MiB on GPU 0, which has 61440 of 81920 MiB "
 	                    "in use");
-	end(&fixture);
+	models_conclude(&fixture);
 }
 
 static void a_runner_loads_one_model_after_the_other_onto_a_gpu(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	begin(&fixture);
+	models_start(&fixture);
 	const int64_t parts[PART_WIDTH] = { [PART_GPU] = 2, [PART_MIB] = 1024 };
 	struct effect order = { .kind = EFFECT_LOAD };
 	order.load = (struct load_order){
@@ -232,29 +232,29 @@ static void a_runner_loads_one_model_after_the_other_onto_a_gpu(void **state)
 	assert_false(runner_ordered(&fixture.run, &order));
 	assert_string_equal(fixture.reason.data,
 	                    "r1 was told to load two models onto GPU 1 at once");
-	end(&fixture);
+	models_conclude(&fixture);
 }
 
 static void a_request_that_is_over_may_not_be_answered_again(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	begin(&fixture);
+	models_start(&fixture);
 	struct route_effect route = { .outcome = ROUTE_GRANTED, .request_id = 1, .slot_id = 1 };
 	assert_false(router_told(&fixture.run, &route));
 	assert_string_equal(fixture.reason.data, "the core answered request 1, which has ended");
-	end(&fixture);
+	models_conclude(&fixture);
 }
 
 static void a_request_that_nobody_sent_may_not_be_answered(void **state)
 {
 	(void)state;
 	struct fixture fixture;
-	begin(&fixture);
+	models_start(&fixture);
 	struct route_effect route = { .outcome = ROUTE_QUEUED, .request_id = 77 };
 	assert_false(router_told(&fixture.run, &route));
 	assert_string_equal(fixture.reason.data, "the core answered request 77, which nobody sent");
-	end(&fixture);
+	models_conclude(&fixture);
 }
 
 static void a_model_that_is_idle_for_long_leaves_the_others_in_use(void **state)

@@ -27,7 +27,7 @@ static struct openb cluster_with(struct openb_kind *kinds, size_t kind_count, in
 		               .gpu_milli = 8000 };
 }
 
-static struct pack_result run(const struct openb *openb, const char *policy, uint64_t seed)
+static struct pack_result pack_execute(const struct openb *openb, const char *policy, uint64_t seed)
 {
 	static int64_t arrived[KINDS_MAX], rejected[KINDS_MAX];
 	struct pack_result result = { .arrived = arrived, .rejected = rejected };
@@ -46,7 +46,7 @@ static void what_fits_is_given_out_and_the_rest_dropped(void **state)
 	struct openb openb = cluster_with(kinds, 1, pods, 1);
 	(void)state;
 	for (int i = 0; i < pack_policy_count; i++) {
-		struct pack_result result = run(&openb, pack_policies[i].name, 1);
+		struct pack_result result = pack_execute(&openb, pack_policies[i].name, 1);
 		assert_int_equal(result.allocated[50], 4000);
 		assert_int_equal(result.allocated[100], 8000);
 		assert_int_equal(result.allocated[130], 8000);
@@ -63,7 +63,7 @@ static void pods_keep_to_their_models_and_to_the_cpu_there_is(void **state)
 	struct openb openb = cluster_with(kinds, 2, pods, 2);
 	(void)state;
 	for (int i = 0; i < pack_policy_count; i++) {
-		struct pack_result result = run(&openb, pack_policies[i].name, 3);
+		struct pack_result result = pack_execute(&openb, pack_policies[i].name, 3);
 		assert_true(result.arrived[0] - result.rejected[0] <= 4);
 		assert_int_equal(result.arrived[1] - result.rejected[1], 1);
 	}
@@ -80,12 +80,12 @@ static void a_seed_gives_the_same_every_time_and_another_one_does_not(void **sta
 	struct openb openb = cluster_with(kinds, 5, pods, 8);
 	(void)state;
 	for (int i = 0; i < pack_policy_count; i++) {
-		struct pack_result one = run(&openb, pack_policies[i].name, 5);
-		struct pack_result other = run(&openb, pack_policies[i].name, 5);
+		struct pack_result one = pack_execute(&openb, pack_policies[i].name, 5);
+		struct pack_result other = pack_execute(&openb, pack_policies[i].name, 5);
 		int differ = 0;
 		assert_memory_equal(one.allocated, other.allocated, sizeof(one.allocated));
 		for (uint64_t seed = 6; seed < 16; seed++) {
-			other = run(&openb, pack_policies[i].name, seed);
+			other = pack_execute(&openb, pack_policies[i].name, seed);
 			differ +=
 			    memcmp(one.allocated, other.allocated, sizeof(one.allocated)) != 0;
 		}

@@ -42,7 +42,7 @@ static struct reading_case read_jobs(const char *jobs)
 	return reading;
 }
 
-static void finish(struct reading_case *reading)
+static void queue_case_finish(struct reading_case *reading)
 {
 	queue_case_free(&reading->queue_case);
 	json_decref(reading->json);
@@ -62,7 +62,7 @@ static void tenants_are_numbered_in_order_and_may_come_before_their_parents(void
 	assert_true(tenants[0].limit_gpu == UNLIMITED);
 	assert_true(tenants[1].quota_gpu == UNLIMITED);
 	assert_int_equal(tenants[1].limit_cpu, 2500);
-	finish(&reading);
+	queue_case_finish(&reading);
 }
 
 static void tasks_are_in_the_order_of_their_priorities(void **state)
@@ -79,7 +79,7 @@ static void tasks_are_in_the_order_of_their_priorities(void **state)
 	assert_int_equal(tasks[2].index, 2);
 	assert_true(tasks[0].is_expected);
 	assert_false(tasks[1].is_expected);
-	finish(&reading);
+	queue_case_finish(&reading);
 }
 
 static void tasks_of_one_group_share_a_gpu_and_others_get_their_own(void **state)
@@ -104,7 +104,7 @@ static void tasks_of_one_group_share_a_gpu_and_others_get_their_own(void **state
 	assert_int_equal(other->phase, PHASE_RELEASING);
 	assert_true(other->requeue);
 	world_free(&world);
-	finish(&reading);
+	queue_case_finish(&reading);
 }
 
 static void more_tasks_than_gpus_are_refused(void **state)
@@ -118,7 +118,7 @@ static void more_tasks_than_gpus_are_refused(void **state)
 	assert_false(queue_case_records(&reading.queue_case, &world, &reading.error));
 	assert_string_equal(reading.error.text, "node0 has no GPU left for task job-1");
 	world_free(&world);
-	finish(&reading);
+	queue_case_finish(&reading);
 }
 
 static void expect_refusal(const char *jobs, const char *sentence)
@@ -126,7 +126,7 @@ static void expect_refusal(const char *jobs, const char *sentence)
 	struct reading_case reading = read_jobs(jobs);
 	assert_false(reading.fine);
 	assert_string_equal(reading.error.text, sentence);
-	finish(&reading);
+	queue_case_finish(&reading);
 }
 
 static void what_is_wrong_is_named_with_its_field(void **state)

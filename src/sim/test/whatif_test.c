@@ -28,7 +28,7 @@ struct lab {
 	int64_t tenant_id;
 };
 
-static int64_t apply(struct lab *lab, struct command command)
+static int64_t whatif_apply(struct lab *lab, struct command command)
 {
 	struct effects effects = { 0 };
 	struct error error = { 0 };
@@ -42,7 +42,7 @@ static int64_t apply(struct lab *lab, struct command command)
 	return reply_id;
 }
 
-static void add_job(struct lab *lab, int32_t gpus)
+static void whatif_add_job(struct lab *lab, int32_t gpus)
 {
 	struct command command = { .kind = COMMAND_SUBMIT };
 
@@ -54,10 +54,10 @@ static void add_job(struct lab *lab, int32_t gpus)
 		                                  .idempotency_key = "",
 		                                  .gpu_kind = GPU_WHOLE,
 		                                  .gpu_count = gpus };
-	apply(lab, command);
+	whatif_apply(lab, command);
 }
 
-static void fill(struct lab *lab)
+static void whatif_fill(struct lab *lab)
 {
 	struct device devices[4];
 	static const char *const uuids[] = { "gpu-0", "gpu-1", "gpu-2", "gpu-3" };
@@ -81,7 +81,7 @@ static void fill(struct lab *lab)
 		                                    .devices = devices,
 		                                    .device_count = 4,
 		                                    .snapshot = true };
-	apply(lab, node);
+	whatif_apply(lab, node);
 	tenant.tenant = (struct tenant_record){ .name = "lab",
 		                                .limit_gpu = UNLIMITED,
 		                                .limit_cpu = UNLIMITED,
@@ -95,13 +95,13 @@ static void fill(struct lab *lab)
 		                                .max_preemptions = UNLIMITED,
 		                                .queue_max = UNLIMITED,
 		                                .budget_per_month = UNLIMITED };
-	lab->tenant_id = apply(lab, tenant);
-	add_job(lab, 4);
-	apply(lab, (struct command){ .kind = COMMAND_PASS, .units = 100 });
-	add_job(lab, 2);
+	lab->tenant_id = whatif_apply(lab, tenant);
+	whatif_add_job(lab, 4);
+	whatif_apply(lab, (struct command){ .kind = COMMAND_PASS, .units = 100 });
+	whatif_add_job(lab, 2);
 }
 
-static int lab_begin(void **state)
+static int whatif_lab_begin(void **state)
 {
 	struct lab *lab = NEW(struct lab);
 	struct error error = { 0 };
@@ -114,7 +114,7 @@ static int lab_begin(void **state)
 	if (store_lead(lab->store, &error) != STORE_DONE)
 		fail_msg("%s", error.text);
 	lab->batch = batch_new(store_schema(lab->store));
-	fill(lab);
+	whatif_fill(lab);
 	if (store_commit(lab->store, lab->batch, &error) != STORE_DONE)
 		fail_msg("%s", error.text);
 	*state = lab;
@@ -139,7 +139,8 @@ static int lab_end(void **state)
 	return 0;
 }
 
-static struct whatif_result ask(const struct lab *lab, const char *job_text, const char *nodes_text)
+static struct whatif_result whatif_ask(const struct lab *lab, const char *job_text,
+                                       const char *nodes_text)
 {
 	struct whatif_options options = { .state = lab->path,
 		                          .unknown_ms = HOUR_MS,
@@ -162,7 +163,7 @@ static struct whatif_result ask(const struct lab *lab, const char *job_text, con
 
 static void a_job_starts_when_what_runs_is_expected_to_end(void **state)
 {
-	struct whatif_result result = ask(*state, "gpus=2", NULL);
+	struct whatif_result result = whatif_ask(*state, "gpus=2", NULL);
 
 	assert_int_equal(result.running + result.waiting, 1); /* the first is only placed yet */
 	assert_string_equal(result.refusal, "");
@@ -176,13 +177,13 @@ static void a_job_starts_when_what_runs_is_expected_to_end(void **state)
 static void with_more_nodes_it_starts_at_once(void **state)
 {
 	struct whatif_result result =
-	    ask(*state, "{\"gpus\": 8, \"tenant\": \"lab\"}", "1x8xH100:80G");
+	    whatif_ask(*state, "{\"gpus\": 8, \"tenant\": \"lab\"}", "1x8xH100:80G");
 
 	assert_string_equal(result.refusal, "");
 	assert_int_equal(result.wait_ms, 0);
 	assert_true(result.start_ms >= result.now_ms);
 	assert_string_equal(result.where, "whatif-1");
-	result = ask(*state, "gpus=6", "1x8xH100:80G");
+	result = whatif_ask(*state, "gpus=6", "1x8xH100:80G");
 	assert_int_equal(result.start_ms, result.now_ms);
 	assert_int_equal(result.started, 1);
 	assert_int_equal(result.wait_ms, 0);
@@ -190,11 +191,11 @@ static void with_more_nodes_it_starts_at_once(void **state)
 
 static void what_could_never_run_is_refused_with_the_reason(void **state)
 {
-	struct whatif_result result = ask(*state, "gpus=8", NULL);
+	struct whatif_result result = whatif_ask(*state, "gpus=8", NULL);
 
 	assert_non_null(strstr(result.refusal, "8 GPUs"));
 	assert_int_equal(result.start_ms, -1);
-	result = ask(*state, "gpus=1,tenant=nobody", NULL);
+	result = whatif_ask(*state, "gpus=1,tenant=nobody", NULL);
 	assert_string_equal(result.refusal, "there is no tenant nobody");
 }
 
@@ -261,8 +262,8 @@ static void on_a_terminal_a_bar_shows_how_far_it_is_and_goes_away(void **state)
 
 static void asking_changes_nothing(void **state)
 {
-	struct whatif_result first = ask(*state, "gpus=1", NULL),
-			     second = ask(*state, "gpus=1", NULL);
+	struct whatif_result first = whatif_ask(*state, "gpus=1", NULL),
+			     second = whatif_ask(*state, "gpus=1", NULL);
 
 	assert_memory_equal(&first, &second, sizeof(first));
 }
@@ -324,16 +325,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_job_starts_when_what_runs_is_expected_to_end,
-		                                lab_begin, lab_end),
-		cmocka_unit_test_setup_teardown(with_more_nodes_it_starts_at_once, lab_begin,
+		                                whatif_lab_begin, lab_end),
+		cmocka_unit_test_setup_teardown(with_more_nodes_it_starts_at_once, whatif_lab_begin,
 		                                lab_end),
 		cmocka_unit_test_setup_teardown(what_could_never_run_is_refused_with_the_reason,
-		                                lab_begin, lab_end),
-		cmocka_unit_test_setup_teardown(who_watches_is_told_of_the_whole_horizon, lab_begin,
-		                                lab_end),
+		                                whatif_lab_begin, lab_end),
+		cmocka_unit_test_setup_teardown(who_watches_is_told_of_the_whole_horizon,
+		                                whatif_lab_begin, lab_end),
 		cmocka_unit_test_setup_teardown(
-		    on_a_terminal_a_bar_shows_how_far_it_is_and_goes_away, lab_begin, lab_end),
-		cmocka_unit_test_setup_teardown(asking_changes_nothing, lab_begin, lab_end),
+		    on_a_terminal_a_bar_shows_how_far_it_is_and_goes_away, whatif_lab_begin,
+		    lab_end),
+		cmocka_unit_test_setup_teardown(asking_changes_nothing, whatif_lab_begin, lab_end),
 		cmocka_unit_test(nodes_are_written_as_their_number_gpus_model_and_memory),
 		cmocka_unit_test(jobs_are_written_as_pairs_or_as_json),
 	};

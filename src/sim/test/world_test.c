@@ -9,7 +9,7 @@
 
 #include "sim/world/world.h"
 
-static void put_tenant(struct world *world, int64_t id, const char *name)
+static void world_put_tenant(struct world *world, int64_t id, const char *name)
 {
 	struct tenant_record tenant = { .id = id, .name = name };
 	world_put(world, RECORD_TENANT, &tenant);
@@ -22,7 +22,7 @@ static void what_is_kept_is_a_copy_with_its_texts_and_rows(void **state)
 	char name[] = "lab";
 	int64_t parts[] = { 1, 8000, 250, 0, 0 };
 	struct reservation_record reservation = { .id = 7, .parts = { parts, 1 } };
-	put_tenant(&world, 3, name);
+	world_put_tenant(&world, 3, name);
 	world_put(&world, RECORD_RESERVATION, &reservation);
 	name[0] = 'x';
 	parts[PART_MIB] = 1;
@@ -52,8 +52,8 @@ static void a_record_takes_the_place_of_the_one_with_its_key(void **state)
 {
 	(void)state;
 	struct world world = { 0 };
-	put_tenant(&world, 3, "lab");
-	put_tenant(&world, 3, "factory");
+	world_put_tenant(&world, 3, "lab");
+	world_put_tenant(&world, 3, "factory");
 	const struct tenant_record *kept = world_find(&world, RECORD_TENANT, 3, 0);
 	assert_string_equal(kept->name, "factory");
 	assert_int_equal(world.kept[RECORD_TENANT].count, 1);
@@ -80,7 +80,7 @@ static void what_effects_delete_is_gone(void **state)
 	(void)state;
 	struct world world = { 0 };
 	struct effects effects = { 0 };
-	put_tenant(&world, 3, "lab");
+	world_put_tenant(&world, 3, "lab");
 	effects_delete(&effects, RECORD_TENANT, 3, 0);
 	effects_delete(&effects, RECORD_TENANT, 4, 0);
 	world_apply(&world, &effects);

@@ -16,7 +16,7 @@ struct options {
 	bool json;
 };
 
-static bool read_options(struct options *options, int argc, char **argv)
+static bool foretell_read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--trace", NULL, "CSV", "jobs to predict",
@@ -37,7 +37,7 @@ static bool read_options(struct options *options, int argc, char **argv)
 	return false;
 }
 
-static void print_table(const struct foretell_scores *scores)
+static void foretell_print_table(const struct foretell_scores *scores)
 {
 	printf("%" PRId64 " jobs scored, %" PRId64 " experts of %zu bytes\n", scores->jobs,
 	       scores->experts, sizeof(struct expert));
@@ -71,7 +71,7 @@ static json_t *number_or_null(bool known, double number)
 	return known ? json_real(number) : json_null();
 }
 
-static void print_json(const struct foretell_scores *scores)
+static void foretell_print_json(const struct foretell_scores *scores)
 {
 	json_t *list = json_array();
 
@@ -114,7 +114,7 @@ int foretell_main(int argc, char **argv)
 	struct foretell_scores scores;
 	struct mixture mixture;
 
-	if (!read_options(&options, argc, argv))
+	if (!foretell_read_options(&options, argc, argv))
 		return EXIT_USAGE;
 	bool fine = read_histories(&options, &warm, &trace);
 	if (fine) {
@@ -124,9 +124,9 @@ int foretell_main(int argc, char **argv)
 		foretell_run(&mixture, &trace, &scores);
 		mixture_free(&mixture);
 		if (options.json)
-			print_json(&scores);
+			foretell_print_json(&scores);
 		else
-			print_table(&scores);
+			foretell_print_table(&scores);
 	}
 	history_free(&warm);
 	history_free(&trace);

@@ -82,7 +82,7 @@ struct jct {
 };
 
 /* Sends it, and notes what is ordered. */
-static bool send(struct jct *jct, struct command *command, struct error *error)
+static bool jct_send(struct jct *jct, struct command *command, struct error *error)
 {
 	effects_clear(&jct->effects);
 	command->now_ms = jct->now_ms;
@@ -108,7 +108,7 @@ static bool shares(const struct jct *jct)
 	return kind == JCT_ATTAINED || kind == JCT_ESTIMATE || kind == JCT_MOVES;
 }
 
-static bool configure(struct jct *jct, struct error *error)
+static bool jct_configure(struct jct *jct, struct error *error)
 {
 	struct command command = { .kind = COMMAND_CONFIGURE };
 	struct config_record config = config_default();
@@ -126,11 +126,12 @@ static bool configure(struct jct *jct, struct error *error)
 	if (jct->policy->kind == JCT_SHORTEST || jct->policy->kind == JCT_LEVELS)
 		config.ageing_per_minute = 0;
 	command.configure = config;
-	return send(jct, &command, error);
+	return jct_send(jct, &command, error);
 }
 
 /* With no quota, so that several share all of it evenly. */
-static bool put_tenant(struct jct *jct, const char *name, int64_t *tenant_id, struct error *error)
+static bool jct_put_tenant(struct jct *jct, const char *name, int64_t *tenant_id,
+                           struct error *error)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT };
 
@@ -147,7 +148,7 @@ static bool put_tenant(struct jct *jct, const char *name, int64_t *tenant_id, st
 		.queue_max = UNLIMITED,
 		.budget_per_month = UNLIMITED,
 	};
-	bool fine = send(jct, &command, error);
+	bool fine = jct_send(jct, &command, error);
 	*tenant_id = jct->effects.reply_id;
 	return fine;
 }
@@ -167,14 +168,14 @@ static bool put_tenants(struct jct *jct, struct error *error)
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && !own)
 			jct->tenant_ids[i] = jct->tenant_ids[0];
-		else if (!put_tenant(jct, own ? jct->philly->clusters[i] : "trace",
-		                     &jct->tenant_ids[i], error))
+		else if (!jct_put_tenant(jct, own ? jct->philly->clusters[i] : "trace",
+		                         &jct->tenant_ids[i], error))
 			return false;
 	}
 	return true;
 }
 
-static bool report_node(struct jct *jct, int64_t number, struct error *error)
+static bool jct_report_node(struct jct *jct, int64_t number, struct error *error)
 {
 	struct device devices[GPUS_PER_NODE_MAX];
 	char uuids[GPUS_PER_NODE_MAX][48], name[32];
@@ -202,21 +203,21 @@ static bool report_node(struct jct *jct, int64_t number, struct error *error)
 		.device_count = jct->world->gpus,
 		.snapshot = true,
 	};
-	return send(jct, &command, error);
+	return jct_send(jct, &command, error);
 }
 
-static bool begin(struct jct *jct, struct error *error)
+static bool jct_begin(struct jct *jct, struct error *error)
 {
 	struct command start = { .kind = COMMAND_START };
 
 	jct->now_ms = jct->philly->jobs[0].submit_ms;
 	jct->last_submit_ms = jct->philly->jobs[jct->philly->count - 1].submit_ms;
 	jct->sched = sched_new();
-	if (!send(jct, &start, error) || !configure(jct, error) || !put_tenants(jct, error))
+	if (!jct_send(jct, &start, error) || !jct_configure(jct, error) || !put_tenants(jct, error))
 		return false;
 	jct->first_id = sched_meta(jct->sched)->last_job_id + 1;
 	for (int64_t i = 0; i < jct->world->nodes; i++)
-		if (!report_node(jct, i, error))
+		if (!jct_report_node(jct, i, error))
 			return false;
 	return true;
 }
@@ -261,7 +262,7 @@ static int64_t estimate_of(struct jct *jct, const struct philly_job *job)
 	return max64(llround((double)job->duration_ms * exp(normal)), 1);
 }
 
-static bool submit(struct jct *jct, struct error *error)
+static bool jct_submit(struct jct *jct, struct error *error)
 {
 	const struct philly_job *job = &jct->philly->jobs[jct->submitted];
 	struct run_job *run = &jct->jobs[jct->submitted];
@@ -288,7 +289,7 @@ static bool submit(struct jct *jct, struct error *error)
 		.idempotency_key = "",
 	};
 	jct->submitted++;
-	return send(jct, &command, error);
+	return jct_send(jct, &command, error);
 }
 
 static int64_t cost_of(const struct jct *jct, int64_t gpus)
@@ -298,17 +299,17 @@ static int64_t cost_of(const struct jct *jct, int64_t gpus)
 	return gpus == 1 ? 7000 : gpus <= jct->world->gpus ? 30000 : 60000;
 }
 
-static size_t place_of(const struct jct *jct, const struct run_job *run)
+static size_t jct_place_of(const struct jct *jct, const struct run_job *run)
 {
 	return (size_t)(run - jct->jobs);
 }
 
 /* All of its tasks run from now on. */
-static void go_on(struct jct *jct, struct run_job *run)
+static void jct_go_on(struct jct *jct, struct run_job *run)
 {
 	run->runs = true;
 	run->start_ms = jct->now_ms + run->cost_ms;
-	jct->running[jct->running_count++] = (int32_t)place_of(jct, run);
+	jct->running[jct->running_count++] = (int32_t)jct_place_of(jct, run);
 	jct->result->longest_wait_ms =
 	    max64(jct->result->longest_wait_ms, jct->now_ms - run->wait_ms);
 }
@@ -316,7 +317,7 @@ static void go_on(struct jct *jct, struct run_job *run)
 /* It does not run any more, and has done what it did. */
 static void pause(struct jct *jct, struct run_job *run)
 {
-	const struct philly_job *job = &jct->philly->jobs[place_of(jct, run)];
+	const struct philly_job *job = &jct->philly->jobs[jct_place_of(jct, run)];
 	int64_t did_ms = max64(jct->now_ms - run->start_ms, 0);
 	size_t at = 0;
 
@@ -327,7 +328,7 @@ static void pause(struct jct *jct, struct run_job *run)
 	jct->result->served_ms +=
 	    max64(min64(jct->now_ms, jct->last_submit_ms) - run->start_ms, 0) * job->gpus;
 	usage_add(&jct->result->usage, job->cluster, run->start_ms, jct->now_ms, job->gpus);
-	while (jct->running[at] != (int32_t)place_of(jct, run))
+	while (jct->running[at] != (int32_t)jct_place_of(jct, run))
 		at++;
 	jct->running[at] = jct->running[--jct->running_count];
 }
@@ -346,22 +347,22 @@ static bool obey(struct jct *jct, const struct told *told, struct error *error)
 		run->reservations[told->task] = told->reservation_id;
 		map_put(&jct->by_reservation, told->reservation_id, run);
 		if (++run->running == run->tasks)
-			go_on(jct, run);
-		return send(jct, &command, error);
+			jct_go_on(jct, run);
+		return jct_send(jct, &command, error);
 	}
 	run = map_remove(&jct->by_reservation, told->reservation_id);
 	if (!run) /* it ended by itself */
 		return true;
 	if (run->runs) {
 		pause(jct, run);
-		run->cost_ms = cost_of(jct, jct->philly->jobs[place_of(jct, run)].gpus);
+		run->cost_ms = cost_of(jct, jct->philly->jobs[jct_place_of(jct, run)].gpus);
 		jct->result->preemptions++;
 	}
 	run->running--;
 	for (int32_t i = 0; i < run->tasks; i++)
 		if (run->reservations[i] == told->reservation_id)
 			run->reservations[i] = 0;
-	return send(jct, &command, error);
+	return jct_send(jct, &command, error);
 }
 
 static bool obey_all(struct jct *jct, struct error *error)
@@ -382,13 +383,13 @@ static bool let_in(struct jct *jct, struct error *error)
 
 	while (jct->submitted < jct->arrived &&
 	       !(strict && jct->submitted - jct->ended > jct->running_count))
-		if (!submit(jct, error))
+		if (!jct_submit(jct, error))
 			return false;
 	return true;
 }
 
 /* Passes, and nodes that do what they are told, until nothing changes. */
-static bool decide(struct jct *jct, struct error *error)
+static bool jct_decide(struct jct *jct, struct error *error)
 {
 	bool again = true;
 
@@ -396,7 +397,7 @@ static bool decide(struct jct *jct, struct error *error)
 		struct command pass = { .kind = COMMAND_PASS, .units = PASS_UNITS };
 		size_t submitted = jct->submitted;
 		jct->more = false;
-		if (!let_in(jct, error) || !send(jct, &pass, error))
+		if (!let_in(jct, error) || !jct_send(jct, &pass, error))
 			return false;
 		again = jct->told_count > 0 || jct->more || jct->submitted > submitted;
 		if (!obey_all(jct, error))
@@ -407,7 +408,7 @@ static bool decide(struct jct *jct, struct error *error)
 
 static bool end_job(struct jct *jct, struct run_job *run, struct error *error)
 {
-	size_t place = place_of(jct, run);
+	size_t place = jct_place_of(jct, run);
 
 	pause(jct, run);
 	jct->result->completion_ms[place] = jct->now_ms - jct->philly->jobs[place].submit_ms;
@@ -418,7 +419,7 @@ static bool end_job(struct jct *jct, struct run_job *run, struct error *error)
 		command.task.released = true;
 		command.task.message = "";
 		map_remove(&jct->by_reservation, run->reservations[i]);
-		if (!send(jct, &command, error))
+		if (!jct_send(jct, &command, error))
 			return false;
 	}
 	free(run->reservations);
@@ -429,7 +430,7 @@ static bool end_job(struct jct *jct, struct run_job *run, struct error *error)
 /* When the job that runs will have had what the first level has. */
 static int64_t falls_ms(const struct jct *jct, const struct run_job *run)
 {
-	int64_t gpus = jct->philly->jobs[place_of(jct, run)].gpus;
+	int64_t gpus = jct->philly->jobs[jct_place_of(jct, run)].gpus;
 
 	if (jct->policy->kind != JCT_LEVELS || run->low)
 		return NEVER;
@@ -441,9 +442,9 @@ static bool fall(struct jct *jct, struct run_job *run, struct error *error)
 	struct command command = { .kind = COMMAND_REPRIORITISE };
 
 	run->low = true;
-	command.reprioritise.id = jct->first_id + (int64_t)place_of(jct, run);
+	command.reprioritise.id = jct->first_id + (int64_t)jct_place_of(jct, run);
 	command.reprioritise.priority = PRIORITY_LOW;
-	return send(jct, &command, error);
+	return jct_send(jct, &command, error);
 }
 
 /* When something happens next; NEVER: nothing will. */
@@ -476,7 +477,7 @@ static struct run_job *find_due(const struct jct *jct, bool ends)
 	return due;
 }
 
-static bool step(struct jct *jct, struct error *error)
+static bool jct_step(struct jct *jct, struct error *error)
 {
 	struct run_job *run;
 
@@ -489,7 +490,7 @@ static bool step(struct jct *jct, struct error *error)
 	while (jct->arrived < jct->philly->count &&
 	       jct->philly->jobs[jct->arrived].submit_ms <= jct->now_ms)
 		jct->arrived++;
-	return decide(jct, error);
+	return jct_decide(jct, error);
 }
 
 static bool run_all(struct jct *jct, void (*tick)(void *context, int64_t ended), void *context,
@@ -504,7 +505,7 @@ static bool run_all(struct jct *jct, void (*tick)(void *context, int64_t ended),
 			    "%zu jobs never start on %" PRId64 " nodes of %" PRId64 " GPUs",
 			    jct->philly->count - jct->ended, jct->world->nodes, jct->world->gpus);
 		jct->now_ms = next;
-		if (!step(jct, error))
+		if (!jct_step(jct, error))
 			return false;
 		if (tick && jct->ended > before)
 			tick(context, (int64_t)(jct->ended - before));
@@ -526,7 +527,7 @@ bool jct_run(const struct philly *philly, const struct jct_world *world,
 
 	usage_begin(&result->usage, philly->jobs[0].submit_ms,
 	            philly->jobs[philly->count - 1].submit_ms, cluster_count(philly));
-	bool fine = begin(&jct, error) && run_all(&jct, tick, context, error);
+	bool fine = jct_begin(&jct, error) && run_all(&jct, tick, context, error);
 	for (size_t i = 0; i < philly->count; i++)
 		free(jct.jobs[i].reservations);
 	free(jct.jobs);

@@ -46,7 +46,7 @@ struct study {
 	int count;
 };
 
-static bool read_options(struct options *options, int argc, char **argv)
+static bool jct_read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--trace", NULL, "CSV", "jobs, as in philly.csv",
@@ -168,7 +168,7 @@ static void sum_up(const struct study *study, struct summary *summary,
 	free(waited);
 }
 
-static void tick(void *context, int64_t ended)
+static void jct_tick(void *context, int64_t ended)
 {
 	progress_add(context, ended);
 }
@@ -179,8 +179,8 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	double began = clock_s(CLOCK_MONOTONIC);
 	struct jct_result result = { .completion_ms =
 		                         memory_zero(study->philly.count, sizeof(int64_t)) };
-	bool fine =
-	    jct_run(&study->philly, &study->world, summary->policy, &result, tick, progress, error);
+	bool fine = jct_run(&study->philly, &study->world, summary->policy, &result, jct_tick,
+	                    progress, error);
 
 	if (fine)
 		sum_up(study, summary, &result);
@@ -190,7 +190,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	return fine;
 }
 
-static void print_table(const struct study *study)
+static void jct_print_table(const struct study *study)
 {
 	double count = (double)study->philly.count;
 
@@ -213,7 +213,7 @@ static void print_table(const struct study *study)
 	       "simulation\n");
 }
 
-static void print_json(const struct study *study)
+static void jct_print_json(const struct study *study)
 {
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
@@ -293,9 +293,9 @@ static int run_study(struct study *study)
 	if (!fine)
 		return complain(&error, EXIT_REFUSED);
 	if (study->options.json)
-		print_json(study);
+		jct_print_json(study);
 	else
-		print_table(study);
+		jct_print_table(study);
 	if (study->options.plot && !write_plot(study, &error))
 		return complain(&error, EXIT_USAGE);
 	return 0;
@@ -306,7 +306,7 @@ int jct_main(int argc, char **argv)
 	struct study study = { .options = { .nodes = 64, .gpus = 8, .cost_s = -1 } };
 	const struct options *options = &study.options;
 
-	if (!read_options(&study.options, argc, argv) || !choose_policies(&study))
+	if (!jct_read_options(&study.options, argc, argv) || !choose_policies(&study))
 		return EXIT_USAGE;
 	study.world.nodes = options->nodes;
 	study.world.gpus = options->gpus;

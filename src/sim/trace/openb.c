@@ -11,8 +11,8 @@
 
 #define MIB_OF_HOST_MAX (HOST_BYTES_MAX >> 20)
 
-static bool read_node(struct openb *openb, const struct csv *csv, const int *column,
-                      struct error *error)
+static bool openb_parse_node(struct openb *openb, const struct csv *csv, const int *column,
+                             struct error *error)
 {
 	struct openb_node node;
 	if (!csv_text(csv, column[0], &node.name, error) ||
@@ -53,7 +53,7 @@ bool openb_read_nodes(struct openb *openb, struct csv *csv, struct error *error)
 
 	if (need_all(csv, names, 5, column, error)) {
 		while ((found = csv_next(csv, error)) > 0) {
-			if (!read_node(openb, csv, column, error)) {
+			if (!openb_parse_node(openb, csv, column, error)) {
 				found = -1;
 				break;
 			}
@@ -147,9 +147,9 @@ bool openb_read_pods(struct openb *openb, struct csv *csv, struct error *error)
 	return found == 0;
 }
 
-static bool read_file(struct openb *openb, const char *path,
-                      bool (*read)(struct openb *, struct csv *, struct error *),
-                      struct error *error)
+static bool openb_parse_file(struct openb *openb, const char *path,
+                             bool (*read)(struct openb *, struct csv *, struct error *),
+                             struct error *error)
 {
 	struct csv csv;
 	bool fine = csv_open(&csv, path, error) && read(openb, &csv, error);
@@ -163,8 +163,8 @@ bool openb_read(struct openb *openb, const char *nodes_path, const char *pods_pa
 	int64_t asked = 0;
 
 	*openb = (struct openb){ 0 };
-	if (!read_file(openb, nodes_path, openb_read_nodes, error) ||
-	    !read_file(openb, pods_path, openb_read_pods, error))
+	if (!openb_parse_file(openb, nodes_path, openb_read_nodes, error) ||
+	    !openb_parse_file(openb, pods_path, openb_read_pods, error))
 		return false;
 	for (size_t i = 0; i < openb->kind_count; i++)
 		asked += openb_asks(&openb->kinds[i]);

@@ -46,14 +46,14 @@ struct pack {
 	uint64_t random;
 };
 
-static bool send(struct pack *pack, const struct command *command, struct error *error)
+static bool pack_send(struct pack *pack, const struct command *command, struct error *error)
 {
 	effects_clear(&pack->effects);
 	return sched_apply(pack->sched, command, &pack->effects, error);
 }
 
 /* Everything that fits is admitted, and nobody is stopped or moved for another. */
-static bool configure(struct pack *pack, struct error *error)
+static bool pack_configure(struct pack *pack, struct error *error)
 {
 	struct command command = { .kind = COMMAND_CONFIGURE, .now_ms = BEGIN_MS };
 	command.configure = config_default();
@@ -62,10 +62,10 @@ static bool configure(struct pack *pack, struct error *error)
 	command.configure.enable_consolidation = false;
 	command.configure.enable_backfill = false;
 	command.configure.promise_jobs = 0;
-	return send(pack, &command, error);
+	return pack_send(pack, &command, error);
 }
 
-static bool put_tenant(struct pack *pack, struct error *error)
+static bool pack_put_tenant(struct pack *pack, struct error *error)
 {
 	struct command command = { .kind = COMMAND_PUT_TENANT, .now_ms = BEGIN_MS };
 	command.tenant = (struct tenant_record){
@@ -83,7 +83,7 @@ static bool put_tenant(struct pack *pack, struct error *error)
 		.queue_max = UNLIMITED,
 		.budget_per_month = UNLIMITED,
 	};
-	bool fine = send(pack, &command, error);
+	bool fine = pack_send(pack, &command, error);
 	pack->tenant_id = pack->effects.reply_id;
 	return fine;
 }
@@ -94,7 +94,7 @@ static void label_of(const struct openb_node *node, char *label, size_t size)
 	snprintf(label, size, "node=%s", node->name);
 }
 
-static bool report_node(struct pack *pack, size_t number, struct error *error)
+static bool pack_report_node(struct pack *pack, size_t number, struct error *error)
 {
 	const struct openb_node *node = &pack->openb->nodes[number];
 	struct device devices[GPUS_PER_NODE_MAX];
@@ -124,7 +124,7 @@ static bool report_node(struct pack *pack, size_t number, struct error *error)
 		.device_count = node->gpu_count,
 		.snapshot = true,
 	};
-	return send(pack, &command, error);
+	return pack_send(pack, &command, error);
 }
 
 /* Tells the core the same mix, by which it chooses the GPUs. */
@@ -133,19 +133,20 @@ static bool tell_mix(struct pack *pack, struct error *error)
 	struct command command = { .kind = COMMAND_MIX, .now_ms = BEGIN_MS };
 
 	command.mix = pack->gradient.mix.r.classes;
-	return send(pack, &command, error);
+	return pack_send(pack, &command, error);
 }
 
-static bool begin(struct pack *pack, struct error *error)
+static bool pack_begin(struct pack *pack, struct error *error)
 {
 	const struct command start = { .kind = COMMAND_START, .now_ms = BEGIN_MS };
 
 	pack->sched = sched_new();
 	pack->nodes = memory_alloc(pack->openb->node_count * sizeof(*pack->nodes));
-	if (!send(pack, &start, error) || !configure(pack, error) || !put_tenant(pack, error))
+	if (!pack_send(pack, &start, error) || !pack_configure(pack, error) ||
+	    !pack_put_tenant(pack, error))
 		return false;
 	for (size_t i = 0; i < pack->openb->node_count; i++)
-		if (!report_node(pack, i, error))
+		if (!pack_report_node(pack, i, error))
 			return false;
 	return pack->policy->choice != CHOICE_GRADIENT ||
 	       (gradient_begin(&pack->gradient, pack->openb, error) && tell_mix(pack, error));
@@ -164,8 +165,8 @@ static int64_t draw_node(struct pack *pack, const struct openb_kind *kind)
 	return drawn;
 }
 
-static bool submit(struct pack *pack, const struct openb_kind *kind, const char *labels,
-                   struct error *error)
+static bool pack_submit(struct pack *pack, const struct openb_kind *kind, const char *labels,
+                        struct error *error)
 {
 	struct command command = { .kind = COMMAND_SUBMIT, .now_ms = BEGIN_MS };
 	bool whole = kind->gpu_milli == WHOLE_GPU;
@@ -186,7 +187,7 @@ static bool submit(struct pack *pack, const struct openb_kind *kind, const char 
 		.node_labels = labels,
 		.idempotency_key = "",
 	};
-	return send(pack, &command, error);
+	return pack_send(pack, &command, error);
 }
 
 static const struct task_order *find_start(const struct pack *pack)
@@ -199,27 +200,27 @@ static const struct task_order *find_start(const struct pack *pack)
 
 /* Lets the core decide, confirms what it starts and drops what it does not. `node` is
  * the one that the simulator chose, whose GPUs the core has chosen; -1: none. */
-static bool decide(struct pack *pack, const struct openb_kind *kind, int64_t node, bool *started,
-                   struct error *error)
+static bool pack_decide(struct pack *pack, const struct openb_kind *kind, int64_t node,
+                        bool *started, struct error *error)
 {
 	int64_t job_id = pack->effects.reply_id;
 	struct command command = { .kind = COMMAND_PASS, .now_ms = BEGIN_MS, .units = PASS_UNITS };
 
-	if (!send(pack, &command, error))
+	if (!pack_send(pack, &command, error))
 		return false;
 	const struct task_order *order = find_start(pack);
 	*started = order != NULL;
 	if (!order) {
 		command =
 		    (struct command){ .kind = COMMAND_CANCEL, .now_ms = BEGIN_MS, .id = job_id };
-		return send(pack, &command, error);
+		return pack_send(pack, &command, error);
 	}
 	if (node >= 0)
 		pack_node_take(&pack->nodes[node], kind, order->parts);
 	command = (struct command){ .kind = COMMAND_TASK_STARTED, .now_ms = BEGIN_MS };
 	command.task.reservation_id = order->reservation_id;
 	command.task.message = "";
-	return send(pack, &command, error);
+	return pack_send(pack, &command, error);
 }
 
 /* The node, where the simulator chooses it; -1: none fits. */
@@ -243,7 +244,8 @@ static bool arrive(struct pack *pack, int32_t number, bool *started, struct erro
 		return true;
 	if (node >= 0)
 		label_of(&pack->openb->nodes[node], label, sizeof(label));
-	return submit(pack, kind, label, error) && decide(pack, kind, node, started, error);
+	return pack_submit(pack, kind, label, error) &&
+	       pack_decide(pack, kind, node, started, error);
 }
 
 static void shuffle(int32_t *pods, size_t count, uint64_t *random)
@@ -256,9 +258,9 @@ static void shuffle(int32_t *pods, size_t count, uint64_t *random)
 	}
 }
 
-static bool run(struct pack *pack, const int32_t *pods, uint64_t *random,
-                struct pack_result *result, void (*tick)(void *context, int percent), void *context,
-                struct error *error)
+static bool pack_perform(struct pack *pack, const int32_t *pods, uint64_t *random,
+                         struct pack_result *result, void (*tick)(void *context, int percent),
+                         void *context, struct error *error)
 {
 	const struct openb *openb = pack->openb;
 	int64_t asked = 0, allocated = 0;
@@ -295,7 +297,8 @@ bool pack_run(const struct openb *openb, const struct pack_policy *policy, uint6
 
 	memcpy(pods, openb->pods, openb->pod_count * sizeof(*pods));
 	shuffle(pods, openb->pod_count, &random);
-	bool fine = begin(&pack, error) && run(&pack, pods, &random, result, tick, context, error);
+	bool fine = pack_begin(&pack, error) &&
+	            pack_perform(&pack, pods, &random, result, tick, context, error);
 	free(pods);
 	free(pack.nodes);
 	gradient_free(&pack.gradient);

@@ -39,7 +39,7 @@ struct study {
 	int count;
 };
 
-static bool read_options(struct options *options, int argc, char **argv)
+static bool pack_read_options(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--nodes", NULL, "CSV", "nodes, as in openb",
@@ -87,7 +87,7 @@ static bool choose_policies(struct study *study)
 	                        add_policy, study);
 }
 
-static void tick(void *context, int percent)
+static void pack_tick(void *context, int percent)
 {
 	(void)percent;
 	progress_add(context, 1);
@@ -121,7 +121,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 		struct pack_result result = { .arrived = summary->arrived,
 			                      .rejected = summary->rejected };
 		if (!pack_run(&study->openb, summary->policy, (uint64_t)(study->first_seed + i),
-		              &result, tick, progress, error))
+		              &result, pack_tick, progress, error))
 			return false;
 		add_result(study, summary, &result, i, &squares);
 	}
@@ -135,7 +135,7 @@ static bool run_policy(struct study *study, struct summary *summary, struct prog
 	return true;
 }
 
-static void print_table(const struct study *study)
+static void pack_print_table(const struct study *study)
 {
 	printf("%zu nodes, %" PRId64 " GPUs, %zu pods, %" PRId64
 	       " seeds; allocated GPUs in %% of the cluster's\n\n",
@@ -151,7 +151,7 @@ static void print_table(const struct study *study)
 	}
 }
 
-static void print_json(const struct study *study)
+static void pack_print_json(const struct study *study)
 {
 	for (int i = 0; i < study->count; i++) {
 		const struct summary *at = &study->summaries[i];
@@ -212,7 +212,7 @@ static void print_rejections(const struct study *study)
 
 static void print_tables(const struct study *study)
 {
-	print_table(study);
+	pack_print_table(study);
 	print_rejections(study);
 }
 
@@ -260,7 +260,7 @@ static int run_study(struct study *study)
 	if (!fine)
 		return complain(&error, EXIT_REFUSED);
 	if (study->options.json)
-		print_json(study);
+		pack_print_json(study);
 	else
 		print_tables(study);
 	if (study->options.plot && !write_plot(study, &error))
@@ -272,7 +272,7 @@ int pack_main(int argc, char **argv)
 {
 	struct study study = { .options = { .seeds = 10, .seed = 1 } };
 
-	if (!read_options(&study.options, argc, argv) || !choose_policies(&study))
+	if (!pack_read_options(&study.options, argc, argv) || !choose_policies(&study))
 		return EXIT_USAGE;
 	study.seed_count = study.options.seeds;
 	study.first_seed = study.options.seed;

@@ -59,7 +59,7 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
 	       day - 1 - 719468;
 }
 
-static bool read_time(const char *text, int64_t *time_ms)
+static bool philly_read_time(const char *text, int64_t *time_ms)
 {
 	int64_t year = read_digits(&text, 4, '-'), month, day, hour, minute, second;
 
@@ -118,7 +118,7 @@ static bool read_job(struct philly *philly, const struct csv *csv, const int *co
 
 	if (!csv_number(csv, column[GPUS], 1, GPUS_MAX, &job.gpus, error))
 		return false;
-	if (!read_time(csv->cells[column[TIMESTAMP]], &job.submit_ms))
+	if (!philly_read_time(csv->cells[column[TIMESTAMP]], &job.submit_ms))
 		return error_set(error, ERROR_INVALID,
 		                 "%s:%" PRId64
 		                 ": timestamp is '%s', not a time like 2017-10-09 07:01:55",
@@ -165,8 +165,8 @@ static void sort_by_time(struct philly_job *jobs, struct philly_job *spare, size
 	memcpy(jobs, spare, count * sizeof(*jobs));
 }
 
-static bool read_file(struct philly *philly, const char *path, const struct philly_choice *choice,
-                      struct error *error)
+static bool philly_read_file(struct philly *philly, const char *path,
+                             const struct philly_choice *choice, struct error *error)
 {
 	struct csv csv;
 	bool fine = csv_open(&csv, path, error) && philly_read_rows(philly, &csv, choice, error);
@@ -181,9 +181,10 @@ bool philly_read(struct philly *philly, const char *path, const struct philly_ch
 	const struct philly_choice all = { 0 };
 
 	*philly = (struct philly){ 0 };
-	if (!read_file(philly, path, choice, error))
+	if (!philly_read_file(philly, path, choice, error))
 		return false;
-	if (philly->count == 0 && choice == &philly_usual && !read_file(philly, path, &all, error))
+	if (philly->count == 0 && choice == &philly_usual &&
+	    !philly_read_file(philly, path, &all, error))
 		return false;
 	if (philly->count == 0)
 		return error_set(error, ERROR_INVALID, "%s: has no job that counts", path);

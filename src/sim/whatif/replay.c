@@ -36,7 +36,8 @@ static void print_step(struct replay *replay, int64_t number, const struct comma
 	fputs(replay->text.data, stdout);
 }
 
-static bool apply(void *context, int64_t number, const struct command *command, struct error *error)
+static bool replay_apply(void *context, int64_t number, const struct command *command,
+                         struct error *error)
 {
 	struct replay *replay = context;
 	struct error reason;
@@ -76,8 +77,8 @@ static void print_comparison(const struct recorded *recorded)
 		printf("%s\n", recorded->difference.data);
 }
 
-static bool run(struct replay *replay, const struct replay_options *options, int64_t *missing,
-                struct error *error)
+static bool replay_run(struct replay *replay, const struct replay_options *options,
+                       int64_t *missing, struct error *error)
 {
 	int64_t after = 0;
 
@@ -85,7 +86,7 @@ static bool run(struct replay *replay, const struct replay_options *options, int
 		return false;
 	if (options->from && !load_backup(replay, options->from, &after, error))
 		return false;
-	if (!journal_read(options->journal, after, apply, replay, missing, error))
+	if (!journal_read(options->journal, after, replay_apply, replay, missing, error))
 		return false;
 	printf("%lld commands, %lld missing before or between them, digest %016llx\n",
 	       (long long)replay->count, (long long)*missing, (unsigned long long)replay->digest);
@@ -95,7 +96,7 @@ static bool run(struct replay *replay, const struct replay_options *options, int
 }
 
 /* Operands are the journal, then the backup. */
-static bool read_options(struct replay_options *options, int argc, char **argv)
+static bool replay_read_options(struct replay_options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--journal", NULL, "DIRECTORY", "the files of a journal",
@@ -137,12 +138,12 @@ int replay_main(int argc, char **argv)
 	struct error error = { 0 };
 	int64_t missing = 0;
 
-	if (!read_options(&options, argc, argv))
+	if (!replay_read_options(&options, argc, argv))
 		return 2;
 	struct replay replay = { .sched = sched_new(),
 		                 .recorded = options.compare ? &recorded : NULL,
 		                 .verbose = options.verbose };
-	bool done = run(&replay, &options, &missing, &error);
+	bool done = replay_run(&replay, &options, &missing, &error);
 	if (!done)
 		fprintf(stderr, "gpu-sim: after %lld commands: %s\n", (long long)replay.count,
 		        error.text);

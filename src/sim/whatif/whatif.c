@@ -97,7 +97,7 @@ static void take_effects(struct whatif *whatif)
 }
 
 /* A command that is refused is old news. */
-static bool send(struct whatif *whatif, struct command command, struct error *error)
+static bool whatif_send(struct whatif *whatif, struct command command, struct error *error)
 {
 	struct error ignored;
 
@@ -116,7 +116,7 @@ static void task_begins(struct whatif *whatif, const struct happening_at *what)
 
 	command.task.reservation_id = what->reservation_id;
 	command.task.message = "";
-	if (!job || !send(whatif, command, NULL))
+	if (!job || !whatif_send(whatif, command, NULL))
 		return;
 	later(whatif, whatif->now_ms + duration_ms(whatif, job),
 	      (struct happening_at){ TASK_ENDS, what->reservation_id, what->job_id });
@@ -130,9 +130,9 @@ static void slot_is_loaded(struct whatif *whatif, const struct happening_at *wha
 	command.slot.reservation_id = what->reservation_id;
 	command.slot.address = "there";
 	command.slot.message = "";
-	send(whatif, command, NULL);
+	whatif_send(whatif, command, NULL);
 	command.kind = COMMAND_SLOT_READY;
-	send(whatif, command, NULL);
+	whatif_send(whatif, command, NULL);
 }
 
 static void happens(struct whatif *whatif, const struct happening_at *what)
@@ -148,19 +148,19 @@ static void happens(struct whatif *whatif, const struct happening_at *what)
 	case TASK_ENDS:
 		command.kind = COMMAND_TASK_EXITED;
 		command.task.released = true;
-		send(whatif, command, NULL);
+		whatif_send(whatif, command, NULL);
 		break;
 	case SLOT_BEGINS:
 		slot_is_loaded(whatif, what);
 		break;
 	case MEMORY_BACK:
-		send(whatif, command, NULL);
+		whatif_send(whatif, command, NULL);
 		break;
 	}
 }
 
 /* Running work of the snapshot continues. */
-static void go_on(struct whatif *whatif, const struct reservation *reservation)
+static void whatif_go_on(struct whatif *whatif, const struct reservation *reservation)
 {
 	int64_t job_id = reservation->job ? reservation->job->r.id : 0;
 	struct happening_at what = { MEMORY_BACK, reservation->id, job_id };
@@ -210,11 +210,11 @@ static void look_around(struct whatif *whatif)
 		for (int g = 0; g < node->gpu_count; g++)
 			whatif->result->gpus += !node->gpus[g]->r.mig_mode;
 		for (int r = 0; r < node->reservation_count; r++)
-			go_on(whatif, node->reservations[r]);
+			whatif_go_on(whatif, node->reservations[r]);
 	}
 }
 
-static void add_nodes(struct whatif *whatif, const struct whatif_nodes *nodes)
+static void whatif_add_nodes(struct whatif *whatif, const struct whatif_nodes *nodes)
 {
 	struct device devices[GPUS_PER_NODE_MAX];
 	char uuids[GPUS_PER_NODE_MAX][48], name[32];
@@ -243,13 +243,13 @@ static void add_nodes(struct whatif *whatif, const struct whatif_nodes *nodes)
 			                                       .device_count = nodes->gpus,
 			                                       .snapshot = true };
 		struct error error = { 0 };
-		if (!send(whatif, command, &error))
+		if (!whatif_send(whatif, command, &error))
 			snprintf(whatif->result->refusal, sizeof(whatif->result->refusal), "%s",
 			         error.text);
 	}
 }
 
-static const struct tenant *find_tenant(const struct sched *sched, const char *name)
+static const struct tenant *whatif_find_tenant(const struct sched *sched, const char *name)
 {
 	for (int64_t id = 1; id <= sched->meta.last_tenant_id; id++) {
 		const struct tenant *tenant = tenants_find(&sched->tenants, id);
@@ -259,9 +259,9 @@ static const struct tenant *find_tenant(const struct sched *sched, const char *n
 	return NULL;
 }
 
-static void submit(struct whatif *whatif, const struct whatif_job *job)
+static void whatif_submit(struct whatif *whatif, const struct whatif_job *job)
 {
-	const struct tenant *tenant = find_tenant(whatif->sched, job->tenant);
+	const struct tenant *tenant = whatif_find_tenant(whatif->sched, job->tenant);
 	struct command command = { .kind = COMMAND_SUBMIT, .submit = job->submit };
 	struct whatif_result *result = whatif->result;
 	struct error error = { 0 };
@@ -273,18 +273,18 @@ static void submit(struct whatif *whatif, const struct whatif_job *job)
 	}
 	command.submit.job.tenant_id = tenant->r.id;
 	whatif->job_id = whatif->sched->meta.last_job_id + 1;
-	if (send(whatif, command, &error))
+	if (whatif_send(whatif, command, &error))
 		return;
 	whatif->job_id = 0;
 	snprintf(result->refusal, sizeof(result->refusal), "%s", error.text);
 }
 
-static void decide(struct whatif *whatif)
+static void whatif_decide(struct whatif *whatif)
 {
 	bool more = true;
 
 	for (int i = 0; i < PASSES_MAX && more; i++) {
-		send(whatif, (struct command){ .kind = COMMAND_PASS, .units = 10000 }, NULL);
+		whatif_send(whatif, (struct command){ .kind = COMMAND_PASS, .units = 10000 }, NULL);
 		more = false;
 		for (size_t e = 0; e < whatif->effects.count; e++)
 			more = more || whatif->effects.at[e].kind == EFFECT_MORE;
@@ -297,7 +297,7 @@ static bool is_answered(const struct whatif *whatif)
 }
 
 /* Tells who watches that so much of the horizon has passed. */
-static void tell(struct whatif *whatif, int64_t passed_ms)
+static void whatif_tell(struct whatif *whatif, int64_t passed_ms)
 {
 	const struct whatif_options *options = whatif->options;
 	int64_t more_ms = min64(passed_ms, options->horizon_ms) - whatif->told_ms;
@@ -311,7 +311,7 @@ static void let_time_pass(struct whatif *whatif)
 {
 	int64_t until_ms = whatif->now_ms + whatif->options->horizon_ms;
 
-	decide(whatif);
+	whatif_decide(whatif);
 	for (int64_t i = 0; i < EVENTS_MAX && whatif->now_ms < until_ms; i++) {
 		const struct rank_entry *first = ranktree_first(&whatif->happenings);
 		int64_t next_ms = whatif->now_ms + LOOK_MS;
@@ -325,8 +325,8 @@ static void let_time_pass(struct whatif *whatif)
 			happens(whatif, entry.value);
 			free(entry.value);
 		}
-		decide(whatif);
-		tell(whatif, whatif->now_ms - whatif->result->now_ms);
+		whatif_decide(whatif);
+		whatif_tell(whatif, whatif->now_ms - whatif->result->now_ms);
 		if (is_answered(whatif))
 			return;
 	}
@@ -347,7 +347,7 @@ static void say_where(struct whatif *whatif)
 	}
 }
 
-static void answer(struct whatif *whatif)
+static void whatif_answer(struct whatif *whatif)
 {
 	struct whatif_result *result = whatif->result;
 	struct buffer why = { 0 };
@@ -361,7 +361,7 @@ static void answer(struct whatif *whatif)
 	buffer_free(&why);
 }
 
-static bool load(struct whatif *whatif, struct error *error)
+static bool whatif_load(struct whatif *whatif, struct error *error)
 {
 	struct store *store =
 	    store_new(&(struct store_options){ .database = whatif->options->state });
@@ -374,7 +374,7 @@ static bool load(struct whatif *whatif, struct error *error)
 	return done;
 }
 
-static void end(struct whatif *whatif)
+static void whatif_end(struct whatif *whatif)
 {
 	struct rank_entry entry;
 
@@ -392,17 +392,17 @@ bool whatif_run(const struct whatif_options *options, const struct whatif_nodes 
 	struct whatif whatif = { .options = options, .result = result };
 
 	*result = (struct whatif_result){ .start_ms = -1 };
-	bool loaded = load(&whatif, error);
+	bool loaded = whatif_load(&whatif, error);
 	if (loaded) {
 		look_around(&whatif);
 		if (nodes)
-			add_nodes(&whatif, nodes);
+			whatif_add_nodes(&whatif, nodes);
 		if (options->job)
-			submit(&whatif, options->job);
+			whatif_submit(&whatif, options->job);
 		let_time_pass(&whatif);
-		tell(&whatif, options->horizon_ms);
-		answer(&whatif);
+		whatif_tell(&whatif, options->horizon_ms);
+		whatif_answer(&whatif);
 	}
-	end(&whatif);
+	whatif_end(&whatif);
 	return loaded;
 }

@@ -21,7 +21,7 @@ struct whatif_command {
 	const char *added, *submitted; /* as they were given */
 };
 
-static bool read_arguments(struct whatif_command *command, int argc, char **argv)
+static bool whatif_read_arguments(struct whatif_command *command, int argc, char **argv)
 {
 	static const struct option table[] = {
 		OPTION("--state", NULL, "FILE", "the scheduler: a backup of it, or its database",
@@ -98,8 +98,8 @@ static void print_row(const char *what, const char *plain, const char *more)
 	printf("%-28s %-24s %s\n", what, plain, more);
 }
 
-static void print_table(const struct whatif_command *command, const struct whatif_result *plain,
-                        const struct whatif_result *more)
+static void whatif_print_table(const struct whatif_command *command,
+                               const struct whatif_result *plain, const struct whatif_result *more)
 {
 	char left[64], right[64];
 
@@ -152,8 +152,8 @@ static json_t *as_json(const struct whatif_result *result)
 	    (json_int_t)(result->wait_ms / 1000), "guessed_durations", (json_int_t)result->guessed);
 }
 
-static void print_json(const struct whatif_command *command, const struct whatif_result *plain,
-                       const struct whatif_result *more)
+static void whatif_print_json(const struct whatif_command *command,
+                              const struct whatif_result *plain, const struct whatif_result *more)
 {
 	json_t *all = json_object();
 
@@ -169,19 +169,19 @@ static void print_json(const struct whatif_command *command, const struct whatif
 	json_decref(all);
 }
 
-static void tick(void *context, int64_t ms)
+static void whatif_tick(void *context, int64_t ms)
 {
 	progress_add(context, ms);
 }
 
-static bool run(const struct whatif_command *command, struct whatif_result *plain,
-                struct whatif_result *more, struct error *error)
+static bool whatif_execute(const struct whatif_command *command, struct whatif_result *plain,
+                           struct whatif_result *more, struct error *error)
 {
 	struct whatif_options options = command->options;
 	struct progress progress =
 	    progress_begin("whatif", options.horizon_ms * (command->add ? 2 : 1));
 
-	options.tick = tick;
+	options.tick = whatif_tick;
 	options.context = &progress;
 	bool fine = whatif_run(&options, NULL, plain, error) &&
 	            (!command->add || whatif_run(&options, &command->nodes, more, error));
@@ -189,17 +189,17 @@ static bool run(const struct whatif_command *command, struct whatif_result *plai
 	return fine;
 }
 
-static bool answer(const struct whatif_command *command, struct error *error)
+static bool whatif_reply(const struct whatif_command *command, struct error *error)
 {
 	struct whatif_result plain, more = { 0 };
 
-	if (!run(command, &plain, &more, error))
+	if (!whatif_execute(command, &plain, &more, error))
 		return false;
 	if (command->json) {
-		print_json(command, &plain, &more);
+		whatif_print_json(command, &plain, &more);
 		return true;
 	}
-	print_table(command, &plain, &more);
+	whatif_print_table(command, &plain, &more);
 	print_notes(command, &plain, "as it is");
 	if (command->add)
 		print_notes(command, &more, "with more nodes");
@@ -213,9 +213,9 @@ int whatif_main(int argc, char **argv)
 	struct error error = { 0 };
 	int status = 0;
 
-	if (!read_arguments(&command, argc, argv)) {
+	if (!whatif_read_arguments(&command, argc, argv)) {
 		status = EXIT_USAGE;
-	} else if (!answer(&command, &error)) {
+	} else if (!whatif_reply(&command, &error)) {
 		fprintf(stderr, "gpu-sim: %s: %s\n", command.options.state, error.text);
 		status = 1;
 	}

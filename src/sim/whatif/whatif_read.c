@@ -69,7 +69,7 @@ static const char fields[] =
     "tenant name gpus memory_gib fraction tasks min_available split_gpus priority gpu_model "
     "cpu_cores preemptible duration_s";
 
-static void refuse_unknown(struct json_reader *reader)
+static void whatif_read_refuse_unknown(struct json_reader *reader)
 {
 	const char *name;
 	json_t *value;
@@ -81,7 +81,7 @@ static void refuse_unknown(struct json_reader *reader)
 	}
 }
 
-static void fill(struct json_reader *reader, struct whatif_job *job)
+static void whatif_read_fill(struct json_reader *reader, struct whatif_job *job)
 {
 	struct job_record *record = &job->submit.job;
 	int64_t gpus = json_get_integer(reader, "gpus", 0, PARTS_MAX, 1);
@@ -115,8 +115,8 @@ bool whatif_read_job(const char *text, struct whatif_job *job, struct error *err
 	if (!object)
 		return false;
 	struct json_reader reader = json_reader_of(object, "job.", error);
-	refuse_unknown(&reader);
-	fill(&reader, job);
+	whatif_read_refuse_unknown(&reader);
+	whatif_read_fill(&reader, job);
 	json_decref(object);
 	return !reader.failed;
 }

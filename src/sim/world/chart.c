@@ -15,7 +15,7 @@ static const char *const colours[] = { "#0072b2", "#d55e00", "#009e73", "#cc79a7
 	                               "#b15928", "#b2df8a", "#fb9a99", "#444444" };
 enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
-static void print_text(struct buffer *buffer, const char *text)
+static void chart_print_text(struct buffer *buffer, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '<')
@@ -52,11 +52,11 @@ static void print_label(struct buffer *buffer, double x, double y, const char *a
                         const char *text)
 {
 	buffer_print(buffer, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-	print_text(buffer, text);
+	chart_print_text(buffer, text);
 	buffer_text(buffer, "</text>\n");
 }
 
-static void print_line(struct buffer *buffer, double x1, double y1, double x2, double y2)
+static void chart_print_line(struct buffer *buffer, double x1, double y1, double x2, double y2)
 {
 	buffer_print(buffer,
 	             "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#888\" "
@@ -73,13 +73,13 @@ static void print_axes(const struct chart *chart, struct buffer *buffer)
 	for (int i = 0; chart->x_from + i * x_step <= chart->x_to + x_step / 1000; i++) {
 		double x = chart->x_from + i * x_step;
 		snprintf(text, sizeof(text), "%g", x);
-		print_line(buffer, x_of(chart, x), TOP, x_of(chart, x), HEIGHT - BOTTOM);
+		chart_print_line(buffer, x_of(chart, x), TOP, x_of(chart, x), HEIGHT - BOTTOM);
 		print_label(buffer, x_of(chart, x), HEIGHT - BOTTOM + LINE, "middle", text);
 	}
 	for (int i = 0; chart->y_from + i * y_step <= chart->y_to + y_step / 1000; i++) {
 		double y = chart->y_from + i * y_step;
 		snprintf(text, sizeof(text), "%g", y);
-		print_line(buffer, LEFT, y_of(chart, y), WIDTH - RIGHT, y_of(chart, y));
+		chart_print_line(buffer, LEFT, y_of(chart, y), WIDTH - RIGHT, y_of(chart, y));
 		print_label(buffer, LEFT - 8, y_of(chart, y) + 4, "end", text);
 	}
 	print_label(buffer, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12, "middle", chart->x_label);

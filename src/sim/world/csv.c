@@ -55,7 +55,7 @@ static bool refuse_file(const struct csv *csv, gzFile file, struct error *error)
 }
 
 /* All of the file, into csv->text. zlib reads what is not compressed as it is. */
-static bool read_all(struct csv *csv, gzFile file, struct error *error)
+static bool csv_read_all(struct csv *csv, gzFile file, struct error *error)
 {
 	size_t capacity = 1 << 16;
 	int got;
@@ -86,7 +86,7 @@ bool csv_open(struct csv *csv, const char *path, struct error *error)
 	if (!file)
 		return error_set(error, ERROR_NOT_FOUND, "%s: cannot be opened: %s", path,
 		                 strerror(errno));
-	bool fine = read_all(csv, file, error);
+	bool fine = csv_read_all(csv, file, error);
 	gzclose(file);
 	return fine && take_names(csv, error);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void drop(struct ranktree *tree, struct record_key key)
+static void world_drop(struct ranktree *tree, struct record_key key)
 {
 	free(ranktree_remove(tree, key.first, key.second));
 }
@@ -14,8 +14,8 @@ void world_put(struct world *world, enum record_kind kind, const void *record)
 	struct record_key key = record_key(kind, record);
 	/* Copied first: the record may be the one that it replaces. */
 	void *copy = record_clone(kind, record);
-	drop(&world->kept[kind], key);
-	drop(&world->archived[kind], key);
+	world_drop(&world->kept[kind], key);
+	world_drop(&world->archived[kind], key);
 	ranktree_insert(&world->kept[kind], key.first, key.second, copy);
 }
 
@@ -33,7 +33,7 @@ void world_apply(struct world *world, const struct effects *effects)
 		if (effect->kind == EFFECT_PUT)
 			world_put(world, effect->record_kind, effect->record);
 		else if (effect->kind == EFFECT_DELETE)
-			drop(&world->kept[effect->record_kind], effect->key);
+			world_drop(&world->kept[effect->record_kind], effect->key);
 		else if (effect->kind == EFFECT_ARCHIVE)
 			put_aside(world, effect->record_kind, effect->key);
 	}

@@ -60,7 +60,7 @@ static struct command tenant_command(void)
 		                             .budget_per_month = UNLIMITED } };
 }
 
-static void apply(struct sched *sched, const struct command *command, struct effects *effects)
+static void store_apply(struct sched *sched, const struct command *command, struct effects *effects)
 {
 	struct error error;
 	effects_clear(effects);
@@ -79,14 +79,14 @@ struct progress {
 	double writer_s;
 };
 
-static void on_durable(void *context, const struct batch *batch)
+static void store_on_durable(void *context, const struct batch *batch)
 {
 	struct progress *progress = context;
 	progress->replies += (int64_t)batch->reply_count;
 	progress->writer_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static void on_failed(void *context, const struct error *error)
+static void store_on_failed(void *context, const struct error *error)
 {
 	(void)context;
 	panic("%s", error->text);
@@ -111,21 +111,21 @@ static struct times submit_all(const char *database, const char *journal_directo
 		panic("%s", error.text);
 	struct writer *writer = writer_start(&(struct writer_options){ .store = store,
 	                                                               .journal = journal,
-	                                                               .durable = on_durable,
-	                                                               .failed = on_failed,
+	                                                               .durable = store_on_durable,
+	                                                               .failed = store_on_failed,
 	                                                               .context = &progress });
 	struct command command = { .kind = COMMAND_START, .now_ms = 1700000000000 };
-	apply(sched, &command, &effects);
+	store_apply(sched, &command, &effects);
 	writer_add(writer, &command, &effects, NULL);
 	command = tenant_command();
-	apply(sched, &command, &effects);
+	store_apply(sched, &command, &effects);
 	writer_add(writer, &command, &effects, NULL);
 	double began_s = clock_s(CLOCK_MONOTONIC), core_s = clock_s(CLOCK_THREAD_CPUTIME_ID);
 	for (int64_t i = 0; i < jobs; i++) {
 		while (!writer_has_room(writer, 1000))
 			;
 		command = submit_command(i, name, sizeof(name));
-		apply(sched, &command, &effects);
+		store_apply(sched, &command, &effects);
 		writer_add(writer, &command, &effects, NULL);
 	}
 	times.core = clock_s(CLOCK_THREAD_CPUTIME_ID) - core_s;
@@ -160,13 +160,13 @@ static void make_rows(struct rows_of_jobs *rows, int64_t jobs)
 	rows->count = jobs / BATCH_ROWS;
 	rows->batches = memory_zero((size_t)rows->count, sizeof(*rows->batches));
 	struct command command = tenant_command();
-	apply(sched, &command, &effects);
+	store_apply(sched, &command, &effects);
 	for (int64_t i = 0; i < rows->count * BATCH_ROWS; i++) {
 		struct batch **batch = &rows->batches[i / BATCH_ROWS];
 		if (!*batch)
 			*batch = batch_new(&rows->schema);
 		command = submit_command(i, name, sizeof(name));
-		apply(sched, &command, &effects);
+		store_apply(sched, &command, &effects);
 		batch_add(*batch, NULL, &effects, NULL);
 	}
 	effects_free(&effects);
@@ -325,7 +325,7 @@ static void keep_fastest(struct times *best, struct times times)
 }
 
 /* Alternates between the bare database and the store. */
-static void measure(struct place *place, int64_t jobs, struct times *bare, struct times *ours)
+static void store_measure(struct place *place, int64_t jobs, struct times *bare, struct times *ours)
 {
 	struct rows_of_jobs rows = { 0 };
 	make_rows(&rows, jobs);
@@ -391,7 +391,7 @@ static void measure_all(struct place *place, int64_t jobs, const char *const nam
 {
 	struct times bare = { 0 }, ours = { 0 };
 	double count = (double)jobs;
-	measure(place, jobs, &bare, &ours);
+	store_measure(place, jobs, &bare, &ours);
 	double startup_s = measure_startup(place), of_bare = bare.wall / ours.wall;
 	lines[0] = (struct line){ names[0], "rows/s", count / bare.wall, "", true };
 	lines[1] = (struct line){ names[1], "jobs/s", count / ours.wall, "0.7 of the bare database",

@@ -111,7 +111,7 @@ static void people_read_words_and_json(void **state)
 	buffer_free(&scratch);
 }
 
-static void assert_refused(int field, struct cell cell)
+static void cell_assert_refused(int field, struct cell cell)
 {
 	struct sample sample = { 0 };
 	struct arena arena = { 0 };
@@ -143,16 +143,16 @@ static void what_cannot_have_been_written_is_refused(void **state)
 		                            "[[-,1]]" };
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_refused(4, text_cell(rows[i]));
-	assert_refused(2, text_cell("dancing"));
-	assert_refused(2, (struct cell){ .number = 1 });
-	assert_refused(1, (struct cell){ .number = 1 });
-	assert_refused(3, (struct cell){ .number = 2 });
-	assert_refused(0, text_cell("1"));
-	assert_refused(1, text_cell("\xee\x80\x80zz"));
-	assert_refused(1, text_cell("\xee\x80\x80"
-	                            "00"));
-	assert_refused(1, (struct cell){ .is_text = true, .text = "a\0b", .length = 3 });
+		cell_assert_refused(4, text_cell(rows[i]));
+	cell_assert_refused(2, text_cell("dancing"));
+	cell_assert_refused(2, (struct cell){ .number = 1 });
+	cell_assert_refused(1, (struct cell){ .number = 1 });
+	cell_assert_refused(3, (struct cell){ .number = 2 });
+	cell_assert_refused(0, text_cell("1"));
+	cell_assert_refused(1, text_cell("\xee\x80\x80zz"));
+	cell_assert_refused(1, text_cell("\xee\x80\x80"
+	                                 "00"));
+	cell_assert_refused(1, (struct cell){ .is_text = true, .text = "a\0b", .length = 3 });
 }
 
 int main(void)

@@ -39,7 +39,7 @@ void drive_load(struct store *store, struct workload *workload, uint64_t seed)
 	workload_init(workload, sched, seed);
 }
 
-static void commit(struct store *store, struct batch *batch)
+static void drive_commit(struct store *store, struct batch *batch)
 {
 	struct error error;
 	if (store_commit(store, batch, &error) != STORE_DONE)
@@ -56,9 +56,9 @@ void drive_steps(struct store *store, struct workload *workload, struct mirror *
 		if (mirror)
 			mirror_apply(mirror, &workload->effects);
 		if (i % 17 == 16)
-			commit(store, batch);
+			drive_commit(store, batch);
 	}
-	commit(store, batch);
+	drive_commit(store, batch);
 	batch_free(batch);
 }
 

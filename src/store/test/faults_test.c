@@ -24,7 +24,7 @@ static struct store *open_store(const struct scratch *scratch)
 }
 
 /* Leads and loads, again and again while something fails. */
-static struct store *begin(const struct scratch *scratch, struct sched **sched)
+static struct store *faults_begin(const struct scratch *scratch, struct sched **sched)
 {
 	struct error error;
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
@@ -42,7 +42,7 @@ static struct store *begin(const struct scratch *scratch, struct sched **sched)
 	return NULL;
 }
 
-static void commit(struct store *store, const struct batch *batch)
+static void faults_commit(struct store *store, const struct batch *batch)
 {
 	struct error error = { 0 };
 	enum store_outcome outcome = STORE_AGAIN;
@@ -64,7 +64,7 @@ static bool survives(enum fault fault, int64_t nth, int64_t times, int steps, bo
 	scratch_begin(&scratch);
 	if (from_start)
 		faulty_arm(fault, nth, times);
-	struct store *store = begin(&scratch, &sched);
+	struct store *store = faults_begin(&scratch, &sched);
 	struct batch *batch = batch_new(store_schema(store));
 	workload_init(&workload, sched, 7);
 	if (!from_start)
@@ -74,7 +74,7 @@ static bool survives(enum fault fault, int64_t nth, int64_t times, int steps, bo
 		batch_add(batch, &workload.command, &workload.effects, NULL);
 		mirror_apply(mirror, &workload.effects);
 		if ((i + 1) % STEPS_PER_BATCH == 0) {
-			commit(store, batch);
+			faults_commit(store, batch);
 			batch_clear(batch);
 		}
 	}
@@ -84,7 +84,7 @@ static bool survives(enum fault fault, int64_t nth, int64_t times, int steps, bo
 	bool happened = faulty_disarm();
 	assert_int_equal(commands, steps);
 
-	store = begin(&scratch, &sched);
+	store = faults_begin(&scratch, &sched);
 	const char *difference = mirror_differs(mirror, store);
 	if (difference)
 		fail_msg("fault %d at %lld: %s", fault, (long long)nth, difference);
@@ -164,7 +164,7 @@ static bool recovers(enum fault fault, int64_t nth, bool power_loss)
 	bool failed = false;
 
 	scratch_begin(&scratch);
-	struct store *store = begin(&scratch, &sched);
+	struct store *store = faults_begin(&scratch, &sched);
 	struct batch *batch = batch_new(store_schema(store));
 	workload_init(&workload, sched, 8);
 	faulty_arm(fault, nth, 1);
@@ -186,7 +186,7 @@ static bool recovers(enum fault fault, int64_t nth, bool power_loss)
 	bool happened = faulty_disarm();
 	faulty_power_loss((uint64_t)nth);
 
-	store = begin(&scratch, &sched);
+	store = faults_begin(&scratch, &sched);
 	int64_t stored = store_position(store).commands;
 	assert_true(stored == committed || (failed && stored == committed + STEPS_PER_BATCH));
 	/* Repeating the commands up to the stored one gives exactly the stored state. */

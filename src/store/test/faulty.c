@@ -66,7 +66,7 @@ static bool fails(enum fault fault)
 	return true;
 }
 
-static void remember(struct faulty_file *self, sqlite3_int64 offset, int size)
+static void faulty_remember(struct faulty_file *self, sqlite3_int64 offset, int size)
 {
 	if (!self->is_tracked)
 		return;
@@ -85,7 +85,7 @@ static void remember(struct faulty_file *self, sqlite3_int64 offset, int size)
 }
 
 /* What was written to this file is safe now. */
-static void settle(const char *path)
+static void faulty_settle(const char *path)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < faulty.undo_count; i++) {
@@ -112,7 +112,7 @@ static int file_write(sqlite3_file *file, const void *data, int size, sqlite3_in
 	struct faulty_file *self = (struct faulty_file *)(void *)file;
 	if (faulty.frozen)
 		return SQLITE_IOERR_WRITE;
-	remember(self, offset, size);
+	faulty_remember(self, offset, size);
 	if (fails(FAULT_FULL))
 		return SQLITE_FULL;
 	if (fails(FAULT_WRITE)) {
@@ -130,7 +130,7 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
 		return SQLITE_IOERR_TRUNCATE;
 	real_of(file)->pMethods->xFileSize(real_of(file), &before);
 	if (before > size)
-		remember(self, size, (int)(before - size));
+		faulty_remember(self, size, (int)(before - size));
 	return real_of(file)->pMethods->xTruncate(real_of(file), size);
 }
 
@@ -140,7 +140,7 @@ static int file_sync(sqlite3_file *file, int flags)
 	(void)flags;
 	if (faulty.frozen || fails(FAULT_SYNC))
 		return SQLITE_IOERR_FSYNC;
-	settle(self->path);
+	faulty_settle(self->path);
 	return SQLITE_OK;
 }
 
@@ -241,7 +241,7 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
 	(void)vfs;
 	if (faulty.frozen)
 		return SQLITE_IOERR_DELETE;
-	settle(name);
+	faulty_settle(name);
 	return faulty.real->xDelete(faulty.real, name, sync);
 }
 

@@ -4,7 +4,8 @@
 
 #include "store/journal.h"
 
-static bool hear(void *context, int64_t number, const struct command *command, struct error *error)
+static bool journal_hear(void *context, int64_t number, const struct command *command,
+                         struct error *error)
 {
 	struct buffer *text = context;
 	(void)number;
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buffer text = { 0 };
 	struct error error;
 	int64_t next = 1, missing = 0;
-	journal_read_bytes(data, size, &next, hear, &text, &missing, &error);
+	journal_read_bytes(data, size, &next, journal_hear, &text, &missing, &error);
 	buffer_free(&text);
 	return 0;
 }

@@ -22,7 +22,8 @@ struct heard {
 	int count;
 };
 
-static bool hear(void *context, int64_t number, const struct command *command, struct error *error)
+static bool test_journal_hear(void *context, int64_t number, const struct command *command,
+                              struct error *error)
 {
 	struct heard *heard = context;
 	(void)error;
@@ -32,7 +33,7 @@ static bool hear(void *context, int64_t number, const struct command *command, s
 }
 
 /* Appends `count` commands from `first` on, in one batch; each has its number as its time. */
-static bool append(struct journal *journal, int64_t first, int count)
+static bool test_journal_append(struct journal *journal, int64_t first, int count)
 {
 	static struct schema schema;
 	struct error error;
@@ -46,7 +47,7 @@ static bool append(struct journal *journal, int64_t first, int count)
 	return done;
 }
 
-static struct journal *begin(struct scratch *scratch, int64_t file_bytes)
+static struct journal *journal_begin(struct scratch *scratch, int64_t file_bytes)
 {
 	scratch_begin(scratch);
 	return journal_new(&(struct journal_options){
@@ -59,12 +60,13 @@ static void commands_come_back_in_order(void **state)
 	struct heard heard = { .count = 0 };
 	struct error error;
 	int64_t missing;
-	struct journal *journal = begin(&scratch, 1 << 20);
+	struct journal *journal = journal_begin(&scratch, 1 << 20);
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		assert_true(append(journal, 1 + i * 10, 10));
+		assert_true(test_journal_append(journal, 1 + i * 10, 10));
 	journal_free(journal);
-	assert_true(journal_read(scratch.directory, 500, hear, &heard, &missing, &error));
+	assert_true(
+	    journal_read(scratch.directory, 500, test_journal_hear, &heard, &missing, &error));
 	assert_int_equal(heard.count, 500);
 	for (int i = 0; i < heard.count; i++) {
 		assert_int_equal(heard.numbers[i], 501 + i);
@@ -80,12 +82,13 @@ static void old_files_are_deleted_and_gaps_are_counted(void **state)
 	struct heard heard = { .count = 0 };
 	struct error error;
 	int64_t missing;
-	struct journal *journal = begin(&scratch, 200);
+	struct journal *journal = journal_begin(&scratch, 200);
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		assert_true(append(journal, 1 + i * 10, 10));
+		assert_true(test_journal_append(journal, 1 + i * 10, 10));
 	journal_free(journal);
-	assert_true(journal_read(scratch.directory, 0, hear, &heard, &missing, &error));
+	assert_true(
+	    journal_read(scratch.directory, 0, test_journal_hear, &heard, &missing, &error));
 	assert_true(heard.count > 0 && heard.count < 200);
 	assert_int_equal(heard.count + missing, 1000);
 	assert_int_equal(heard.numbers[heard.count - 1], 1000);
@@ -107,14 +110,15 @@ static void a_torn_tail_is_passed_over(void **state)
 		struct error error;
 		struct stat status;
 		char path[PATH_MAX];
-		struct journal *journal = begin(&scratch, 1 << 20);
-		append(journal, 1, 10);
-		append(journal, 11, 10);
+		struct journal *journal = journal_begin(&scratch, 1 << 20);
+		test_journal_append(journal, 1, 10);
+		test_journal_append(journal, 11, 10);
 		journal_free(journal);
 		file_of(&scratch, path, sizeof(path));
 		assert_int_equal(stat(path, &status), 0);
 		assert_int_equal(truncate(path, status.st_size - cut), 0);
-		assert_true(journal_read(scratch.directory, 0, hear, &heard, NULL, &error));
+		assert_true(
+		    journal_read(scratch.directory, 0, test_journal_hear, &heard, NULL, &error));
 		assert_int_equal(heard.count, 10);
 		scratch_end(&scratch);
 	}
@@ -126,10 +130,10 @@ static void a_flipped_bit_ends_the_file_where_it_is(void **state)
 	struct heard heard = { .count = 0 };
 	struct error error;
 	char path[PATH_MAX], byte;
-	struct journal *journal = begin(&scratch, 1 << 20);
+	struct journal *journal = journal_begin(&scratch, 1 << 20);
 	(void)state;
-	append(journal, 1, 10);
-	append(journal, 11, 10);
+	test_journal_append(journal, 1, 10);
+	test_journal_append(journal, 11, 10);
 	journal_free(journal);
 	file_of(&scratch, path, sizeof(path));
 	int file = open(path, O_RDWR);
@@ -137,7 +141,7 @@ static void a_flipped_bit_ends_the_file_where_it_is(void **state)
 	byte ^= 4;
 	assert_int_equal(pwrite(file, &byte, 1, 60), 1);
 	close(file);
-	assert_true(journal_read(scratch.directory, 0, hear, &heard, NULL, &error));
+	assert_true(journal_read(scratch.directory, 0, test_journal_hear, &heard, NULL, &error));
 	assert_int_equal(heard.count, 0);
 	scratch_end(&scratch);
 }

@@ -456,8 +456,8 @@ static void events_go_on_from_the_last_number_seen(void **state)
 	world_end(&world);
 }
 
-static bool add_up(void *context, int64_t tenant_id, enum job_state state, int64_t count,
-                   struct error *error)
+static bool keep_add_up(void *context, int64_t tenant_id, enum job_state state, int64_t count,
+                        struct error *error)
 {
 	int64_t *sums = context;
 	(void)error;
@@ -475,7 +475,7 @@ static void archived_jobs_are_counted_by_tenant_and_state_at_once(void **state)
 	(void)state;
 	world_begin(&world, 3000);
 	struct store *reader = drive_read(&world.scratch);
-	assert_true(archive_count_each(reader, add_up, sums, &error));
+	assert_true(archive_count_each(reader, keep_add_up, sums, &error));
 	assert_int_equal(
 	    sums[0], scratch_number(&world.scratch, "SELECT count(*) FROM jobs WHERE archived"));
 	assert_true(sums[1] > 0);

@@ -43,7 +43,7 @@ static void name(char *text, size_t size, enum record_kind kind, struct record_k
 	         (long long)key.second);
 }
 
-static void put(struct mirror *mirror, enum record_kind kind, const void *record)
+static void mirror_put(struct mirror *mirror, enum record_kind kind, const void *record)
 {
 	char text[96];
 	name(text, sizeof(text), kind, record_key(kind, record));
@@ -62,7 +62,7 @@ void mirror_apply(struct mirror *mirror, const struct effects *effects)
 		const struct effect *effect = &effects->at[i];
 		char text[96];
 		if (effect->kind == EFFECT_PUT)
-			put(mirror, effect->record_kind, effect->record);
+			mirror_put(mirror, effect->record_kind, effect->record);
 		if (effect->kind != EFFECT_DELETE && effect->kind != EFFECT_ARCHIVE)
 			continue;
 		name(text, sizeof(text), effect->record_kind, effect->key);
@@ -73,7 +73,7 @@ void mirror_apply(struct mirror *mirror, const struct effects *effects)
 	}
 }
 
-static bool compare(void *context, const void *record, struct error *error)
+static bool mirror_compare(void *context, const void *record, struct error *error)
 {
 	struct mirror *mirror = context;
 	char text[96];
@@ -102,8 +102,8 @@ static bool compare_kind(struct mirror *mirror, struct store *store, struct erro
 		                   : archived    ? "WHERE archived"
 		                                 : "WHERE NOT archived";
 		mirror->archived = archived == 1;
-		if (!backend->scan(backend, table, schema->kinds[mirror->kind].of, rest, compare,
-		                   mirror, error))
+		if (!backend->scan(backend, table, schema->kinds[mirror->kind].of, rest,
+		                   mirror_compare, mirror, error))
 			return false;
 	}
 	return true;

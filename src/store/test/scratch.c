@@ -35,7 +35,7 @@ bool scratch_is_postgres(void)
 }
 
 /* Where the value of a query goes. */
-static int take_number(void *context, int count, char **values, char **names)
+static int scratch_take_number(void *context, int count, char **values, char **names)
 {
 	(void)count;
 	(void)names;
@@ -50,7 +50,7 @@ static int64_t run_sqlite(const char *path, const char *sql)
 	/* The writer's thread may be checkpointing, or closing the database. */
 	if (sqlite3_open(path, &database) != SQLITE_OK ||
 	    sqlite3_busy_timeout(database, 60000) != SQLITE_OK ||
-	    sqlite3_exec(database, sql, take_number, &number, NULL) != SQLITE_OK)
+	    sqlite3_exec(database, sql, scratch_take_number, &number, NULL) != SQLITE_OK)
 		panic("%s: %s", sql, sqlite3_errmsg(database));
 	sqlite3_close(database);
 	return number;

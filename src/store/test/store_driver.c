@@ -70,13 +70,13 @@ struct driver {
 	bool changed;
 };
 
-static void say(const char *word, const char *text)
+static void store_say(const char *word, const char *text)
 {
 	printf("%s %s\n", word, text);
 	fflush(stdout);
 }
 
-static void on_durable(void *context, const struct batch *batch)
+static void test_store_on_durable(void *context, const struct batch *batch)
 {
 	struct driver *driver = context;
 	struct outbox *outbox = &driver->outbox;
@@ -112,23 +112,23 @@ static void on_durable(void *context, const struct batch *batch)
 		panic("the main thread cannot be woken");
 }
 
-static void on_failed(void *context, const struct error *error)
+static void test_store_on_failed(void *context, const struct error *error)
 {
 	(void)context;
-	say("over", error->text);
+	store_say("over", error->text);
 	_exit(3);
 }
 
-static void on_changed(void *context)
+static void store_on_changed(void *context)
 {
 	struct driver *driver = context;
 	struct writer_health health;
 	writer_health(driver->writer, &health);
-	say(health.ok ? "working" : "failing", health.reason);
+	store_say(health.ok ? "working" : "failing", health.reason);
 }
 
 /* Applies a command and hands on what followed; the request may be NULL. */
-static bool apply(struct driver *driver, struct command command, struct question *request)
+static bool store_execute(struct driver *driver, struct command command, struct question *request)
 {
 	struct error error;
 	command.now_ms = clock_unix_ms();
@@ -183,8 +183,8 @@ static void learn_node(struct driver *driver, const char *name)
 	}
 }
 
-static void report_node(struct driver *driver, struct question *request, const char *name, int gpus,
-                        char *list)
+static void store_report_node(struct driver *driver, struct question *request, const char *name,
+                              int gpus, char *list)
 {
 	struct device devices[GPUS_PER_NODE_MAX];
 	char uuids[GPUS_PER_NODE_MAX][96];
@@ -202,21 +202,21 @@ static void report_node(struct driver *driver, struct question *request, const c
 	}
 	for (char *word = strtok(list, ",-"); word && count < 4096; word = strtok(NULL, ",-"))
 		running[count++] = strtoll(word, NULL, 10);
-	apply(driver,
-	      (struct command){ .kind = COMMAND_NODE_REPORT,
-	                        .report = { .name = name,
-	                                    .boot = "1",
-	                                    .zone = "",
-	                                    .rack = "",
-	                                    .labels = "",
-	                                    .cpu_milli = 1000000,
-	                                    .host_bytes = INT64_C(1) << 40,
-	                                    .devices = devices,
-	                                    .device_count = gpus,
-	                                    .running = running,
-	                                    .running_count = count,
-	                                    .snapshot = true } },
-	      request);
+	store_execute(driver,
+	              (struct command){ .kind = COMMAND_NODE_REPORT,
+	                                .report = { .name = name,
+	                                            .boot = "1",
+	                                            .zone = "",
+	                                            .rack = "",
+	                                            .labels = "",
+	                                            .cpu_milli = 1000000,
+	                                            .host_bytes = INT64_C(1) << 40,
+	                                            .devices = devices,
+	                                            .device_count = gpus,
+	                                            .running = running,
+	                                            .running_count = count,
+	                                            .snapshot = true } },
+	              request);
 	learn_node(driver, name);
 }
 
@@ -228,24 +228,24 @@ static void task_fact(struct driver *driver, struct question *request, enum comm
 	command.task.exit_code = code;
 	command.task.released = true;
 	command.task.message = "";
-	apply(driver, command, request);
+	store_execute(driver, command, request);
 }
 
-static void submit(struct driver *driver, struct question *request, const char *key, int gpus)
+static void store_submit(struct driver *driver, struct question *request, const char *key, int gpus)
 {
-	apply(driver,
-	      (struct command){ .kind = COMMAND_SUBMIT,
-	                        .submit = { .job = { .tenant_id = 1,
-	                                             .name = "crash-test",
-	                                             .payload = "{\"command\":[\"true\"]}",
-	                                             .gpu_kind = GPU_WHOLE,
-	                                             .gpu_count = gpus,
-	                                             .cpu_milli = 1000,
-	                                             .host_bytes = 1 << 20,
-	                                             .gpu_models = "",
-	                                             .node_labels = "",
-	                                             .idempotency_key = key } } },
-	      request);
+	store_execute(driver,
+	              (struct command){ .kind = COMMAND_SUBMIT,
+	                                .submit = { .job = { .tenant_id = 1,
+	                                                     .name = "crash-test",
+	                                                     .payload = "{\"command\":[\"true\"]}",
+	                                                     .gpu_kind = GPU_WHOLE,
+	                                                     .gpu_count = gpus,
+	                                                     .cpu_milli = 1000,
+	                                                     .host_bytes = 1 << 20,
+	                                                     .gpu_models = "",
+	                                                     .node_labels = "",
+	                                                     .idempotency_key = key } } },
+	              request);
 }
 
 static void tell_health(struct driver *driver, struct client *client, const char *id)
@@ -273,13 +273,14 @@ static void handle(struct driver *driver, struct client *client, char *line)
 	request->client = client->number;
 	memcpy(request->id, id, sizeof(id));
 	if (strcmp(verb, "submit") == 0)
-		submit(driver, request, first, (int)number);
+		store_submit(driver, request, first, (int)number);
 	else if (strcmp(verb, "cancel") == 0)
-		apply(driver,
-		      (struct command){ .kind = COMMAND_CANCEL, .id = strtoll(first, NULL, 10) },
-		      request);
+		store_execute(
+		    driver,
+		    (struct command){ .kind = COMMAND_CANCEL, .id = strtoll(first, NULL, 10) },
+		    request);
 	else if (strcmp(verb, "node") == 0)
-		report_node(driver, request, first, (int)number, list);
+		store_report_node(driver, request, first, (int)number, list);
 	else if (strcmp(verb, "started") == 0)
 		task_fact(driver, request, COMMAND_TASK_STARTED, strtoll(first, NULL, 10), 0);
 	else if (strcmp(verb, "exited") == 0)
@@ -300,7 +301,7 @@ static void flush_client(struct client *client)
 }
 
 /* Hands the writer's lines to whom they are for. */
-static void deliver(struct driver *driver)
+static void store_deliver(struct driver *driver)
 {
 	struct outbox *outbox = &driver->outbox;
 	uint64_t count;
@@ -381,7 +382,7 @@ static void turn(struct driver *driver)
 	files[count + 1] = (struct pollfd){ .fd = driver->outbox.wake, .events = POLLIN };
 	poll(files, (nfds_t)count + 2, PASS_MS);
 	if (files[count + 1].revents)
-		deliver(driver);
+		store_deliver(driver);
 	for (int i = count - 1; i >= 0; i--) {
 		bool alive = !(files[i].revents & (POLLIN | POLLHUP | POLLERR)) || !room ||
 		             read_client(driver, &driver->clients[i]);
@@ -393,7 +394,8 @@ static void turn(struct driver *driver)
 		take_client(driver);
 	if (room && driver->changed) {
 		driver->changed = false;
-		apply(driver, (struct command){ .kind = COMMAND_PASS, .units = 1000 }, NULL);
+		store_execute(driver, (struct command){ .kind = COMMAND_PASS, .units = 1000 },
+		              NULL);
 	}
 }
 
@@ -403,19 +405,19 @@ static void wait_to_lead(struct driver *driver)
 	enum store_outcome outcome;
 	while ((outcome = store_lead(driver->store, &error)) != STORE_DONE) {
 		if (outcome == STORE_FAILED) {
-			say("over", error.text);
+			store_say("over", error.text);
 			_exit(3);
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
 	}
 	driver->sched = sched_new();
 	if (!store_load(driver->store, driver->sched, &error)) {
-		say(error.code == ERROR_UNAVAILABLE ? "over" : "corrupt", error.text);
+		store_say(error.code == ERROR_UNAVAILABLE ? "over" : "corrupt", error.text);
 		_exit(4);
 	}
 }
 
-static void begin(struct driver *driver)
+static void store_begin(struct driver *driver)
 {
 	struct tenant_record tenant = { .name = "team",
 		                        .limit_gpu = UNLIMITED,
@@ -432,11 +434,13 @@ static void begin(struct driver *driver)
 		                        .budget_per_month = UNLIMITED };
 	struct config_record config = *sched_config(driver->sched);
 	config.retention_ms = 8000;
-	apply(driver, (struct command){ .kind = COMMAND_START }, NULL);
+	store_execute(driver, (struct command){ .kind = COMMAND_START }, NULL);
 	if (sched_meta(driver->sched)->last_tenant_id > 0)
 		return;
-	apply(driver, (struct command){ .kind = COMMAND_CONFIGURE, .configure = config }, NULL);
-	apply(driver, (struct command){ .kind = COMMAND_PUT_TENANT, .tenant = tenant }, NULL);
+	store_execute(driver, (struct command){ .kind = COMMAND_CONFIGURE, .configure = config },
+	              NULL);
+	store_execute(driver, (struct command){ .kind = COMMAND_PUT_TENANT, .tenant = tenant },
+	              NULL);
 }
 
 /* Nobody hears of a term before it is stored. */
@@ -480,25 +484,25 @@ int main(int argc, char **argv)
 	                                   : NULL;
 	driver.writer = writer_start(&(struct writer_options){ .store = driver.store,
 	                                                       .journal = journal,
-	                                                       .durable = on_durable,
-	                                                       .failed = on_failed,
-	                                                       .changed = on_changed,
+	                                                       .durable = test_store_on_durable,
+	                                                       .failed = test_store_on_failed,
+	                                                       .changed = store_on_changed,
 	                                                       .context = &driver });
 	if (argc > 5)
 		driver.redis =
 		    redis_start(&(struct redis_options){ .host = argv[5], .timeout_ms = 300 },
 		                sched_meta(driver.sched)->term + 1);
-	begin(&driver);
+	store_begin(&driver);
 	wait_durable(&driver);
 	driver.listener = listen_at(argv[3]);
 	snprintf(term, sizeof(term), "%lld", (long long)sched_meta(driver.sched)->term);
-	say("leading", term);
+	store_say("leading", term);
 	int64_t tick_ms = 0;
 	for (;;) {
 		turn(&driver);
 		if (clock_unix_ms() - tick_ms > 200 && writer_has_room(driver.writer, 0)) {
 			tick_ms = clock_unix_ms();
-			apply(&driver, (struct command){ .kind = COMMAND_TIME }, NULL);
+			store_execute(&driver, (struct command){ .kind = COMMAND_TIME }, NULL);
 			driver.changed = true;
 		}
 	}

@@ -47,7 +47,7 @@ struct span {
 };
 
 /* Of one tenant over a period; all zero where it used nothing. */
-static struct usage used(struct world *world, int64_t tenant_id, struct span span)
+static struct usage usage_used(struct world *world, int64_t tenant_id, struct span span)
 {
 	struct usage *usage;
 	int64_t count;
@@ -62,7 +62,7 @@ static struct usage used(struct world *world, int64_t tenant_id, struct span spa
 
 static const struct span ever = { 0, INT64_MAX };
 
-static int64_t number(struct world *world, const char *sql)
+static int64_t usage_number(struct world *world, const char *sql)
 {
 	return scratch_number(&world->scratch, sql);
 }
@@ -72,21 +72,25 @@ static void the_work_has_everything_in_it_that_is_billed(void **state)
 	struct world world;
 	(void)state;
 	world_begin(&world);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE ending = 'preempted'") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE ending = 'requeued'") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE ending = 'completed'") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE ending = 'cancelled'") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE memory_mib > 0") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE task > 0") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM runs WHERE job_id = 0") +
-	                number(&world, "SELECT count(*) FROM slots") >
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE ending = 'preempted'") >
 	            0);
-	assert_true(number(&world, "SELECT count(*) FROM runs JOIN jobs ON jobs.id = job_id "
-	                           "WHERE archived") > 0);
-	assert_true(number(&world, "SELECT count(*) FROM prices") > 10);
-	assert_true(number(&world, "SELECT count(*) FROM (SELECT job_id, task FROM runs "
-	                           "WHERE job_id > 0 GROUP BY job_id, task "
-	                           "HAVING count(*) > 1) AS again") > 0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE ending = 'requeued'") >
+	            0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE ending = 'completed'") >
+	            0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE ending = 'cancelled'") >
+	            0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE memory_mib > 0") > 0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE task > 0") > 0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs WHERE job_id = 0") +
+	                usage_number(&world, "SELECT count(*) FROM slots") >
+	            0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs JOIN jobs ON jobs.id = job_id "
+	                                 "WHERE archived") > 0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM prices") > 10);
+	assert_true(usage_number(&world, "SELECT count(*) FROM (SELECT job_id, task FROM runs "
+	                                 "WHERE job_id > 0 GROUP BY job_id, task "
+	                                 "HAVING count(*) > 1) AS again") > 0);
 	world_end(&world);
 }
 
@@ -98,7 +102,7 @@ static void over_all_time_it_is_what_the_meters_of_the_tenants_say(void **state)
 	world_begin(&world);
 	for (int64_t tenant = 1; tenant <= 3; tenant++) {
 		assert_true(sched_tenant_figures(world.workload.sched, tenant, &figures));
-		struct usage usage = used(&world, tenant, ever);
+		struct usage usage = usage_used(&world, tenant, ever);
 		assert_true(usage.gpu_ms > 0 && usage.cost > 0 && usage.runs > usage.jobs);
 		assert_int_equal(usage.gpu_ms, figures.gpu_ms);
 		assert_in_range(usage.cost - figures.cost, 0, ROUNDING);
@@ -113,10 +117,10 @@ static void parts_of_a_period_add_up_to_it(void **state)
 	(void)state;
 	world_begin(&world);
 	int64_t now_ms = sched_meta(world.workload.sched)->now_ms;
-	struct usage all = used(&world, 1, ever);
+	struct usage all = usage_used(&world, 1, ever);
 	for (int64_t cut_ms = now_ms - 50000; cut_ms < now_ms; cut_ms += 7777) {
-		struct usage before = used(&world, 1, (struct span){ 0, cut_ms });
-		struct usage after = used(&world, 1, (struct span){ cut_ms, INT64_MAX });
+		struct usage before = usage_used(&world, 1, (struct span){ 0, cut_ms });
+		struct usage after = usage_used(&world, 1, (struct span){ cut_ms, INT64_MAX });
 		assert_int_equal(before.gpu_ms + after.gpu_ms, all.gpu_ms);
 		assert_in_range(all.cost - before.cost - after.cost, 0, 10);
 	}
@@ -128,10 +132,10 @@ static void jobs_that_are_no_longer_stored_still_count(void **state)
 	struct world world;
 	(void)state;
 	world_begin(&world);
-	struct usage before = used(&world, 2, ever);
+	struct usage before = usage_used(&world, 2, ever);
 	scratch_execute(&world.scratch, "DELETE FROM tasks WHERE archived");
 	scratch_execute(&world.scratch, "DELETE FROM jobs WHERE archived");
-	struct usage after = used(&world, 2, ever);
+	struct usage after = usage_used(&world, 2, ever);
 	assert_int_equal(after.gpu_ms, before.gpu_ms);
 	assert_int_equal(after.cost, before.cost);
 	assert_int_equal(after.jobs, before.jobs);
@@ -146,7 +150,8 @@ static void the_runs_of_a_job_are_told_last_one_first(void **state)
 	int64_t count;
 	(void)state;
 	world_begin(&world);
-	int64_t job = number(&world, "SELECT max(job_id) FROM runs WHERE ending = 'preempted'");
+	int64_t job =
+	    usage_number(&world, "SELECT max(job_id) FROM runs WHERE ending = 'preempted'");
 	assert_true(archive_runs(world.reader, job, &world.arena, &runs, &count, &error));
 	assert_true(count > 0);
 	bool preempted = false;
@@ -185,22 +190,22 @@ static void an_older_database_brings_the_last_run_of_each_task_along_once(void *
 	store_free(world.store);
 	store_free(world.reader);
 	make_old(&world);
-	int64_t ended = number(&world, "SELECT count(*) FROM tasks WHERE state = 'ended' "
-	                               "AND started_ms > 0");
+	int64_t ended = usage_number(&world, "SELECT count(*) FROM tasks WHERE state = 'ended' "
+	                                     "AND started_ms > 0");
 	assert_true(ended > 0);
 	for (int i = 0; i < 2; i++) {
 		store_free(drive_lead(&world.scratch));
-		assert_int_equal(number(&world, "SELECT count(*) FROM runs"), ended);
-		assert_int_equal(number(&world, "SELECT last_run_id FROM meta"), ended);
-		assert_int_equal(number(&world, "SELECT count(*) FROM prices"), 3);
+		assert_int_equal(usage_number(&world, "SELECT count(*) FROM runs"), ended);
+		assert_int_equal(usage_number(&world, "SELECT last_run_id FROM meta"), ended);
+		assert_int_equal(usage_number(&world, "SELECT count(*) FROM prices"), 3);
 	}
 	world.store = drive_lead(&world.scratch);
 	drive_load(world.store, &loaded, 6);
 	drive_steps(world.store, &loaded, NULL, 500);
-	assert_true(number(&world, "SELECT count(*) FROM runs") > ended);
-	assert_int_equal(number(&world, "SELECT count(*) FROM runs WHERE began_ms = 0"), 0);
+	assert_true(usage_number(&world, "SELECT count(*) FROM runs") > ended);
+	assert_int_equal(usage_number(&world, "SELECT count(*) FROM runs WHERE began_ms = 0"), 0);
 	world.reader = drive_read(&world.scratch);
-	assert_true(used(&world, 1, ever).gpu_ms > 0);
+	assert_true(usage_used(&world, 1, ever).gpu_ms > 0);
 	workload_free(&loaded);
 	world_end(&world);
 }

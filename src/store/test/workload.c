@@ -135,7 +135,7 @@ static struct command submit_command(struct workload *workload)
 }
 
 /* Takes one out of a list; 0 if there is none. */
-static int64_t take(struct workload *workload, int64_t *list, int *count)
+static int64_t workload_take(struct workload *workload, int64_t *list, int *count)
 {
 	if (*count == 0)
 		return 0;
@@ -145,7 +145,7 @@ static int64_t take(struct workload *workload, int64_t *list, int *count)
 	return taken;
 }
 
-static void put(int64_t *list, int *count, int64_t id)
+static void workload_put(int64_t *list, int *count, int64_t id)
 {
 	INVARIANT(*count < WORKLOAD_RUNNING_MAX);
 	list[(*count)++] = id;
@@ -189,15 +189,15 @@ static struct command nodes_do(struct workload *workload)
 		workload->loading = 0;
 		return command;
 	}
-	int64_t id = take(workload, workload->held, &workload->held_count);
+	int64_t id = workload_take(workload, workload->held, &workload->held_count);
 	if (id) {
-		put(workload->running, &workload->running_count, id);
+		workload_put(workload->running, &workload->running_count, id);
 		return task_command(COMMAND_TASK_STARTED, id);
 	}
-	id = take(workload, workload->stopping, &workload->stopping_count);
+	id = workload_take(workload, workload->stopping, &workload->stopping_count);
 	if (id)
 		return task_command(COMMAND_MEMORY_RELEASED, id);
-	id = take(workload, workload->running, &workload->running_count);
+	id = workload_take(workload, workload->running, &workload->running_count);
 	if (!id)
 		return (struct command){ .kind = COMMAND_TIME };
 	struct command command = task_command(COMMAND_TASK_EXITED, id);
@@ -205,7 +205,7 @@ static struct command nodes_do(struct workload *workload)
 	return command;
 }
 
-static struct command set_up(struct workload *workload)
+static struct command workload_set_up(struct workload *workload)
 {
 	struct config_record config = config_default();
 	config.retention_ms = 5000;
@@ -222,7 +222,7 @@ static struct command set_up(struct workload *workload)
 static struct command choose(struct workload *workload)
 {
 	if (sched_meta(workload->sched)->last_node_id < NODES)
-		return set_up(workload);
+		return workload_set_up(workload);
 	if (pick(workload, 64) == 0)
 		return model_command(workload);
 	if (pick(workload, 64) == 0)
@@ -257,7 +257,7 @@ static struct command choose(struct workload *workload)
 	}
 }
 
-static void drop(int64_t *list, int *count, int64_t id)
+static void workload_drop(int64_t *list, int *count, int64_t id)
 {
 	for (int i = 0; i < *count; i++)
 		if (list[i] == id)
@@ -273,12 +273,12 @@ static void saw(struct workload *workload)
 		if (effect->kind == EFFECT_LOAD)
 			workload->loading = effect->load.reservation_id;
 		if (effect->kind == EFFECT_START)
-			put(workload->held, &workload->held_count, id);
+			workload_put(workload->held, &workload->held_count, id);
 		if (effect->kind != EFFECT_STOP)
 			continue;
-		drop(workload->held, &workload->held_count, id);
-		drop(workload->running, &workload->running_count, id);
-		put(workload->stopping, &workload->stopping_count, id);
+		workload_drop(workload->held, &workload->held_count, id);
+		workload_drop(workload->running, &workload->running_count, id);
+		workload_put(workload->stopping, &workload->stopping_count, id);
 	}
 	workload->last_job_id = sched_meta(workload->sched)->last_job_id;
 }

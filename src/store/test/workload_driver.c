@@ -34,7 +34,7 @@ static struct store *lead(const char *database)
 	return store;
 }
 
-static void commit(struct store *store, struct batch *batch)
+static void workload_commit(struct store *store, struct batch *batch)
 {
 	struct error error;
 	enum store_outcome outcome;
@@ -64,9 +64,9 @@ int main(int argc, char **argv)
 		batch_add(batch, &workload.command, &workload.effects, NULL);
 		mirror_apply(mirror, &workload.effects);
 		if ((i + 1) % STEPS_PER_BATCH == 0)
-			commit(store, batch);
+			workload_commit(store, batch);
 	}
-	commit(store, batch);
+	workload_commit(store, batch);
 	batch_free(batch);
 	store_free(store);
 

@@ -24,7 +24,7 @@ struct heard {
 	char reason[ERROR_TEXT_MAX];
 };
 
-static void on_durable(void *context, const struct batch *batch)
+static void writer_on_durable(void *context, const struct batch *batch)
 {
 	struct heard *heard = context;
 	int64_t stored = scratch_number(heard->scratch, "SELECT commands FROM leader");
@@ -39,7 +39,7 @@ static void on_durable(void *context, const struct batch *batch)
 	pthread_mutex_unlock(&heard->mutex);
 }
 
-static void on_failed(void *context, const struct error *error)
+static void writer_on_failed(void *context, const struct error *error)
 {
 	struct heard *heard = context;
 	pthread_mutex_lock(&heard->mutex);
@@ -48,7 +48,7 @@ static void on_failed(void *context, const struct error *error)
 	pthread_mutex_unlock(&heard->mutex);
 }
 
-static void on_changed(void *context)
+static void writer_on_changed(void *context)
 {
 	struct heard *heard = context;
 	pthread_mutex_lock(&heard->mutex);
@@ -90,9 +90,9 @@ static void bed_begin_gathering(struct bed *bed, size_t rows_max, int64_t gather
 	                                                     .rows_max = rows_max,
 	                                                     .retry_ms = 10,
 	                                                     .gather_ms = gather_ms,
-	                                                     .durable = on_durable,
-	                                                     .failed = on_failed,
-	                                                     .changed = on_changed,
+	                                                     .durable = writer_on_durable,
+	                                                     .failed = writer_on_failed,
+	                                                     .changed = writer_on_changed,
 	                                                     .context = &bed->heard });
 }
 

@@ -43,7 +43,7 @@ static struct metric metrics[] = {
 	{ "ws_cpu_us_per_event", "us", -1, 0 },
 };
 
-static void put(const char *name, double value)
+static void wire_put(const char *name, double value)
 {
 	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
 		if (strcmp(metrics[i].name, name) == 0)
@@ -51,8 +51,8 @@ static void put(const char *name, double value)
 }
 
 /* One load, by a command that prints a rate. */
-static void measure(const char *rate_name, const char *cpu_name, const char *command,
-                    const char *word, bool before, pid_t server)
+static void wire_measure(const char *rate_name, const char *cpu_name, const char *command,
+                         const char *word, bool before, pid_t server)
 {
 	double cpu = process_cpu_s(server);
 	double rate = command_number(command, word, before);
@@ -61,8 +61,8 @@ static void measure(const char *rate_name, const char *cpu_name, const char *com
 		fprintf(stderr, "not measured, is it installed? %s\n", command);
 		return;
 	}
-	put(rate_name, rate);
-	put(cpu_name, cpu / (rate * SECONDS) * 1e6);
+	wire_put(rate_name, rate);
+	wire_put(cpu_name, cpu / (rate * SECONDS) * 1e6);
 }
 
 /* Writes a file for a client that is started; its name is returned in `path`. */
@@ -102,7 +102,7 @@ static void measure_http1(uint16_t port, pid_t server)
 		snprintf(command, sizeof(command),
 		         "wrk -t1 -c%d -d%d -s %s http://127.0.0.1:%u/ 2>/dev/null", CONNECTIONS,
 		         SECONDS, path, port);
-		measure(loads[i].rate, loads[i].cpu, command, "Requests/sec:", false, server);
+		wire_measure(loads[i].rate, loads[i].cpu, command, "Requests/sec:", false, server);
 		unlink(path);
 	}
 }
@@ -117,7 +117,7 @@ static void measure_grpc(uint16_t port, pid_t server)
 	         "-H 'te: trailers' http://127.0.0.1:%u/scheduler.SchedulerService/SubmitJob "
 	         "2>/dev/null",
 	         HTTP2_CONNECTIONS, HTTP2_STREAMS, SECONDS, path, port);
-	measure("grpc_calls_per_s", "grpc_cpu_us_per_call", command, "req/s", true, server);
+	wire_measure("grpc_calls_per_s", "grpc_cpu_us_per_call", command, "req/s", true, server);
 	unlink(path);
 }
 
@@ -152,12 +152,12 @@ static void measure_websocket(uint16_t port, pid_t server)
 	double cpu = process_cpu_s(server);
 	listeners_receive(SECONDS, take_events, &result);
 	cpu = process_cpu_s(server) - cpu;
-	put("ws_events_per_s", (double)result.events / SECONDS);
-	put("ws_latest_ms", result.latest_ms);
-	put("ws_cpu_us_per_event", result.events > 0 ? cpu / (double)result.events * 1e6 : -1);
+	wire_put("ws_events_per_s", (double)result.events / SECONDS);
+	wire_put("ws_latest_ms", result.latest_ms);
+	wire_put("ws_cpu_us_per_event", result.events > 0 ? cpu / (double)result.events * 1e6 : -1);
 }
 
-static int report(const char *path)
+static int wire_report(const char *path)
 {
 	FILE *file = path ? fopen(path, "w") : NULL;
 	int missed = 0;
@@ -201,5 +201,5 @@ int main(int argc, char **argv)
 	measure_websocket(port, server);
 	kill(server, SIGKILL);
 	waitpid(server, NULL, 0);
-	return report(argc > 1 ? argv[1] : NULL);
+	return wire_report(argc > 1 ? argv[1] : NULL);
 }

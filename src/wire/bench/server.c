@@ -34,7 +34,7 @@ struct batch {
 	size_t count;
 };
 
-static void answer(struct exchange *exchange)
+static void server_answer(struct exchange *exchange)
 {
 	static const char body[] = "{\"job_id\":\"job-1234567\",\"status\":\"submitted\","
 				   "\"message\":\"Job submitted successfully\"}";
@@ -52,12 +52,12 @@ static void answer_batch(struct post *post)
 {
 	struct batch *batch = (struct batch *)post;
 	for (size_t i = 0; i < batch->count; i++)
-		answer(batch->exchanges[i]);
+		server_answer(batch->exchanges[i]);
 	free(batch->exchanges);
 	free(batch);
 }
 
-static void *work(void *nothing)
+static void *server_work(void *nothing)
 {
 	(void)nothing;
 	for (;;) {
@@ -76,7 +76,7 @@ static void *work(void *nothing)
 	return NULL;
 }
 
-static void leave(struct websocket *socket, int code)
+static void server_leave(struct websocket *socket, int code)
 {
 	(void)code;
 	for (size_t i = 0; i < server.socket_count; i++)
@@ -84,9 +84,9 @@ static void leave(struct websocket *socket, int code)
 			server.sockets[i] = server.sockets[--server.socket_count];
 }
 
-static const struct websocket_events socket_events = { .closed = leave };
+static const struct websocket_events socket_events = { .closed = server_leave };
 
-static void request(struct exchange *exchange)
+static void server_request(struct exchange *exchange)
 {
 	if (exchange->is_websocket && server.socket_count < SOCKETS_MAX) {
 		struct websocket *socket = websocket_accept(exchange, &socket_events, NULL, NULL);
@@ -127,7 +127,7 @@ static void publish(struct timer *timer)
 
 void server_run(int ready, int events_per_second)
 {
-	static const struct handler handler = { .request = request };
+	static const struct handler handler = { .request = server_request };
 	struct limits limits = limits_default();
 	struct error error = { 0 };
 	server.loop = loop_new(&limits);
@@ -140,7 +140,7 @@ void server_run(int ready, int events_per_second)
 	}
 	uint16_t port = listener_port(listener);
 	pthread_t worker;
-	pthread_create(&worker, NULL, work, NULL);
+	pthread_create(&worker, NULL, server_work, NULL);
 	server.tick = TIMER(publish);
 	server.tick_us = 1000000 / events_per_second;
 	server.next_us = clock_steady_us();

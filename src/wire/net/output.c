@@ -62,7 +62,7 @@ struct output output_new(struct output_blocks *blocks, struct account *account)
 }
 
 /* The cost of `bytes` of a piece beyond its block. */
-static size_t cost(const struct output_piece *piece, size_t bytes)
+static size_t output_cost(const struct output_piece *piece, size_t bytes)
 {
 	return piece->shared && !piece->shared->is_lasting ? bytes : 0;
 }
@@ -87,7 +87,7 @@ static struct output_piece *push(struct output *output)
 	return piece_at(output, output->count++);
 }
 
-static void release(struct output *output, struct output_piece *piece)
+static void output_release(struct output *output, struct output_piece *piece)
 {
 	if (piece->block)
 		block_drop(output->blocks, piece->block);
@@ -154,7 +154,7 @@ void output_share(struct output *output, struct shared *shared, struct text part
 	output->bytes += part.size;
 	struct output_piece *piece = push(output);
 	*piece = (struct output_piece){ .data = part.data, .size = part.size, .shared = shared };
-	account_add(output->account, cost(piece, part.size));
+	account_add(output->account, output_cost(piece, part.size));
 }
 
 /* Takes the first piece out; its reference goes to the caller. */
@@ -164,7 +164,7 @@ static struct output_piece shift(struct output *output)
 	output->first = (output->first + 1) & (output->capacity - 1);
 	output->count--;
 	output->bytes -= piece.size;
-	account_take(output->account, cost(&piece, piece.size));
+	account_take(output->account, output_cost(&piece, piece.size));
 	return piece;
 }
 
@@ -199,14 +199,14 @@ void output_move(struct output *output, struct output *from, size_t most)
 				shared_hold(part.shared);
 			*push(output) = part;
 			output->bytes += most;
-			account_add(output->account, cost(&part, most));
+			account_add(output->account, output_cost(&part, most));
 			output_consume(from, most);
 			return;
 		}
 		struct output_piece piece = shift(from);
 		*push(output) = piece;
 		output->bytes += piece.size;
-		account_add(output->account, cost(&piece, piece.size));
+		account_add(output->account, output_cost(&piece, piece.size));
 		most -= piece.size;
 	}
 	rest(from);
@@ -235,12 +235,12 @@ void output_consume(struct output *output, size_t bytes)
 			first->data += bytes;
 			first->size -= bytes;
 			output->bytes -= bytes;
-			account_take(output->account, cost(first, bytes));
+			account_take(output->account, output_cost(first, bytes));
 			return;
 		}
 		struct output_piece piece = shift(output);
 		bytes -= piece.size;
-		release(output, &piece);
+		output_release(output, &piece);
 	}
 	rest(output);
 }
@@ -249,7 +249,7 @@ void output_free(struct output *output)
 {
 	while (output->count > 0) {
 		struct output_piece piece = shift(output);
-		release(output, &piece);
+		output_release(output, &piece);
 	}
 	rest(output);
 	free(output->pieces);

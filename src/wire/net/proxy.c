@@ -119,7 +119,7 @@ enum proxy_result proxy_read(struct text bytes, struct proxy_header *header)
 }
 
 /* An address that may have a port, or brackets where it is of IPv6, or quotes. */
-static bool read_node(struct text node, struct ip *ip)
+static bool proxy_read_node(struct text node, struct ip *ip)
 {
 	if (node.size >= 2 && node.data[0] == '"' && node.data[node.size - 1] == '"')
 		node = (struct text){ node.data + 1, node.size - 2 };
@@ -144,8 +144,8 @@ static struct text for_of(struct text element)
 }
 
 /* The last items of the header, in order. What is before them nobody would get to. */
-static size_t collect(const struct proxies *proxies, const struct headers *headers,
-                      struct text nodes[ADDRESSES_MAX])
+static size_t proxy_collect(const struct proxies *proxies, const struct headers *headers,
+                            struct text nodes[ADDRESSES_MAX])
 {
 	bool is_list = proxies->forwarded == FORWARDED_FOR;
 	size_t count = 0;
@@ -169,9 +169,10 @@ struct ip proxies_client(const struct proxies *proxies, const struct headers *he
 {
 	struct text nodes[ADDRESSES_MAX];
 	struct ip client = *peer, before;
-	size_t count = proxies->forwarded == FORWARDED_NONE ? 0 : collect(proxies, headers, nodes);
+	size_t count =
+	    proxies->forwarded == FORWARDED_NONE ? 0 : proxy_collect(proxies, headers, nodes);
 	while (count > 0 && proxies_have(proxies, &client) &&
-	       read_node(nodes[count - 1], &before)) {
+	       proxy_read_node(nodes[count - 1], &before)) {
 		client = before;
 		count--;
 	}

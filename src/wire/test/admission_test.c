@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* Takes places of a kind until there are none; how many those were. */
-static size_t fill(struct admission *admission, enum peer_kind kind)
+static size_t admission_fill(struct admission *admission, enum peer_kind kind)
 {
 	size_t count = 0;
 	for (; admission_has_place(admission, kind); count++)
@@ -21,28 +21,28 @@ static void strangers_leave_places_for_agents_and_this_machine(void **state)
 {
 	(void)state;
 	struct admission admission = admission_new(1000, 100);
-	assert_int_equal(fill(&admission, PEER_OTHER), 800);
-	assert_int_equal(fill(&admission, PEER_AGENT), 100);
-	assert_int_equal(fill(&admission, PEER_LOCAL), 100);
-	assert_int_equal(fill(&admission, PEER_OTHER), 0);
+	assert_int_equal(admission_fill(&admission, PEER_OTHER), 800);
+	assert_int_equal(admission_fill(&admission, PEER_AGENT), 100);
+	assert_int_equal(admission_fill(&admission, PEER_LOCAL), 100);
+	assert_int_equal(admission_fill(&admission, PEER_OTHER), 0);
 }
 
 static void agents_leave_places_for_the_others(void **state)
 {
 	(void)state;
 	struct admission admission = admission_new(1000, 100);
-	assert_int_equal(fill(&admission, PEER_AGENT), 800);
-	assert_int_equal(fill(&admission, PEER_OTHER), 100);
-	assert_int_equal(fill(&admission, PEER_LOCAL), 100);
+	assert_int_equal(admission_fill(&admission, PEER_AGENT), 800);
+	assert_int_equal(admission_fill(&admission, PEER_OTHER), 100);
+	assert_int_equal(admission_fill(&admission, PEER_LOCAL), 100);
 }
 
 static void the_reserve_is_never_most_of_the_places(void **state)
 {
 	(void)state;
 	struct admission admission = admission_new(8, 100);
-	assert_int_equal(fill(&admission, PEER_OTHER), 4);
+	assert_int_equal(admission_fill(&admission, PEER_OTHER), 4);
 	admission = admission_new(3, 100);
-	assert_int_equal(fill(&admission, PEER_OTHER), 3);
+	assert_int_equal(admission_fill(&admission, PEER_OTHER), 3);
 }
 
 int main(void)

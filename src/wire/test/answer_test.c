@@ -35,7 +35,7 @@ static void note_message(struct exchange *exchange, struct text message)
 
 static const struct exchange_events counting = { .gone = note_gone, .body = note_message };
 
-static void on_head(struct exchange *exchange)
+static void answer_on_head(struct exchange *exchange)
 {
 	seen.heads++;
 	seen.last = exchange;
@@ -44,18 +44,18 @@ static void on_head(struct exchange *exchange)
 		grpc_stream(exchange);
 }
 
-static void on_request(struct exchange *exchange)
+static void answer_on_request(struct exchange *exchange)
 {
 	seen.requests++;
 	seen.last = exchange;
 }
 
-static const struct handler handler = { .head = on_head, .request = on_request };
+static const struct handler handler = { .head = answer_on_head, .request = answer_on_request };
 
 static struct pair pair;
 static struct h2_client *client;
 
-static int set_up(void **state)
+static int answer_set_up(void **state)
 {
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
@@ -65,7 +65,7 @@ static int set_up(void **state)
 }
 
 /* pair_free checks that no exchange is left. */
-static int tear_down(void **state)
+static int answer_tear_down(void **state)
 {
 	(void)state;
 	h2_client_free(client);
@@ -82,7 +82,7 @@ static int32_t call(void)
 	    client, &(struct h2_request){ .path = "/s/m", .is_grpc = true, .body = MESSAGE });
 }
 
-static void expire(struct exchange *exchange)
+static void answer_expire(struct exchange *exchange)
 {
 	grpc_expire(exchange_state(exchange));
 	h2_client_run(client);
@@ -134,7 +134,7 @@ static void an_answer_after_the_deadline_is_dropped(void **state)
 	for (int i = 0; i < ANSWERS; i++) {
 		int32_t id = call();
 		assert_int_equal(seen.requests, i + 1);
-		expire(seen.last);
+		answer_expire(seen.last);
 		assert_int_equal(h2_client_stream(client, id)->grpc_status, GRPC_DEADLINE_EXCEEDED);
 		assert_int_equal(seen.gone, i + 1);
 		answers[i](seen.last);
@@ -176,7 +176,7 @@ static void a_deadline_after_an_answer_changes_nothing(void **state)
 	int32_t id = call();
 	struct exchange *exchange = seen.last;
 	grpc_send(exchange, TEXT("one"));
-	expire(exchange);
+	answer_expire(exchange);
 	assert_int_equal(h2_client_stream(client, id)->grpc_status, GRPC_DEADLINE_EXCEEDED);
 	assert_true(grpc_send(exchange, TEXT("two")));
 	grpc_finish(exchange, GRPC_OK, NULL);
@@ -249,14 +249,14 @@ static void a_deadline_before_the_body_is_told_as_gone_once(void **state)
 	int32_t id = h2_client_request(
 	    client, &(struct h2_request){ .path = "/s/m", .is_grpc = true, .is_open = true });
 	assert_int_equal(seen.heads, 1);
-	expire(seen.last);
+	answer_expire(seen.last);
 	assert_int_equal(seen.gone, 1);
 	h2_client_send(client, id, MESSAGE, true);
 	assert_int_equal(seen.requests, 0);
 	assert_int_equal(seen.gone, 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, answer_set_up, answer_tear_down)
 
 int main(void)
 {

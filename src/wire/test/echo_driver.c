@@ -49,7 +49,7 @@ static void answer_errand(struct post *post)
 	free(errand);
 }
 
-static void *work(void *nothing)
+static void *echo_work(void *nothing)
 {
 	(void)nothing;
 	pthread_mutex_lock(&worker.lock);
@@ -93,7 +93,7 @@ static void respond_json(struct exchange *exchange, struct buffer *body)
 }
 
 /* What was asked, as it was understood. */
-static void describe(struct exchange *exchange)
+static void echo_describe(struct exchange *exchange)
 {
 	struct buffer body = { 0 };
 	struct json_writer json = json_writer_to(&body);
@@ -126,7 +126,7 @@ static void describe(struct exchange *exchange)
 	respond_json(exchange, &body);
 }
 
-static void count(struct exchange *exchange)
+static void echo_count(struct exchange *exchange)
 {
 	struct loop_counters counters = loop_counters(server.loop);
 	struct buffer body = { 0 };
@@ -147,7 +147,7 @@ static void count(struct exchange *exchange)
 	respond_json(exchange, &body);
 }
 
-static int64_t number(const struct exchange *exchange, const char *name, int64_t otherwise)
+static int64_t echo_number(const struct exchange *exchange, const char *name, int64_t otherwise)
 {
 	int64_t value;
 	query_integer(&exchange->query, name, 0, INT64_C(1) << 40, otherwise, &value, NULL);
@@ -157,14 +157,14 @@ static int64_t number(const struct exchange *exchange, const char *name, int64_t
 /* A body of the given size, in one piece. */
 static void respond_big(struct exchange *exchange)
 {
-	size_t size = (size_t)number(exchange, "bytes", 1 << 20);
+	size_t size = (size_t)echo_number(exchange, "bytes", 1 << 20);
 	struct shared *shared = shared_reserve(size);
 	for (size_t i = 0; i < size; i++)
 		shared->data[i] = (char)('a' + i % 26);
-	exchange_respond(exchange,
-	                 &(struct response){ .content_type = "text/plain",
-	                                     .shared = shared,
-	                                     .never_compress = number(exchange, "plain", 0) != 0 });
+	exchange_respond(exchange, &(struct response){
+				       .content_type = "text/plain",
+				       .shared = shared,
+				       .never_compress = echo_number(exchange, "plain", 0) != 0 });
 }
 
 /* A body in parts, as fast as the client takes them. */
@@ -198,8 +198,8 @@ static const struct exchange_events flow_events = { .writable = flow_on, .gone =
 static void respond_flow(struct exchange *exchange)
 {
 	struct flow *flow = NEW(struct flow);
-	flow->parts = number(exchange, "parts", 10);
-	flow->size = (size_t)number(exchange, "size", 1000) & 0xffff;
+	flow->parts = echo_number(exchange, "parts", 10);
+	flow->size = (size_t)echo_number(exchange, "size", 1000) & 0xffff;
 	exchange->context = flow;
 	exchange->events = &flow_events;
 	exchange_begin(exchange, &(struct response){ .content_type = "text/plain" });
@@ -251,7 +251,7 @@ static void echo_message(struct websocket *socket, struct text message, bool is_
 	shared_drop(frame);
 }
 
-static void leave(struct websocket *socket, int code)
+static void echo_leave(struct websocket *socket, int code)
 {
 	(void)code;
 	for (size_t i = 0; i < server.listener_count; i++)
@@ -264,10 +264,11 @@ static void tell_missed(struct websocket *socket)
 	websocket_send_text(socket, TEXT("{\"missed\":true}"));
 }
 
-static const struct websocket_events echo_events = { .message = echo_message, .closed = leave };
-static const struct websocket_events fan_events = { .closed = leave, .writable = tell_missed };
+static const struct websocket_events echo_events = { .message = echo_message,
+	                                             .closed = echo_leave };
+static const struct websocket_events fan_events = { .closed = echo_leave, .writable = tell_missed };
 
-static void join(struct exchange *exchange)
+static void echo_join(struct exchange *exchange)
 {
 	size_t most = sizeof(server.listeners) / sizeof(server.listeners[0]);
 	if (!exchange->is_websocket || server.listener_count == most) {
@@ -282,7 +283,7 @@ static void join(struct exchange *exchange)
 /* Sends the body to everyone who has joined. */
 static void publish(struct exchange *exchange)
 {
-	int64_t times = number(exchange, "times", 1);
+	int64_t times = echo_number(exchange, "times", 1);
 	struct shared *frame = websocket_frame(exchange->body, true);
 	for (int64_t i = 0; i < times; i++)
 		for (size_t j = 0; j < server.listener_count; j++)
@@ -382,17 +383,19 @@ static void answer_inject(struct exchange *exchange)
 				       .headers = &header, .header_count = 1, .body = TEXT("ok") });
 }
 
-static void request(struct exchange *exchange)
+static void echo_request(struct exchange *exchange)
 {
 	static const struct {
 		const char *segment;
 		void (*answer)(struct exchange *exchange);
 	} routes[] = {
-		{ "echo", answer_echo },   { "small", answer_echo },    { "later", answer_later },
-		{ "describe", describe },  { "counters", count },       { "big", respond_big },
-		{ "flow", respond_flow },  { "wait", wait_forever },    { "socket", answer_socket },
-		{ "fan", join },           { "publish", publish },      { "stop", answer_stop },
-		{ "abort", answer_abort }, { "inject", answer_inject },
+		{ "echo", answer_echo },     { "small", answer_echo },
+		{ "later", answer_later },   { "describe", echo_describe },
+		{ "counters", echo_count },  { "big", respond_big },
+		{ "flow", respond_flow },    { "wait", wait_forever },
+		{ "socket", answer_socket }, { "fan", echo_join },
+		{ "publish", publish },      { "stop", answer_stop },
+		{ "abort", answer_abort },   { "inject", answer_inject },
 	};
 	if (exchange->is_grpc) {
 		answer_grpc(exchange);
@@ -408,10 +411,10 @@ static void request(struct exchange *exchange)
 			return;
 		}
 	}
-	describe(exchange);
+	echo_describe(exchange);
 }
 
-static const struct handler handler = { .head = head, .request = request };
+static const struct handler handler = { .head = head, .request = echo_request };
 
 static void stop_now(struct post *post)
 {
@@ -554,7 +557,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	pthread_t threads[3];
-	pthread_create(&threads[0], NULL, work, NULL);
+	pthread_create(&threads[0], NULL, echo_work, NULL);
 	pthread_create(&threads[1], NULL, watch_input, NULL);
 	pthread_create(&threads[2], NULL, watch_signals, NULL);
 	printf("listening %u\n", listener_port(listener));

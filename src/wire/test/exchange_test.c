@@ -15,7 +15,7 @@ static struct {
 	int count, gone, writable;
 } seen;
 
-static void keep(struct exchange *exchange)
+static void exchange_keep(struct exchange *exchange)
 {
 	seen.exchanges[seen.count++] = exchange;
 }
@@ -39,9 +39,9 @@ static void watch(struct exchange *exchange)
 	exchange->events = &keep_events;
 }
 
-static const struct handler keeper = { .head = watch, .request = keep };
+static const struct handler keeper = { .head = watch, .request = exchange_keep };
 
-static int set_up(void **state)
+static int exchange_prepare(void **state)
 {
 	static struct pair pair;
 	pair = pair_new(NULL);
@@ -51,7 +51,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int exchange_tear_down(void **state)
 {
 	pair_free(*state);
 	return 0;
@@ -218,7 +218,7 @@ static void a_steady_state_keeps_its_memory(void **state)
 	assert_true(pair->loop->blocks.free_count <= 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, exchange_prepare, exchange_tear_down)
 
 /* Afterwards pair_free checks each time that nothing is left. */
 int main(void)

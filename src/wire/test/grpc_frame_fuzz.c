@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { MOST = 1000 };
 
 /* Reads messages in steps of at most `step` bytes; appends them to `out` as they were. */
-static enum grpc_frame_result read_all(struct text bytes, size_t step, struct buffer *out)
+static enum grpc_frame_result grpc_frame_read_all(struct text bytes, size_t step,
+                                                  struct buffer *out)
 {
 	struct grpc_frame_reader reader = { 0 };
 	enum grpc_frame_result result = GRPC_FRAME_MORE;
@@ -38,10 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct text bytes = { (const char *)data, size };
 	struct buffer whole = { 0 }, cut = { 0 };
-	enum grpc_frame_result result = read_all(bytes, SIZE_MAX, &whole);
+	enum grpc_frame_result result = grpc_frame_read_all(bytes, SIZE_MAX, &whole);
 	for (size_t step = 1; step < 8; step += 2) {
 		buffer_clear(&cut);
-		INVARIANT(read_all(bytes, step, &cut) == result);
+		INVARIANT(grpc_frame_read_all(bytes, step, &cut) == result);
 		INVARIANT(cut.size == whole.size && whole.size <= size);
 		INVARIANT(whole.size == 0 || memcmp(cut.data, whole.data, whole.size) == 0);
 	}

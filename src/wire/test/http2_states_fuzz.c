@@ -25,7 +25,7 @@ static struct limits small_limits(void)
 	return limits;
 }
 
-static int32_t ask(struct h2_client *client, unsigned how)
+static int32_t http2_states_ask(struct h2_client *client, unsigned how)
 {
 	static const char *const paths[] = { "/a", "/r", "/s", "/b" };
 	static const struct text bodies[] = { { "\0\0\0\0\3abc", 8 },
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int32_t id = last > 0 ? (int32_t)(how % 2 == 0 || last < 3 ? last : last - 2) : 0;
 		struct text part = { (const char *)data + i, size - i < 300 ? size - i : 300 };
 		if (what % 8 == 0 && last < 2 * STREAMS)
-			last = ask(client, how);
+			last = http2_states_ask(client, how);
 		else if (what % 8 == 1 && id > 0)
 			h2_client_send(client, id, part, how & 2);
 		else if (what % 8 == 2 && id > 0)

@@ -110,7 +110,7 @@ static json_t *write_value(struct json_writer *json, const char *key, struct sou
 }
 
 /* Equal wherever `wanted` says what it should be, which null does not. */
-static bool matches(json_t *wanted, json_t *read)
+static bool json_writer_matches(json_t *wanted, json_t *read)
 {
 	size_t i;
 	const char *key;
@@ -121,10 +121,12 @@ static bool matches(json_t *wanted, json_t *read)
 		return json_number_value(read) == json_real_value(wanted);
 	if (json_typeof(wanted) != json_typeof(read))
 		return false;
-	json_array_foreach(wanted, i,
-	                   member) if (!matches(member, json_array_get(read, i))) return false;
-	json_object_foreach(wanted, key,
-	                    member) if (!matches(member, json_object_get(read, key))) return false;
+	json_array_foreach(
+	    wanted, i,
+	    member) if (!json_writer_matches(member, json_array_get(read, i))) return false;
+	json_object_foreach(
+	    wanted, key,
+	    member) if (!json_writer_matches(member, json_object_get(read, key))) return false;
 	return json_is_array(wanted) || json_is_object(wanted) || json_equal(wanted, read);
 }
 
@@ -139,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_t *read =
 	    json_loadb(buffer.data, buffer.size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
 	INVARIANT(read);
-	INVARIANT(matches(wanted, read));
+	INVARIANT(json_writer_matches(wanted, read));
 	json_decref(read);
 	json_decref(wanted);
 	buffer_free(&buffer);

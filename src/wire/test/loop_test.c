@@ -123,7 +123,7 @@ static void give_reply(struct post *post)
 	free(reply);
 }
 
-static void *work(void *nothing)
+static void *loop_work(void *nothing)
 {
 	(void)nothing;
 	pthread_mutex_lock(&worker.lock);
@@ -180,7 +180,7 @@ static void stop_loop(struct post *post)
 }
 
 /* Asks on a socket and waits for the answer. */
-static void ask(int client)
+static void loop_ask(int client)
 {
 	static const char request[] =
 	    "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345";
@@ -205,10 +205,10 @@ static void an_exchange_is_read_and_answered_by_another_thread(void **state)
 	struct opening stopping = { { .run = stop_loop }, loop, -1 };
 	pthread_t threads[2];
 	pthread_create(&threads[0], NULL, run_loop, loop);
-	pthread_create(&threads[1], NULL, work, NULL);
+	pthread_create(&threads[1], NULL, loop_work, NULL);
 	loop_post(loop, &opening.post);
 	for (int i = 0; i < 300; i++)
-		ask(ends[0]);
+		loop_ask(ends[0]);
 	loop_post(loop, &stopping.post);
 	pthread_join(threads[0], NULL);
 	pthread_mutex_lock(&worker.lock);

@@ -85,8 +85,8 @@ static void moving_takes_as_much_as_is_asked_for(void **state)
 }
 
 /* Adds bytes in one of the ways there are. */
-static void add(struct output *output, struct output *aside, uint64_t way, const char *part,
-                size_t size)
+static void output_add(struct output *output, struct output *aside, uint64_t way, const char *part,
+                       size_t size)
 {
 	if (way == 0) {
 		struct shared *shared = shared_new(part, size);
@@ -113,7 +113,7 @@ static void anything_done_to_it_keeps_the_bytes_in_order(void **state)
 		size_t size = random_below(&random, i % 10 == 0 ? sizeof(part) : 300);
 		for (size_t j = 0; j < size; j++)
 			part[j] = (char)next++;
-		add(&output, &aside, random_below(&random, 4), part, size);
+		output_add(&output, &aside, random_below(&random, 4), part, size);
 		buffer_bytes(&wanted, part, size);
 		flatten(&output, &bytes);
 		assert_true(bytes.size == 0 ||

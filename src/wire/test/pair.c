@@ -21,7 +21,7 @@ struct pair pair_new(const struct limits *limits)
 	return (struct pair){ .loop = loop_new(limits ? limits : &usual), .client = -1 };
 }
 
-static void collect(struct pair *pair)
+static void pair_collect(struct pair *pair)
 {
 	char part[1 << 16];
 	while (pair->client >= 0 && !pair->is_ended) {
@@ -38,7 +38,7 @@ void pair_run(struct pair *pair)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		uv_run(&pair->loop->uv, UV_RUN_NOWAIT);
-		collect(pair);
+		pair_collect(pair);
 	}
 }
 
@@ -103,7 +103,7 @@ void pair_free(struct pair *pair)
 	buffer_free(&pair->answers);
 }
 
-static void answer(struct exchange *exchange)
+static void pair_answer(struct exchange *exchange)
 {
 	if (exchange->is_grpc)
 		grpc_reply(exchange, exchange->body);
@@ -115,7 +115,7 @@ static void answer(struct exchange *exchange)
 void pair_answer_kept(void)
 {
 	while (kept_count > 0)
-		answer(kept[--kept_count]);
+		pair_answer(kept[--kept_count]);
 }
 
 static void stream_part(struct exchange *exchange, struct text part)
@@ -173,7 +173,7 @@ static void echo(struct websocket *socket, struct text message, bool is_text)
 
 static const struct websocket_events echo_events = { .message = echo };
 
-static void request(struct exchange *exchange)
+static void pair_request(struct exchange *exchange)
 {
 	bool is_later = exchange->segments.count > 0 &&
 	                text_is(exchange->segments.of[0], "later") && kept_count < KEPT_MAX;
@@ -182,7 +182,7 @@ static void request(struct exchange *exchange)
 	else if (is_later)
 		kept[kept_count++] = exchange;
 	else
-		answer(exchange);
+		pair_answer(exchange);
 }
 
-const struct handler pair_handler = { .head = head, .request = request };
+const struct handler pair_handler = { .head = head, .request = pair_request };

@@ -57,7 +57,7 @@ static void networks_that_are_none_are_refused(void **state)
 		assert_false(network_read(bad[i], &unused, &error));
 }
 
-static void check(struct text bytes, enum proxy_result result, const char *source, int port)
+static void proxy_check(struct text bytes, enum proxy_result result, const char *source, int port)
 {
 	struct proxy_header header;
 	char text[IP_TEXT_MAX] = "";
@@ -75,17 +75,18 @@ static void check(struct text bytes, enum proxy_result result, const char *sourc
 static void headers_of_version_1_name_the_client(void **state)
 {
 	(void)state;
-	check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET"), PROXY_DONE, "192.0.2.1",
-	      56324);
-	check(TEXT("PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n"), PROXY_DONE, "2001:db8::1", 1);
-	check(TEXT("PROXY UNKNOWN\r\n"), PROXY_DONE, "", 0);
-	check(TEXT("PROXY UNKNOWN what ever\r\n"), PROXY_DONE, "", 0);
-	check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n"), PROXY_INVALID, "", 0);
-	check(TEXT("PROXY TCP4 2001:db8::1 2001:db8::2 1 2\r\n"), PROXY_INVALID, "", 0);
-	check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 65536 443\r\n"), PROXY_INVALID, "", 0);
-	check(TEXT("PROXY TCP4 192.0.2.1  198.51.100.1 1 443\r\n"), PROXY_INVALID, "", 0);
-	check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 1\r\n"), PROXY_INVALID, "", 0);
-	check(TEXT("GET / HTTP/1.1\r\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\nGET"), PROXY_DONE,
+	            "192.0.2.1", 56324);
+	proxy_check(TEXT("PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n"), PROXY_DONE, "2001:db8::1",
+	            1);
+	proxy_check(TEXT("PROXY UNKNOWN\r\n"), PROXY_DONE, "", 0);
+	proxy_check(TEXT("PROXY UNKNOWN what ever\r\n"), PROXY_DONE, "", 0);
+	proxy_check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("PROXY TCP4 2001:db8::1 2001:db8::2 1 2\r\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 65536 443\r\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("PROXY TCP4 192.0.2.1  198.51.100.1 1 443\r\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("PROXY TCP4 192.0.2.1 198.51.100.1 1\r\n"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT("GET / HTTP/1.1\r\n"), PROXY_INVALID, "", 0);
 }
 
 #define SIGNATURE "\r\n\r\n\0\r\nQUIT\n"
@@ -93,22 +94,22 @@ static void headers_of_version_1_name_the_client(void **state)
 static void headers_of_version_2_name_the_client(void **state)
 {
 	(void)state;
-	check(TEXT(SIGNATURE "\x21\x11\0\x0c"
-	                     "\xc0\0\2\1\xc6\x33\x64\1\xdc\4\1\xbbGET"),
-	      PROXY_DONE, "192.0.2.1", 56324);
-	check(TEXT(SIGNATURE "\x21\x21\0\x24"
-	                     "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1"
-	                     "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\2"
-	                     "\0\7\0\x50"),
-	      PROXY_DONE, "2001:db8::1", 7);
-	check(TEXT(SIGNATURE "\x20\0\0\0"), PROXY_DONE, "", 0);
-	check(TEXT(SIGNATURE "\x20\x11\0\x0c"
-	                     "\xc0\0\2\1\xc6\x33\x64\1\xdc\4\1\xbb"),
-	      PROXY_DONE, "", 0);
-	check(TEXT(SIGNATURE "\x22\x11\0\x0c"), PROXY_INVALID, "", 0);
-	check(TEXT(SIGNATURE "\x11\x11\0\x0c"), PROXY_INVALID, "", 0);
-	check(TEXT(SIGNATURE "\x21\x11\0\x0b"), PROXY_INVALID, "", 0);
-	check(TEXT(SIGNATURE "\x21\x11\xff\xff"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x21\x11\0\x0c"
+	                           "\xc0\0\2\1\xc6\x33\x64\1\xdc\4\1\xbbGET"),
+	            PROXY_DONE, "192.0.2.1", 56324);
+	proxy_check(TEXT(SIGNATURE "\x21\x21\0\x24"
+	                           "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1"
+	                           "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\2"
+	                           "\0\7\0\x50"),
+	            PROXY_DONE, "2001:db8::1", 7);
+	proxy_check(TEXT(SIGNATURE "\x20\0\0\0"), PROXY_DONE, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x20\x11\0\x0c"
+	                           "\xc0\0\2\1\xc6\x33\x64\1\xdc\4\1\xbb"),
+	            PROXY_DONE, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x22\x11\0\x0c"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x11\x11\0\x0c"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x21\x11\0\x0b"), PROXY_INVALID, "", 0);
+	proxy_check(TEXT(SIGNATURE "\x21\x11\xff\xff"), PROXY_INVALID, "", 0);
 }
 
 static void check_client(enum forwarded_header kind, const char *value, const char *peer,

@@ -29,7 +29,7 @@ static struct slot *slot_of(struct exchange *exchange)
 	return slot;
 }
 
-static void on_body(struct exchange *exchange, struct text part)
+static void states_on_body(struct exchange *exchange, struct text part)
 {
 	const struct slot *slot = slot_of(exchange);
 	INVARIANT(slot->is_streamed && !slot->is_gone);
@@ -43,13 +43,13 @@ static void on_body_end(struct exchange *exchange)
 	INVARIANT(slot->is_streamed && !slot->is_gone);
 }
 
-static void on_writable(struct exchange *exchange)
+static void states_on_writable(struct exchange *exchange)
 {
 	const struct slot *slot = slot_of(exchange);
 	INVARIANT(slot->state == OWNED && slot->has_begun && !slot->is_gone);
 }
 
-static void on_gone(struct exchange *exchange)
+static void states_on_gone(struct exchange *exchange)
 {
 	struct slot *slot = slot_of(exchange);
 	INVARIANT(!slot->is_gone);
@@ -58,11 +58,12 @@ static void on_gone(struct exchange *exchange)
 		free_slot(slot);
 }
 
-static const struct exchange_events events = {
-	.body = on_body, .body_end = on_body_end, .writable = on_writable, .gone = on_gone
-};
+static const struct exchange_events events = { .body = states_on_body,
+	                                       .body_end = on_body_end,
+	                                       .writable = states_on_writable,
+	                                       .gone = states_on_gone };
 
-static void on_head(struct exchange *exchange)
+static void states_on_head(struct exchange *exchange)
 {
 	struct slot *slot = slots;
 	char kind = exchange->path.size > 1 ? exchange->path.data[1] : '\0';
@@ -90,14 +91,14 @@ static void on_head(struct exchange *exchange)
 	}
 }
 
-static void on_request(struct exchange *exchange)
+static void states_on_request(struct exchange *exchange)
 {
 	struct slot *slot = slot_of(exchange);
 	INVARIANT(slot->state == HEADED && !slot->is_gone);
 	slot->state = OWNED;
 }
 
-const struct handler states_handler = { .head = on_head, .request = on_request };
+const struct handler states_handler = { .head = states_on_head, .request = states_on_request };
 
 static void closed(struct websocket *socket, int code)
 {
@@ -135,7 +136,7 @@ static void accept_socket(struct slot *slot)
 }
 
 /* Ends an exchange of which nothing was sent. */
-static void answer(struct slot *slot, unsigned how)
+static void states_answer(struct slot *slot, unsigned how)
 {
 	struct exchange *exchange = slot->exchange;
 	struct text body = some_bytes(how);
@@ -158,7 +159,7 @@ static void answer(struct slot *slot, unsigned how)
 }
 
 /* Another part of an answer. */
-static void add(struct slot *slot, unsigned how)
+static void states_add(struct slot *slot, unsigned how)
 {
 	struct exchange *exchange = slot->exchange;
 	struct text part = some_bytes(how);
@@ -178,7 +179,7 @@ static void add(struct slot *slot, unsigned how)
 }
 
 /* Ends what was begun. */
-static void finish(struct slot *slot, unsigned how)
+static void states_finish(struct slot *slot, unsigned how)
 {
 	struct exchange *exchange = slot->exchange;
 	free_slot(slot);
@@ -216,11 +217,11 @@ void states_act(unsigned number)
 	} else if (action == 0) {
 		exchange_pause_body(slot->exchange, how & 1);
 	} else if (action == 1) {
-		add(slot, how);
+		states_add(slot, how);
 	} else if (slot->has_begun) {
-		finish(slot, how);
+		states_finish(slot, how);
 	} else if (action == 2) {
-		answer(slot, how);
+		states_answer(slot, how);
 	}
 }
 
@@ -228,9 +229,9 @@ static void end_owned(void)
 {
 	for (int i = 0; i < SLOTS; i++) {
 		if (slots[i].state == OWNED && slots[i].has_begun)
-			finish(&slots[i], 0);
+			states_finish(&slots[i], 0);
 		else if (slots[i].state == OWNED)
-			answer(&slots[i], 0);
+			states_answer(&slots[i], 0);
 	}
 }
 

@@ -10,7 +10,7 @@ static size_t message_size(const char *prefix)
 }
 
 /* Moves bytes into `partial` until it has `size` of them, or there are no more. */
-static bool gather(struct grpc_frame_reader *reader, struct text *bytes, size_t size)
+static bool grpc_frame_gather(struct grpc_frame_reader *reader, struct text *bytes, size_t size)
 {
 	size_t missing = size - reader->partial.size;
 	size_t taken = bytes->size < missing ? bytes->size : missing;
@@ -49,13 +49,14 @@ enum grpc_frame_result grpc_frame_next(struct grpc_frame_reader *reader, struct 
 			return GRPC_FRAME_MESSAGE;
 		}
 	}
-	if (partial->size < GRPC_FRAME_PREFIX && !gather(reader, bytes, GRPC_FRAME_PREFIX))
+	if (partial->size < GRPC_FRAME_PREFIX &&
+	    !grpc_frame_gather(reader, bytes, GRPC_FRAME_PREFIX))
 		return GRPC_FRAME_MORE;
 	enum grpc_frame_result result = judge(partial->data, most);
 	if (result != GRPC_FRAME_MESSAGE)
 		return result;
 	size_t size = message_size(partial->data);
-	if (!gather(reader, bytes, GRPC_FRAME_PREFIX + size))
+	if (!grpc_frame_gather(reader, bytes, GRPC_FRAME_PREFIX + size))
 		return GRPC_FRAME_MORE;
 	*is_compressed = partial->data[0] == 1;
 	*message = (struct text){ partial->data + GRPC_FRAME_PREFIX, size };

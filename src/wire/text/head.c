@@ -17,7 +17,7 @@ void head_reset(struct head *head)
 	head->in_item = false;
 }
 
-static char *append(struct head *head, const char *data, size_t size)
+static char *head_append(struct head *head, const char *data, size_t size)
 {
 	/* With room for the NUL that follows sooner or later. */
 	array_reserve(head->bytes.data, head->bytes.capacity, head->bytes.size + size + 1);
@@ -36,7 +36,7 @@ void head_name(struct head *head, const char *data, size_t size)
 		    (struct head_mark){ .name = (uint32_t)head->bytes.size };
 		head->in_item = true;
 	}
-	char *at = append(head, data, size);
+	char *at = head_append(head, data, size);
 	for (size_t i = 0; i < size; i++)
 		if (at[i] >= 'A' && at[i] <= 'Z')
 			at[i] = (char)(at[i] - 'A' + 'a');
@@ -47,20 +47,20 @@ void head_name_end(struct head *head)
 {
 	if (!head->in_item)
 		head_name(head, NULL, 0);
-	append(head, "", 1);
+	head_append(head, "", 1);
 	head->marks[head->count - 1].value = (uint32_t)head->bytes.size;
 }
 
 void head_value(struct head *head, const char *data, size_t size)
 {
 	INVARIANT(head->in_item);
-	append(head, data, size);
+	head_append(head, data, size);
 	head->marks[head->count - 1].value_size += (uint32_t)size;
 }
 
 void head_value_end(struct head *head)
 {
-	append(head, "", 1);
+	head_append(head, "", 1);
 	head->in_item = false;
 }
 

@@ -21,7 +21,7 @@ size_t headers_count(const struct headers *headers, const char *name)
 }
 
 /* True if the parameters of a token, such as ';q=0.000', say that it is not wanted. */
-static bool is_refused(struct text parameters)
+static bool headers_is_refused(struct text parameters)
 {
 	struct text parameter;
 	while (text_next(&parameters, ';', &parameter)) {
@@ -44,7 +44,7 @@ bool headers_has_token(const struct headers *headers, const char *name, const ch
 		while (text_next(&list, ',', &item)) {
 			struct text word;
 			if (text_next(&item, ';', &word) && text_is_any_case(word, token))
-				return !is_refused(item);
+				return !headers_is_refused(item);
 		}
 	}
 	return false;

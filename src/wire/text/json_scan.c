@@ -331,7 +331,7 @@ static bool exponent(struct json_scan *scan, int *value)
 	return true;
 }
 
-static bool number(struct json_scan *scan, struct digits *digits)
+static bool json_scan_number(struct json_scan *scan, struct digits *digits)
 {
 	*digits = (struct digits){ .negative = next_byte(scan) == '-' };
 	scan->at += digits->negative;
@@ -394,7 +394,7 @@ bool json_scan_decimal(struct json_scan *scan, int digits, int64_t *value)
 		return false;
 	if (json_scan_kind(scan) != JSON_KIND_NUMBER)
 		return json_scan_fail(scan, "a number is expected");
-	return number(scan, &found) && scaled(scan, &found, digits, value);
+	return json_scan_number(scan, &found) && scaled(scan, &found, digits, value);
 }
 
 static bool skip_object(struct json_scan *scan)
@@ -436,7 +436,7 @@ static bool skip_value(struct json_scan *scan, enum json_kind kind)
 	case JSON_KIND_TEXT:
 		return json_scan_text(scan, &text);
 	case JSON_KIND_NUMBER:
-		return number(scan, &digits);
+		return json_scan_number(scan, &digits);
 	case JSON_KIND_FLAG:
 		return json_scan_flag(scan, &flag);
 	case JSON_KIND_NULL:

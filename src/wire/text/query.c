@@ -5,7 +5,7 @@
 #include "wire/text/url.h"
 
 /* Decodes to the end of `storage`, which has room, with a NUL behind it. */
-static bool decode(struct text raw, struct buffer *storage, struct text *text)
+static bool query_decode(struct text raw, struct buffer *storage, struct text *text)
 {
 	char *out = storage->data + storage->size;
 	long size = url_decode(raw, true, out);
@@ -17,8 +17,8 @@ static bool decode(struct text raw, struct buffer *storage, struct text *text)
 	return true;
 }
 
-static bool add(struct text pair, struct buffer *storage, struct query_parameter *list,
-                struct query *query, struct error *error)
+static bool query_add(struct text pair, struct buffer *storage, struct query_parameter *list,
+                      struct query *query, struct error *error)
 {
 	if (query->count == QUERY_PARAMETERS_MAX)
 		return error_set(error, ERROR_INVALID, "the query has more than %d parameters",
@@ -27,8 +27,8 @@ static bool add(struct text pair, struct buffer *storage, struct query_parameter
 	size_t name_size = equals ? (size_t)(equals - pair.data) : pair.size;
 	struct text value = text_from(pair, equals ? name_size + 1 : name_size);
 	struct query_parameter *parameter = &list[query->count];
-	if (!decode((struct text){ pair.data, name_size }, storage, &parameter->name) ||
-	    !decode(value, storage, &parameter->value))
+	if (!query_decode((struct text){ pair.data, name_size }, storage, &parameter->name) ||
+	    !query_decode(value, storage, &parameter->value))
 		return error_set(error, ERROR_INVALID,
 		                 "parameter %zu of the query is not percent-encoded UTF-8 text "
 		                 "without control characters",
@@ -53,7 +53,8 @@ bool query_parse(struct text text, struct buffer *storage, struct query_paramete
 	while (text.size > 0) {
 		const char *end = memchr(text.data, '&', text.size);
 		size_t size = end ? (size_t)(end - text.data) : text.size;
-		if (size > 0 && !add((struct text){ text.data, size }, storage, list, query, error))
+		if (size > 0 &&
+		    !query_add((struct text){ text.data, size }, storage, list, query, error))
 			return false;
 		text = text_from(text, end ? size + 1 : size);
 	}

@@ -110,7 +110,7 @@ static int is_in(uintptr_t group, unsigned short field)
 	return 0;
 }
 
-static void fill(struct value *value, const char *text)
+static void dcgm_fill(struct value *value, const char *text)
 {
 	if (value->type == 's')
 		snprintf(value->value.text, sizeof value->value.text, "%s", text);
@@ -144,7 +144,7 @@ int dcgmGetLatestValues_v2(uintptr_t handle, uintptr_t gpus, uintptr_t group,
 		value.version = (unsigned)sizeof value | (unsigned)version << 24;
 		value.field = (unsigned short)field;
 		value.type = (unsigned short)type;
-		fill(&value, text);
+		dcgm_fill(&value, text);
 		if (take(1, gpu, &value, 1, context) < 0)
 			break;
 	}

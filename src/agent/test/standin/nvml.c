@@ -44,7 +44,7 @@ static bool next(FILE *file, struct line *line)
 	return true;
 }
 
-static void end(FILE *file)
+static void nvml_end(FILE *file)
 {
 	if (file != NULL)
 		fclose(file);
@@ -61,7 +61,7 @@ static nvml_device device_of(const char *uuid)
 }
 
 /* The line of the GPU or instance; false where there is none. */
-static bool find(nvml_device device, struct line *line)
+static bool nvml_find(nvml_device device, struct line *line)
 {
 	FILE *file = begin();
 	bool found = false;
@@ -69,7 +69,7 @@ static bool find(nvml_device device, struct line *line)
 		found =
 		    (strcmp(line->kind, "gpu") == 0 && strcmp(line->first, device->uuid) == 0) ||
 		    (strcmp(line->kind, "mig") == 0 && strcmp(line->second, device->uuid) == 0);
-	end(file);
+	nvml_end(file);
 	return found;
 }
 
@@ -88,7 +88,7 @@ static int find_at(unsigned index, nvml_device parent, nvml_device *device)
 		*device = device_of(parent == NULL ? line.first : line.second);
 		result = NVML_SUCCESS;
 	}
-	end(file);
+	nvml_end(file);
 	return result;
 }
 
@@ -166,7 +166,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(nvml_device device, unsigned *count,
 				.pid = line.numbers[0],
 				.used_bytes = (unsigned long long)line.numbers[1] << 20,
 			};
-	end(file);
+	nvml_end(file);
 	return NVML_SUCCESS;
 }
 
@@ -176,7 +176,7 @@ int nvmlDeviceGetMemoryInfo(nvml_device device, struct nvml_memory *memory)
 	struct line line;
 	struct nvml_process processes[64];
 	unsigned count = 64;
-	if (!find(device, &line))
+	if (!nvml_find(device, &line))
 		return NOT_FOUND;
 	*memory = (struct nvml_memory){ .total = (unsigned long long)line.numbers[0] << 20 };
 	nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes);
@@ -190,7 +190,7 @@ int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *power_mw);
 int nvmlDeviceGetPowerUsage(nvml_device device, unsigned *power_mw)
 {
 	struct line line;
-	if (!find(device, &line) || strcmp(line.kind, "gpu") != 0)
+	if (!nvml_find(device, &line) || strcmp(line.kind, "gpu") != 0)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*power_mw = line.numbers[1];
 	return NVML_SUCCESS;
@@ -200,7 +200,7 @@ int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilisation *u
 int nvmlDeviceGetUtilizationRates(nvml_device device, struct nvml_utilisation *utilisation)
 {
 	struct line line;
-	if (!find(device, &line) || strcmp(line.kind, "gpu") != 0)
+	if (!nvml_find(device, &line) || strcmp(line.kind, "gpu") != 0)
 		return NVML_ERROR_NOT_SUPPORTED;
 	utilisation->gpu = line.numbers[2];
 	return NVML_SUCCESS;

@@ -26,7 +26,7 @@ static void what_changed_before_one_looked_is_left_out(void **unused)
 }
 
 /* The ranks of all changes from `seen` on, one by one. */
-static void collect(const uint32_t *noted, size_t count, size_t seen, uint64_t *set)
+static void change_log_collect(const uint32_t *noted, size_t count, size_t seen, uint64_t *set)
 {
 	for (size_t i = seen; i < count; i++)
 		set[noted[i] / 64] |= UINT64_C(1) << noted[i] % 64;
@@ -50,7 +50,7 @@ static void all_changes_are_seen_however_long_one_did_not_look(void **unused)
 		uint64_t set[WORDS] = { 0 }, right[WORDS] = { 0 };
 		assert_true(change_log_known(&changes, first + count - back));
 		change_log_since(&changes, first + count - back, set);
-		collect(noted, count, count - back, right);
+		change_log_collect(noted, count, count - back, right);
 		assert_memory_equal(set, right, sizeof(set));
 	}
 	change_log_free(&changes);

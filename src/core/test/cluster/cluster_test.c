@@ -38,7 +38,7 @@ static struct node_report_command report_of(const struct device *devices, int64_
 	};
 }
 
-static struct node *add_node(struct cluster *cluster, int64_t id, const char *name)
+static struct node *cluster_insert_node(struct cluster *cluster, int64_t id, const char *name)
 {
 	return cluster_add_node(cluster, &(struct node_record){
 					     .id = id,
@@ -70,7 +70,8 @@ static struct gpu_record a_gpu(const struct node *node, int64_t id, const char *
 	};
 }
 
-static struct gpu *add_gpu(struct cluster *cluster, struct node *node, int64_t id, const char *uuid)
+static struct gpu *cluster_insert_gpu(struct cluster *cluster, struct node *node, int64_t id,
+                                      const char *uuid)
 {
 	struct gpu_record record = a_gpu(node, id, uuid);
 	return cluster_add_gpu(cluster, node, &record);
@@ -84,8 +85,9 @@ static void assert_accepted(const struct cluster *cluster, const struct node_rep
 		fail_msg("refused: %s", error.text);
 }
 
-static void assert_refused(const struct cluster *cluster, const struct node_report_command *report,
-                           enum error_code code, const char *words)
+static void cluster_assert_refused(const struct cluster *cluster,
+                                   const struct node_report_command *report, enum error_code code,
+                                   const char *words)
 {
 	struct error error;
 	error_clear(&error);
@@ -99,7 +101,7 @@ static void refused_device(struct device device, const char *words)
 {
 	struct cluster cluster = { 0 };
 	struct node_report_command report = report_of(&device, 1);
-	assert_refused(&cluster, &report, ERROR_INVALID, words);
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, words);
 }
 
 static void a_hundred_replicas_of_one_gpu_are_believed(void **state)
@@ -141,14 +143,14 @@ static void a_report_without_its_texts_is_refused(void **state)
 	struct cluster cluster = { 0 };
 	struct node_report_command report = report_of(NULL, 0);
 	report.name = "";
-	assert_refused(&cluster, &report, ERROR_INVALID, "without a name");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "without a name");
 	report.name = NULL;
-	assert_refused(&cluster, &report, ERROR_INVALID, "without a name");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "without a name");
 	report.name = "n1";
 	report.rack = NULL;
-	assert_refused(&cluster, &report, ERROR_INVALID, "n1: boot, zone, rack or labels");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "n1: boot, zone, rack or labels");
 	report = report_of(NULL, 1);
-	assert_refused(&cluster, &report, ERROR_INVALID, "1 devices without a list");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "1 devices without a list");
 }
 
 static void a_device_without_its_texts_is_refused(void **state)
@@ -188,10 +190,12 @@ static void a_host_with_less_than_nothing_is_refused(void **state)
 	struct cluster cluster = { 0 };
 	struct node_report_command report = report_of(NULL, 0);
 	report.cpu_milli = -1;
-	assert_refused(&cluster, &report, ERROR_INVALID, "CPU (thousandths) of the host is -1,");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "CPU (thousandths) of the host is -1,");
 	report = report_of(NULL, 0);
 	report.host_bytes = -3;
-	assert_refused(&cluster, &report, ERROR_INVALID, "memory (bytes) of the host is -3,");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "memory (bytes) of the host is -3,");
 }
 
 static void a_measurement_below_nothing_is_refused(void **state)
@@ -202,9 +206,10 @@ static void a_measurement_below_nothing_is_refused(void **state)
 	struct node_report_command report = report_of(NULL, 0);
 	report.measurements = &measurement;
 	report.measurement_count = 1;
-	assert_refused(&cluster, &report, ERROR_INVALID, "memory used (MiB) of GPU-1 is -9,");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "memory used (MiB) of GPU-1 is -9,");
 	measurement.uuid = NULL;
-	assert_refused(&cluster, &report, ERROR_INVALID, "reservation 4 has no UUID");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "reservation 4 has no UUID");
 }
 
 static void overhead_above_capacity_is_refused(void **state)
@@ -227,36 +232,36 @@ static void replicas_that_contradict_each_other_are_refused(void **state)
 	struct node_report_command report = report_of(devices, 2);
 
 	devices[1].capacity_mib = 40960;
-	assert_refused(&cluster, &report, ERROR_INVALID, "81920 and 40960 MiB of capacity");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "81920 and 40960 MiB of capacity");
 	devices[1] = a_device("GPU-1");
 	devices[1].overhead_mib = 1;
-	assert_refused(&cluster, &report, ERROR_INVALID, "600 and 1 MiB of overhead");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "600 and 1 MiB of overhead");
 	devices[1] = a_device("GPU-1");
 	devices[1].foreign_mib = 9;
-	assert_refused(&cluster, &report, ERROR_INVALID, "0 and 9 MiB of foreign memory");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "0 and 9 MiB of foreign memory");
 	devices[1] = a_device("GPU-1");
 	devices[1].model = "H100";
-	assert_refused(&cluster, &report, ERROR_INVALID,
-	               "GPU-1 is there twice, as 'A100' and as 'H100'");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "GPU-1 is there twice, as 'A100' and as 'H100'");
 	devices[1] = a_device("GPU-1");
 	devices[1].mig_parent = "GPU-0";
-	assert_refused(&cluster, &report, ERROR_INVALID, "'GPU-0' as MIG parent");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "'GPU-0' as MIG parent");
 	devices[1] = a_device("GPU-1");
 	devices[1].mig_mode = true;
-	assert_refused(&cluster, &report, ERROR_INVALID, "in MIG mode and not");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "in MIG mode and not");
 }
 
 static void a_gpu_cannot_be_on_two_online_nodes(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *other = add_node(&cluster, 1, "n0");
-	struct gpu *gpu = add_gpu(&cluster, other, 1, "GPU-1");
+	struct node *other = cluster_insert_node(&cluster, 1, "n0");
+	struct gpu *gpu = cluster_insert_gpu(&cluster, other, 1, "GPU-1");
 	struct device device = a_device("GPU-1");
 	struct node_report_command report = report_of(&device, 1);
 
-	assert_refused(&cluster, &report, ERROR_CONFLICT,
-	               "node n1 reports GPU-1, which is on node n0, and that is online");
+	cluster_assert_refused(&cluster, &report, ERROR_CONFLICT,
+	                       "node n1 reports GPU-1, which is on node n0, and that is online");
 	report.name = "n0";
 	assert_accepted(&cluster, &report);
 	report.name = "n1";
@@ -266,7 +271,7 @@ static void a_gpu_cannot_be_on_two_online_nodes(void **state)
 	gpu->r.present = false;
 	assert_accepted(&cluster, &report);
 	gpu->books.owners = 1;
-	assert_refused(&cluster, &report, ERROR_CONFLICT, "n0");
+	cluster_assert_refused(&cluster, &report, ERROR_CONFLICT, "n0");
 	cluster_free(&cluster);
 }
 
@@ -282,17 +287,17 @@ static void a_node_has_no_more_gpus_than_the_core_can_hold(void **state)
 		devices[i] = a_device(uuids[i % COUNT]);
 	}
 	struct node_report_command report = report_of(devices, COUNT);
-	assert_refused(&cluster, &report, ERROR_INVALID,
-	               "more than 64 GPUs: GPU-64 is one too many");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "more than 64 GPUs: GPU-64 is one too many");
 	report = report_of(devices, GPUS_PER_NODE_MAX);
 	assert_accepted(&cluster, &report);
 
-	struct node *node = add_node(&cluster, 1, "n1");
-	struct gpu *gone = add_gpu(&cluster, node, 1, "GPU-gone");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
+	struct gpu *gone = cluster_insert_gpu(&cluster, node, 1, "GPU-gone");
 	assert_accepted(&cluster, &report);
 	gone->books.owners = 1;
-	assert_refused(&cluster, &report, ERROR_INVALID,
-	               "64 GPUs, with 1 more still in use: at most 64");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "64 GPUs, with 1 more still in use: at most 64");
 	cluster_free(&cluster);
 }
 
@@ -305,16 +310,16 @@ static void labels_are_pairs_in_order(void **state)
 	report.labels = "a=1\na=10\na=2\nb=";
 	assert_accepted(&cluster, &report);
 	report.labels = "a=1\nb";
-	assert_refused(&cluster, &report, ERROR_INVALID, "label 'b' is not key=value");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "label 'b' is not key=value");
 	report.labels = "b=1\na=1";
-	assert_refused(&cluster, &report, ERROR_INVALID,
-	               "label 'a=1' is there twice or not in order");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID,
+	                       "label 'a=1' is there twice or not in order");
 	report.labels = "a=1\na=1";
-	assert_refused(&cluster, &report, ERROR_INVALID, "label 'a=1' is there twice");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "label 'a=1' is there twice");
 	report.labels = "a=1\n";
-	assert_refused(&cluster, &report, ERROR_INVALID, "empty line");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "empty line");
 	report.labels = "a=1\n\nb=1";
-	assert_refused(&cluster, &report, ERROR_INVALID, "label '' is not");
+	cluster_assert_refused(&cluster, &report, ERROR_INVALID, "label '' is not");
 }
 
 static void a_node_has_the_labels_that_it_has_and_no_others(void **state)
@@ -340,8 +345,8 @@ static void nodes_and_gpus_are_found_by_their_names(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 7, "n7");
-	struct gpu *gpu = add_gpu(&cluster, node, 3, "GPU-3");
+	struct node *node = cluster_insert_node(&cluster, 7, "n7");
+	struct gpu *gpu = cluster_insert_gpu(&cluster, node, 3, "GPU-3");
 
 	assert_ptr_equal(cluster_node(&cluster, "n7"), node);
 	assert_null(cluster_node(&cluster, "n8"));
@@ -358,8 +363,8 @@ static void texts_are_copies(void **state)
 	(void)state;
 	struct cluster cluster = { 0 };
 	char name[] = "n1", uuid[] = "GPU-1";
-	struct node *node = add_node(&cluster, 1, name);
-	struct gpu *gpu = add_gpu(&cluster, node, 1, uuid);
+	struct node *node = cluster_insert_node(&cluster, 1, name);
+	struct gpu *gpu = cluster_insert_gpu(&cluster, node, 1, uuid);
 	memset(name, 'x', 2);
 	memset(uuid, 'x', 5);
 	assert_string_equal(node->r.name, "n1");
@@ -372,11 +377,11 @@ static void nodes_are_in_the_order_of_their_ids(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	add_node(&cluster, 2, "b");
-	add_node(&cluster, 9, "a");
-	add_node(&cluster, 5, "c");
+	cluster_insert_node(&cluster, 2, "b");
+	cluster_insert_node(&cluster, 9, "a");
+	cluster_insert_node(&cluster, 5, "c");
 	cluster_remove_node(&cluster, cluster_node(&cluster, "b"));
-	add_node(&cluster, 1, "d");
+	cluster_insert_node(&cluster, 1, "d");
 	const int64_t ids[] = { 1, 5, 9 };
 	assert_int_equal(cluster.node_count, 3);
 	for (size_t i = 0; i < 3; i++)
@@ -390,12 +395,13 @@ static void slots_are_ranks_of_names(void **state)
 	struct cluster cluster = { 0 };
 	cluster_order(&cluster);
 	assert_true(cluster.ordered);
-	const struct node *n2 = add_node(&cluster, 1, "n2"), *n10 = add_node(&cluster, 2, "n10");
+	const struct node *n2 = cluster_insert_node(&cluster, 1, "n2"),
+			  *n10 = cluster_insert_node(&cluster, 2, "n10");
 	assert_false(cluster.ordered);
 	cluster_order(&cluster);
 	assert_int_equal(n10->rank, 0);
 	assert_int_equal(n2->rank, 1);
-	struct node *n1 = add_node(&cluster, 3, "n1");
+	struct node *n1 = cluster_insert_node(&cluster, 3, "n1");
 	cluster_order(&cluster);
 	assert_int_equal(n2->rank, 2);
 	assert_ptr_equal(cluster.by_rank[0], n1);
@@ -417,7 +423,7 @@ static void gpus_are_in_the_order_of_their_places(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 1, "n1");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
 	const char *const added[] = { "d", "b", "a", "c" };
 	for (int i = 0; i < 4; i++) {
 		struct gpu_record record = a_gpu(node, i + 1, added[i]);
@@ -441,9 +447,9 @@ static void a_model_keeps_its_number(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 1, "n1");
-	struct gpu *first = add_gpu(&cluster, node, 1, "GPU-1");
-	struct gpu *second = add_gpu(&cluster, node, 2, "GPU-2");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
+	struct gpu *first = cluster_insert_gpu(&cluster, node, 1, "GPU-1");
+	struct gpu *second = cluster_insert_gpu(&cluster, node, 2, "GPU-2");
 	struct gpu_record record = second->r;
 	record.model = "H100";
 	gpu_redescribe(&cluster, second, &record);
@@ -461,8 +467,8 @@ static void a_new_description_leaves_what_the_books_count_on(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 1, "n1");
-	struct gpu *gpu = add_gpu(&cluster, node, 1, "GPU-1");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
+	struct gpu *gpu = cluster_insert_gpu(&cluster, node, 1, "GPU-1");
 	struct gpu_record record = gpu->r;
 	record.capacity_mib = 1;
 	record.overhead_mib = record.foreign_mib = 2;
@@ -484,7 +490,7 @@ static void a_node_says_when_its_labels_changed(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 1, "n1");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
 	struct node_record record = node->r;
 	record.boot = "b2";
 	record.cpu_milli = 1;
@@ -504,13 +510,14 @@ static void only_gpus_that_work_can_be_done_on_are_counted(void **state)
 {
 	(void)state;
 	struct cluster cluster = { 0 };
-	struct node *node = add_node(&cluster, 1, "n1"), *lost = add_node(&cluster, 2, "n2");
-	add_gpu(&cluster, node, 1, "GPU-1")->r.capacity_mib = 40600;
-	add_gpu(&cluster, node, 2, "GPU-2")->r.healthy = false;
-	add_gpu(&cluster, node, 3, "GPU-3")->r.mig_mode = true;
-	add_gpu(&cluster, node, 4, "GPU-4")->r.present = false;
-	add_gpu(&cluster, node, 5, "GPU-5")->r.capacity_mib = 0;
-	add_gpu(&cluster, lost, 6, "GPU-6")->r.capacity_mib = 1000;
+	struct node *node = cluster_insert_node(&cluster, 1, "n1"),
+		    *lost = cluster_insert_node(&cluster, 2, "n2");
+	cluster_insert_gpu(&cluster, node, 1, "GPU-1")->r.capacity_mib = 40600;
+	cluster_insert_gpu(&cluster, node, 2, "GPU-2")->r.healthy = false;
+	cluster_insert_gpu(&cluster, node, 3, "GPU-3")->r.mig_mode = true;
+	cluster_insert_gpu(&cluster, node, 4, "GPU-4")->r.present = false;
+	cluster_insert_gpu(&cluster, node, 5, "GPU-5")->r.capacity_mib = 0;
+	cluster_insert_gpu(&cluster, lost, 6, "GPU-6")->r.capacity_mib = 1000;
 	lost->r.state = NODE_LOST;
 	node->r.draining = true;
 	node->r.reported = false;
@@ -548,8 +555,8 @@ static void a_gpu_takes_work_unless_something_speaks_against_it(void **state)
 	(void)state;
 	struct cluster cluster = { 0 };
 	struct config_record config = { .enable_thermal = true };
-	struct node *node = add_node(&cluster, 1, "n1");
-	struct gpu *gpu = add_gpu(&cluster, node, 1, "GPU-1");
+	struct node *node = cluster_insert_node(&cluster, 1, "n1");
+	struct gpu *gpu = cluster_insert_gpu(&cluster, node, 1, "GPU-1");
 	struct gpu_record good = gpu->r;
 
 	assert_true(gpu_is_open(gpu, &config));

@@ -24,7 +24,7 @@ struct world {
 	struct index index;
 };
 
-static struct node *add_node(struct cluster *cluster, int64_t id)
+static struct node *index_add_node(struct cluster *cluster, int64_t id)
 {
 	char name[16];
 	snprintf(name, sizeof(name), "n%03d", (int)id);
@@ -42,7 +42,7 @@ static struct node *add_node(struct cluster *cluster, int64_t id)
 					 });
 }
 
-static struct gpu *add_gpu(struct cluster *cluster, struct node *node, int64_t capacity_mib)
+static struct gpu *index_add_gpu(struct cluster *cluster, struct node *node, int64_t capacity_mib)
 {
 	int64_t id = (int64_t)cluster->gpu_by_id.count + 1;
 	char uuid[16];
@@ -66,9 +66,9 @@ static void world_begin(struct world *world, int nodes, int gpus)
 {
 	*world = (struct world){ 0 };
 	for (int i = 0; i < nodes; i++) {
-		struct node *node = add_node(&world->cluster, i + 1);
+		struct node *node = index_add_node(&world->cluster, i + 1);
 		for (int j = 0; j < gpus; j++)
-			add_gpu(&world->cluster, node, CAPACITY);
+			index_add_gpu(&world->cluster, node, CAPACITY);
 	}
 	cluster_order(&world->cluster);
 	index_build(&world->index, &world->cluster, &config);
@@ -445,7 +445,7 @@ static void a_new_index_follows_nodes_that_come_and_go(void **state)
 	assert_int_equal(world.index.whole_count[1], 30);
 	assert_true(world.index.free_version > free_version);
 	for (int i = 0; i < 200; i++)
-		add_node(&world.cluster, 1000 + i);
+		index_add_node(&world.cluster, 1000 + i);
 	cluster_order(&world.cluster);
 	index_build(&world.index, &world.cluster, &config);
 	index_check(&world.index, &world.cluster, &config);
@@ -632,9 +632,9 @@ static void mixed_world(struct world *world)
 	static const int64_t sizes[] = { 500, 32607, 81920 };
 	*world = (struct world){ 0 };
 	for (int i = 0; i < 6; i++) {
-		struct node *node = add_node(&world->cluster, i + 1);
+		struct node *node = index_add_node(&world->cluster, i + 1);
 		for (int j = 0; j <= i; j++)
-			add_gpu(&world->cluster, node, sizes[(i + j / 2) % 3]);
+			index_add_gpu(&world->cluster, node, sizes[(i + j / 2) % 3]);
 	}
 	cluster_order(&world->cluster);
 	index_build(&world->index, &world->cluster, &config);

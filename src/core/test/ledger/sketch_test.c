@@ -9,7 +9,7 @@ struct lab {
 	struct search search; /* for a slot of 70000 MiB of another model */
 };
 
-static struct lab lab_new(void)
+static struct lab sketch_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 	int64_t tenant, small, large;
@@ -26,7 +26,7 @@ static struct lab lab_new(void)
 	return lab;
 }
 
-static bool fits(struct lab *lab, enum view view)
+static bool sketch_fits(struct lab *lab, enum view view)
 {
 	struct choice choice;
 
@@ -36,27 +36,27 @@ static bool fits(struct lab *lab, enum view view)
 
 static void what_goes_is_free_in_the_cleared_view_and_in_no_other(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = sketch_lab_new();
 
 	(void)unused;
 	sketch_begin(lab.slot->reservation->node);
-	assert_false(fits(&lab, VIEW_CLEARED));
+	assert_false(sketch_fits(&lab, VIEW_CLEARED));
 	sketch_go(lab.slot->reservation);
-	assert_true(fits(&lab, VIEW_CLEARED));
-	assert_false(fits(&lab, VIEW_NOW) || fits(&lab, VIEW_LATER));
+	assert_true(sketch_fits(&lab, VIEW_CLEARED));
+	assert_false(sketch_fits(&lab, VIEW_NOW) || sketch_fits(&lab, VIEW_LATER));
 	harness_free(lab.h);
 }
 
 static void what_stays_after_all_leaves_no_mark(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = sketch_lab_new();
 	const struct node *node = lab.slot->reservation->node;
 
 	(void)unused;
 	sketch_begin(lab.slot->reservation->node);
 	sketch_go(lab.slot->reservation);
 	sketch_stay(lab.slot->reservation);
-	assert_false(fits(&lab, VIEW_CLEARED));
+	assert_false(sketch_fits(&lab, VIEW_CLEARED));
 	assert_int_equal(node->gpus[0]->mark_mib, 0);
 	assert_int_equal(node->gpus[0]->mark_owners, 0);
 	harness_free(lab.h);
@@ -64,7 +64,7 @@ static void what_stays_after_all_leaves_no_mark(void **unused)
 
 static void a_sketch_changes_nothing_that_a_pass_decides(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = sketch_lab_new();
 
 	(void)unused;
 	sketch_begin(lab.slot->reservation->node);

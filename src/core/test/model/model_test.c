@@ -7,7 +7,7 @@ struct lab {
 };
 
 /* One tenant and a node n1 with two GPUs of 80,000 MiB. */
-static struct lab lab_new(void)
+static struct lab model_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -18,7 +18,7 @@ static struct lab lab_new(void)
 
 static void what_is_left_out_of_a_model_is_filled_in(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	struct model_record given = model_of(lab.tenant, "m", 1000);
 
 	(void)unused;
@@ -42,7 +42,7 @@ static void what_is_left_out_of_a_model_is_filled_in(void **unused)
 
 static void a_model_that_makes_no_sense_is_refused_with_a_reason(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	const int64_t falling[] = { 4, 0, 2, 0 };
 	struct model_record given = model_of(lab.tenant, "m", 0);
 
@@ -70,7 +70,7 @@ static void a_model_that_makes_no_sense_is_refused_with_a_reason(void **unused)
 
 static void a_custom_command_is_for_administrators(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	struct model_record given = model_of(lab.tenant, "m", 1000);
 
 	(void)unused;
@@ -87,7 +87,7 @@ static void a_custom_command_is_for_administrators(void **unused)
 
 static void a_model_is_for_its_tenant_those_below_and_those_it_is_shared_with(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	struct tenant_record child = tenant_named("child");
 	child.parent_id = lab.tenant;
 	int64_t below = put_tenant(lab.h, child), guest = put_tenant(lab.h, tenant_named("guest"));
@@ -115,7 +115,7 @@ static void a_model_is_for_its_tenant_those_below_and_those_it_is_shared_with(vo
 
 static void a_model_that_is_removed_ends_its_requests_and_goes_with_its_last_slot(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	int64_t id = put_model(lab.h, model_of(lab.tenant, "m", 1000));
 
 	(void)unused;
@@ -137,7 +137,7 @@ static void a_model_that_is_removed_ends_its_requests_and_goes_with_its_last_slo
 
 static void what_is_put_again_changes_what_is_decided_and_not_what_is_loaded(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	struct model_record given = model_of(lab.tenant, "m", 1000);
 	int64_t id = put_model(lab.h, given);
 
@@ -158,7 +158,7 @@ static void what_is_put_again_changes_what_is_decided_and_not_what_is_loaded(voi
 
 static void a_name_is_taken_within_a_tenant_alone(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	int64_t other = put_tenant(lab.h, tenant_named("other"));
 	int64_t mine = put_model(lab.h, model_of(lab.tenant, "m", 1000));
 	const struct models *models = &lab.h->sched->models;
@@ -182,7 +182,7 @@ static void a_name_is_taken_within_a_tenant_alone(void **unused)
 
 static void a_tenant_with_models_is_not_deleted(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 
 	(void)unused;
 	put_model(lab.h, model_of(lab.tenant, "m", 1000));
@@ -193,7 +193,7 @@ static void a_tenant_with_models_is_not_deleted(void **unused)
 
 static void a_model_is_divided_among_the_gpu_counts_it_allows(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = model_lab_new();
 	const int64_t splits[] = { 1, 0, 4, 30000 };
 	struct model_record given = model_of(lab.tenant, "m", 100001);
 	int64_t any = put_model(lab.h, given);

@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(int gpus)
+static struct lab replica_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -15,7 +15,8 @@ static struct lab lab_new(int gpus)
 	return lab;
 }
 
-static int64_t put(struct lab lab, const char *name, int64_t mib, int64_t least, int64_t most)
+static int64_t replica_put(struct lab lab, const char *name, int64_t mib, int64_t least,
+                           int64_t most)
 {
 	struct model_record given = model_of(lab.tenant, name, mib);
 
@@ -34,7 +35,8 @@ static int64_t put_prewarmed(struct lab lab, const char *name, int64_t mib)
 }
 
 /* A full report in which the node has just these reservations. */
-static void snapshot(struct harness *h, const char *name, const int64_t *running, int64_t count)
+static void replica_snapshot(struct harness *h, const char *name, const int64_t *running,
+                             int64_t count)
 {
 	const struct device device = device_of("n1-gpu0", 0, 80000);
 	struct node_report_command node = report_of(name, &device, 1);
@@ -47,8 +49,8 @@ static void snapshot(struct harness *h, const char *name, const int64_t *running
 
 static void more_load_than_places_adds_replicas_up_to_the_maximum(void **unused)
 {
-	struct lab lab = lab_new(4);
-	int64_t id = put(lab, "m", 10000, 0, 3);
+	struct lab lab = replica_lab_new(4);
+	int64_t id = replica_put(lab, "m", 10000, 0, 3);
 
 	(void)unused;
 	for (int i = 0; i < 2; i++)
@@ -67,8 +69,8 @@ static void more_load_than_places_adds_replicas_up_to_the_maximum(void **unused)
 
 static void replicas_that_are_coming_count_so_nothing_piles_up(void **unused)
 {
-	struct lab lab = lab_new(4);
-	int64_t loads[8], id = put(lab, "m", 10000, 0, 9);
+	struct lab lab = replica_lab_new(4);
+	int64_t loads[8], id = replica_put(lab, "m", 10000, 0, 9);
 
 	(void)unused;
 	for (int i = 0; i < 3; i++)
@@ -81,8 +83,8 @@ static void replicas_that_are_coming_count_so_nothing_piles_up(void **unused)
 
 static void two_replicas_go_to_different_gpus(void **unused)
 {
-	struct lab lab = lab_new(2);
-	int64_t id = put(lab, "m", 15000, 2, 2);
+	struct lab lab = replica_lab_new(2);
+	int64_t id = replica_put(lab, "m", 15000, 2, 2);
 
 	(void)unused;
 	settle(lab.h);
@@ -94,8 +96,8 @@ static void two_replicas_go_to_different_gpus(void **unused)
 
 static void idle_replicas_go_when_others_need_the_memory(void **unused)
 {
-	struct lab lab = lab_new(2);
-	int64_t id = put(lab, "m", 60000, 0, 2), asked[3];
+	struct lab lab = replica_lab_new(2);
+	int64_t id = replica_put(lab, "m", 60000, 0, 2), asked[3];
 
 	(void)unused;
 	for (int i = 0; i < 3; i++)
@@ -107,7 +109,7 @@ static void idle_replicas_go_when_others_need_the_memory(void **unused)
 	grow_cold(lab.h);
 	settle(lab.h);
 	assert_int_equal(ready_slots(lab.h, id), 2); /* nobody needs it yet */
-	int64_t other = put(lab, "o", 60000, 0, 1);
+	int64_t other = replica_put(lab, "o", 60000, 0, 1);
 	request(lab.h, other);
 	settle(lab.h);
 	assert_int_equal(ready_slots(lab.h, id), 1);
@@ -117,7 +119,7 @@ static void idle_replicas_go_when_others_need_the_memory(void **unused)
 
 static void prewarmed_models_are_loaded_before_anyone_asks_where_there_is_room(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = replica_lab_new(1);
 	int64_t large = put_prewarmed(lab, "large", 90000);
 	int64_t small = put_prewarmed(lab, "small", 1000);
 
@@ -130,8 +132,8 @@ static void prewarmed_models_are_loaded_before_anyone_asks_where_there_is_room(v
 
 static void prewarming_evicts_nothing(void **unused)
 {
-	struct lab lab = lab_new(1);
-	int64_t a = put(lab, "a", 60000, 0, 1);
+	struct lab lab = replica_lab_new(1);
+	int64_t a = replica_put(lab, "a", 60000, 0, 1);
 
 	(void)unused;
 	load(lab.h, a);
@@ -144,13 +146,13 @@ static void prewarming_evicts_nothing(void **unused)
 
 static void a_minimum_of_replicas_evicts_what_is_idle(void **unused)
 {
-	struct lab lab = lab_new(1);
-	int64_t a = put(lab, "a", 60000, 0, 1);
+	struct lab lab = replica_lab_new(1);
+	int64_t a = replica_put(lab, "a", 60000, 0, 1);
 
 	(void)unused;
 	load(lab.h, a);
 	grow_cold(lab.h);
-	int64_t b = put(lab, "b", 60000, 1, 1);
+	int64_t b = replica_put(lab, "b", 60000, 1, 1);
 	settle(lab.h);
 	assert_int_equal(ready_slots(lab.h, b), 1);
 	assert_null(slot_of(lab.h, a));
@@ -159,15 +161,15 @@ static void a_minimum_of_replicas_evicts_what_is_idle(void **unused)
 
 static void a_minimum_comes_back_when_a_node_returns_without_its_slots(void **unused)
 {
-	struct lab lab = lab_new(1);
-	int64_t loads[8], id = put(lab, "m", 10000, 1, 1);
+	struct lab lab = replica_lab_new(1);
+	int64_t loads[8], id = replica_put(lab, "m", 10000, 1, 1);
 
 	(void)unused;
 	settle(lab.h);
 	set_node_state(lab.h, "n1", NODE_LOST);
 	assert_null(slot_of(lab.h, id));
 	assert_int_equal(pass_only(lab.h, loads), 0);
-	snapshot(lab.h, "n1", NULL, 0);
+	replica_snapshot(lab.h, "n1", NULL, 0);
 	assert_int_equal(pass_only(lab.h, loads), 1);
 	assert_int_equal(pass_only(lab.h, loads), 0);
 	harness_free(lab.h);
@@ -175,8 +177,8 @@ static void a_minimum_comes_back_when_a_node_returns_without_its_slots(void **un
 
 static void a_restart_waits_for_the_nodes_and_loads_nothing_twice(void **unused)
 {
-	struct lab lab = lab_new(1);
-	int64_t loads[8], id = put(lab, "m", 10000, 1, 1);
+	struct lab lab = replica_lab_new(1);
+	int64_t loads[8], id = replica_put(lab, "m", 10000, 1, 1);
 
 	(void)unused;
 	settle(lab.h);
@@ -185,7 +187,7 @@ static void a_restart_waits_for_the_nodes_and_loads_nothing_twice(void **unused)
 	assert_int_equal(pass_only(lab.h, loads), 0);
 	int64_t asked = request(lab.h, id);
 	assert_int_equal(routed(lab.h, asked)->outcome, ROUTE_QUEUED);
-	snapshot(lab.h, "n1", &slot, 1);
+	replica_snapshot(lab.h, "n1", &slot, 1);
 	assert_int_equal(routed(lab.h, asked)->outcome, ROUTE_GRANTED);
 	assert_int_equal(pass_only(lab.h, loads), 0);
 	harness_free(lab.h);
@@ -193,7 +195,7 @@ static void a_restart_waits_for_the_nodes_and_loads_nothing_twice(void **unused)
 
 static void waiting_models_are_served_by_priority_and_then_by_age(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = replica_lab_new(1);
 	struct model_record given = model_of(lab.tenant, "first", 50000);
 	int64_t loads[8], first = put_model(lab.h, given), second, high;
 
@@ -218,9 +220,10 @@ static void waiting_models_are_served_by_priority_and_then_by_age(void **unused)
 
 static void a_claim_lapses_when_the_release_is_late_and_is_planned_anew(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = replica_lab_new(1);
 	struct config_record config = config_default();
-	int64_t loads[8], a = put(lab, "a", 60000, 0, 1), b = put(lab, "b", 60000, 0, 1);
+	int64_t loads[8], a = replica_put(lab, "a", 60000, 0, 1),
+			  b = replica_put(lab, "b", 60000, 0, 1);
 
 	(void)unused;
 	load(lab.h, a);
@@ -239,8 +242,8 @@ static void a_claim_lapses_when_the_release_is_late_and_is_planned_anew(void **u
 
 static void why_says_what_a_model_has_and_wants(void **unused)
 {
-	struct lab lab = lab_new(1);
-	int64_t a = put(lab, "a", 60000, 0, 1), b = put(lab, "b", 70000, 0, 1);
+	struct lab lab = replica_lab_new(1);
+	int64_t a = replica_put(lab, "a", 60000, 0, 1), b = replica_put(lab, "b", 70000, 0, 1);
 
 	(void)unused;
 	load(lab.h, a);

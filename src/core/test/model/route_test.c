@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(int gpus)
+static struct lab route_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -43,7 +43,7 @@ static enum route_outcome outcome(struct lab lab, int64_t asked)
 
 static void a_request_for_a_warm_model_goes_to_its_slot_and_address(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 2);
 
 	(void)unused;
@@ -59,7 +59,7 @@ static void a_request_for_a_warm_model_goes_to_its_slot_and_address(void **unuse
 
 static void a_warm_route_writes_no_record(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 2);
 
 	(void)unused;
@@ -75,7 +75,7 @@ static void a_warm_route_writes_no_record(void **unused)
 
 static void a_slot_takes_as_many_requests_at_once_as_its_concurrency(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 2);
 
 	(void)unused;
@@ -93,7 +93,7 @@ static void a_slot_takes_as_many_requests_at_once_as_its_concurrency(void **unus
 
 static void the_slot_with_the_fewest_requests_comes_first(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = route_lab_new(2);
 	int64_t id = replicated(lab, "m", 2, 4), first = request(lab.h, id);
 	int64_t used = routed(lab.h, first)->slot_id, second = request(lab.h, id);
 
@@ -107,7 +107,7 @@ static void the_slot_with_the_fewest_requests_comes_first(void **unused)
 
 static void among_equal_slots_the_node_with_the_fewest_requests_comes_first(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	struct model_record given = model_of(lab.tenant, "noise", 1000);
 
 	(void)unused;
@@ -125,7 +125,7 @@ static void among_equal_slots_the_node_with_the_fewest_requests_comes_first(void
 
 static void among_equal_nodes_the_slot_used_last_comes_first(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 
 	(void)unused;
 	add_node(lab.h, "n2", 1, 80000);
@@ -156,7 +156,7 @@ static const struct slot *best_of(struct lab lab, int64_t id)
 
 static void many_replicas_are_used_in_order_however_busy_their_nodes_are(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = route_lab_new(4);
 	int64_t flying[256];
 	uint64_t seed = 1;
 	int count = 0;
@@ -183,7 +183,7 @@ static void many_replicas_are_used_in_order_however_busy_their_nodes_are(void **
 
 static void a_request_without_a_slot_waits_and_is_served_when_one_is_ready(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t loads[8], id = model_with(lab, "m", 2), asked[3];
 
 	(void)unused;
@@ -204,7 +204,7 @@ static void a_request_without_a_slot_waits_and_is_served_when_one_is_ready(void 
 
 static void a_model_that_could_never_fit_is_refused_at_once_with_the_figures(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = route_lab_new(2);
 	int64_t id = put_model(lab.h, model_of(lab.tenant, "huge", 200000));
 	int64_t asked = request(lab.h, id);
 
@@ -245,7 +245,7 @@ static void a_request_waits_while_no_node_has_come_yet(void **unused)
 
 static void a_warm_model_is_served_while_another_cannot_load(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t warm = model_with(lab, "warm", 1), loads[8];
 
 	(void)unused;
@@ -263,7 +263,7 @@ static void a_warm_model_is_served_while_another_cannot_load(void **unused)
 
 static void a_place_is_given_back_however_the_request_ends_and_only_once(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1);
 
 	(void)unused;
@@ -281,7 +281,7 @@ static void a_place_is_given_back_however_the_request_ends_and_only_once(void **
 
 static void a_client_that_goes_while_it_waits_is_forgotten(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1), loads[8], asked = request(lab.h, id);
 
 	(void)unused;
@@ -292,7 +292,7 @@ static void a_client_that_goes_while_it_waits_is_forgotten(void **unused)
 
 static void a_request_in_flight_expires_unless_it_is_renewed(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1), lease_ms = config_default().lease_ms;
 
 	(void)unused;
@@ -313,7 +313,7 @@ static void a_request_in_flight_expires_unless_it_is_renewed(void **unused)
 
 static void an_id_that_is_in_use_is_refused(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1), asked = request(lab.h, id);
 
 	(void)unused;
@@ -326,7 +326,7 @@ static void an_id_that_is_in_use_is_refused(void **unused)
 
 static void requests_of_a_slot_that_died_are_tried_elsewhere_in_their_order(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = route_lab_new(2);
 	int64_t id = replicated(lab, "m", 2, 1), first = request(lab.h, id);
 	int64_t slot = routed(lab.h, first)->slot_id, second = request(lab.h, id);
 	int64_t third = request(lab.h, id);
@@ -345,7 +345,7 @@ static void requests_of_a_slot_that_died_are_tried_elsewhere_in_their_order(void
 
 static void requests_on_a_lost_node_are_tried_elsewhere(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1), loads[8];
 
 	(void)unused;
@@ -364,7 +364,7 @@ static void requests_on_a_lost_node_are_tried_elsewhere(void **unused)
 
 static void a_slot_on_a_silent_node_gets_no_requests(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1);
 
 	(void)unused;
@@ -379,7 +379,7 @@ static void a_slot_on_a_silent_node_gets_no_requests(void **unused)
 
 static void all_requests_end_once_when_the_routers_start_anew(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = route_lab_new(1);
 	int64_t id = model_with(lab, "m", 1), ended = 0;
 
 	(void)unused;

@@ -45,7 +45,7 @@ static void must_agree(const struct effects *one, const struct effects *other,
 	buffer_free(&b);
 }
 
-static void forget(struct walk *walk, int64_t id)
+static void slot_load_forget(struct walk *walk, int64_t id)
 {
 	for (int i = 0; i < walk->request_count; i++)
 		if (walk->requests[i] == id) {
@@ -56,21 +56,21 @@ static void forget(struct walk *walk, int64_t id)
 }
 
 /* Every request ends exactly once. */
-static void note_effects(struct walk *walk)
+static void slot_load_note_effects(struct walk *walk)
 {
 	for (size_t i = 0; i < walk->h->effects.count; i++) {
 		const struct effect *effect = &walk->h->effects.at[i];
 		if (effect->kind == EFFECT_ROUTE && effect->route.outcome == ROUTE_GRANTED)
 			walk->granted++;
 		if (effect->kind == EFFECT_ROUTE && effect->route.outcome >= ROUTE_REFUSED)
-			forget(walk, effect->route.request_id);
+			slot_load_forget(walk, effect->route.request_id);
 		if (effect->kind == EFFECT_PUT && effect->record_kind == RECORD_DECISION)
 			walk->evicted += ((const struct decision_record *)effect->record)->kind ==
 			                 DECISION_UNLOAD;
 	}
 }
 
-static void follow(struct harness *h, const struct command *command, bool applied)
+static void slot_load_follow(struct harness *h, const struct command *command, bool applied)
 {
 	struct walk *walk = h->watcher;
 	struct effects effects = { 0 };
@@ -84,7 +84,7 @@ static void follow(struct harness *h, const struct command *command, bool applie
 		effects_free(&effects);
 	}
 	if (applied) {
-		note_effects(walk);
+		slot_load_note_effects(walk);
 		keeper_apply(&walk->keeper, &h->effects);
 	}
 	if (command->kind == COMMAND_RESET_REQUESTS) {
@@ -152,7 +152,7 @@ static const char *const uuids[3][3] = { { "n1-gpu0" },
 	                                 { "n3-gpu0", "n3-gpu1", "n3-gpu2" } };
 
 /* All that a node has, but for a slot that it lost and one that nobody knows. */
-static void snapshot(struct walk *walk)
+static void slot_load_snapshot(struct walk *walk)
 {
 	const char *name = node_names[below(walk, 3)];
 	const struct node *node = cluster_node(&walk->h->sched->cluster, name);
@@ -212,7 +212,7 @@ static void change_node(struct walk *walk)
 		           below(walk, 2) ? (int64_t)below(walk, 90000) : 0, 40, true);
 		break;
 	default:
-		snapshot(walk);
+		slot_load_snapshot(walk);
 		break;
 	}
 }
@@ -255,15 +255,15 @@ static void change_requests(struct walk *walk)
 		int64_t id = ++walk->last_request;
 		walk->requests[walk->request_count++] = id;
 		if (!try_request(h, walk->models[below(walk, MODELS)], 0, id))
-			forget(walk, id);
+			slot_load_forget(walk, id);
 	} else if (walk->request_count > 0) {
 		int64_t id = walk->requests[below(walk, (uint64_t)walk->request_count)];
 		must(h, try_done(h, id, (enum request_end)below(walk, 3)));
-		forget(walk, id);
+		slot_load_forget(walk, id);
 	}
 }
 
-static void step(struct walk *walk)
+static void slot_load_step(struct walk *walk)
 {
 	struct harness *h = walk->h;
 	int at = (int)below(walk, MODELS);
@@ -315,7 +315,7 @@ static void walk_at_random(struct walk *walk)
 {
 	struct harness *h = walk->h = harness_new();
 
-	h->watch = follow;
+	h->watch = slot_load_follow;
 	h->watcher = walk;
 	for (int i = 0; i < 3; i++)
 		add_node(h, node_names[i], i + 1, 80000);
@@ -328,7 +328,7 @@ static void walk_at_random(struct walk *walk)
 	for (int i = 0; i < MODELS; i++)
 		put_random_model(walk, i);
 	for (int i = 0; i < STEPS; i++)
-		step(walk);
+		slot_load_step(walk);
 	must(h, harness_apply(h, (struct command){ .kind = COMMAND_RESET_REQUESTS }));
 	assert_int_equal(walk->request_count, 0);
 	sched_free(walk->twin);

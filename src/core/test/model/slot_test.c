@@ -7,7 +7,7 @@ struct lab {
 };
 
 /* One tenant and a node n1 with as many GPUs of 80,000 MiB. */
-static struct lab lab_new(int gpus)
+static struct lab slot_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -21,27 +21,27 @@ static int64_t model_named(struct lab lab, const char *name, int64_t mib)
 	return put_model(lab.h, model_of(lab.tenant, name, mib));
 }
 
-static int64_t used(struct lab lab, const char *uuid)
+static int64_t slot_used(struct lab lab, const char *uuid)
 {
 	return gpu(lab.h, uuid)->books.used_mib;
 }
 
 static void a_model_goes_to_the_emptiest_gpu(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = slot_lab_new(2);
 
 	(void)unused;
 	load(lab.h, model_named(lab, "a", 20000));
 	load(lab.h, model_named(lab, "b", 10000));
 	load(lab.h, model_named(lab, "c", 5000));
-	assert_int_equal(used(lab, "n1-gpu0"), 20000);
-	assert_int_equal(used(lab, "n1-gpu1"), 15000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 20000);
+	assert_int_equal(slot_used(lab, "n1-gpu1"), 15000);
 	harness_free(lab.h);
 }
 
 static void a_model_that_packs_goes_where_least_is_left(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = slot_lab_new(2);
 	struct model_record given = model_of(lab.tenant, "a", 20000);
 
 	(void)unused;
@@ -49,13 +49,13 @@ static void a_model_that_packs_goes_where_least_is_left(void **unused)
 	load(lab.h, put_model(lab.h, given));
 	given.name = "b";
 	load(lab.h, put_model(lab.h, given));
-	assert_int_equal(used(lab, "n1-gpu0"), 40000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 40000);
 	harness_free(lab.h);
 }
 
 static void a_model_larger_than_a_gpu_is_split_evenly_over_as_few_as_possible(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = slot_lab_new(4);
 	int64_t id = model_named(lab, "big", 175000);
 
 	(void)unused;
@@ -69,7 +69,7 @@ static void a_model_larger_than_a_gpu_is_split_evenly_over_as_few_as_possible(vo
 
 static void only_gpu_counts_that_the_model_allows_are_used(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = slot_lab_new(4);
 	const int64_t splits[] = { 1, 0, 2, 0, 4, 0 };
 	struct model_record given = model_of(lab.tenant, "big", 175000);
 
@@ -83,7 +83,7 @@ static void only_gpu_counts_that_the_model_allows_are_used(void **unused)
 
 static void a_split_goes_around_a_gpu_that_is_full(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = slot_lab_new(4);
 	int64_t full = model_named(lab, "full", 70000), id = model_named(lab, "m", 150000);
 
 	(void)unused;
@@ -128,8 +128,8 @@ static void uneven_parts_are_as_even_as_the_gpus_allow_and_add_up(void **unused)
 	given.uneven = true;
 	int64_t id = put_model(lab.h, given);
 	load(lab.h, id);
-	assert_int_equal(used(lab, "large"), 70000);
-	assert_int_equal(used(lab, "small"), 30000);
+	assert_int_equal(slot_used(lab, "large"), 70000);
+	assert_int_equal(slot_used(lab, "small"), 30000);
 	harness_free(lab.h);
 }
 
@@ -149,26 +149,26 @@ static void an_uneven_model_does_not_fit_evenly_by_itself(void **unused)
 
 static void the_size_of_a_slot_counts_from_the_moment_it_is_decided(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t loads[8], id = model_named(lab, "m", 30000);
 
 	(void)unused;
 	request(lab.h, id);
 	assert_int_equal(pass_only(lab.h, loads), 1);
 	assert_int_equal(slot_of(lab.h, id)->reservation->phase, PHASE_GRANTED);
-	assert_int_equal(used(lab, "n1-gpu0"), 30000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 30000);
 	must(lab.h, to_slot(lab.h, COMMAND_SLOT_LOADING, loads[0], "", false));
 	assert_int_equal(slot_of(lab.h, id)->reservation->phase, PHASE_LIVE);
 	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_LOADING);
 	ready(lab.h, loads[0]);
 	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_READY);
-	assert_int_equal(used(lab, "n1-gpu0"), 30000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 30000);
 	harness_free(lab.h);
 }
 
 static void loads_on_one_gpu_go_one_after_the_other(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t loads[8], a = model_named(lab, "a", 10000), b = model_named(lab, "b", 10000);
 
 	(void)unused;
@@ -185,7 +185,7 @@ static void loads_on_one_gpu_go_one_after_the_other(void **unused)
 
 static void nothing_is_loaded_on_a_node_that_has_not_reported_since_a_restart(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	const struct device device = device_of("n1-gpu0", 0, 80000);
 	int64_t loads[8], a = model_named(lab, "a", 10000), b = model_named(lab, "b", 10000);
 
@@ -208,7 +208,7 @@ static void nothing_is_loaded_on_a_node_that_has_not_reported_since_a_restart(vo
 
 static void loads_on_different_gpus_go_at_the_same_time(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = slot_lab_new(4);
 	int64_t loads[8];
 
 	(void)unused;
@@ -221,7 +221,7 @@ static void loads_on_different_gpus_go_at_the_same_time(void **unused)
 
 static void a_load_that_fails_frees_its_gpu_for_the_next(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t loads[8], a = model_named(lab, "a", 10000), b = model_named(lab, "b", 10000);
 
 	(void)unused;
@@ -230,15 +230,15 @@ static void a_load_that_fails_frees_its_gpu_for_the_next(void **unused)
 	pass_only(lab.h, loads);
 	must(lab.h, to_slot(lab.h, COMMAND_SLOT_EXITED, loads[0], "out of memory", false));
 	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_LOADING);
-	assert_int_equal(used(lab, "n1-gpu0"), 20000); /* until its memory is confirmed */
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 20000); /* until its memory is confirmed */
 	must(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, loads[0], 0, false));
-	assert_int_equal(used(lab, "n1-gpu0"), 10000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 10000);
 	harness_free(lab.h);
 }
 
 static void a_load_that_takes_too_long_is_stopped_and_counts_until_confirmed(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	struct model_record given = model_of(lab.tenant, "m", 10000);
 	int64_t loads[8], asked;
 
@@ -253,9 +253,9 @@ static void a_load_that_takes_too_long_is_stopped_and_counts_until_confirmed(voi
 	time_passes(lab.h, 1);
 	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 1);
 	assert_int_equal(slot_of(lab.h, id)->r.state, SLOT_STOPPING);
-	assert_int_equal(used(lab, "n1-gpu0"), 10000);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 10000);
 	must(lab.h, to_task(lab.h, COMMAND_MEMORY_RELEASED, loads[0], 0, false));
-	assert_int_equal(used(lab, "n1-gpu0"), 0);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 0);
 	time_passes(lab.h, 10000);
 	settle(lab.h);
 	done(lab.h, asked); /* it was never lost */
@@ -264,7 +264,7 @@ static void a_load_that_takes_too_long_is_stopped_and_counts_until_confirmed(voi
 
 static void a_model_that_fails_again_and_again_backs_off_and_says_so(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t loads[8], id = model_named(lab, "m", 10000), wait_ms = 5000;
 
 	(void)unused;
@@ -287,7 +287,7 @@ static void a_model_that_fails_again_and_again_backs_off_and_says_so(void **unus
 
 static void a_slot_that_a_node_would_not_load_is_planned_anew(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t loads[8], id = model_named(lab, "m", 10000);
 
 	(void)unused;
@@ -295,7 +295,7 @@ static void a_slot_that_a_node_would_not_load_is_planned_anew(void **unused)
 	pass_only(lab.h, loads);
 	must(lab.h, to_slot(lab.h, COMMAND_SLOT_EXITED, loads[0], "", true));
 	assert_non_null(strstr(why_model(lab.h, id), "(its server ended)"));
-	assert_int_equal(used(lab, "n1-gpu0"), 0);
+	assert_int_equal(slot_used(lab, "n1-gpu0"), 0);
 	lab.h->now_ms += 5000;
 	assert_int_equal(pass_only(lab.h, loads), 1);
 	harness_free(lab.h);
@@ -303,7 +303,7 @@ static void a_slot_that_a_node_would_not_load_is_planned_anew(void **unused)
 
 static void the_order_to_load_names_what_was_reserved(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = slot_lab_new(2);
 	struct model_record given = model_of(lab.tenant, "m", 100000);
 	const struct load_order *order = NULL;
 
@@ -358,7 +358,7 @@ static void slots_count_against_the_limits_and_the_bill_of_their_tenant(void **u
 
 static void a_node_that_is_drained_loses_its_slots_when_they_are_idle(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = slot_lab_new(1);
 	int64_t id = model_named(lab, "m", 10000), loads[8];
 
 	(void)unused;

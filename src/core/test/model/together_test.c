@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(int gpus)
+static struct lab together_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -31,7 +31,7 @@ static int64_t job_at(struct lab lab, int64_t priority, int32_t gpus)
 	return submit(lab.h, given);
 }
 
-static void decide(struct lab lab)
+static void together_decide(struct lab lab)
 {
 	int64_t loads[64];
 
@@ -45,30 +45,30 @@ static bool goes(struct lab lab, int64_t id)
 
 static void a_job_evicts_idle_slots_and_starts_when_the_memory_is_back(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t a = model_at(lab, "a", 30000, 500), b = model_at(lab, "b", 30000, 500);
 
 	(void)unused;
 	load(lab.h, a);
 	load(lab.h, b);
 	int64_t id = job_at(lab, 500, 1);
-	decide(lab);
+	together_decide(lab);
 	assert_false(goes(lab, a) || goes(lab, b));
 	grow_cold(lab.h);
-	decide(lab);
+	together_decide(lab);
 	assert_true(goes(lab, a) && goes(lab, b));
 	assert_true(has_claim(lab.h, id));
 	const struct decision_record *decision = decided(lab.h, DECISION_EVICT, id);
 	assert_int_equal(decision->evicted.count, 2);
 	confirm_stops(lab.h);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, id), JOB_RUNNING);
 	harness_free(lab.h);
 }
 
 static void a_job_of_a_part_evicts_only_what_it_needs(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t a = model_at(lab, "a", 50000, 500), b = model_at(lab, "b", 30000, 500);
 
 	(void)unused;
@@ -76,7 +76,7 @@ static void a_job_of_a_part_evicts_only_what_it_needs(void **unused)
 	load(lab.h, b);
 	grow_cold(lab.h);
 	submit(lab.h, memory(lab.tenant, 30000));
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(goes(lab, a) + goes(lab, b), 1);
 	assert_true(goes(lab, b)); /* enough, and cheaper to load again */
 	harness_free(lab.h);
@@ -84,7 +84,7 @@ static void a_job_of_a_part_evicts_only_what_it_needs(void **unused)
 
 static void a_gang_evicts_what_is_in_its_way_and_lets_the_rest_stay(void **unused)
 {
-	struct lab lab = lab_new(3);
+	struct lab lab = together_lab_new(3);
 	struct job_record gang = whole(lab.tenant, 1);
 	int64_t models[3];
 
@@ -97,17 +97,17 @@ static void a_gang_evicts_what_is_in_its_way_and_lets_the_rest_stay(void **unuse
 	grow_cold(lab.h);
 	gang.tasks = gang.min_available = 2;
 	int64_t id = submit(lab.h, gang);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(goes(lab, models[0]) + goes(lab, models[1]) + goes(lab, models[2]), 2);
 	confirm_stops(lab.h);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, id), JOB_RUNNING);
 	harness_free(lab.h);
 }
 
 static void a_job_never_evicts_what_is_busy(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t a = model_at(lab, "a", 30000, 1);
 
 	(void)unused;
@@ -115,23 +115,23 @@ static void a_job_never_evicts_what_is_busy(void **unused)
 	request(lab.h, a);
 	grow_cold(lab.h);
 	job_at(lab, 900, 1);
-	decide(lab);
+	together_decide(lab);
 	assert_false(goes(lab, a));
 	harness_free(lab.h);
 }
 
 static void idle_slots_go_before_jobs_are_preempted(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = together_lab_new(2);
 	int64_t low = job_at(lab, 100, 1), a;
 
 	(void)unused;
-	decide(lab);
+	together_decide(lab);
 	a = model_at(lab, "a", 30000, 900);
 	load(lab.h, a);
 	grow_cold(lab.h);
 	job_at(lab, 800, 1);
-	decide(lab);
+	together_decide(lab);
 	assert_true(goes(lab, a));
 	assert_int_equal(state(lab.h, low), JOB_RUNNING);
 	harness_free(lab.h);
@@ -139,14 +139,14 @@ static void idle_slots_go_before_jobs_are_preempted(void **unused)
 
 static void a_model_preempts_jobs_of_lower_priority_of_its_tenant(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t low = job_at(lab, 100, 1), a;
 
 	(void)unused;
-	decide(lab);
+	together_decide(lab);
 	a = model_at(lab, "a", 30000, 500);
 	int64_t asked = request(lab.h, a);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, low), JOB_PREEMPTED);
 	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_WAITING);
 	const struct decision_record *decision = decided(lab.h, DECISION_PREEMPT, 0);
@@ -159,16 +159,16 @@ static void a_model_preempts_jobs_of_lower_priority_of_its_tenant(void **unused)
 
 static void a_model_preempts_no_job_of_its_own_priority_or_of_others(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = together_lab_new(2);
 	int64_t same = job_at(lab, 500, 1), other = put_tenant(lab.h, tenant_named("other"));
 	struct job_record given = whole(other, 1);
 
 	(void)unused;
 	given.priority = 1;
 	int64_t low = submit(lab.h, given);
-	decide(lab);
+	together_decide(lab);
 	request(lab.h, model_at(lab, "a", 30000, 500));
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, same), JOB_RUNNING);
 	assert_int_equal(state(lab.h, low), JOB_RUNNING);
 	harness_free(lab.h);
@@ -184,22 +184,22 @@ static void a_model_preempts_nothing_if_its_tenant_may_not(void **unused)
 	tenant.can_preempt_others = false;
 	lab.tenant = put_tenant(lab.h, tenant);
 	int64_t low = job_at(lab, 100, 1);
-	decide(lab);
+	together_decide(lab);
 	request(lab.h, model_at(lab, "a", 30000, 500));
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, low), JOB_RUNNING);
 	harness_free(lab.h);
 }
 
 static void a_model_preempts_only_the_jobs_that_are_in_its_way(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = together_lab_new(2);
 	int64_t first = job_at(lab, 100, 1), second = job_at(lab, 200, 1);
 
 	(void)unused;
-	decide(lab);
+	together_decide(lab);
 	request(lab.h, model_at(lab, "a", 70000, 500));
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, first), JOB_PREEMPTED);
 	assert_int_equal(state(lab.h, second), JOB_RUNNING);
 	harness_free(lab.h);
@@ -207,7 +207,7 @@ static void a_model_preempts_only_the_jobs_that_are_in_its_way(void **unused)
 
 static void an_elastic_job_gives_a_model_what_it_can_do_without(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = together_lab_new(2);
 	struct job_record given = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -218,7 +218,7 @@ static void an_elastic_job_gives_a_model_what_it_can_do_without(void **unused)
 	settle(lab.h);
 	assert_int_equal(placed(lab.h, id), 2);
 	request(lab.h, a);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(state(lab.h, id), JOB_RUNNING);
 	assert_int_equal(placed(lab.h, id), 1);
 	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_WAITING);
@@ -227,7 +227,7 @@ static void an_elastic_job_gives_a_model_what_it_can_do_without(void **unused)
 
 static void a_job_in_the_way_of_a_model_moves_if_it_may(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	struct job_record given = job_of(lab.tenant, GPU_MEMORY, 1);
 
 	(void)unused;
@@ -235,10 +235,10 @@ static void a_job_in_the_way_of_a_model_moves_if_it_may(void **unused)
 	given.memory_mib = 30000;
 	given.movable = true;
 	int64_t id = submit(lab.h, given), a = model_at(lab, "a", 70000, 500);
-	decide(lab);
+	together_decide(lab);
 	add_node(lab.h, "n2", 1, 40000);
 	request(lab.h, a);
-	decide(lab);
+	together_decide(lab);
 	assert_int_equal(slot_of(lab.h, a)->r.state, SLOT_WAITING);
 	assert_true(has_claim(lab.h, id));
 	const struct decision_record *decision = decided(lab.h, DECISION_PREEMPT, 0);
@@ -250,7 +250,7 @@ static void a_job_in_the_way_of_a_model_moves_if_it_may(void **unused)
 static void a_job_that_has_not_started_yet_is_not_preempted_for_a_model(void **unused)
 {
 	const struct command pass_command = { .kind = COMMAND_PASS, .units = INT64_MAX };
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t id = job_at(lab, 100, 1), a = model_at(lab, "a", 70000, 500);
 
 	(void)unused;
@@ -264,7 +264,7 @@ static void a_job_that_has_not_started_yet_is_not_preempted_for_a_model(void **u
 
 static void a_claim_on_a_gpu_needs_no_host_memory_where_it_asks_for_none(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	struct job_record given = job_of(lab.tenant, GPU_MEMORY, 1);
 	struct device device = device_of("n1-gpu0", 0, 80000);
 	struct node_report_command node = report_of("n1", &device, 1);
@@ -280,8 +280,8 @@ static void a_claim_on_a_gpu_needs_no_host_memory_where_it_asks_for_none(void **
 	must(lab.h, apply_to(lab.h, COMMAND_REMOVE_MODEL, leaving));
 	int64_t b = model_at(lab, "b", 60000, 500);
 	request(lab.h, b);
-	decide(lab);
-	decide(lab);
+	together_decide(lab);
+	together_decide(lab);
 	assert_int_equal(slot_of(lab.h, b)->r.state, SLOT_WAITING);
 	harness_free(lab.h);
 }
@@ -289,11 +289,11 @@ static void a_claim_on_a_gpu_needs_no_host_memory_where_it_asks_for_none(void **
 static void the_one_of_higher_priority_gets_the_last_gpu_job_or_model(void **unused)
 {
 	for (int job_first = 0; job_first < 2; job_first++) {
-		struct lab lab = lab_new(1);
+		struct lab lab = together_lab_new(1);
 		int64_t id = job_at(lab, job_first ? 600 : 400, 1);
 		int64_t a = model_at(lab, "a", 70000, 500);
 		request(lab.h, a);
-		decide(lab);
+		together_decide(lab);
 		assert_int_equal(placed(lab.h, id), job_first ? 1 : 0);
 		assert_int_equal(model(lab.h, a)->slot_count, job_first ? 0 : 1);
 		harness_free(lab.h);
@@ -303,14 +303,14 @@ static void the_one_of_higher_priority_gets_the_last_gpu_job_or_model(void **unu
 
 static void a_waiting_model_takes_the_room_that_a_job_leaves(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = together_lab_new(1);
 	int64_t id = job_at(lab, 900, 1), asked;
 
 	(void)unused;
-	decide(lab);
+	together_decide(lab);
 	int64_t a = model_at(lab, "a", 70000, 500);
 	asked = request(lab.h, a);
-	decide(lab);
+	together_decide(lab);
 	assert_null(slot_of(lab.h, a));
 	end_job(lab.h, id, 0);
 	settle(lab.h);

@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab close_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -73,7 +73,7 @@ static int64_t link_of_task(const struct harness *h, int64_t id, int task)
 
 static void a_gang_goes_onto_one_node_if_it_can(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -87,7 +87,7 @@ static void a_gang_goes_onto_one_node_if_it_can(void **unused)
 
 static void a_gang_goes_onto_the_node_with_the_least_to_spare(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -101,7 +101,7 @@ static void a_gang_goes_onto_the_node_with_the_least_to_spare(void **unused)
 
 static void a_gang_that_no_node_can_take_stays_in_one_rack_if_it_can(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_in_rack(lab.h, "a1", "r1", 2);
@@ -117,7 +117,7 @@ static void a_gang_that_no_node_can_take_stays_in_one_rack_if_it_can(void **unus
 
 static void a_gang_goes_anywhere_if_it_must(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record near = gang(lab, 3, 3, 1);
 
 	(void)unused;
@@ -131,7 +131,7 @@ static void a_gang_goes_anywhere_if_it_must(void **unused)
 
 static void a_gang_that_requires_one_node_waits_for_one(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record near = gang(lab, 3, 3, 1);
 
 	(void)unused;
@@ -150,7 +150,7 @@ static void a_gang_that_requires_one_node_waits_for_one(void **unused)
 
 static void a_gang_that_requires_one_rack_waits_for_one(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record near = gang(lab, 3, 3, 1);
 
 	(void)unused;
@@ -169,7 +169,7 @@ static void a_gang_that_requires_one_rack_waits_for_one(void **unused)
 
 static void a_task_that_joins_later_keeps_to_the_node_that_its_job_requires(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record near = gang(lab, 3, 2, 1);
 
 	(void)unused;
@@ -188,7 +188,7 @@ static void a_task_that_joins_later_keeps_to_the_node_that_its_job_requires(void
 
 static void a_task_that_joins_later_keeps_to_the_rack_that_its_job_requires(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record near = gang(lab, 3, 2, 1);
 
 	(void)unused;
@@ -207,7 +207,7 @@ static void a_task_that_joins_later_keeps_to_the_rack_that_its_job_requires(void
 
 static void the_gpus_of_one_task_are_linked_if_they_can_be(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_linked(lab.h, "n1");
@@ -222,7 +222,7 @@ static void the_gpus_of_one_task_are_linked_if_they_can_be(void **unused)
 
 static void a_task_that_requires_links_waits_for_them(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record linked = whole(lab.tenant, 4);
 
 	(void)unused;
@@ -247,7 +247,7 @@ static void a_task_that_requires_links_waits_for_them(void **unused)
 
 static void a_gang_that_requires_links_has_all_of_its_gpus_in_one_group(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	struct job_record linked = gang(lab, 4, 4, 1);
 
 	(void)unused;
@@ -267,7 +267,7 @@ static void a_gang_that_requires_links_has_all_of_its_gpus_in_one_group(void **u
 
 static void a_gang_has_its_gpus_in_one_group_if_it_can(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_linked(lab.h, "n1");
@@ -282,7 +282,7 @@ static void a_gang_has_its_gpus_in_one_group_if_it_can(void **unused)
 
 static void links_on_another_node_are_better_than_a_node_without(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 
 	(void)unused;
 	add_linked(lab.h, "n1");
@@ -300,7 +300,7 @@ static void links_on_another_node_are_better_than_a_node_without(void **unused)
 
 static void tasks_are_numbered_by_the_names_of_their_nodes(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = close_lab_new();
 	static const char *const names[] = { "c", "a", "b" };
 
 	(void)unused;

@@ -8,7 +8,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab gang_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -40,7 +40,7 @@ static const char *node_of_task(const struct harness *h, int64_t id, int task)
 
 static void a_gang_starts_together_or_not_at_all(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -59,7 +59,7 @@ static void a_gang_starts_together_or_not_at_all(void **unused)
  * would find room on one GPU alone. */
 static void tasks_with_parts_of_several_gpus_fit_if_they_can_be_spread(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record job_record = fraction(lab.tenant, 400);
 
 	(void)unused;
@@ -74,7 +74,7 @@ static void tasks_with_parts_of_several_gpus_fit_if_they_can_be_spread(void **un
 
 static void a_gang_runs_when_all_of_its_minimum_runs(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t started[4];
 
 	(void)unused;
@@ -91,7 +91,7 @@ static void a_gang_runs_when_all_of_its_minimum_runs(void **unused)
 
 static void a_gang_claims_together_and_starts_when_the_last_memory_is_back(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -112,7 +112,7 @@ static void a_gang_claims_together_and_starts_when_the_last_memory_is_back(void 
 
 static void a_gang_is_over_when_all_of_its_tasks_ended(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -128,7 +128,7 @@ static void a_gang_is_over_when_all_of_its_tasks_ended(void **unused)
 
 static void a_gang_fails_with_its_first_task_that_fails(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t started[4];
 
 	(void)unused;
@@ -146,7 +146,7 @@ static void a_gang_fails_with_its_first_task_that_fails(void **unused)
 
 static void a_limit_stops_a_gang_whole(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct tenant_record small = tenant_named("small");
 
 	(void)unused;
@@ -164,7 +164,7 @@ static void a_limit_stops_a_gang_whole(void **unused)
 
 static void an_elastic_job_starts_with_its_minimum_and_grows_one_by_one(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 3, 80000);
@@ -180,7 +180,7 @@ static void an_elastic_job_starts_with_its_minimum_and_grows_one_by_one(void **u
 
 static void a_job_that_cannot_grow_where_it_is_holds_nobody_up(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record together = gang(lab, 2, 1, 1);
 
 	(void)unused;
@@ -200,7 +200,7 @@ static void a_job_that_cannot_grow_where_it_is_holds_nobody_up(void **unused)
 
 static void an_elastic_job_grows_no_further_than_all_of_its_tasks(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -213,7 +213,7 @@ static void an_elastic_job_grows_no_further_than_all_of_its_tasks(void **unused)
 
 static void an_elastic_job_shrinks_to_its_minimum_for_a_higher_priority(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record high = whole(lab.tenant, 2);
 
 	(void)unused;
@@ -235,7 +235,7 @@ static void an_elastic_job_shrinks_to_its_minimum_for_a_higher_priority(void **u
 
 static void an_elastic_job_loses_its_last_tasks_first(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record high = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -253,7 +253,7 @@ static void an_elastic_job_loses_its_last_tasks_first(void **unused)
 
 static void an_elastic_job_that_must_go_below_its_minimum_goes_whole(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record high = whole(lab.tenant, 3);
 
 	(void)unused;
@@ -271,7 +271,7 @@ static void an_elastic_job_that_must_go_below_its_minimum_goes_whole(void **unus
 
 static void an_elastic_job_grows_again_when_there_is_room(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record high = whole(lab.tenant, 2);
 
 	(void)unused;
@@ -291,7 +291,7 @@ static void an_elastic_job_grows_again_when_there_is_room(void **unused)
 
 static void an_elastic_job_that_is_ending_does_not_grow(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -319,7 +319,7 @@ static int64_t lose_one(struct lab lab)
 
 static void a_lost_task_gets_a_new_place_within_the_grace(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t id = lose_one(lab);
 
 	(void)unused;
@@ -338,7 +338,7 @@ static void a_lost_task_gets_a_new_place_within_the_grace(void **unused)
 
 static void a_gang_that_stays_short_is_stopped_and_queued_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t id = lose_one(lab);
 
 	(void)unused;
@@ -356,7 +356,7 @@ static void a_gang_that_stays_short_is_stopped_and_queued_again(void **unused)
 
 static void an_elastic_job_that_keeps_its_minimum_is_not_short(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
@@ -373,7 +373,7 @@ static void an_elastic_job_that_keeps_its_minimum_is_not_short(void **unused)
 
 static void a_refused_task_of_a_gang_is_tried_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t started[4];
 
 	(void)unused;
@@ -402,7 +402,7 @@ static struct job_record split(const struct lab lab, int64_t gpus)
 
 static void twenty_gpus_are_split_over_nodes_of_eight_as_eight_eight_and_four(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -420,7 +420,7 @@ static void twenty_gpus_are_split_over_nodes_of_eight_as_eight_eight_and_four(vo
 
 static void a_split_leaves_large_nodes_whole_where_a_small_one_is_enough(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -434,7 +434,7 @@ static void a_split_leaves_large_nodes_whole_where_a_small_one_is_enough(void **
 
 static void a_split_job_waits_until_all_of_its_gpus_are_there(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -449,7 +449,7 @@ static void a_split_job_waits_until_all_of_its_gpus_are_there(void **unused)
 
 static void tasks_of_a_split_job_are_numbered_by_the_names_of_their_nodes(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "a", 2, 80000);
@@ -463,7 +463,7 @@ static void tasks_of_a_split_job_are_numbered_by_the_names_of_their_nodes(void *
 
 static void a_split_job_runs_when_all_of_its_parts_run(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t started[4];
 
 	(void)unused;
@@ -481,7 +481,7 @@ static void a_split_job_runs_when_all_of_its_parts_run(void **unused)
 
 static void a_split_job_that_lost_a_part_is_stopped_and_split_anew(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	int64_t started[4];
 
 	(void)unused;
@@ -502,7 +502,7 @@ static void a_split_job_that_lost_a_part_is_stopped_and_split_anew(void **unused
 
 static void a_split_job_is_preempted_whole(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 	struct job_record high = whole(lab.tenant, 2);
 
 	(void)unused;
@@ -521,7 +521,7 @@ static void a_split_job_is_preempted_whole(void **unused)
 
 static void a_split_job_is_over_when_all_of_its_parts_ended(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = gang_lab_new();
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
@@ -565,7 +565,7 @@ static void sort_by_insertion(const struct reservation **placed_tasks, int count
 	}
 }
 
-static int by_id(const void *a, const void *b)
+static int gang_by_id(const void *a, const void *b)
 {
 	const struct reservation *const *one = a, *const *other = b;
 
@@ -578,7 +578,7 @@ static void assert_numbered_by_place(const struct harness *h, int64_t id, int ta
 
 	for (int i = 0; i < tasks; i++)
 		expected[i] = right(h, id, i);
-	qsort(expected, (size_t)tasks, sizeof(struct reservation *), by_id);
+	qsort(expected, (size_t)tasks, sizeof(struct reservation *), gang_by_id);
 	sort_by_insertion(expected, tasks);
 	for (int i = 0; i < tasks; i++)
 		assert_ptr_equal(right(h, id, i), expected[i]);
@@ -590,7 +590,7 @@ static void tasks_are_numbered_by_what_their_nodes_have_left_then_by_name(void *
 
 	(void)unused;
 	for (int round = 0; round < 40; round++) {
-		struct lab lab = lab_new();
+		struct lab lab = gang_lab_new();
 		struct config_record config = config_default();
 		config.policy = round % POLICY_COUNT;
 		configure(lab.h, config);

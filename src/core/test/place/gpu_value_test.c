@@ -13,12 +13,12 @@
 #define LEARN(worth, kinds) gpu_value_learn(worth, kinds, COUNT(kinds))
 
 /* Thousandths of a remainder that are used in the end. */
-static int used(const struct gpu_value *worth, int milli)
+static int gpu_value_used(const struct gpu_value *worth, int milli)
 {
 	return (int)(worth->value[milli] / GPU_VALUE_UNIT);
 }
 
-static struct gpu_value_sum gpu_of(const struct gpu_value *worth, int32_t milli)
+static struct gpu_value_sum gpu_value_gpu_of(const struct gpu_value *worth, int32_t milli)
 {
 	struct gpu_value_sum sum = { 0 };
 	gpu_value_sum_add(&sum, worth, milli, 0, 1);
@@ -31,9 +31,9 @@ static void a_rest_that_nothing_fits_is_worth_nothing(void **state)
 	static struct gpu_value worth;
 	(void)state;
 	LEARN(&worth, kinds);
-	assert_int_equal(used(&worth, 190), 0);
-	assert_in_range(used(&worth, 1000), 800, 810);
-	assert_int_equal(used(&worth, 0), 0);
+	assert_int_equal(gpu_value_used(&worth, 190), 0);
+	assert_in_range(gpu_value_used(&worth, 1000), 800, 810);
+	assert_int_equal(gpu_value_used(&worth, 0), 0);
 }
 
 static void a_rest_that_is_always_filled_is_worth_its_size(void **state)
@@ -42,8 +42,8 @@ static void a_rest_that_is_always_filled_is_worth_its_size(void **state)
 	static struct gpu_value worth;
 	(void)state;
 	LEARN(&worth, kinds);
-	assert_in_range(used(&worth, 500), 495, 500);
-	assert_in_range(used(&worth, 1000), 990, 1000);
+	assert_in_range(gpu_value_used(&worth, 500), 495, 500);
+	assert_in_range(gpu_value_used(&worth, 1000), 990, 1000);
 	assert_in_range(worth.cpu_milli[1000], 7900, 8000);
 	assert_in_range(worth.cpu_milli[500], 3950, 4000);
 }
@@ -55,7 +55,7 @@ static void a_rest_for_which_little_arrives_is_worth_little(void **state)
 	static struct gpu_value worth;
 	(void)state;
 	LEARN(&worth, kinds);
-	assert_in_range(used(&worth, 190), 0, 30);
+	assert_in_range(gpu_value_used(&worth, 190), 0, 30);
 	assert_true(worth.value[1000] > worth.value[190]);
 }
 
@@ -65,7 +65,7 @@ static void gpus_of_several_count_one_by_one_with_their_part_of_the_cpu(void **s
 	static struct gpu_value worth;
 	(void)state;
 	LEARN(&worth, kinds);
-	assert_in_range(used(&worth, 1000), 990, 1000);
+	assert_in_range(gpu_value_used(&worth, 1000), 990, 1000);
 	assert_in_range(worth.cpu_milli[1000], 7900, 8000);
 }
 
@@ -89,7 +89,7 @@ static void without_any_need_of_gpus_nothing_is_worth_anything(void **state)
 	static struct gpu_value worth;
 	(void)state;
 	LEARN(&worth, kinds);
-	struct gpu_value_sum sum = gpu_of(&worth, 1000);
+	struct gpu_value_sum sum = gpu_value_gpu_of(&worth, 1000);
 	assert_int_equal(gpu_value_sum_with(&sum, 1000), 0);
 }
 
@@ -115,7 +115,7 @@ static void worth_falls_with_the_cpu_that_is_missing(void **state)
 	int64_t last = -1;
 	(void)state;
 	LEARN(&worth, kinds);
-	struct gpu_value_sum sum = gpu_of(&worth, 1000);
+	struct gpu_value_sum sum = gpu_value_gpu_of(&worth, 1000);
 	for (int64_t cpu = 0; cpu <= 20000; cpu += 100) {
 		int64_t now = gpu_value_sum_with(&sum, cpu);
 		assert_true(now >= last && now <= sum.value);
@@ -134,9 +134,9 @@ static void a_mix_learns_the_worth_of_its_classes_when_they_change(void **state)
 	(void)state;
 	workload_mix_init(&mix);
 	workload_mix_learn(&mix, 1, 810, 1, 4000, 100, "");
-	assert_int_equal(used(workload_mix_gpu_value(&mix), 190), 0);
+	assert_int_equal(gpu_value_used(workload_mix_gpu_value(&mix), 190), 0);
 	workload_mix_learn(&mix, 2, 190, 1, 4000, 400, "");
-	assert_in_range(used(workload_mix_gpu_value(&mix), 190), 150, 190);
+	assert_in_range(gpu_value_used(workload_mix_gpu_value(&mix), 190), 150, 190);
 	workload_mix_free(&mix);
 }
 

@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(enum policy policy)
+static struct lab place_lab_new(enum policy policy)
 {
 	struct lab lab = { .h = harness_new() };
 	struct config_record config = config_default();
@@ -18,7 +18,7 @@ static struct lab lab_new(enum policy policy)
 }
 
 /* Submits it and sees it start. */
-static int64_t run(struct lab lab, struct job_record job_record)
+static int64_t place_run(struct lab lab, struct job_record job_record)
 {
 	int64_t id = submit(lab.h, job_record);
 
@@ -34,12 +34,12 @@ static void must_wait(struct lab lab, struct job_record job_record)
 	must(lab.h, cancel(lab.h, id));
 }
 
-static const char *gpu_of(const struct harness *h, int64_t id, int part)
+static const char *place_gpu_of(const struct harness *h, int64_t id, int part)
 {
 	return job(h, id)->tasks[0].reservation->parts[part].gpu->r.uuid;
 }
 
-static int64_t used(const struct harness *h, const char *uuid)
+static int64_t place_used(const struct harness *h, const char *uuid)
 {
 	return gpu(h, uuid)->books.used_mib;
 }
@@ -48,30 +48,31 @@ static int64_t used(const struct harness *h, const char *uuid)
 
 static void pack_fills_the_gpu_that_has_least_left(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 2, 80000);
-	run(lab, memory(lab.tenant, 50000));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 50000);
-	run(lab, memory(lab.tenant, 40000));
-	assert_int_equal(used(lab.h, "n1-gpu1"), 40000);
-	run(lab, memory(lab.tenant, 30000));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 80000);
-	run(lab, memory(lab.tenant, 30000));
-	assert_int_equal(used(lab.h, "n1-gpu1"), 70000);
+	place_run(lab, memory(lab.tenant, 50000));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 50000);
+	place_run(lab, memory(lab.tenant, 40000));
+	assert_int_equal(place_used(lab.h, "n1-gpu1"), 40000);
+	place_run(lab, memory(lab.tenant, 30000));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 80000);
+	place_run(lab, memory(lab.tenant, 30000));
+	assert_int_equal(place_used(lab.h, "n1-gpu1"), 70000);
 	harness_free(lab.h);
 }
 
 static void pack_takes_whole_gpus_of_the_node_that_has_fewest_left(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 8, 80000);
 	add_node(lab.h, "n2", 4, 80000);
-	int64_t first = run(lab, whole(lab.tenant, 1)), second = run(lab, whole(lab.tenant, 3));
+	int64_t first = place_run(lab, whole(lab.tenant, 1)),
+		second = place_run(lab, whole(lab.tenant, 3));
 	assert_string_equal(node_of(lab.h, first), "n2");
 	assert_string_equal(node_of(lab.h, second), "n2");
 	harness_free(lab.h);
@@ -79,28 +80,29 @@ static void pack_takes_whole_gpus_of_the_node_that_has_fewest_left(void **unused
 
 static void spread_uses_the_gpu_that_has_most_left(void **unused)
 {
-	struct lab lab = lab_new(POLICY_SPREAD);
+	struct lab lab = place_lab_new(POLICY_SPREAD);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 1, 80000);
 	for (int i = 0; i < 3; i++)
-		run(lab, memory(lab.tenant, 20000));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 20000);
-	assert_int_equal(used(lab.h, "n1-gpu1"), 20000);
-	assert_int_equal(used(lab.h, "n2-gpu0"), 20000);
+		place_run(lab, memory(lab.tenant, 20000));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 20000);
+	assert_int_equal(place_used(lab.h, "n1-gpu1"), 20000);
+	assert_int_equal(place_used(lab.h, "n2-gpu0"), 20000);
 	harness_free(lab.h);
 }
 
 static void spread_takes_whole_gpus_of_the_node_that_has_most_left(void **unused)
 {
-	struct lab lab = lab_new(POLICY_SPREAD);
+	struct lab lab = place_lab_new(POLICY_SPREAD);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 4, 80000);
-	int64_t first = run(lab, whole(lab.tenant, 1)), second = run(lab, whole(lab.tenant, 1));
-	int64_t third = run(lab, whole(lab.tenant, 1));
+	int64_t first = place_run(lab, whole(lab.tenant, 1)),
+		second = place_run(lab, whole(lab.tenant, 1));
+	int64_t third = place_run(lab, whole(lab.tenant, 1));
 	assert_string_equal(node_of(lab.h, first), "n2");
 	assert_string_equal(node_of(lab.h, second), "n2");
 	assert_string_equal(node_of(lab.h, third), "n1");
@@ -109,7 +111,7 @@ static void spread_takes_whole_gpus_of_the_node_that_has_most_left(void **unused
 
 static void fragment_puts_halves_together_where_whole_gpus_are_asked_for_too(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	static const int64_t kinds[] = { 500, 1, 1000, 50, 1000, 1, 1000, 50 };
 
 	(void)unused;
@@ -117,15 +119,15 @@ static void fragment_puts_halves_together_where_whole_gpus_are_asked_for_too(voi
 	add_node(lab.h, "n2", 2, 80000);
 	must(lab.h,
 	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 2 } }));
-	int64_t first = run(lab, fraction(lab.tenant, 500)),
-		second = run(lab, fraction(lab.tenant, 500));
-	assert_string_equal(gpu_of(lab.h, first, 0), gpu_of(lab.h, second, 0));
+	int64_t first = place_run(lab, fraction(lab.tenant, 500)),
+		second = place_run(lab, fraction(lab.tenant, 500));
+	assert_string_equal(place_gpu_of(lab.h, first, 0), place_gpu_of(lab.h, second, 0));
 	harness_free(lab.h);
 }
 
 static void fragment_takes_what_the_expected_tasks_cannot_use(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	static const int64_t kinds[] = { 1000, 2, 1000, 100 };
 
 	(void)unused;
@@ -133,25 +135,25 @@ static void fragment_takes_what_the_expected_tasks_cannot_use(void **unused)
 	add_node(lab.h, "n2", 3, 80000);
 	must(lab.h,
 	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 1 } }));
-	int64_t single = run(lab, whole(lab.tenant, 1));
+	int64_t single = place_run(lab, whole(lab.tenant, 1));
 	assert_string_equal(node_of(lab.h, single), "n2"); /* of which one GPU has no partner */
 	harness_free(lab.h);
 }
 
 static void a_new_policy_counts_from_the_next_placement_on(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct config_record config = config_default();
 
 	(void)unused;
 	add_node(lab.h, "n1", 4, 80000);
-	run(lab, memory(lab.tenant, 10000));
-	run(lab, memory(lab.tenant, 10000));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 20000);
+	place_run(lab, memory(lab.tenant, 10000));
+	place_run(lab, memory(lab.tenant, 10000));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 20000);
 	config.policy = POLICY_SPREAD;
 	configure(lab.h, config);
-	run(lab, memory(lab.tenant, 10000));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 20000);
+	place_run(lab, memory(lab.tenant, 10000));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 20000);
 	harness_free(lab.h);
 }
 
@@ -159,12 +161,12 @@ static void ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu(voi
 {
 	(void)unused;
 	for (int policy = 0; policy < POLICY_COUNT; policy++) {
-		struct lab lab = lab_new((enum policy)policy);
+		struct lab lab = place_lab_new((enum policy)policy);
 		add_node(lab.h, "c", 2, 80000);
 		add_node(lab.h, "a", 2, 80000);
 		add_node(lab.h, "b", 2, 80000);
-		int64_t id = run(lab, memory(lab.tenant, 20000));
-		assert_string_equal(gpu_of(lab.h, id, 0), "a-gpu0");
+		int64_t id = place_run(lab, memory(lab.tenant, 20000));
+		assert_string_equal(place_gpu_of(lab.h, id, 0), "a-gpu0");
 		harness_free(lab.h);
 	}
 }
@@ -172,7 +174,7 @@ static void ties_are_broken_by_the_name_of_the_node_and_the_place_of_the_gpu(voi
 /* Beside 350, 470 would leave 180 that nothing fits, where 650 leaves nothing. */
 static void worth_keeps_a_rest_for_what_fills_it_in_the_end(void **unused)
 {
-	struct lab lab = lab_new(POLICY_WORTH);
+	struct lab lab = place_lab_new(POLICY_WORTH);
 	static const int64_t kinds[] = { 650, 1, 0, 1, 350, 1, 0, 1, 470, 1, 0, 2 };
 
 	(void)unused;
@@ -180,19 +182,19 @@ static void worth_keeps_a_rest_for_what_fills_it_in_the_end(void **unused)
 	     harness_apply(lab.h, (struct command){ .kind = COMMAND_MIX, .mix = { kinds, 3 } }));
 	add_node(lab.h, "n1", 1, 80000);
 	add_node(lab.h, "n2", 1, 80000);
-	run(lab, fraction(lab.tenant, 350));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 28000);
-	run(lab, fraction(lab.tenant, 470));
-	assert_int_equal(used(lab.h, "n2-gpu0"), 37600);
-	run(lab, fraction(lab.tenant, 650));
-	assert_int_equal(used(lab.h, "n1-gpu0"), 80000);
+	place_run(lab, fraction(lab.tenant, 350));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 28000);
+	place_run(lab, fraction(lab.tenant, 470));
+	assert_int_equal(place_used(lab.h, "n2-gpu0"), 37600);
+	place_run(lab, fraction(lab.tenant, 650));
+	assert_int_equal(place_used(lab.h, "n1-gpu0"), 80000);
 	harness_free(lab.h);
 }
 
 /* All of the first node's CPU will be needed by the work on its GPUs. */
 static void worth_keeps_a_large_gpu_for_large_amounts_of_memory(void **unused)
 {
-	struct lab lab = lab_new(POLICY_WORTH);
+	struct lab lab = place_lab_new(POLICY_WORTH);
 	struct device devices[] = { device_of("large", 0, 81920), device_of("small-0", 1, 20096),
 		                    device_of("small-1", 2, 20096) };
 
@@ -200,20 +202,20 @@ static void worth_keeps_a_large_gpu_for_large_amounts_of_memory(void **unused)
 	must(lab.h, report(lab.h, report_of("node-a", devices, 3)));
 	add_node(lab.h, "node-b", 1, 24576);
 	for (int i = 0; i < 2; i++) {
-		int64_t id = run(lab, memory(lab.tenant, 20000));
+		int64_t id = place_run(lab, memory(lab.tenant, 20000));
 		assert_string_equal(node_of(lab.h, id), "node-a");
-		assert_string_not_equal(gpu_of(lab.h, id, 0), "large");
+		assert_string_not_equal(place_gpu_of(lab.h, id, 0), "large");
 	}
-	int64_t fits_less_well = run(lab, memory(lab.tenant, 20000));
+	int64_t fits_less_well = place_run(lab, memory(lab.tenant, 20000));
 	assert_string_equal(node_of(lab.h, fits_less_well), "node-b");
-	int64_t large = run(lab, memory(lab.tenant, 70000));
-	assert_string_equal(gpu_of(lab.h, large, 0), "large");
+	int64_t large = place_run(lab, memory(lab.tenant, 70000));
+	assert_string_equal(place_gpu_of(lab.h, large, 0), "large");
 	harness_free(lab.h);
 }
 
 static void worth_keeps_cpu_for_the_gpus_that_need_it(void **unused)
 {
-	struct lab lab = lab_new(POLICY_WORTH);
+	struct lab lab = place_lab_new(POLICY_WORTH);
 	static const int64_t kinds[] = { 1000, 1, 32000, 3, 0, 0, 40000, 1 };
 	struct job_record host = job_of(lab.tenant, GPU_NONE, 0);
 
@@ -223,8 +225,8 @@ static void worth_keeps_cpu_for_the_gpus_that_need_it(void **unused)
 	add_node(lab.h, "a", 4, 80000);
 	add_node(lab.h, "b", 1, 80000);
 	host.cpu_milli = 40000;
-	assert_string_equal(node_of(lab.h, run(lab, host)), "b");
-	assert_string_equal(node_of(lab.h, run(lab, host)), "b");
+	assert_string_equal(node_of(lab.h, place_run(lab, host)), "b");
+	assert_string_equal(node_of(lab.h, place_run(lab, host)), "b");
 	harness_free(lab.h);
 }
 
@@ -232,7 +234,7 @@ static void worth_keeps_cpu_for_the_gpus_that_need_it(void **unused)
 
 static void a_job_gets_a_gpu_of_a_model_that_it_allows(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	struct device devices[] = { device_of("a", 0, 80000), device_of("b", 1, 80000),
 		                    device_of("c", 2, 80000) };
 	struct job_record picky = whole(lab.tenant, 1);
@@ -242,8 +244,8 @@ static void a_job_gets_a_gpu_of_a_model_that_it_allows(void **unused)
 	devices[2].model = "L4";
 	must(lab.h, report(lab.h, report_of("n1", devices, 3)));
 	picky.gpu_models = "A100|L40";
-	int64_t id = run(lab, picky);
-	assert_string_equal(gpu_of(lab.h, id, 0), "b");
+	int64_t id = place_run(lab, picky);
+	assert_string_equal(place_gpu_of(lab.h, id, 0), "b");
 	must_wait(lab, picky);
 	picky.gpu_models = "B200";
 	must_wait(lab, picky);
@@ -252,7 +254,7 @@ static void a_job_gets_a_gpu_of_a_model_that_it_allows(void **unused)
 
 static void a_job_waits_for_a_model_that_is_yet_to_come(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	struct device device = device_of("b", 0, 80000);
 	struct job_record picky = whole(lab.tenant, 1);
 
@@ -270,7 +272,7 @@ static void a_job_waits_for_a_model_that_is_yet_to_come(void **unused)
 
 static void a_job_gets_a_node_with_all_the_labels_that_it_asks_for(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	struct device one = device_of("a", 0, 80000), other = device_of("b", 0, 80000);
 	struct node_report_command first = report_of("n1", &one, 1),
 				   second = report_of("n2", &other, 1);
@@ -282,41 +284,41 @@ static void a_job_gets_a_node_with_all_the_labels_that_it_asks_for(void **unused
 	must(lab.h, report(lab.h, first));
 	must(lab.h, report(lab.h, second));
 	picky.node_labels = "disk=fast\nnet=ib";
-	int64_t id = run(lab, picky);
+	int64_t id = place_run(lab, picky);
 	assert_string_equal(node_of(lab.h, id), "n2");
 	must_wait(lab, picky);
 	first.labels = "disk=fast\nnet=ib";
 	must(lab.h, report(lab.h, first));
-	run(lab, picky);
+	place_run(lab, picky);
 	harness_free(lab.h);
 }
 
 static void a_job_that_needs_no_gpu_gets_cpu_and_memory(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	struct job_record plain = job_of(lab.tenant, GPU_NONE, 0);
 
 	(void)unused;
 	must(lab.h, report(lab.h, report_of("n1", NULL, 0)));
 	plain.cpu_milli = 100000;
 	plain.host_bytes = INT64_C(1) << 39;
-	run(lab, plain);
+	place_run(lab, plain);
 	must_wait(lab, plain);
 	plain.cpu_milli = 28000;
-	run(lab, plain);
+	place_run(lab, plain);
 	must_wait(lab, plain);
 	harness_free(lab.h);
 }
 
 static void a_gpu_is_of_no_use_without_the_cpu_that_is_asked_for(void **unused)
 {
-	struct lab lab = lab_new(POLICY_FRAGMENT);
+	struct lab lab = place_lab_new(POLICY_FRAGMENT);
 	struct job_record hungry = whole(lab.tenant, 1);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	hungry.cpu_milli = 100000;
-	run(lab, hungry);
+	place_run(lab, hungry);
 	must_wait(lab, hungry);
 	harness_free(lab.h);
 }
@@ -325,26 +327,26 @@ static void a_gpu_is_of_no_use_without_the_cpu_that_is_asked_for(void **unused)
 
 static void a_whole_gpu_is_one_with_nothing_on_it(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
-	run(lab, memory(lab.tenant, 1));
+	place_run(lab, memory(lab.tenant, 1));
 	must_wait(lab, whole(lab.tenant, 2));
-	int64_t id = run(lab, whole(lab.tenant, 1));
-	assert_string_equal(gpu_of(lab.h, id, 0), "n1-gpu1");
+	int64_t id = place_run(lab, whole(lab.tenant, 1));
+	assert_string_equal(place_gpu_of(lab.h, id, 0), "n1-gpu1");
 	harness_free(lab.h);
 }
 
 static void a_gpu_given_whole_takes_nothing_else(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct job_record small = whole(lab.tenant, 1);
 
 	(void)unused;
 	add_node(lab.h, "n1", 1, 80000);
 	small.memory_mib = 1000;
-	run(lab, small);
+	place_run(lab, small);
 	must_wait(lab, memory(lab.tenant, 1));
 	must_wait(lab, fraction(lab.tenant, 1));
 	harness_free(lab.h);
@@ -352,11 +354,11 @@ static void a_gpu_given_whole_takes_nothing_else(void **unused)
 
 static void a_gpu_given_whole_takes_nothing_else_even_if_it_grows(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 1, 80000);
-	run(lab, whole(lab.tenant, 1));
+	place_run(lab, whole(lab.tenant, 1));
 	add_node(lab.h, "n1", 1, 90000);
 	must_wait(lab, memory(lab.tenant, 1));
 	harness_free(lab.h);
@@ -364,14 +366,14 @@ static void a_gpu_given_whole_takes_nothing_else_even_if_it_grows(void **unused)
 
 static void a_whole_gpu_has_at_least_the_memory_that_is_asked_for(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct job_record large = whole(lab.tenant, 1);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 40000);
 	add_node(lab.h, "n2", 1, 80000);
 	large.memory_mib = 40001;
-	int64_t id = run(lab, large);
+	int64_t id = place_run(lab, large);
 	assert_string_equal(node_of(lab.h, id), "n2");
 	must_wait(lab, large);
 	harness_free(lab.h);
@@ -379,7 +381,7 @@ static void a_whole_gpu_has_at_least_the_memory_that_is_asked_for(void **unused)
 
 static void a_gpu_with_foreign_memory_is_not_given_whole(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -388,21 +390,21 @@ static void a_gpu_with_foreign_memory_is_not_given_whole(void **unused)
 	must_wait(lab, whole(lab.tenant, 1));
 	config.foreign_tolerance_mib = 100;
 	configure(lab.h, config);
-	int64_t id = run(lab, whole(lab.tenant, 1));
+	int64_t id = place_run(lab, whole(lab.tenant, 1));
 	assert_int_equal(job(lab.h, id)->tasks[0].reservation->parts[0].mib, 79900);
 	harness_free(lab.h);
 }
 
 static void as_many_whole_gpus_as_asked_for_are_on_one_node(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 2, 80000);
 	add_node(lab.h, "n2", 2, 80000);
 	must_wait(lab, whole(lab.tenant, 3));
 	add_node(lab.h, "n3", 3, 80000);
-	int64_t id = run(lab, whole(lab.tenant, 3));
+	int64_t id = place_run(lab, whole(lab.tenant, 3));
 	assert_string_equal(node_of(lab.h, id), "n3");
 	harness_free(lab.h);
 }
@@ -411,23 +413,23 @@ static void as_many_whole_gpus_as_asked_for_are_on_one_node(void **unused)
 
 static void a_fraction_is_of_the_usable_memory_of_its_gpu_rounded_down(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct device device = device_of("a", 0, 32607);
 
 	(void)unused;
 	device.overhead_mib = 600;
 	must(lab.h, report(lab.h, report_of("n1", &device, 1)));
-	int64_t id = run(lab, fraction(lab.tenant, 333));
+	int64_t id = place_run(lab, fraction(lab.tenant, 333));
 	assert_int_equal(job(lab.h, id)->tasks[0].reservation->parts[0].mib, 333 * 32007 / 1000);
-	run(lab, fraction(lab.tenant, 333));
-	run(lab, fraction(lab.tenant, 334));
+	place_run(lab, fraction(lab.tenant, 333));
+	place_run(lab, fraction(lab.tenant, 334));
 	must_wait(lab, fraction(lab.tenant, 1));
 	harness_free(lab.h);
 }
 
 static void several_fractions_are_on_different_gpus(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct job_record halves = job_of(lab.tenant, GPU_FRACTION, 2);
 
 	(void)unused;
@@ -435,31 +437,32 @@ static void several_fractions_are_on_different_gpus(void **unused)
 	add_node(lab.h, "n1", 1, 80000);
 	must_wait(lab, halves);
 	add_node(lab.h, "n2", 2, 80000);
-	int64_t id = run(lab, halves);
-	assert_string_equal(gpu_of(lab.h, id, 0), "n2-gpu0");
-	assert_string_equal(gpu_of(lab.h, id, 1), "n2-gpu1");
-	run(lab, halves);
+	int64_t id = place_run(lab, halves);
+	assert_string_equal(place_gpu_of(lab.h, id, 0), "n2-gpu0");
+	assert_string_equal(place_gpu_of(lab.h, id, 1), "n2-gpu1");
+	place_run(lab, halves);
 	must_wait(lab, halves);
 	harness_free(lab.h);
 }
 
 static void share_is_never_a_reason_to_refuse(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 
 	(void)unused;
 	add_node(lab.h, "n1", 1, 1000);
 	for (int i = 0; i < 3; i++)
-		run(lab, memory(lab.tenant, 333)); /* each is rounded up to 333 thousandths and more
-		                                    */
-	run(lab, memory(lab.tenant, 1));
+		place_run(lab, memory(lab.tenant, 333)); /* each is rounded up to 333 thousandths
+		                                          * and more
+		                                          */
+	place_run(lab, memory(lab.tenant, 1));
 	must_wait(lab, memory(lab.tenant, 1));
 	harness_free(lab.h);
 }
 
 static void uneven_parts_fit_in_one_linked_group_or_in_another(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	static const int64_t parts[] = { 60000, 20000 };
 	struct device devices[5];
 	static const char *const uuids[] = { "a", "b", "c", "d", "e" };
@@ -472,13 +475,13 @@ static void uneven_parts_fit_in_one_linked_group_or_in_another(void **unused)
 	}
 	must(lab.h, report(lab.h, report_of("n1", devices, 5)));
 	uneven.uneven = (struct rows){ parts, 2 };
-	run(lab, uneven);
+	place_run(lab, uneven);
 	harness_free(lab.h);
 }
 
 static void uneven_parts_fit_across_linked_groups_where_they_must(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	static const int64_t parts[] = { 60000, 20000 };
 	struct device devices[3];
 	static const char *const uuids[] = { "a", "b", "c" };
@@ -491,13 +494,13 @@ static void uneven_parts_fit_across_linked_groups_where_they_must(void **unused)
 	}
 	must(lab.h, report(lab.h, report_of("n1", devices, 3)));
 	uneven.uneven = (struct rows){ parts, 2 };
-	run(lab, uneven);
+	place_run(lab, uneven);
 	harness_free(lab.h);
 }
 
 static void what_could_never_run_on_this_hardware_is_refused_when_asked_to_check(void **unused)
 {
-	struct lab lab = lab_new(POLICY_PACK);
+	struct lab lab = place_lab_new(POLICY_PACK);
 	struct submit_command checked = { .job = whole(lab.tenant, 3), .check_possible = true };
 
 	(void)unused;
@@ -507,7 +510,7 @@ static void what_could_never_run_on_this_hardware_is_refused_when_asked_to_check
 	    harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = checked }),
 	    ERROR_IMPOSSIBLE, "GPU");
 	submit(lab.h, whole(lab.tenant, 3));
-	run(lab, whole(lab.tenant, 2));
+	place_run(lab, whole(lab.tenant, 2));
 	checked.job = whole(lab.tenant, 2);
 	must(lab.h,
 	     harness_apply(lab.h, (struct command){ .kind = COMMAND_SUBMIT, .submit = checked }));

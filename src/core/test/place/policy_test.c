@@ -30,7 +30,7 @@ static void every_policy_has_a_name_of_its_own_a_score_and_help(void **unused)
 }
 
 /* Nodes of two models, one of both, and one with memory of others on a GPU. */
-static struct harness *lab_begin(int64_t policy, int64_t *tenant)
+static struct harness *policy_lab_begin(int64_t policy, int64_t *tenant)
 {
 	struct harness *h = harness_new();
 	struct config_record config = config_default();
@@ -101,7 +101,7 @@ static void a_view_scores_what_the_policy_does_with_the_gpus(void **unused)
 	for (int64_t policy = 0; policy < POLICY_COUNT; policy++) {
 		int64_t tenant, running[64];
 		uint64_t random = (uint64_t)policy + 1;
-		struct harness *h = lab_begin(policy, &tenant);
+		struct harness *h = policy_lab_begin(policy, &tenant);
 		int count = 0, seen = 0;
 		for (int round = 0; round < 200; round++) {
 			int64_t id = submit(h, draw_job(tenant, &random));

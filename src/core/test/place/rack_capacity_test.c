@@ -27,7 +27,7 @@ static void add_in_rack(struct harness *h, const char *name, const char *rack)
 	must(h, report(h, node));
 }
 
-static void lab_begin(struct lab *lab)
+static void rack_capacity_lab_begin(struct lab *lab)
 {
 	static const char *const names[] = { "n0", "n1", "n2", "n3", "n4", "n5" };
 	static const char *const racks[] = { "r1", "r2", "r3" };
@@ -59,7 +59,7 @@ static void a_rack_has_the_room_of_its_nodes(void **unused)
 {
 	(void)unused;
 	struct lab lab;
-	lab_begin(&lab);
+	rack_capacity_lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	int64_t pair = submit(lab.h, whole(lab.tenant, 2));
 	assert_int_equal(pass(lab.h), 1);
@@ -74,7 +74,7 @@ static void a_node_that_moves_takes_its_room_along(void **unused)
 {
 	(void)unused;
 	struct lab lab;
-	lab_begin(&lab);
+	rack_capacity_lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	add_in_rack(lab.h, "n0", "r3");
 	assert_int_equal(room(&lab), 246);
@@ -85,7 +85,7 @@ static void what_is_promised_to_others_is_no_room(void **unused)
 {
 	(void)unused;
 	struct lab lab;
-	lab_begin(&lab);
+	rack_capacity_lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	struct node *node = lab.h->sched->cluster.by_rank[1];
 	node->gpus[0]->promised_ms = 0;
@@ -119,7 +119,7 @@ static void room_that_is_not_there_is_found_out(void **unused)
 {
 	(void)unused;
 	struct lab lab;
-	lab_begin(&lab);
+	rack_capacity_lab_begin(&lab);
 	assert_int_equal(room(&lab), 444);
 	assert_false(is_found_out(lab.h->sched));
 	lab.h->sched->rack_capacity.of[lab.search.shape->number % RACK_CAPACITY_SHAPES]

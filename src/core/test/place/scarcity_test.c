@@ -23,7 +23,7 @@ static void add_model(struct harness *h, const char *name, const char *model)
 	must(h, report(h, report_of(name, devices, 4)));
 }
 
-static struct lab lab_begin(enum policy policy)
+static struct lab scarcity_lab_begin(enum policy policy)
 {
 	struct lab lab = { .h = harness_new() };
 	struct config_record config = config_default();
@@ -47,7 +47,7 @@ static void ask_for(struct lab lab, int gpus, const char *models)
 	must(lab.h, cancel(lab.h, submit(lab.h, one)));
 }
 
-static int64_t start(struct lab lab, int gpus, const char *models)
+static int64_t scarcity_start(struct lab lab, int gpus, const char *models)
 {
 	struct job_record one = whole(lab.tenant, gpus);
 
@@ -65,7 +65,7 @@ static int scarcity(struct lab lab, const char *uuid)
 
 static void where_nobody_insists_there_is_no_premium(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 1, "");
@@ -76,7 +76,7 @@ static void where_nobody_insists_there_is_no_premium(void **unused)
 /* A quarter of what arrives insists on B, of which there is a quarter. */
 static void a_model_that_will_all_be_needed_is_worth_twice_as_much(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 3, "");
@@ -90,13 +90,13 @@ static void a_model_that_will_all_be_needed_is_worth_twice_as_much(void **unused
 
 static void a_model_of_which_less_is_left_is_worth_more(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 3, "");
 	ask_for(lab, 1, "A");
 	assert_int_equal(scarcity(lab, "a1-0"), SCARCITY_UNIT / 2);
-	int64_t id = start(lab, 4, "A");
+	int64_t id = scarcity_start(lab, 4, "A");
 	/* 5 of 8 insist, and 4 of the 12 that are free are A. */
 	assert_int_equal(scarcity(lab, "a2-0"), SCARCITY_UNIT * 15 / 8);
 	must(lab.h, cancel(lab.h, id));
@@ -106,7 +106,7 @@ static void a_model_of_which_less_is_left_is_worth_more(void **unused)
 /* Who takes B or C goes where nobody insists. */
 static void who_may_use_several_models_is_taken_to_use_the_least_scarce(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 6, "");
@@ -119,7 +119,7 @@ static void who_may_use_several_models_is_taken_to_use_the_least_scarce(void **u
 
 static void models_that_are_not_there_cost_nobody_anything(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 1, "");
@@ -132,7 +132,7 @@ static void models_that_are_not_there_cost_nobody_anything(void **unused)
 
 static void what_is_on_nodes_that_take_nothing_is_not_free(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 3, "");
@@ -147,7 +147,7 @@ static void what_is_on_nodes_that_take_nothing_is_not_free(void **unused)
 
 static void other_policies_and_a_given_mix_know_no_premium(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_FRAGMENT);
+	struct lab lab = scarcity_lab_begin(POLICY_FRAGMENT);
 	static const int64_t kinds[] = { 1000, 1, 0, 1 };
 	struct config_record config = config_default();
 
@@ -166,24 +166,24 @@ static void other_policies_and_a_given_mix_know_no_premium(void **unused)
 /* By name a1 would be next; but A is all needed, and B not. */
 static void who_insists_on_nothing_keeps_off_what_others_insist_on(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 
 	(void)unused;
 	ask_for(lab, 1, "");
 	ask_for(lab, 4, "A");
-	assert_string_equal(node_of(lab.h, start(lab, 1, "")), "b");
-	assert_string_equal(node_of(lab.h, start(lab, 1, "A")), "a1");
+	assert_string_equal(node_of(lab.h, scarcity_start(lab, 1, "")), "b");
+	assert_string_equal(node_of(lab.h, scarcity_start(lab, 1, "A")), "a1");
 	harness_free(lab.h);
 }
 
 static void a_decision_says_what_the_model_had_to_do_with_the_score(void **unused)
 {
-	struct lab lab = lab_begin(POLICY_WORTH);
+	struct lab lab = scarcity_lab_begin(POLICY_WORTH);
 	struct buffer text = { 0 };
 
 	(void)unused;
 	ask_for(lab, 3, "");
-	start(lab, 1, "B");
+	scarcity_start(lab, 1, "B");
 	const struct decision_record *decision = decided(lab.h, DECISION_START, 0);
 	assert_int_equal(decision->premium_milli, 1000);
 	assert_true(sched_explain(lab.h->sched, decision, 0, &text));

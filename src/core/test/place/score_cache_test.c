@@ -13,7 +13,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_begin(int nodes)
+static struct lab score_cache_lab_begin(int nodes)
 {
 	struct lab lab = { .h = harness_new() };
 	for (int i = 0; i < nodes; i++) {
@@ -45,7 +45,7 @@ static struct scorer scorer_of(struct lab lab, int64_t id, struct search *search
 static void a_board_counts_the_nodes_that_fit(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(8);
+	struct lab lab = score_cache_lab_begin(8);
 	struct search search;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 4));
 	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 2);
@@ -58,7 +58,7 @@ static void a_board_counts_the_nodes_that_fit(void **unused)
 static void a_node_that_changed_is_scored_anew(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(4);
+	struct lab lab = score_cache_lab_begin(4);
 	struct search search;
 	int64_t waiting = submit(lab.h, fraction(lab.tenant, 500));
 	struct scorer scorer = scorer_of(lab, waiting, &search);
@@ -82,7 +82,7 @@ static void a_node_that_changed_is_scored_anew(void **unused)
 static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(1);
+	struct lab lab = score_cache_lab_begin(1);
 	struct search search;
 	struct sched *sched = lab.h->sched;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
@@ -101,7 +101,7 @@ static void a_node_fits_again_when_nothing_is_promised_there_any_more(void **unu
 static void a_large_cluster_keeps_scores_without_following_all_nodes(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(SCORE_CACHE_FOLLOWS + 1);
+	struct lab lab = score_cache_lab_begin(SCORE_CACHE_FOLLOWS + 1);
 	struct search search;
 	int64_t waiting = submit(lab.h, fraction(lab.tenant, 300));
 	struct scorer scorer = scorer_of(lab, waiting, &search);
@@ -117,7 +117,7 @@ static void a_large_cluster_keeps_scores_without_following_all_nodes(void **unus
 static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(2);
+	struct lab lab = score_cache_lab_begin(2);
 	struct search search = search_of(job(lab.h, submit(lab.h, whole(lab.tenant, 1))));
 	assert_true(score_cache_serves(&search));
 	search.view = VIEW_LATER;
@@ -131,7 +131,7 @@ static void searches_that_depend_on_more_than_the_shape_have_no_board(void **unu
 static void boards_follow_the_policy_and_what_arrives(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(6);
+	struct lab lab = score_cache_lab_begin(6);
 	for (int round = 0; round < 12; round++) {
 		struct config_record config = config_default();
 		config.policy = round % policy_words.count;
@@ -156,7 +156,7 @@ static void set_promised(struct lab lab, int promised)
 static void a_node_fits_again_after_a_promise_that_a_board_only_glanced_at(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(4);
+	struct lab lab = score_cache_lab_begin(4);
 	struct search search;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
 	assert_int_equal(scorer_of(lab, waiting, &search).cache->fits, 4);
@@ -187,7 +187,7 @@ static bool is_found_out(struct sched *sched)
 static void a_score_that_is_not_right_is_found_out(void **unused)
 {
 	(void)unused;
-	struct lab lab = lab_begin(4);
+	struct lab lab = score_cache_lab_begin(4);
 	struct search search;
 	int64_t waiting = submit(lab.h, whole(lab.tenant, 1));
 	struct scorer scorer = scorer_of(lab, waiting, &search);

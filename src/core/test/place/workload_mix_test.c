@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int set_up(void **state)
+static int workload_mix_set_up(void **state)
 {
 	struct workload_mix *mix = NEW(struct workload_mix);
 	workload_mix_init(mix);
@@ -20,7 +20,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int workload_mix_tear_down(void **state)
 {
 	workload_mix_free(*state);
 	free(*state);
@@ -397,7 +397,7 @@ static void records_that_contradict_themselves_are_refused(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, workload_mix_set_up, workload_mix_tear_down)
 
 int main(void)
 {

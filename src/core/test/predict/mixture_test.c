@@ -18,7 +18,7 @@
 #define NOW INT64_C(1700000000000)
 #define CAPACITY 1000
 
-static struct traits job_of(const char *user, const char *name, int64_t gpus)
+static struct traits mixture_job_of(const char *user, const char *name, int64_t gpus)
 {
 	struct traits traits = { .user = hash_text(user), .size = gpus * 1000 };
 	traits_set_name(&traits, name);
@@ -77,13 +77,13 @@ static void jobs_are_expected_to_take_what_those_like_them_took(void **state)
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 30; i++) {
-		learn(&mixture, job_of("ann", "train", 1), 3 * HOUR);
-		learn(&mixture, job_of("ann", "test", 1), MINUTE);
-		learn(&mixture, job_of("bob", "train", 1), 20 * MINUTE);
+		learn(&mixture, mixture_job_of("ann", "train", 1), 3 * HOUR);
+		learn(&mixture, mixture_job_of("ann", "test", 1), MINUTE);
+		learn(&mixture, mixture_job_of("bob", "train", 1), 20 * MINUTE);
 	}
-	assert_near(median(&mixture, job_of("ann", "train", 1)), 3 * HOUR, 15);
-	assert_near(median(&mixture, job_of("ann", "test", 1)), MINUTE, 15);
-	assert_near(median(&mixture, job_of("bob", "train", 1)), 20 * MINUTE, 15);
+	assert_near(median(&mixture, mixture_job_of("ann", "train", 1)), 3 * HOUR, 15);
+	assert_near(median(&mixture, mixture_job_of("ann", "test", 1)), MINUTE, 15);
+	assert_near(median(&mixture, mixture_job_of("bob", "train", 1)), 20 * MINUTE, 15);
 	mixture_free(&mixture);
 }
 
@@ -93,11 +93,11 @@ static void names_that_differ_only_in_digits_are_told_apart(void **state)
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 30; i++) {
-		learn(&mixture, job_of("ann", "resnet50", 1), 4 * HOUR);
-		learn(&mixture, job_of("ann", "resnet18", 1), 10 * MINUTE);
+		learn(&mixture, mixture_job_of("ann", "resnet50", 1), 4 * HOUR);
+		learn(&mixture, mixture_job_of("ann", "resnet18", 1), 10 * MINUTE);
 	}
-	assert_near(median(&mixture, job_of("ann", "resnet50", 1)), 4 * HOUR, 15);
-	assert_near(median(&mixture, job_of("ann", "resnet18", 1)), 10 * MINUTE, 15);
+	assert_near(median(&mixture, mixture_job_of("ann", "resnet50", 1)), 4 * HOUR, 15);
+	assert_near(median(&mixture, mixture_job_of("ann", "resnet18", 1)), 10 * MINUTE, 15);
 	mixture_free(&mixture);
 }
 
@@ -108,11 +108,11 @@ static void a_new_number_in_a_name_is_expected_like_the_others(void **state)
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 10; i++) {
-		learn(&mixture, job_of("ann", "eval", 1), 2 * MINUTE);
-		learn(&mixture, job_of("ann", name, 1), 5 * HOUR);
+		learn(&mixture, mixture_job_of("ann", "eval", 1), 2 * MINUTE);
+		learn(&mixture, mixture_job_of("ann", name, 1), 5 * HOUR);
 		name[5]++;
 	}
-	assert_near(median(&mixture, job_of("ann", "run-77", 1)), 5 * HOUR, 25);
+	assert_near(median(&mixture, mixture_job_of("ann", "run-77", 1)), 5 * HOUR, 25);
 	mixture_free(&mixture);
 }
 
@@ -122,12 +122,12 @@ static void the_expert_that_is_right_is_named(void **state)
 	uint64_t seed = 1;
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
-	assert_string_equal(foresee(&mixture, job_of("ann", "", 1)).basis, "nothing");
+	assert_string_equal(foresee(&mixture, mixture_job_of("ann", "", 1)).basis, "nothing");
 	for (int i = 0; i < 300; i++) {
-		struct traits traits = job_of("ann", "", 1 << random_below(&seed, 4));
+		struct traits traits = mixture_job_of("ann", "", 1 << random_below(&seed, 4));
 		learn(&mixture, traits, traits.size * 100);
 	}
-	struct foresight foresight = foresee(&mixture, job_of("ann", "", 4));
+	struct foresight foresight = foresee(&mixture, mixture_job_of("ann", "", 4));
 	assert_string_equal(foresight.basis, "user and size");
 	assert_true(foresight.samples > 30);
 	mixture_free(&mixture);
@@ -136,11 +136,11 @@ static void the_expert_that_is_right_is_named(void **state)
 static void jobs_that_outlast_the_others_teach_before_they_end(void **state)
 {
 	struct mixture mixture;
-	struct traits traits = job_of("ann", "", 8);
+	struct traits traits = mixture_job_of("ann", "", 8);
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 200; i++)
-		learn(&mixture, job_of("bob", "", 1), i % 2 ? DAY : MINUTE);
+		learn(&mixture, mixture_job_of("bob", "", 1), i % 2 ? DAY : MINUTE);
 	int64_t before = soon(&mixture, traits);
 	for (int i = 0; i < 5; i++)
 		crowd_enter(&mixture.crowd, &traits, NOW - 5 * HOUR);
@@ -155,7 +155,7 @@ static void jobs_that_outlast_the_others_teach_before_they_end(void **state)
 static void no_answer_exceeds_the_limit(void **state)
 {
 	struct mixture mixture;
-	struct traits traits = job_of("ann", "", 1);
+	struct traits traits = mixture_job_of("ann", "", 1);
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 20; i++)
@@ -174,7 +174,7 @@ static void no_answer_exceeds_the_limit(void **state)
 static void what_is_left_depends_on_how_long_it_has_run(void **state)
 {
 	struct mixture mixture;
-	struct traits traits = job_of("ann", "", 1);
+	struct traits traits = mixture_job_of("ann", "", 1);
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 100; i++)
@@ -194,8 +194,9 @@ static void answers_agree_with_each_other(void **state)
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 500; i++) {
-		learn(&mixture, job_of("ann", "", 1), (int64_t)random_below(&seed, 1 << 24) + 1);
-		struct lifetime lifetime = foresee(&mixture, job_of("ann", "", 1)).lifetime;
+		learn(&mixture, mixture_job_of("ann", "", 1),
+		      (int64_t)random_below(&seed, 1 << 24) + 1);
+		struct lifetime lifetime = foresee(&mixture, mixture_job_of("ann", "", 1)).lifetime;
 		int64_t age_ms = (int64_t)random_below(&seed, 1 << 23), before = age_ms;
 		for (int64_t chance = 0; chance <= CHANCE_ONE; chance += CHANCE_ONE / 8) {
 			int64_t duration_ms = lifetime_duration(&lifetime, age_ms, chance);
@@ -233,8 +234,9 @@ static uint64_t run_history(uint64_t seed, int64_t capacity, int count, bool reo
 			free(guesses[at]);
 			assert_true((int64_t)mixture.experts.by_id.count <= capacity);
 		}
-		flying[at] = job_of(users[random_below(&seed, 3)], names[random_below(&seed, 4)],
-		                    (int64_t)random_below(&seed, 9));
+		flying[at] =
+		    mixture_job_of(users[random_below(&seed, 3)], names[random_below(&seed, 4)],
+		                   (int64_t)random_below(&seed, 9));
 		flying[at].limit_ms = (int64_t)random_below(&seed, 3) * HOUR;
 		flying[at].tenant = (uint64_t)now_ms;
 		struct foresight foresight;
@@ -268,7 +270,7 @@ static void the_expert_that_learned_longest_ago_makes_room(void **state)
 {
 	struct mixture mixture;
 	struct learned learned;
-	struct traits ann = job_of("ann", "", 1), bob = job_of("bob", "", 1);
+	struct traits ann = mixture_job_of("ann", "", 1), bob = mixture_job_of("bob", "", 1);
 	(void)state;
 	mixture_init(&mixture, EXPERTS_MIN);
 	mixture_learn(&mixture, &ann, NULL, HOUR, &learned);
@@ -296,7 +298,7 @@ static void logits_stay_within_bounds(void **state)
 	(void)state;
 	mixture_init(&mixture, CAPACITY);
 	for (int i = 0; i < 20000; i++)
-		learn(&mixture, job_of("ann", "train", 1), HOUR);
+		learn(&mixture, mixture_job_of("ann", "train", 1), HOUR);
 	for (int voice = 0; voice < VOICES; voice++)
 		for (int context = 0; context < CONTEXTS; context++)
 			assert_in_range(mixture.logits[voice][context] + LOGIT_MAX, 0,

@@ -9,7 +9,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab predict_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -26,7 +26,8 @@ static struct job_record named(struct lab lab, const char *name)
 }
 
 /* Submits and runs it; how it ends. */
-static int64_t run(struct lab lab, struct job_record record, int64_t took_ms, int64_t exit_code)
+static int64_t predict_run(struct lab lab, struct job_record record, int64_t took_ms,
+                           int64_t exit_code)
 {
 	int64_t id = submit(lab.h, record);
 	pass(lab.h);
@@ -47,7 +48,7 @@ static void assert_within(int64_t value, int64_t wanted, int64_t percent)
 
 static void nothing_is_expected_at_first(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	(void)state;
 	const struct job_state_record *s = expect(lab, named(lab, "train"));
 	assert_int_equal(s->expected_ms, 0);
@@ -58,7 +59,7 @@ static void nothing_is_expected_at_first(void **state)
 
 static void without_experience_the_maximum_runtime_is_expected(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	struct job_record record = named(lab, "train");
 	(void)state;
 	record.max_runtime_ms = 7 * MINUTE;
@@ -71,11 +72,11 @@ static void without_experience_the_maximum_runtime_is_expected(void **state)
 
 static void jobs_are_expected_to_take_what_those_of_their_name_took(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	(void)state;
 	for (int i = 0; i < 10; i++) {
-		run(lab, named(lab, "train"), 100 * MINUTE, 0);
-		run(lab, named(lab, "eval"), 2 * MINUTE, 0);
+		predict_run(lab, named(lab, "train"), 100 * MINUTE, 0);
+		predict_run(lab, named(lab, "eval"), 2 * MINUTE, 0);
 	}
 	const struct job_state_record *s = expect(lab, named(lab, "train"));
 	assert_within(s->expected_ms, 100 * MINUTE, 15);
@@ -87,14 +88,14 @@ static void jobs_are_expected_to_take_what_those_of_their_name_took(void **state
 
 static void users_of_a_tenant_are_told_apart(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	struct job_record ann = named(lab, "train"), bob = named(lab, "train");
 	(void)state;
 	ann.user = "ann";
 	bob.user = "bob";
 	for (int i = 0; i < 10; i++) {
-		run(lab, ann, 100 * MINUTE, 0);
-		run(lab, bob, 2 * MINUTE, 0);
+		predict_run(lab, ann, 100 * MINUTE, 0);
+		predict_run(lab, bob, 2 * MINUTE, 0);
 	}
 	assert_within(expect(lab, ann)->expected_ms, 100 * MINUTE, 20);
 	assert_within(expect(lab, bob)->expected_ms, 2 * MINUTE, 20);
@@ -103,21 +104,21 @@ static void users_of_a_tenant_are_told_apart(void **state)
 
 static void jobs_that_fail_are_learned_from(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	(void)state;
 	for (int i = 0; i < 5; i++)
-		run(lab, named(lab, "broken"), MINUTE, 1);
+		predict_run(lab, named(lab, "broken"), MINUTE, 1);
 	assert_within(expect(lab, named(lab, "broken"))->expected_ms, MINUTE, 15);
 	harness_free(lab.h);
 }
 
 static void no_more_than_the_maximum_runtime_is_expected(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	struct job_record record = named(lab, "train");
 	(void)state;
 	for (int i = 0; i < 5; i++)
-		run(lab, record, 60 * MINUTE, 0);
+		predict_run(lab, record, 60 * MINUTE, 0);
 	record.max_runtime_ms = 10 * MINUTE;
 	const struct job_state_record *s = expect(lab, record);
 	assert_true(s->expected_ms <= 10 * MINUTE);
@@ -127,7 +128,7 @@ static void no_more_than_the_maximum_runtime_is_expected(void **state)
 
 static void sizes_are_compared_however_they_are_asked_for(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	(void)state;
 	struct job_record half = fraction(lab.tenant, 500), memory_half = memory(lab.tenant, 32768);
 	assert_int_equal(predict_traits(&half).size, 500);
@@ -149,7 +150,7 @@ static int count_effects(const struct harness *h, enum effect_kind kind, enum re
 
 static void what_was_said_is_kept_until_the_job_is_over(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	(void)state;
 	int64_t id = submit(lab.h, named(lab, "train"));
 	assert_int_equal(count_effects(lab.h, EFFECT_PUT, RECORD_GUESS), 1);
@@ -163,7 +164,7 @@ static void what_was_said_is_kept_until_the_job_is_over(void **state)
 
 static void elements_of_an_array_share_what_was_said(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	struct submit_command submit_all = { .job = named(lab, "sweep"),
 		                             .array_from = 1,
 		                             .array_to = 4 };
@@ -186,7 +187,7 @@ static void elements_of_an_array_share_what_was_said(void **state)
 
 static void few_experts_are_kept_where_memory_is_short(void **state)
 {
-	struct lab lab = lab_new();
+	struct lab lab = predict_lab_new();
 	struct config_record config = config_default();
 	char name[] = "job-aa";
 	(void)state;
@@ -194,7 +195,7 @@ static void few_experts_are_kept_where_memory_is_short(void **state)
 	configure(lab.h, config);
 	for (int i = 0; i < 26; i++) {
 		name[5] = (char)('a' + i);
-		run(lab, named(lab, name), MINUTE, 0);
+		predict_run(lab, named(lab, name), MINUTE, 0);
 		assert_true(lab.h->sched->predictor.mixture.experts.by_id.count <= 20);
 	}
 	assert_true(count_effects(lab.h, EFFECT_DELETE, RECORD_EXPERT) > 0);

@@ -377,7 +377,7 @@ static void check_pop(struct world *world)
 		assert_false(expected->queued);
 }
 
-static void step(struct world *world)
+static void queue_step(struct world *world)
 {
 	static const int64_t steps[] = { 0, 0, 1, 500, MINUTE, 10 * MINUTE };
 	struct queue_entry *entry = &world->entries[below(world, WORLD_ENTRIES)];
@@ -435,7 +435,7 @@ static void the_order_is_that_of_the_definition_whatever_happens(void **state)
 			prepare(&world, &world.entries[i]);
 		queue_init(&world.queue, world.rule);
 		for (int i = 0; i < 20000; i++)
-			step(&world);
+			queue_step(&world);
 		assert_true(world.ageing_used && world.heap_used && world.aged_used);
 		queue_free(&world.queue);
 	}

@@ -20,7 +20,7 @@ struct world {
 	int64_t last_id;
 };
 
-static int set_up(void **state)
+static int shape_set_up(void **state)
 {
 	struct world *world = NEW(struct world);
 	world->tenant.r.id = 1;
@@ -29,7 +29,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+static int shape_tear_down(void **state)
 {
 	struct world *world = *state;
 	shapes_free(&world->shapes);
@@ -71,7 +71,7 @@ static void filters_of_the_same_text_are_one(void **state)
 	assert_string_equal(filter->labels, "zone=a");
 }
 
-static struct node *add_node(struct cluster *cluster, const char *name, const char *labels)
+static struct node *shape_add_node(struct cluster *cluster, const char *name, const char *labels)
 {
 	const struct node_record record = {
 		.id = (int64_t)cluster->node_count + 1,
@@ -84,8 +84,8 @@ static struct node *add_node(struct cluster *cluster, const char *name, const ch
 	return cluster_add_node(cluster, &record);
 }
 
-static struct gpu *add_gpu(struct cluster *cluster, struct node *node, const char *uuid,
-                           const char *model)
+static struct gpu *shape_add_gpu(struct cluster *cluster, struct node *node, const char *uuid,
+                                 const char *model)
 {
 	const struct gpu_record record = {
 		.id = (int64_t)cluster->gpu_by_id.count + 1,
@@ -105,8 +105,8 @@ static void an_empty_filter_allows_everything(void **state)
 	struct world *world = *state;
 	struct cluster cluster = { 0 };
 	struct filter *filter = shapes_filter(&world->shapes, "", "");
-	struct node *node = add_node(&cluster, "n-1", "");
-	const struct gpu *gpu = add_gpu(&cluster, node, "g-1", "A100");
+	struct node *node = shape_add_node(&cluster, "n-1", "");
+	const struct gpu *gpu = shape_add_gpu(&cluster, node, "g-1", "A100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 1);
 	assert_true(bitset_has(&filter->nodes, (size_t)node->rank));
@@ -122,16 +122,16 @@ static void a_filter_allows_nodes_with_a_listed_model_and_all_labels(void **stat
 	const struct node *mixed, *wrong_zone, *wrong_model, *longer_name;
 	struct node *node;
 
-	mixed = node = add_node(&cluster, "n-4", "disk=ssd\nrow=1\nzone=a");
-	const struct gpu *v100 = add_gpu(&cluster, node, "g-1", "V100");
-	const struct gpu *h100 = add_gpu(&cluster, node, "g-2", "H100");
-	const struct gpu *a100 = add_gpu(&cluster, node, "g-3", "A100");
-	wrong_zone = node = add_node(&cluster, "n-3", "disk=ssd\nzone=b");
-	add_gpu(&cluster, node, "g-4", "A100");
-	wrong_model = node = add_node(&cluster, "n-2", "disk=ssd\nzone=a");
-	add_gpu(&cluster, node, "g-5", "V100");
-	longer_name = node = add_node(&cluster, "n-1", "disk=ssd\nzone=a");
-	add_gpu(&cluster, node, "g-6", "A100X");
+	mixed = node = shape_add_node(&cluster, "n-4", "disk=ssd\nrow=1\nzone=a");
+	const struct gpu *v100 = shape_add_gpu(&cluster, node, "g-1", "V100");
+	const struct gpu *h100 = shape_add_gpu(&cluster, node, "g-2", "H100");
+	const struct gpu *a100 = shape_add_gpu(&cluster, node, "g-3", "A100");
+	wrong_zone = node = shape_add_node(&cluster, "n-3", "disk=ssd\nzone=b");
+	shape_add_gpu(&cluster, node, "g-4", "A100");
+	wrong_model = node = shape_add_node(&cluster, "n-2", "disk=ssd\nzone=a");
+	shape_add_gpu(&cluster, node, "g-5", "V100");
+	longer_name = node = shape_add_node(&cluster, "n-1", "disk=ssd\nzone=a");
+	shape_add_gpu(&cluster, node, "g-6", "A100X");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 1);
 
@@ -150,13 +150,13 @@ static void a_filter_follows_the_versions_of_the_cluster(void **state)
 	struct world *world = *state;
 	struct cluster cluster = { 0 };
 	struct filter *filter = shapes_filter(&world->shapes, "A100", "");
-	struct node *node = add_node(&cluster, "n-1", "");
-	add_gpu(&cluster, node, "g-1", "V100");
+	struct node *node = shape_add_node(&cluster, "n-1", "");
+	shape_add_gpu(&cluster, node, "g-1", "V100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 0);
 	assert_false(bitset_has(&filter->nodes, (size_t)node->rank));
 
-	add_gpu(&cluster, node, "g-2", "A100");
+	shape_add_gpu(&cluster, node, "g-2", "A100");
 	cluster_order(&cluster);
 	filter_refresh(filter, &cluster, 0);
 	assert_false(bitset_has(&filter->nodes, (size_t)node->rank));
@@ -413,7 +413,7 @@ static void only_the_classes_of_a_tenant_are_forgotten_with_it(void **state)
 }
 
 /* The key of the only class of a world that is for this alone. */
-static int64_t key_of(struct job *job)
+static int64_t shape_key_of(struct job *job)
 {
 	struct shapes shapes = { 0 };
 	struct job copy = *job;
@@ -434,13 +434,13 @@ static void classes_whose_hashes_are_equal_are_told_apart(void **state)
 	struct job first = simple_job(world), second = simple_job(world);
 	second.r.priority++;
 	struct job_class *intruder = class_of(world, &first);
-	map_remove(&world->shapes.classes, key_of(&first));
-	map_put(&world->shapes.classes, key_of(&second), intruder);
+	map_remove(&world->shapes.classes, shape_key_of(&first));
+	map_put(&world->shapes.classes, shape_key_of(&second), intruder);
 
 	struct job_class *class = class_of(world, &second);
 	assert_ptr_not_equal(class, intruder);
 	assert_ptr_equal(class_of(world, &second), class);
-	assert_ptr_equal(map_get(&world->shapes.classes, key_of(&second) + 1), class);
+	assert_ptr_equal(map_get(&world->shapes.classes, shape_key_of(&second) + 1), class);
 }
 
 static void a_class_is_found_after_one_before_it_in_its_chain_is_forgotten(void **state)
@@ -450,8 +450,8 @@ static void a_class_is_found_after_one_before_it_in_its_chain_is_forgotten(void 
 	kept.tenant = &world->other;
 	struct job_class *class = class_of(world, &kept);
 	class_of(world, &gone);
-	map_remove(&world->shapes.classes, key_of(&kept));
-	map_put(&world->shapes.classes, key_of(&gone) + 1, class);
+	map_remove(&world->shapes.classes, shape_key_of(&kept));
+	map_put(&world->shapes.classes, shape_key_of(&gone) + 1, class);
 
 	shapes_forget_tenant(&world->shapes, &world->tenant);
 	assert_ptr_equal(class_of(world, &kept), class);
@@ -471,7 +471,7 @@ static void lengths_are_powers_of_two_of_seconds_rounded_up(void **state)
 	assert_int_equal(length_ms(LENGTH_UNKNOWN), INT64_MAX);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, shape_set_up, shape_tear_down)
 
 int main(void)
 {

@@ -7,7 +7,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab submit_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -38,7 +38,7 @@ static int64_t submit_held(struct harness *h, struct job_record job)
 
 static void what_makes_no_sense_is_refused_with_the_field_that_is_wrong(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job;
 
 	(void)unused;
@@ -94,7 +94,7 @@ static void what_makes_no_sense_is_refused_with_the_field_that_is_wrong(void **u
 
 static void uneven_parts_must_be_as_many_as_the_gpus_and_positive(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	static const int64_t parts[] = { 1000, 0 };
 	struct job_record job = job_of(lab.tenant, GPU_UNEVEN, 2);
 
@@ -108,7 +108,7 @@ static void uneven_parts_must_be_as_many_as_the_gpus_and_positive(void **unused)
 
 static void amounts_that_no_cluster_has_are_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	static const int64_t parts[] = { INT64_MAX };
 	struct job_record job;
 
@@ -135,7 +135,7 @@ static void amounts_that_no_cluster_has_are_refused(void **unused)
 
 static void more_than_can_be_counted_may_wait(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -152,7 +152,7 @@ static void more_than_can_be_counted_may_wait(void **unused)
 /* The effects of three commands after a fourth that may have been refused. */
 static void effects_after(struct buffer *effects, bool refused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record bad = whole(lab.tenant, 99);
 
 	submit(lab.h, whole(lab.tenant, 1));
@@ -185,7 +185,7 @@ static void a_refused_submission_leaves_no_trace(void **unused)
 
 static void gangs_are_refused_where_they_are_switched_off(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 	struct job_record gang = whole(lab.tenant, 1);
 
@@ -203,7 +203,7 @@ static void gangs_are_refused_where_they_are_switched_off(void **unused)
 
 static void what_is_left_out_gets_its_default(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record gang = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -220,7 +220,7 @@ static void what_is_left_out_gets_its_default(void **unused)
 
 static void a_fraction_of_1000_is_a_whole_gpu(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 
 	(void)unused;
 	int64_t id = submit(lab.h, fraction(lab.tenant, 1000));
@@ -232,7 +232,7 @@ static void a_fraction_of_1000_is_a_whole_gpu(void **unused)
 
 static void a_key_that_is_known_answers_with_the_job_that_has_it(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job_with_key = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -248,7 +248,7 @@ static void a_key_that_is_known_answers_with_the_job_that_has_it(void **unused)
 
 static void a_key_is_known_to_its_tenant_alone(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	int64_t other = put_tenant(lab.h, tenant_named("other"));
 	struct job_record mine = whole(lab.tenant, 1), theirs = whole(other, 1);
 
@@ -260,7 +260,7 @@ static void a_key_is_known_to_its_tenant_alone(void **unused)
 
 static void a_key_of_an_array_answers_with_its_first_job(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job_with_key = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -275,7 +275,7 @@ static void a_key_of_an_array_answers_with_its_first_job(void **unused)
 
 static void a_key_is_known_until_its_job_is_forgotten(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job_with_key = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -291,7 +291,7 @@ static void a_key_is_known_until_its_job_is_forgotten(void **unused)
 
 static void a_key_that_came_with_another_request_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -315,7 +315,7 @@ static void a_key_that_came_with_another_request_is_refused(void **unused)
 
 static void a_repeated_submission_is_known_even_if_it_would_be_refused_by_now(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct job_record job_with_key = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -332,7 +332,7 @@ static void a_repeated_submission_is_known_even_if_it_would_be_refused_by_now(vo
 
 static void a_full_queue_takes_no_more(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -349,7 +349,7 @@ static void a_full_queue_takes_no_more(void **unused)
 
 static void a_job_fills_the_queue_with_all_of_its_tasks(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 	struct job_record gang = whole(lab.tenant, 1);
 
@@ -367,7 +367,7 @@ static void a_job_fills_the_queue_with_all_of_its_tasks(void **unused)
 
 static void jobs_that_run_do_not_fill_the_queue(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -382,7 +382,7 @@ static void jobs_that_run_do_not_fill_the_queue(void **unused)
 
 static void one_tenant_cannot_fill_the_queue_beyond_its_part(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 	struct tenant_record small = tenant_named("small");
 
@@ -403,7 +403,7 @@ static void one_tenant_cannot_fill_the_queue_beyond_its_part(void **unused)
 
 static void an_array_is_taken_whole_or_not_at_all(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -486,7 +486,7 @@ static void a_split_job_is_refused_for_all_of_its_gpus(void **unused)
 
 static void a_tenant_is_deleted_only_when_its_jobs_are_forgotten(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -503,7 +503,7 @@ static void a_tenant_is_deleted_only_when_its_jobs_are_forgotten(void **unused)
 
 static void a_tenant_with_others_below_it_is_not_deleted(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct tenant_record child = tenant_named("child");
 
 	(void)unused;
@@ -518,7 +518,7 @@ static void a_tenant_with_others_below_it_is_not_deleted(void **unused)
 
 static void a_tenant_that_is_deleted_takes_its_id_with_it(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 
 	(void)unused;
 	must(lab.h, apply_to(lab.h, COMMAND_DELETE_TENANT, lab.tenant));
@@ -542,7 +542,7 @@ static bool takes_two(struct lab *lab, struct job_record first, struct job_recor
 
 static void several_are_taken_only_if_there_is_room_for_all(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct error errors[2];
 	struct tenant_record narrow = tenant_named("narrow");
 
@@ -559,7 +559,7 @@ static void several_are_taken_only_if_there_is_room_for_all(void **unused)
 
 static void each_of_several_is_told_why_it_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct error errors[2];
 
 	(void)unused;
@@ -571,7 +571,7 @@ static void each_of_several_is_told_why_it_is_refused(void **unused)
 
 static void what_is_known_takes_no_room_again(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = submit_lab_new();
 	struct error errors[2];
 	struct tenant_record narrow = tenant_named("narrow");
 

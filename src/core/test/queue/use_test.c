@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant, job;
 };
 
-static struct lab lab_new(void)
+static struct lab use_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -33,7 +33,7 @@ static const struct task_use *use(struct lab lab)
 
 static void what_all_runs_of_a_task_used_is_kept(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;
@@ -66,7 +66,7 @@ static void what_all_runs_of_a_task_used_is_kept(void **unused)
 
 static void numbers_out_of_all_reason_count_for_nothing(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;
@@ -81,7 +81,7 @@ static void numbers_out_of_all_reason_count_for_nothing(void **unused)
 
 static void a_task_ended_when_its_node_says_so(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;
@@ -96,7 +96,7 @@ static void a_task_ended_when_its_node_says_so(void **unused)
 
 static void no_task_ended_before_it_started(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;
@@ -109,7 +109,7 @@ static void no_task_ended_before_it_started(void **unused)
 
 static void a_notice_is_an_event_and_the_jobs_message(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_NOTICE);
 	bool told = false;
 
@@ -129,7 +129,7 @@ static void a_notice_is_an_event_and_the_jobs_message(void **unused)
 
 static void why_a_node_stopped_a_task_is_why_its_job_failed(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = use_lab_new();
 	struct command command = task_command(lab, COMMAND_TASK_EXITED);
 
 	(void)unused;

@@ -7,7 +7,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(void)
+static struct lab waiting_lab_new(void)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -47,7 +47,7 @@ static int64_t submit_after(struct lab lab, int64_t other, enum dependency kind)
 
 static void an_array_is_one_job_per_index(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 
 	(void)unused;
 	must(lab.h, submit_array(lab.h, whole(lab.tenant, 1), 3, 5, false));
@@ -63,7 +63,7 @@ static void an_array_is_one_job_per_index(void **unused)
 
 static void an_array_that_does_not_rise_or_is_too_long_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record job_with_limit = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -99,7 +99,7 @@ static int running_of(const struct lab lab, int64_t first, int64_t count)
 
 static void an_array_with_a_limit_never_runs_more_than_that_at_once(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 7, 2);
 
 	(void)unused;
@@ -114,7 +114,7 @@ static void an_array_with_a_limit_never_runs_more_than_that_at_once(void **unuse
 
 static void elements_of_a_limited_array_start_in_the_order_of_their_index(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 4, 2);
 
 	(void)unused;
@@ -130,7 +130,7 @@ static void elements_of_a_limited_array_start_in_the_order_of_their_index(void *
 
 static void a_held_element_gives_its_turn_to_the_next(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 4, 2);
 
 	(void)unused;
@@ -143,7 +143,7 @@ static void a_held_element_gives_its_turn_to_the_next(void **unused)
 
 static void a_released_element_goes_before_those_with_a_higher_index(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 4, 1);
 
 	(void)unused;
@@ -159,7 +159,7 @@ static void a_released_element_goes_before_those_with_a_higher_index(void **unus
 
 static void a_cancelled_element_gives_its_turn_to_the_next(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 4, 2);
 
 	(void)unused;
@@ -174,7 +174,7 @@ static void a_cancelled_element_gives_its_turn_to_the_next(void **unused)
 
 static void a_requeued_element_goes_before_those_with_a_higher_index(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, 3, 1);
 
 	(void)unused;
@@ -188,7 +188,7 @@ static void a_requeued_element_goes_before_those_with_a_higher_index(void **unus
 
 static void an_element_that_was_growing_gives_its_turn_up_with_its_last_task(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record element = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -211,7 +211,7 @@ static void an_element_that_was_growing_gives_its_turn_up_with_its_last_task(voi
 static void a_large_array_costs_no_more_for_having_a_limit(void **unused)
 {
 	enum { ELEMENTS = 10000 };
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit_limited(lab, ELEMENTS, ELEMENTS / 2);
 
 	(void)unused;
@@ -227,7 +227,7 @@ static void a_large_array_costs_no_more_for_having_a_limit(void **unused)
 
 static void a_job_waits_until_what_it_depends_on_succeeded(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
 	int64_t second = submit_after(lab, first, AFTER_SUCCESS);
 
@@ -242,7 +242,7 @@ static void a_job_waits_until_what_it_depends_on_succeeded(void **unused)
 
 static void a_job_whose_dependency_failed_is_cancelled_with_the_reason(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
 	int64_t second = submit_after(lab, first, AFTER_SUCCESS);
 	int64_t third = submit_after(lab, second, AFTER_SUCCESS);
@@ -258,7 +258,7 @@ static void a_job_whose_dependency_failed_is_cancelled_with_the_reason(void **un
 
 static void a_job_that_waits_for_any_end_goes_on_after_a_failure(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
 	int64_t second = submit_after(lab, first, AFTER_ANY);
 
@@ -271,7 +271,7 @@ static void a_job_that_waits_for_any_end_goes_on_after_a_failure(void **unused)
 
 static void a_job_waits_for_all_that_it_depends_on(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 1));
 	int64_t second = submit(lab.h, whole(lab.tenant, 1));
 	const int64_t rows[] = { first, AFTER_SUCCESS, second, AFTER_ANY, first, AFTER_SUCCESS };
@@ -291,7 +291,7 @@ static void a_job_waits_for_all_that_it_depends_on(void **unused)
 
 static void what_has_ended_already_is_not_waited_for(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t good = submit(lab.h, whole(lab.tenant, 1));
 	int64_t bad = submit(lab.h, whole(lab.tenant, 1));
 
@@ -307,7 +307,7 @@ static void what_has_ended_already_is_not_waited_for(void **unused)
 
 static void the_success_of_a_job_that_failed_cannot_be_waited_for(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t bad = submit(lab.h, whole(lab.tenant, 1));
 	const int64_t row[] = { bad, AFTER_SUCCESS };
 	struct job_record job_after = whole(lab.tenant, 1);
@@ -321,7 +321,7 @@ static void the_success_of_a_job_that_failed_cannot_be_waited_for(void **unused)
 
 static void only_known_jobs_of_the_same_tenant_can_be_depended_on(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t other = put_tenant(lab.h, tenant_named("other"));
 	int64_t theirs = submit(lab.h, whole(other, 1));
 	int64_t row[] = { theirs, AFTER_ANY };
@@ -341,7 +341,7 @@ static void only_known_jobs_of_the_same_tenant_can_be_depended_on(void **unused)
 static void a_chain_of_any_length_ends_with_its_first_job(void **unused)
 {
 	enum { LENGTH = 20000 };
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 1)), last = first;
 
 	(void)unused;
@@ -357,7 +357,7 @@ static void a_chain_of_any_length_ends_with_its_first_job(void **unused)
 
 static void a_held_job_does_not_start_until_it_is_released(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit_held(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -370,7 +370,7 @@ static void a_held_job_does_not_start_until_it_is_released(void **unused)
 
 static void only_what_is_held_can_be_released(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -382,7 +382,7 @@ static void only_what_is_held_can_be_released(void **unused)
 
 static void a_running_job_cannot_be_held(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -393,7 +393,7 @@ static void a_running_job_cannot_be_held(void **unused)
 
 static void holding_a_job_gives_up_its_claim(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t first = submit(lab.h, whole(lab.tenant, 4));
 
 	(void)unused;
@@ -410,7 +410,7 @@ static void holding_a_job_gives_up_its_claim(void **unused)
 
 static void a_job_that_is_held_while_it_stops_stays_when_its_memory_is_back(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -427,7 +427,7 @@ static void a_job_that_is_held_while_it_stops_stays_when_its_memory_is_back(void
 
 static void a_job_that_is_over_takes_no_more_wishes(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -444,7 +444,7 @@ static void a_job_that_is_over_takes_no_more_wishes(void **unused)
 
 static void a_job_that_misses_its_deadline_while_it_waits_has_failed(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record too_big = whole(lab.tenant, 8);
 
 	(void)unused;
@@ -460,7 +460,7 @@ static void a_job_that_misses_its_deadline_while_it_waits_has_failed(void **unus
 
 static void a_job_that_runs_at_its_deadline_goes_on(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record job_with_deadline = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -474,7 +474,7 @@ static void a_job_that_runs_at_its_deadline_goes_on(void **unused)
 
 static void a_claim_that_lapses_after_the_deadline_ends_the_job(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record job_with_deadline = whole(lab.tenant, 4);
 	int64_t first = submit(lab.h, whole(lab.tenant, 4));
 
@@ -497,7 +497,7 @@ static void a_claim_that_lapses_after_the_deadline_ends_the_job(void **unused)
 
 static void a_held_job_misses_its_deadline_too(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	struct job_record job_with_deadline = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -510,7 +510,7 @@ static void a_held_job_misses_its_deadline_too(void **unused)
 
 static void a_job_is_urgent_while_its_deadline_leaves_time_to_run_it_twice(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t all = submit(lab.h, whole(lab.tenant, 4));
 	struct job_record urgent = whole(lab.tenant, 4), other = whole(lab.tenant, 4);
 
@@ -531,7 +531,7 @@ static void a_job_is_urgent_while_its_deadline_leaves_time_to_run_it_twice(void 
 
 static void before_that_a_deadline_changes_nothing(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t all = submit(lab.h, whole(lab.tenant, 4));
 	struct job_record urgent = whole(lab.tenant, 4), other = whole(lab.tenant, 4);
 
@@ -553,7 +553,7 @@ static void before_that_a_deadline_changes_nothing(void **unused)
 
 static void a_raised_priority_is_served_first(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t all = submit(lab.h, whole(lab.tenant, 4));
 
 	(void)unused;
@@ -570,7 +570,7 @@ static void a_raised_priority_is_served_first(void **unused)
 
 static void a_priority_out_of_range_is_refused(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 
 	(void)unused;
@@ -581,7 +581,7 @@ static void a_priority_out_of_range_is_refused(void **unused)
 
 static void a_requeued_job_stops_and_starts_again_when_its_memory_is_back(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 4));
 
 	(void)unused;
@@ -601,7 +601,7 @@ static void a_requeued_job_stops_and_starts_again_when_its_memory_is_back(void *
 
 static void a_refused_start_is_tried_again_later_and_later(void **unused)
 {
-	struct lab lab = lab_new();
+	struct lab lab = waiting_lab_new();
 	int64_t id = submit(lab.h, whole(lab.tenant, 1));
 	int64_t started[4];
 

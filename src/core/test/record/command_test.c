@@ -63,7 +63,7 @@ static struct model_record sample_model(void)
 }
 
 /* Fills the member of a command of this kind with something. */
-static void fill(struct command *command)
+static void command_fill(struct command *command)
 {
 	switch (command->kind) {
 	case COMMAND_CONFIGURE:
@@ -172,11 +172,11 @@ static void fill(struct command *command)
 static struct command sample(enum command_kind kind)
 {
 	struct command command = { .kind = kind, .now_ms = 1700000000000 };
-	fill(&command);
+	command_fill(&command);
 	return command;
 }
 
-static struct command *decode(struct arena *arena, const struct buffer *buffer)
+static struct command *record_command_decode(struct arena *arena, const struct buffer *buffer)
 {
 	const uint8_t *at = (const uint8_t *)buffer->data, *end = at + buffer->size;
 	struct error error = { 0 };
@@ -192,7 +192,7 @@ static struct command *round_trip(struct arena *arena, const struct command *com
 {
 	struct buffer buffer = { 0 }, again = { 0 };
 	command_encode(&buffer, command);
-	struct command *decoded = decode(arena, &buffer);
+	struct command *decoded = record_command_decode(arena, &buffer);
 	command_encode(&again, decoded);
 	assert_int_equal(decoded->kind, command->kind);
 	assert_int_equal(decoded->now_ms, command->now_ms);
@@ -223,7 +223,7 @@ static void equal_commands_have_equal_encodings_whatever_their_padding(void **st
 		memset(&other, 0xff, sizeof(other));
 		other.kind = kind;
 		other.now_ms = one.now_ms;
-		fill(&other);
+		command_fill(&other);
 		struct buffer a = { 0 }, b = { 0 };
 		command_encode(&a, &one);
 		command_encode(&b, &other);
@@ -305,7 +305,7 @@ static void a_decoded_command_has_no_null_text(void **state)
 }
 
 /* Decodes a copy of exactly this size, so that a sanitizer sees a read beyond it. */
-static bool is_refused(const void *data, size_t size, struct error *error)
+static bool command_is_refused(const void *data, size_t size, struct error *error)
 {
 	struct arena arena = { 0 };
 	uint8_t *copy = malloc(size + 1);
@@ -331,19 +331,19 @@ static void every_truncation_is_refused(void **state)
 		buffer_clear(&buffer);
 		command_encode(&buffer, &command);
 		for (size_t size = 0; size < buffer.size; size++)
-			assert_true(is_refused(buffer.data, size, &error));
-		assert_false(is_refused(buffer.data, buffer.size, &error));
+			assert_true(command_is_refused(buffer.data, size, &error));
+		assert_false(command_is_refused(buffer.data, buffer.size, &error));
 	}
 	buffer_free(&buffer);
 }
 
-static void assert_refused(const char *data, size_t size, const char *why)
+static void command_assert_refused(const char *data, size_t size, const char *why)
 {
 	struct error error;
-	assert_true(is_refused(data, size, &error));
+	assert_true(command_is_refused(data, size, &error));
 	assert_string_equal(error.text, why);
 }
-#define ASSERT_REFUSED(literal, why) assert_refused(literal, sizeof(literal) - 1, why)
+#define ASSERT_REFUSED(literal, why) command_assert_refused(literal, sizeof(literal) - 1, why)
 
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {

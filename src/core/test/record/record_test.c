@@ -82,7 +82,7 @@ static void fill_field(const struct record_field *field, int i, void *to, enum f
 }
 
 /* A record with `padding` in the bytes that belong to no field; the caller frees it. */
-static void *make(enum record_kind kind, enum filling filling, int padding)
+static void *record_make(enum record_kind kind, enum filling filling, int padding)
 {
 	const struct record_type *type = record_type(kind);
 	char *record = malloc(type->size);
@@ -92,7 +92,8 @@ static void *make(enum record_kind kind, enum filling filling, int padding)
 	return record;
 }
 
-static void *decode(struct arena *arena, enum record_kind kind, const struct buffer *buffer)
+static void *record_record_decode(struct arena *arena, enum record_kind kind,
+                                  const struct buffer *buffer)
 {
 	const uint8_t *at = (const uint8_t *)buffer->data, *end = at + buffer->size;
 	struct error error = { 0 };
@@ -192,11 +193,11 @@ static void a_record_is_the_same_after_encoding_and_decoding(void **state)
 	struct buffer buffer = { 0 }, again = { 0 };
 	for (unsigned i = 0; i < RECORD_KINDS * FILLINGS; i++) {
 		enum record_kind kind = i / FILLINGS;
-		void *record = make(kind, i % FILLINGS, 0);
+		void *record = record_make(kind, i % FILLINGS, 0);
 		buffer_clear(&buffer);
 		buffer_clear(&again);
 		record_encode(&buffer, kind, record);
-		void *decoded = decode(&arena, kind, &buffer);
+		void *decoded = record_record_decode(&arena, kind, &buffer);
 		assert_true(record_equal(kind, record, decoded));
 		record_encode(&again, kind, decoded);
 		assert_int_equal(again.size, buffer.size);
@@ -214,7 +215,8 @@ static void equal_records_have_equal_encodings_whatever_their_padding(void **sta
 	struct buffer one = { 0 }, other = { 0 };
 	for (unsigned i = 0; i < RECORD_KINDS * FILLINGS; i++) {
 		enum record_kind kind = i / FILLINGS;
-		void *a = make(kind, i % FILLINGS, 0xff), *b = make(kind, i % FILLINGS, 0);
+		void *a = record_make(kind, i % FILLINGS, 0xff),
+		     *b = record_make(kind, i % FILLINGS, 0);
 		buffer_clear(&one);
 		buffer_clear(&other);
 		record_encode(&one, kind, a);
@@ -260,7 +262,8 @@ static void records_that_differ_in_one_field_are_not_equal(void **state)
 	for (enum record_kind kind = 0; kind < RECORD_KINDS; kind++) {
 		const struct record_type *type = record_type(kind);
 		for (int i = 0; i < type->field_count; i++) {
-			char *a = make(kind, ORDINARY, 0), *b = make(kind, ORDINARY, 0);
+			char *a = record_make(kind, ORDINARY, 0),
+			     *b = record_make(kind, ORDINARY, 0);
 			fill_field(&type->fields[i], i, b + type->fields[i].offset, LOWEST);
 			assert_false(record_equal(kind, a, b));
 			free(a);
@@ -298,7 +301,7 @@ static void every_kind_is_copied_whole(void **state)
 	struct arena arena = { 0 };
 	for (unsigned i = 0; i < RECORD_KINDS * FILLINGS; i++) {
 		enum record_kind kind = i / FILLINGS;
-		void *record = make(kind, i % FILLINGS, 0xff);
+		void *record = record_make(kind, i % FILLINGS, 0xff);
 		assert_true(record_equal(kind, record, record_copy(&arena, kind, record)));
 		free(record);
 	}
@@ -331,7 +334,8 @@ static void an_empty_copy_takes_no_more_than_its_struct(void **state)
 }
 
 /* Decodes a copy of exactly this size, so that a sanitizer sees a read beyond it. */
-static bool is_refused(enum record_kind kind, const void *data, size_t size, struct error *error)
+static bool record_is_refused(enum record_kind kind, const void *data, size_t size,
+                              struct error *error)
 {
 	struct arena arena = { 0 };
 	uint8_t *copy = malloc(size + 1);
@@ -355,24 +359,25 @@ static void every_truncation_is_refused_with_a_reason(void **state)
 	struct error error;
 	for (unsigned i = 0; i < RECORD_KINDS * FILLINGS; i++) {
 		enum record_kind kind = i / FILLINGS;
-		void *record = make(kind, i % FILLINGS, 0);
+		void *record = record_make(kind, i % FILLINGS, 0);
 		buffer_clear(&buffer);
 		record_encode(&buffer, kind, record);
 		for (size_t size = 0; size < buffer.size; size++)
-			assert_true(is_refused(kind, buffer.data, size, &error));
-		assert_false(is_refused(kind, buffer.data, buffer.size, &error));
+			assert_true(record_is_refused(kind, buffer.data, size, &error));
+		assert_false(record_is_refused(kind, buffer.data, buffer.size, &error));
 		free(record);
 	}
 	buffer_free(&buffer);
 }
 
-static void assert_refused(enum record_kind kind, const char *data, size_t size, const char *why)
+static void record_assert_refused(enum record_kind kind, const char *data, size_t size,
+                                  const char *why)
 {
 	struct error error;
-	assert_true(is_refused(kind, data, size, &error));
+	assert_true(record_is_refused(kind, data, size, &error));
 	assert_string_equal(error.text, why);
 }
-#define ASSERT_REFUSED(kind, literal, why) assert_refused(kind, literal, sizeof(literal) - 1, why)
+#define ASSERT_REFUSED(kind, literal, why) record_assert_refused(kind, literal, sizeof(literal) - 1, why)
 
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {

@@ -6,7 +6,7 @@ struct lab {
 	int64_t tenant;
 };
 
-static struct lab lab_new(int gpus)
+static struct lab evict_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -39,7 +39,7 @@ static bool goes(struct lab lab, int64_t id)
 }
 
 /* One pass, after which loads and stops are still open. */
-static void decide(struct lab lab)
+static void evict_decide(struct lab lab)
 {
 	int64_t loads[64];
 
@@ -48,14 +48,14 @@ static void decide(struct lab lab)
 
 static void an_idle_slot_goes_for_another_model_and_no_more_than_needed(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t a = loaded(lab, "a", 70000), b = loaded(lab, "b", 70000);
 	int64_t c = model_named(lab, "c", 45000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	request(lab.h, c);
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(goes(lab, a) + goes(lab, b), 1);
 	assert_int_equal(slot_state(lab, c), SLOT_WAITING);
 	assert_int_equal(slot_of(lab.h, c)->reservation->phase, PHASE_CLAIM);
@@ -64,7 +64,7 @@ static void an_idle_slot_goes_for_another_model_and_no_more_than_needed(void **u
 
 static void the_newcomer_starts_when_the_memory_is_confirmed_as_back(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	int64_t loads[8], a = loaded(lab, "a", 60000), b = model_named(lab, "b", 60000);
 
 	(void)unused;
@@ -82,23 +82,23 @@ static void the_newcomer_starts_when_the_memory_is_confirmed_as_back(void **unus
 
 static void a_slot_is_not_evicted_before_its_time_to_live(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	int64_t a = loaded(lab, "a", 60000);
 
 	(void)unused;
 	time_passes(lab.h, IDLE_TTL_DEFAULT_MS - 1);
 	request(lab.h, model_named(lab, "b", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, a));
 	time_passes(lab.h, 1);
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, a));
 	harness_free(lab.h);
 }
 
 static void a_slot_with_a_request_in_flight_is_never_evicted(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	int64_t a = loaded(lab, "a", 60000), b = model_named(lab, "b", 60000);
 
 	(void)unused;
@@ -106,7 +106,7 @@ static void a_slot_with_a_request_in_flight_is_never_evicted(void **unused)
 	int64_t flying = request(lab.h, a);
 	grow_cold(lab.h);
 	int64_t waiting = request(lab.h, b);
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, a));
 	done(lab.h, flying);
 	grow_cold(lab.h);
@@ -119,7 +119,7 @@ static void a_slot_with_a_request_in_flight_is_never_evicted(void **unused)
 
 static void a_pinned_slot_is_never_evicted(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	struct model_record given = model_of(lab.tenant, "a", 60000);
 
 	(void)unused;
@@ -128,19 +128,19 @@ static void a_pinned_slot_is_never_evicted(void **unused)
 	load(lab.h, a);
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "b", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, a));
 	given.id = a;
 	given.pinned = false;
 	put_model(lab.h, given);
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, a));
 	harness_free(lab.h);
 }
 
 static void no_model_falls_below_its_minimum_of_replicas(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	struct model_record given = model_of(lab.tenant, "a", 60000);
 
 	(void)unused;
@@ -152,17 +152,17 @@ static void no_model_falls_below_its_minimum_of_replicas(void **unused)
 	put_model(lab.h, given);
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "b", 120000)); /* would need both to go */
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(ready_slots(lab.h, a), 2);
 	request(lab.h, model_named(lab, "c", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(ready_slots(lab.h, a), 1);
 	harness_free(lab.h);
 }
 
 static void a_slot_on_a_drained_node_does_not_count_for_the_minimum(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	struct model_record given = model_of(lab.tenant, "a", 60000);
 
 	(void)unused;
@@ -179,21 +179,21 @@ static void a_slot_on_a_drained_node_does_not_count_for_the_minimum(void **unuse
 	drain(lab.h, busy->reservation->node->r.name, true);
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "b", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(idle->r.state, SLOT_READY);
 	harness_free(lab.h);
 }
 
 static void nothing_is_evicted_when_that_would_not_be_enough(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t a = loaded(lab, "a", 60000), b = loaded(lab, "b", 60000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	request(lab.h, b);
 	request(lab.h, model_named(lab, "c", 150000));
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, a));
 	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 0);
 	harness_free(lab.h);
@@ -201,7 +201,7 @@ static void nothing_is_evicted_when_that_would_not_be_enough(void **unused)
 
 static void a_split_slot_is_evicted_once_and_frees_all_its_gpus(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t small = loaded(lab, "small", 30000), split = loaded(lab, "split", 100000);
 	int64_t c = model_named(lab, "c", 100000);
 
@@ -209,7 +209,7 @@ static void a_split_slot_is_evicted_once_and_frees_all_its_gpus(void **unused)
 	assert_int_equal(slot_of(lab.h, split)->reservation->part_count, 2);
 	grow_cold(lab.h);
 	request(lab.h, c);
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(effects_of(lab.h, EFFECT_STOP), 1);
 	assert_true(goes(lab, split));
 	assert_false(goes(lab, small));
@@ -222,14 +222,14 @@ static void a_split_slot_is_evicted_once_and_frees_all_its_gpus(void **unused)
 
 static void slots_on_all_gpus_of_a_split_go_in_one_plan(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t a = loaded(lab, "a", 60000), b = loaded(lab, "b", 60000);
 	int64_t c = model_named(lab, "c", 100000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	request(lab.h, c);
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, a) && goes(lab, b));
 	const struct decision_record *decision = decided(lab.h, DECISION_EVICT, 0);
 	assert_int_equal(decision->model_id, c);
@@ -239,14 +239,14 @@ static void slots_on_all_gpus_of_a_split_go_in_one_plan(void **unused)
 
 static void one_large_slot_goes_rather_than_two_small_ones(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	int64_t a = loaded(lab, "a", 10000), b = loaded(lab, "b", 10000);
 	int64_t large = loaded(lab, "large", 50000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "new", 25000));
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, large));
 	assert_false(goes(lab, a) || goes(lab, b));
 	harness_free(lab.h);
@@ -254,7 +254,7 @@ static void one_large_slot_goes_rather_than_two_small_ones(void **unused)
 
 static void of_as_many_slots_those_go_that_load_fastest_again(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t loads[8], slow = model_named(lab, "slow", 60000), fast;
 
 	(void)unused;
@@ -267,7 +267,7 @@ static void of_as_many_slots_those_go_that_load_fastest_again(void **unused)
 	must(lab.h, harness_apply(lab.h, (struct command){ .kind = COMMAND_RESET_REQUESTS }));
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "new", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, fast));
 	assert_false(goes(lab, slow));
 	harness_free(lab.h);
@@ -275,7 +275,7 @@ static void of_as_many_slots_those_go_that_load_fastest_again(void **unused)
 
 static void of_equal_slots_the_one_used_longest_ago_goes(void **unused)
 {
-	struct lab lab = lab_new(3);
+	struct lab lab = evict_lab_new(3);
 	int64_t a = loaded(lab, "a", 60000), b = loaded(lab, "b", 60000);
 	int64_t c = loaded(lab, "c", 60000);
 
@@ -288,7 +288,7 @@ static void of_equal_slots_the_one_used_longest_ago_goes(void **unused)
 	done(lab.h, request(lab.h, b));
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "new", 70000));
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, c));
 	assert_false(goes(lab, a) || goes(lab, b));
 	harness_free(lab.h);
@@ -296,7 +296,7 @@ static void of_equal_slots_the_one_used_longest_ago_goes(void **unused)
 
 static void all_nodes_are_looked_at_for_what_loses_least(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	int64_t a = loaded(lab, "a", 40000), b = loaded(lab, "b", 35000), c;
 
 	(void)unused;
@@ -304,7 +304,7 @@ static void all_nodes_are_looked_at_for_what_loses_least(void **unused)
 	c = loaded(lab, "c", 75000);
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "new", 70000));
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, c)); /* one slot there, two on the first node */
 	assert_false(goes(lab, a) || goes(lab, b));
 	harness_free(lab.h);
@@ -312,14 +312,14 @@ static void all_nodes_are_looked_at_for_what_loses_least(void **unused)
 
 static void splitting_a_model_comes_before_evicting_for_it(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t a = loaded(lab, "a", 30000), b = loaded(lab, "b", 30000);
 	int64_t c = model_named(lab, "c", 60000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	request(lab.h, c);
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, a) || goes(lab, b));
 	assert_int_equal(slot_of(lab.h, c)->reservation->part_count, 2);
 	harness_free(lab.h);
@@ -327,14 +327,14 @@ static void splitting_a_model_comes_before_evicting_for_it(void **unused)
 
 static void memory_that_is_coming_back_is_used_before_more_is_evicted(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = evict_lab_new(2);
 	int64_t a = loaded(lab, "a", 60000), b = loaded(lab, "b", 60000);
 
 	(void)unused;
 	grow_cold(lab.h);
 	must(lab.h, apply_to(lab.h, COMMAND_REMOVE_MODEL, a));
 	request(lab.h, model_named(lab, "c", 60000));
-	decide(lab);
+	evict_decide(lab);
 	assert_false(goes(lab, b));
 	harness_free(lab.h);
 }
@@ -354,7 +354,7 @@ static void a_limit_of_the_tenant_is_met_by_evicting_what_counts_for_it(void **u
 	int64_t a = loaded(lab, "a", 60000), b = model_named(lab, "b", 60000);
 	grow_cold(lab.h);
 	request(lab.h, b);
-	decide(lab);
+	evict_decide(lab);
 	assert_true(goes(lab, a));
 	assert_false(goes(lab, other));
 	settle(lab.h);
@@ -387,11 +387,11 @@ static void a_limit_and_room_together_leave_a_model_its_minimum(void **unused)
 	struct job_record large = job_of(lab.tenant, GPU_MEMORY, 1);
 	large.memory_mib = 60000;
 	submit(lab.h, large);
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(ready_slots(lab.h, a), 2);
 	large.memory_mib = 50000; /* fits beside one of them */
 	int64_t fits = submit(lab.h, large);
-	decide(lab);
+	evict_decide(lab);
 	assert_int_equal(ready_slots(lab.h, a), 1);
 	assert_int_equal(job_active(job(lab.h, fits)), 1);
 	harness_free(lab.h);
@@ -399,14 +399,14 @@ static void a_limit_and_room_together_leave_a_model_its_minimum(void **unused)
 
 static void a_decision_says_what_was_evicted_and_what_was_compared(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = evict_lab_new(1);
 	struct buffer text = { 0 };
 
 	(void)unused;
 	loaded(lab, "a", 60000);
 	grow_cold(lab.h);
 	request(lab.h, model_named(lab, "b", 60000));
-	decide(lab);
+	evict_decide(lab);
 	const struct decision_record *decision = decided(lab.h, DECISION_EVICT, 0);
 	assert_true(sched_explain(lab.h->sched, decision, 0, &text));
 	assert_non_null(strstr(text.data, "model b (slot 2) gets room for which idle slots go"));

@@ -16,7 +16,7 @@ static struct tenant_record sharing(const char *name)
 }
 
 /* One tenant and a node n1 with as many GPUs. */
-static struct lab lab_new(int gpus)
+static struct lab preempt_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -61,7 +61,7 @@ static void rounds(struct harness *h, int count)
 
 static void what_was_just_placed_is_not_stopped_before_it_has_started(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	int64_t started[4];
 
 	(void)unused;
@@ -79,7 +79,7 @@ static void what_was_just_placed_is_not_stopped_before_it_has_started(void **unu
 
 static void what_was_just_stopped_is_not_late_at_once_even_without_any_time_to_stop(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -98,7 +98,7 @@ static void what_was_just_stopped_is_not_late_at_once_even_without_any_time_to_s
 
 static void only_a_strictly_higher_priority_preempts(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t runs = run_at(lab, 500, 1);
@@ -115,7 +115,7 @@ static void only_a_strictly_higher_priority_preempts(void **unused)
 
 static void waiting_for_long_never_makes_a_victim(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t runs = run_at(lab, 500, 1);
@@ -130,7 +130,7 @@ static void waiting_for_long_never_makes_a_victim(void **unused)
 
 static void what_had_its_turn_by_waiting_is_not_stopped_for_one_it_passed(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t first = run_at(lab, 600, 1);
@@ -153,7 +153,7 @@ static void what_had_its_turn_by_waiting_is_not_stopped_for_one_it_passed(void *
 
 static void the_lowest_priority_goes_first(void **unused)
 {
-	struct lab lab = lab_new(3);
+	struct lab lab = preempt_lab_new(3);
 
 	(void)unused;
 	int64_t middle = run_at(lab, 400, 1), low = run_at(lab, 300, 1), high = run_at(lab, 500, 1);
@@ -167,7 +167,7 @@ static void the_lowest_priority_goes_first(void **unused)
 
 static void of_one_priority_the_latest_started_goes_first(void **unused)
 {
-	struct lab lab = lab_new(3);
+	struct lab lab = preempt_lab_new(3);
 
 	(void)unused;
 	int64_t first = run_at(lab, 500, 1), second = run_at(lab, 500, 1),
@@ -182,7 +182,7 @@ static void of_one_priority_the_latest_started_goes_first(void **unused)
 
 static void of_one_priority_one_whose_work_was_just_saved_goes_first(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = preempt_lab_new(2);
 
 	(void)unused;
 	int64_t first = run_at(lab, 500, 1), second = run_at(lab, 500, 1);
@@ -197,7 +197,7 @@ static void of_one_priority_one_whose_work_was_just_saved_goes_first(void **unus
 
 static void no_more_go_than_are_needed(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = preempt_lab_new(4);
 	int64_t jobs[4];
 
 	(void)unused;
@@ -214,7 +214,7 @@ static void no_more_go_than_are_needed(void **unused)
 
 static void what_is_not_in_the_way_stays(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = preempt_lab_new(2);
 
 	(void)unused;
 	int64_t lowest = run_at(lab, 300, 1), other = run_at(lab, 450, 1);
@@ -232,7 +232,7 @@ static void what_is_not_in_the_way_stays(void **unused)
 
 static void nobody_goes_for_one_who_would_not_fit_even_then(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = preempt_lab_new(2);
 	struct job_record fixed = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -249,7 +249,7 @@ static void nobody_goes_for_one_who_would_not_fit_even_then(void **unused)
 
 static void a_victim_gets_notice_and_is_queued_again_when_its_memory_is_back(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t victim = run_at(lab, 500, 1);
@@ -274,7 +274,7 @@ static void a_victim_gets_notice_and_is_queued_again_when_its_memory_is_back(voi
 
 static void the_winner_starts_only_when_the_memory_is_confirmed(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t victim = run_at(lab, 500, 1);
@@ -293,7 +293,7 @@ static void the_winner_starts_only_when_the_memory_is_confirmed(void **unused)
 
 static void a_claim_keeps_others_off_what_is_being_freed(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	run_at(lab, 500, 1);
@@ -310,7 +310,7 @@ static void a_claim_keeps_others_off_what_is_being_freed(void **unused)
 
 static void a_cancelled_winner_leaves_the_room_to_others(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 
 	(void)unused;
 	int64_t victim = run_at(lab, 500, 1);
@@ -328,7 +328,7 @@ static void a_cancelled_winner_leaves_the_room_to_others(void **unused)
 
 static void a_tenant_that_may_not_preempt_waits(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct tenant_record meek = tenant_named("meek");
 
 	(void)unused;
@@ -343,7 +343,7 @@ static void a_tenant_that_may_not_preempt_waits(void **unused)
 
 static void nobody_is_preempted_where_that_is_switched_off(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -358,7 +358,7 @@ static void nobody_is_preempted_where_that_is_switched_off(void **unused)
 
 static void a_job_that_is_not_preemptible_is_never_a_victim(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct job_record fixed = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -373,7 +373,7 @@ static void a_job_that_is_not_preemptible_is_never_a_victim(void **unused)
 
 static void a_job_that_was_preempted_often_enough_is_protected(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct tenant_record patient = tenant_named("patient");
 
 	(void)unused;
@@ -394,7 +394,7 @@ static void a_job_that_was_preempted_often_enough_is_protected(void **unused)
 
 static void a_job_is_protected_until_it_ran_for_a_while(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = preempt_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -438,7 +438,7 @@ static void a_limit_binds_at_every_ancestor(void **unused)
 
 static void at_its_limit_a_tenant_makes_room_among_its_own(void **unused)
 {
-	struct lab lab = lab_new(8);
+	struct lab lab = preempt_lab_new(8);
 	struct tenant_record limited = tenant_named("limited");
 
 	(void)unused;
@@ -454,7 +454,7 @@ static void at_its_limit_a_tenant_makes_room_among_its_own(void **unused)
 
 static void the_number_of_running_jobs_is_limited_too(void **unused)
 {
-	struct lab lab = lab_new(8);
+	struct lab lab = preempt_lab_new(8);
 	struct tenant_record limited = tenant_named("limited");
 
 	(void)unused;
@@ -468,7 +468,7 @@ static void the_number_of_running_jobs_is_limited_too(void **unused)
 
 static void jobs_that_may_not_be_preempted_are_bound_by_the_quota(void **unused)
 {
-	struct lab lab = lab_new(8);
+	struct lab lab = preempt_lab_new(8);
 	struct tenant_record owed = sharing("owed");
 
 	(void)unused;
@@ -492,7 +492,7 @@ static void jobs_that_may_not_be_preempted_are_bound_by_the_quota(void **unused)
 
 static void where_no_quota_is_set_they_are_bound_by_the_limit_alone(void **unused)
 {
-	struct lab lab = lab_new(8);
+	struct lab lab = preempt_lab_new(8);
 
 	(void)unused;
 	lab.tenant = put_tenant(lab.h, sharing("free"));

@@ -18,7 +18,7 @@ static struct tenant_record sharing(const char *name)
 }
 
 /* One tenant and a node n1 with as many GPUs. */
-static struct lab lab_new(int gpus)
+static struct lab room_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new() };
 
@@ -240,7 +240,7 @@ static int64_t run_almost_done(struct lab lab)
 
 static void a_victim_that_ends_soon_is_waited_for_instead(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	int64_t runs = run_almost_done(lab);
 
 	(void)unused;
@@ -257,7 +257,7 @@ static void a_victim_that_ends_soon_is_waited_for_instead(void **unused)
 
 static void one_who_is_waited_for_makes_room_by_ending(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	int64_t runs = run_almost_done(lab);
 
 	(void)unused;
@@ -273,7 +273,7 @@ static void one_who_is_waited_for_makes_room_by_ending(void **unused)
 
 static void one_who_is_waited_for_and_does_not_end_is_preempted(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	int64_t runs = run_almost_done(lab);
 
 	(void)unused;
@@ -289,7 +289,7 @@ static void one_who_is_waited_for_and_does_not_end_is_preempted(void **unused)
 
 static void a_victim_with_a_long_way_to_go_is_not_waited_for(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	struct job_record job_record = whole(lab.tenant, 1);
 
 	(void)unused;
@@ -395,7 +395,7 @@ static void nothing_moves_where_consolidation_is_switched_off(void **unused)
 
 static void a_victim_that_may_move_is_moved_where_there_is_room(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	struct job_record movable = whole(lab.tenant, 1);
 	struct job_record pinned = whole(lab.tenant, 1);
 
@@ -419,7 +419,7 @@ static void a_victim_that_may_move_is_moved_where_there_is_room(void **unused)
 
 static void a_claim_on_memory_that_does_not_come_back_lapses_and_is_planned_anew(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -442,7 +442,7 @@ static void a_claim_on_memory_that_does_not_come_back_lapses_and_is_planned_anew
 
 static void a_claim_does_not_lapse_before_its_time(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -459,7 +459,7 @@ static void a_claim_does_not_lapse_before_its_time(void **unused)
 
 static void memory_that_comes_back_late_is_free_again(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 	struct config_record config = config_default();
 
 	(void)unused;
@@ -479,7 +479,7 @@ static void memory_that_comes_back_late_is_free_again(void **unused)
 static void room_on_many_nodes_counts_for_more_than_its_victims(void **unused)
 {
 	enum { NODES = 150, UNITS = 100000 };
-	struct lab lab = lab_new(1);
+	struct lab lab = room_lab_new(1);
 
 	(void)unused;
 	for (int i = 1; i < NODES; i++) {

@@ -11,7 +11,7 @@ struct lab {
 };
 
 /* One tenant, a node n1 with as many GPUs, and time sharing. */
-static struct lab lab_new(int gpus)
+static struct lab timeshare_lab_new(int gpus)
 {
 	struct lab lab = { .h = harness_new(), .config = config_default() };
 
@@ -34,7 +34,7 @@ static struct job_record turns(struct lab lab, int32_t gpus)
 }
 
 /* Submits it and sees it start. */
-static int64_t run(struct lab lab, struct job_record job_record)
+static int64_t timeshare_execute(struct lab lab, struct job_record job_record)
 {
 	int64_t id = submit(lab.h, job_record);
 
@@ -48,7 +48,7 @@ static bool runs(struct lab lab, int64_t id)
 }
 
 /* Passes and nodes that do what they are told, until nobody is told anything. */
-static void settle(struct lab lab)
+static void timeshare_settle(struct lab lab)
 {
 	do {
 		confirm_stops(lab.h);
@@ -59,16 +59,17 @@ static void settle(struct lab lab)
 static void after(struct lab lab, int64_t ms)
 {
 	lab.h->now_ms += ms;
-	settle(lab);
+	timeshare_settle(lab);
 }
 
 static void nobody_gives_way_where_time_is_not_shared(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 
 	(void)unused;
 	configure(lab.h, config_default());
-	int64_t first = run(lab, turns(lab, 1)), second = submit(lab.h, turns(lab, 1));
+	int64_t first = timeshare_execute(lab, turns(lab, 1)),
+		second = submit(lab.h, turns(lab, 1));
 	after(lab, 100 * HOUR);
 	assert_true(runs(lab, first));
 	assert_false(runs(lab, second));
@@ -77,13 +78,13 @@ static void nobody_gives_way_where_time_is_not_shared(void **unused)
 
 static void who_had_clearly_more_gives_way_and_comes_back(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 
 	(void)unused;
-	int64_t first = run(lab, turns(lab, 1));
+	int64_t first = timeshare_execute(lab, turns(lab, 1));
 	after(lab, 74 * MINUTE);
 	int64_t second = submit(lab.h, turns(lab, 1));
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, first)); /* 74 minutes are not clearly more than an hour */
 	after(lab, 2 * MINUTE);
 	assert_true(runs(lab, second));
@@ -98,24 +99,24 @@ static void who_had_clearly_more_gives_way_and_comes_back(void **unused)
 
 static void those_who_cannot_be_interrupted_neither_give_nor_take(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = timeshare_lab_new(2);
 	struct job_record fixed = turns(lab, 1), brittle = turns(lab, 1);
 
 	(void)unused;
 	fixed.preemptible = false;
 	brittle.movable = false;
-	int64_t first = run(lab, fixed), second = run(lab, brittle);
+	int64_t first = timeshare_execute(lab, fixed), second = timeshare_execute(lab, brittle);
 	after(lab, 10 * HOUR);
 	int64_t third = submit(lab.h, turns(lab, 1));
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, first) && runs(lab, second));
 	assert_false(runs(lab, third));
 	end_job(lab.h, first, 0);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, third));
 	after(lab, 10 * HOUR);
 	int64_t fourth = submit(lab.h, brittle);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, third));
 	assert_false(runs(lab, fourth));
 	harness_free(lab.h);
@@ -123,16 +124,16 @@ static void those_who_cannot_be_interrupted_neither_give_nor_take(void **unused)
 
 static void only_jobs_of_one_priority_and_tenant_share(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 	struct job_record low = turns(lab, 1), other = turns(lab, 1);
 
 	(void)unused;
 	low.priority = 400;
 	other.tenant_id = put_tenant(lab.h, tenant_named("other"));
-	int64_t first = run(lab, turns(lab, 1));
+	int64_t first = timeshare_execute(lab, turns(lab, 1));
 	after(lab, 100 * MINUTE);
 	int64_t second = submit(lab.h, low), third = submit(lab.h, other);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, first));
 	assert_null(decided(lab.h, DECISION_SHARE, second));
 	assert_null(decided(lab.h, DECISION_SHARE, third));
@@ -141,15 +142,15 @@ static void only_jobs_of_one_priority_and_tenant_share(void **unused)
 
 static void many_gpus_are_not_taken_for_the_sake_of_one(void **unused)
 {
-	struct lab lab = lab_new(4);
+	struct lab lab = timeshare_lab_new(4);
 
 	(void)unused;
-	int64_t small = run(lab, turns(lab, 1));
+	int64_t small = timeshare_execute(lab, turns(lab, 1));
 	lab.h->now_ms += 2 * HOUR;
-	int64_t large = run(lab, turns(lab, 3)); /* soon has had more GPU time */
+	int64_t large = timeshare_execute(lab, turns(lab, 3)); /* soon has had more GPU time */
 	after(lab, 3 * HOUR);
 	int64_t next = submit(lab.h, turns(lab, 1));
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, next) && runs(lab, large));
 	assert_false(runs(lab, small));
 	harness_free(lab.h);
@@ -157,16 +158,16 @@ static void many_gpus_are_not_taken_for_the_sake_of_one(void **unused)
 
 static void the_node_where_least_is_lost_is_taken(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = timeshare_lab_new(2);
 
 	(void)unused;
-	int64_t old = run(lab, turns(lab, 2));
+	int64_t old = timeshare_execute(lab, turns(lab, 2));
 	after(lab, 5 * HOUR);
 	add_node(lab.h, "n2", 2, 80000);
-	int64_t young = run(lab, turns(lab, 2));
+	int64_t young = timeshare_execute(lab, turns(lab, 2));
 	after(lab, HOUR);
 	int64_t next = submit(lab.h, turns(lab, 2));
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, next) && runs(lab, young));
 	assert_false(runs(lab, old));
 	harness_free(lab.h);
@@ -174,16 +175,17 @@ static void the_node_where_least_is_lost_is_taken(void **unused)
 
 static void a_gang_takes_turns_as_a_whole(void **unused)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = timeshare_lab_new(2);
 	struct job_record gang = turns(lab, 2);
 
 	(void)unused;
 	add_node(lab.h, "n2", 2, 80000);
 	gang.tasks = gang.min_available = 2;
-	int64_t first = run(lab, turns(lab, 2)), second = run(lab, turns(lab, 2));
+	int64_t first = timeshare_execute(lab, turns(lab, 2)),
+		second = timeshare_execute(lab, turns(lab, 2));
 	after(lab, 2 * HOUR);
 	int64_t third = submit(lab.h, gang);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_int_equal(job(lab.h, third)->counts.live, 2);
 	assert_false(runs(lab, first) || runs(lab, second));
 	after(lab, 4 * HOUR);
@@ -195,14 +197,15 @@ static void a_gang_takes_turns_as_a_whole(void **unused)
 /* Newcomers come without end, and each has had less. */
 static void who_waited_for_long_enough_has_a_turn_that_is_not_cut_short(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 
 	(void)unused;
 	lab.config.sharing_wait_ms = 6 * HOUR;
 	lab.config.sharing_turn_ms = 2 * HOUR;
 	lab.config.ageing_per_minute = 100;
 	configure(lab.h, lab.config);
-	int64_t old = run(lab, turns(lab, 1)), waits_from = 0, longest = 0, turn_from = 0;
+	int64_t old = timeshare_execute(lab, turns(lab, 1)), waits_from = 0, longest = 0,
+		turn_from = 0;
 	after(lab, 50 * HOUR);
 	for (int64_t i = 0, last = 0; i < 200; i++) {
 		bool ran = runs(lab, old);
@@ -227,23 +230,23 @@ static void who_waited_for_long_enough_has_a_turn_that_is_not_cut_short(void **u
 
 static void what_was_served_counts_among_equals_and_never_against_lower_priorities(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 	struct job_record low = turns(lab, 1);
 
 	(void)unused;
 	low.priority = 499;
 	low.preemptible = false;
-	int64_t old = run(lab, turns(lab, 1));
+	int64_t old = timeshare_execute(lab, turns(lab, 1));
 	after(lab, 20 * HOUR);
 	int64_t young = submit(lab.h, turns(lab, 1));
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, young));
 	int64_t lower = submit(lab.h, low), newest = submit(lab.h, turns(lab, 1));
 	end_job(lab.h, young, 0);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, newest));
 	end_job(lab.h, newest, 0);
-	settle(lab);
+	timeshare_settle(lab);
 	assert_true(runs(lab, old));
 	assert_false(runs(lab, lower));
 	harness_free(lab.h);
@@ -251,14 +254,14 @@ static void what_was_served_counts_among_equals_and_never_against_lower_prioriti
 
 static void an_estimate_counts_as_long_as_it_holds(void **unused)
 {
-	struct lab lab = lab_new(1);
+	struct lab lab = timeshare_lab_new(1);
 	struct job_record lengthy = turns(lab, 1), brief = turns(lab, 1);
 
 	(void)unused;
 	lengthy.estimate_ms = 100 * HOUR;
 	brief.estimate_ms = 2 * HOUR;
-	int64_t first = run(lab, lengthy), second = submit(lab.h, brief);
-	settle(lab);
+	int64_t first = timeshare_execute(lab, lengthy), second = submit(lab.h, brief);
+	timeshare_settle(lab);
 	assert_true(runs(lab, second)); /* at once, since nothing needs to be found out */
 	after(lab, 90 * HOUR);
 	assert_true(runs(lab, second));
@@ -271,7 +274,7 @@ static void an_estimate_counts_as_long_as_it_holds(void **unused)
  * way, each on a node of its own, and could be on one. */
 static bool moves_others(bool sharing, bool move_any_job)
 {
-	struct lab lab = lab_new(2);
+	struct lab lab = timeshare_lab_new(2);
 	int64_t jobs[4];
 
 	add_node(lab.h, "n2", 2, 80000);
@@ -280,12 +283,12 @@ static bool moves_others(bool sharing, bool move_any_job)
 	lab.config.move_any_job = move_any_job;
 	configure(lab.h, lab.config);
 	for (int i = 0; i < 4; i++)
-		jobs[i] = run(lab, turns(lab, 1));
+		jobs[i] = timeshare_execute(lab, turns(lab, 1));
 	assert_ptr_equal(node_of(lab.h, jobs[0]), node_of(lab.h, jobs[1]));
 	end_job(lab.h, jobs[0], 0);
 	end_job(lab.h, jobs[2], 0);
 	int64_t large = submit(lab.h, turns(lab, 2));
-	settle(lab);
+	timeshare_settle(lab);
 	bool moved = decided(lab.h, DECISION_MOVE, large) != NULL;
 	harness_free(lab.h);
 	return moved;

@@ -40,7 +40,7 @@ static struct tenant_record record(int64_t id, int64_t parent_id, const char *na
 	};
 }
 
-static struct tenant *put(struct tenants *tenants, struct tenant_record r)
+static struct tenant *tenant_write(struct tenants *tenants, struct tenant_record r)
 {
 	struct error error = { 0 };
 	struct tenant *tenant = tenants_put(tenants, &r, &error);
@@ -58,11 +58,11 @@ struct world {
 static struct world world_new(void)
 {
 	struct world w = { 0 };
-	w.university = put(&w.tenants, record(1, 0, "university"));
-	w.faculty = put(&w.tenants, record(2, 1, "faculty"));
-	w.lab = put(&w.tenants, record(3, 2, "lab"));
-	w.other_lab = put(&w.tenants, record(4, 2, "other lab"));
-	w.company = put(&w.tenants, record(5, 0, "company"));
+	w.university = tenant_write(&w.tenants, record(1, 0, "university"));
+	w.faculty = tenant_write(&w.tenants, record(2, 1, "faculty"));
+	w.lab = tenant_write(&w.tenants, record(3, 2, "lab"));
+	w.other_lab = tenant_write(&w.tenants, record(4, 2, "other lab"));
+	w.company = tenant_write(&w.tenants, record(5, 0, "company"));
 	return w;
 }
 
@@ -77,7 +77,7 @@ static struct amounts gpus(int64_t thousandths)
 	return (struct amounts){ .of = { [AMOUNT_GPU] = thousandths, [AMOUNT_JOBS] = 1 } };
 }
 
-static void hold(struct world *w, struct tenant *tenant, int64_t thousandths)
+static void tenant_hold(struct world *w, struct tenant *tenant, int64_t thousandths)
 {
 	struct amounts amounts = gpus(llabs(thousandths));
 	tenant_charge(&w->tenants, tenant, &amounts, true, thousandths < 0 ? -1 : 1);
@@ -90,14 +90,14 @@ static void count_changed(void *context, struct tenant *tenant)
 }
 
 /* Settles, and forgets who changed. */
-static void settle(struct world *w, int64_t now_ms)
+static void tenant_resolve(struct world *w, int64_t now_ms)
 {
 	int64_t log[16] = { 0 };
 	tenants_settle(&w->tenants, now_ms, &config, count_changed, log);
 }
 
-static void assert_refused(struct tenants *tenants, struct tenant_record r, enum error_code code,
-                           const char *text)
+static void tenant_assert_refused(struct tenants *tenants, struct tenant_record r,
+                                  enum error_code code, const char *text)
 {
 	size_t count = tenants->count;
 	struct error error = { 0 };
@@ -132,12 +132,12 @@ static void a_tenant_needs_a_name_of_its_own(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	assert_refused(&w.tenants, record(9, 0, ""), ERROR_INVALID, "name is empty");
-	assert_refused(&w.tenants, record(9, 0, NULL), ERROR_INVALID, "name is empty");
-	assert_refused(&w.tenants, record(9, 0, "lab"), ERROR_CONFLICT,
-	               "there is a tenant with the name lab already");
-	assert_refused(&w.tenants, record(4, 2, "lab"), ERROR_CONFLICT,
-	               "there is a tenant with the name lab already");
+	tenant_assert_refused(&w.tenants, record(9, 0, ""), ERROR_INVALID, "name is empty");
+	tenant_assert_refused(&w.tenants, record(9, 0, NULL), ERROR_INVALID, "name is empty");
+	tenant_assert_refused(&w.tenants, record(9, 0, "lab"), ERROR_CONFLICT,
+	                      "there is a tenant with the name lab already");
+	tenant_assert_refused(&w.tenants, record(4, 2, "lab"), ERROR_CONFLICT,
+	                      "there is a tenant with the name lab already");
 	assert_string_equal(w.other_lab->r.name, "other lab");
 	world_free(&w);
 }
@@ -146,12 +146,12 @@ static void a_parent_must_exist(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	assert_refused(&w.tenants, record(9, 8, "new"), ERROR_NOT_FOUND,
-	               "tenant new: there is no parent tenant 8");
-	assert_refused(&w.tenants, record(9, 9, "new"), ERROR_NOT_FOUND,
-	               "tenant new: there is no parent tenant 9");
-	assert_refused(&w.tenants, record(0, 0, "new"), ERROR_INVALID,
-	               "id is 0, and must be positive");
+	tenant_assert_refused(&w.tenants, record(9, 8, "new"), ERROR_NOT_FOUND,
+	                      "tenant new: there is no parent tenant 8");
+	tenant_assert_refused(&w.tenants, record(9, 9, "new"), ERROR_NOT_FOUND,
+	                      "tenant new: there is no parent tenant 9");
+	tenant_assert_refused(&w.tenants, record(0, 0, "new"), ERROR_INVALID,
+	                      "id is 0, and must be positive");
 	world_free(&w);
 }
 
@@ -159,10 +159,10 @@ static void a_tenant_is_never_below_itself(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	assert_refused(&w.tenants, record(2, 2, "faculty"), ERROR_INVALID,
-	               "tenant faculty cannot be below tenant faculty, which is itself");
-	assert_refused(&w.tenants, record(1, 3, "university"), ERROR_INVALID,
-	               "tenant university cannot be below tenant lab, which is below it");
+	tenant_assert_refused(&w.tenants, record(2, 2, "faculty"), ERROR_INVALID,
+	                      "tenant faculty cannot be below tenant faculty, which is itself");
+	tenant_assert_refused(&w.tenants, record(1, 3, "university"), ERROR_INVALID,
+	                      "tenant university cannot be below tenant lab, which is below it");
 	assert_null(w.university->parent);
 	world_free(&w);
 }
@@ -173,16 +173,20 @@ static void negative_limits_quotas_and_weights_are_refused(void **state)
 	struct world w = world_new();
 	struct tenant_record r = record(9, 0, "new");
 	r.limit_cpu = -1;
-	assert_refused(&w.tenants, r, ERROR_INVALID, "limit_cpu is -1, and must not be negative");
+	tenant_assert_refused(&w.tenants, r, ERROR_INVALID,
+	                      "limit_cpu is -1, and must not be negative");
 	r = record(9, 0, "new");
 	r.quota_gpu = -2;
-	assert_refused(&w.tenants, r, ERROR_INVALID, "quota_gpu is -2, and must not be negative");
+	tenant_assert_refused(&w.tenants, r, ERROR_INVALID,
+	                      "quota_gpu is -2, and must not be negative");
 	r = record(9, 0, "new");
 	r.weight = -1;
-	assert_refused(&w.tenants, r, ERROR_INVALID, "weight is -1, and must not be negative");
+	tenant_assert_refused(&w.tenants, r, ERROR_INVALID,
+	                      "weight is -1, and must not be negative");
 	r.weight = WEIGHT_MAX + 1;
-	assert_refused(&w.tenants, r, ERROR_INVALID,
-	               "weight is 1000000001 thousandths, and may be 1000000000 at the most");
+	tenant_assert_refused(
+	    &w.tenants, r, ERROR_INVALID,
+	    "weight is 1000000001 thousandths, and may be 1000000000 at the most");
 	world_free(&w);
 }
 
@@ -195,12 +199,12 @@ static void putting_a_known_tenant_again_keeps_its_meters(void **state)
 	struct tenant_record r = record(3, 2, "laboratory");
 	r.cost = 99;
 	r.limit_gpu = 8 * GPU;
-	assert_ptr_equal(put(&w.tenants, r), w.lab);
+	assert_ptr_equal(tenant_write(&w.tenants, r), w.lab);
 	assert_string_equal(w.lab->r.name, "laboratory");
 	assert_int_equal(w.lab->r.limit_gpu, 8 * GPU);
 	assert_int_equal(w.lab->r.cost, 7);
 	assert_int_equal(w.lab->r.jobs_completed, 3);
-	put(&w.tenants, record(9, 0, "lab"));
+	tenant_write(&w.tenants, record(9, 0, "lab"));
 	world_free(&w);
 }
 
@@ -211,7 +215,7 @@ static void a_new_tenant_starts_with_empty_meters(void **state)
 	struct tenant_record r = record(9, 0, "new");
 	r.cost = 99;
 	r.usage_gpu = 99;
-	const struct tenant *tenant = put(&w.tenants, r);
+	const struct tenant *tenant = tenant_write(&w.tenants, r);
 	assert_int_equal(tenant->r.cost, 0);
 	assert_int_equal(tenant->r.usage_gpu, 0);
 	world_free(&w);
@@ -225,7 +229,7 @@ static void a_tenant_takes_what_it_holds_to_its_new_parent(void **state)
 	tenant_charge(&w.tenants, w.lab, &four, false, 1);
 	tenant_charge(&w.tenants, w.other_lab, &one, true, 1);
 	tenant_ask(w.lab, &one, 1);
-	put(&w.tenants, record(3, 5, "lab"));
+	tenant_write(&w.tenants, record(3, 5, "lab"));
 	tenants_check(&w.tenants);
 	assert_ptr_equal(w.lab->parent, w.company);
 	assert_int_equal(w.company->allocated.of[AMOUNT_GPU], 4 * GPU);
@@ -273,7 +277,7 @@ static void a_tenant_in_use_is_not_deleted(void **state)
 	assert_false(tenants_delete(&w.tenants, w.lab, &error));
 	assert_string_equal(error.text, "tenant lab has waiting jobs");
 	tenant_ask(w.lab, &one, -1);
-	hold(&w, w.lab, GPU);
+	tenant_hold(&w, w.lab, GPU);
 	assert_false(tenants_delete(&w.tenants, w.lab, &error));
 	assert_string_equal(error.text, "tenant lab has running jobs");
 	assert_int_equal(error.code, ERROR_CONFLICT);
@@ -284,13 +288,13 @@ static void a_deleted_tenant_leaves_its_name_and_nothing_to_settle(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	hold(&w, w.lab, GPU);
-	hold(&w, w.lab, -GPU);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_hold(&w, w.lab, -GPU);
 	assert_true(tenants_delete(&w.tenants, w.lab, NULL));
 	tenants_check(&w.tenants);
-	settle(&w, DAY);
+	tenant_resolve(&w, DAY);
 	assert_null(tenants_find(&w.tenants, 3));
-	put(&w.tenants, record(9, 0, "lab"));
+	tenant_write(&w.tenants, record(9, 0, "lab"));
 	world_free(&w);
 }
 
@@ -299,7 +303,7 @@ static void limits_bind_at_every_ancestor(void **state)
 	(void)state;
 	struct world w = world_new();
 	w.university->r.limit_gpu = 4 * GPU;
-	hold(&w, w.other_lab, 2 * GPU);
+	tenant_hold(&w, w.other_lab, 2 * GPU);
 	struct amounts two = gpus(2 * GPU), three = gpus(2500);
 	struct bound bound;
 	assert_true(tenant_may_hold(w.lab, &two, true, 0, &bound));
@@ -347,7 +351,7 @@ static void what_is_over_its_limit_refuses_only_more_of_that(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	hold(&w, w.lab, 4 * GPU);
+	tenant_hold(&w, w.lab, 4 * GPU);
 	w.lab->r.limit_gpu = 2 * GPU;
 	struct amounts cores = { .of = { [AMOUNT_CPU] = 8000, [AMOUNT_JOBS] = 1 } };
 	struct amounts part = gpus(1);
@@ -363,7 +367,7 @@ static void jobs_that_may_not_be_preempted_are_bound_by_quotas(void **state)
 	struct world w = world_new();
 	w.faculty->r.quota_gpu = 3 * GPU;
 	w.lab->r.quota_gpu = UNLIMITED;
-	hold(&w, w.other_lab, 3 * GPU);
+	tenant_hold(&w, w.other_lab, 3 * GPU);
 	struct amounts three = gpus(3 * GPU), four = gpus(4 * GPU);
 	struct bound bound;
 	assert_true(tenant_may_hold(w.lab, &four, true, 0, &bound));
@@ -415,7 +419,7 @@ static void what_runs_now_does_not_make_a_job_impossible(void **state)
 	struct world w = world_new();
 	w.lab->r.limit_gpu = 4 * GPU;
 	w.lab->r.budget_per_month = 0;
-	hold(&w, w.lab, 2 * GPU);
+	tenant_hold(&w, w.lab, 2 * GPU);
 	struct amounts four = gpus(4 * GPU), eight = gpus(8 * GPU);
 	struct bound bound;
 	assert_true(tenant_could_ever_hold(w.lab, &four, true, &bound));
@@ -455,7 +459,7 @@ static void what_is_held_is_metered_and_paid_at_every_ancestor(void **state)
 	w.lab->r.cost_per_gpu_hour = 3 * MONEY;
 	w.university->r.cost_per_gpu_hour = 2 * MONEY;
 	int64_t log[16] = { 0 };
-	hold(&w, w.lab, 2 * GPU);
+	tenant_hold(&w, w.lab, 2 * GPU);
 	tenants_settle(&w.tenants, JANUARY_31, &config, count_changed, log);
 	assert_int_equal(log[0], 3);
 	assert_int_equal(log[1], 1);
@@ -463,8 +467,8 @@ static void what_is_held_is_metered_and_paid_at_every_ancestor(void **state)
 	assert_int_equal(log[3], 3);
 	assert_int_equal(tenant_cost(w.lab, JANUARY_31 + HOUR / 2), 3 * MONEY);
 	assert_int_equal(w.lab->r.cost, 0);
-	hold(&w, w.lab, -2 * GPU);
-	settle(&w, JANUARY_31 + HOUR);
+	tenant_hold(&w, w.lab, -2 * GPU);
+	tenant_resolve(&w, JANUARY_31 + HOUR);
 	assert_int_equal(w.lab->r.cost, 6 * MONEY);
 	assert_int_equal(w.lab->r.gpu_ms, 2 * GPU * HOUR);
 	assert_int_equal(w.university->r.cost, 4 * MONEY);
@@ -477,10 +481,10 @@ static void holding_the_same_again_changes_no_meter(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	hold(&w, w.lab, GPU);
-	settle(&w, JANUARY_31);
-	hold(&w, w.lab, -GPU);
-	hold(&w, w.lab, GPU);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_resolve(&w, JANUARY_31);
+	tenant_hold(&w, w.lab, -GPU);
+	tenant_hold(&w, w.lab, GPU);
 	assert_int_equal(w.tenants.unsettled_count, 3);
 	int64_t log[16] = { 0 };
 	tenants_settle(&w.tenants, JANUARY_31 + HOUR, &config, count_changed, log);
@@ -495,13 +499,13 @@ static void a_month_that_begins_starts_a_new_bill(void **state)
 	(void)state;
 	struct world w = world_new();
 	w.lab->r.cost_per_gpu_hour = 1 * MONEY;
-	hold(&w, w.lab, GPU);
-	settle(&w, FEBRUARY_1 - 10 * HOUR);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_resolve(&w, FEBRUARY_1 - 10 * HOUR);
 	assert_int_equal(tenant_month_cost(w.lab, FEBRUARY_1 - 1), 10 * MONEY - 1);
 	assert_int_equal(tenant_month_cost(w.lab, FEBRUARY_1), 0);
 	assert_int_equal(tenant_month_cost(w.lab, FEBRUARY_1 + 3 * HOUR), 3 * MONEY);
-	hold(&w, w.lab, GPU);
-	settle(&w, FEBRUARY_1 + 3 * HOUR);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_resolve(&w, FEBRUARY_1 + 3 * HOUR);
 	assert_int_equal(w.lab->r.month, month_of(FEBRUARY_1));
 	assert_int_equal(w.lab->r.month_cost, 3 * MONEY);
 	assert_int_equal(w.lab->r.cost, 13 * MONEY);
@@ -515,10 +519,10 @@ static void a_spent_budget_refuses_gpus_until_the_month_ends(void **state)
 	struct world w = world_new();
 	w.faculty->r.cost_per_gpu_hour = 12050 * (MONEY / 1000);
 	w.faculty->r.budget_per_month = 100 * MONEY;
-	hold(&w, w.lab, GPU);
-	settle(&w, JANUARY_31);
-	hold(&w, w.lab, -GPU);
-	settle(&w, JANUARY_31 + 10 * HOUR);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_resolve(&w, JANUARY_31);
+	tenant_hold(&w, w.lab, -GPU);
+	tenant_resolve(&w, JANUARY_31 + 10 * HOUR);
 	struct amounts one = gpus(1), cores = { .of = { [AMOUNT_CPU] = 1000 } };
 	struct bound bound;
 	assert_true(tenant_may_hold(w.lab, &cores, true, FEBRUARY_1 - 1, &bound));
@@ -533,12 +537,12 @@ static void a_new_price_counts_from_when_it_is_set(void **state)
 {
 	(void)state;
 	struct world w = world_new();
-	hold(&w, w.lab, GPU);
-	settle(&w, JANUARY_31);
+	tenant_hold(&w, w.lab, GPU);
+	tenant_resolve(&w, JANUARY_31);
 	struct tenant_record r = w.lab->r;
 	r.cost_per_gpu_hour = 5 * MONEY;
 	tenant_settle_now(&w.tenants, w.lab, JANUARY_31 + HOUR, &config);
-	put(&w.tenants, r);
+	tenant_write(&w.tenants, r);
 	assert_int_equal(w.lab->r.metered_ms, JANUARY_31 + HOUR);
 	assert_int_equal(tenant_cost(w.lab, JANUARY_31 + 3 * HOUR), 10 * MONEY);
 	world_free(&w);
@@ -565,7 +569,7 @@ static void use_nears_what_is_held_and_settling_changes_it_little(void **state)
 	struct amounts half = { .of = { 4 * GPU, 16000, INT64_C(1) << 54, 0, 1 } };
 	int64_t total[FAIR_KINDS] = { 8 * GPU, 32000, INT64_C(1) << 55 };
 	tenant_charge(&w.tenants, w.lab, &half, true, 1);
-	settle(&w, JANUARY_31);
+	tenant_resolve(&w, JANUARY_31);
 	for (enum amount_kind k = 0; k < FAIR_KINDS; k++) {
 		int64_t half_life_on =
 		    tenant_usage_share(w.lab, k, JANUARY_31 + HOUR, HOUR, total[k]);

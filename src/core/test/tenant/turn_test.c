@@ -18,7 +18,7 @@ static struct amounts gpus(int64_t milli)
 	return (struct amounts){ .of = { [AMOUNT_GPU] = milli } };
 }
 
-static struct tenant *put(struct tenants *tenants, int64_t id, int64_t parent_id)
+static struct tenant *turn_put(struct tenants *tenants, int64_t id, int64_t parent_id)
 {
 	char name[32];
 	struct error error;
@@ -57,7 +57,7 @@ static void the_tenant_with_least_goes_first_and_last_to_be_taken_from(void **st
 	(void)state;
 	struct tenants tenants = { 0 };
 	struct turn order = { 0 };
-	struct tenant *rich = put(&tenants, 1, 0), *poor = put(&tenants, 2, 0);
+	struct tenant *rich = turn_put(&tenants, 1, 0), *poor = turn_put(&tenants, 2, 0);
 	const struct amounts one = gpus(1000), less = gpus(-1000);
 	charge(&tenants, rich, 6000);
 	charge(&tenants, poor, 2000);
@@ -80,7 +80,7 @@ static void nobody_is_next_when_nobody_offers(void **state)
 	(void)state;
 	struct tenants tenants = { 0 };
 	struct turn order = { 0 };
-	struct tenant *parent = put(&tenants, 1, 0), *child = put(&tenants, 2, 1);
+	struct tenant *parent = turn_put(&tenants, 1, 0), *child = turn_put(&tenants, 2, 1);
 	const struct amounts one = gpus(1000);
 
 	turn_begin(&order, &total, false);
@@ -101,7 +101,7 @@ static void a_tenants_own_offer_goes_before_those_of_its_children(void **state)
 	(void)state;
 	struct tenants tenants = { 0 };
 	struct turn order = { 0 };
-	struct tenant *parent = put(&tenants, 1, 0), *child = put(&tenants, 2, 1);
+	struct tenant *parent = turn_put(&tenants, 1, 0), *child = turn_put(&tenants, 2, 1);
 	const struct amounts one = gpus(1000), two = gpus(2000);
 
 	for (int backwards = 0; backwards < 2; backwards++) {
@@ -122,9 +122,9 @@ static void a_parent_is_compared_by_the_offer_of_its_best_child(void **state)
 	(void)state;
 	struct tenants tenants = { 0 };
 	struct turn order = { 0 };
-	put(&tenants, 1, 0);
-	struct tenant *other = put(&tenants, 2, 0);
-	struct tenant *large = put(&tenants, 3, 1), *small = put(&tenants, 4, 1);
+	turn_put(&tenants, 1, 0);
+	struct tenant *other = turn_put(&tenants, 2, 0);
+	struct tenant *large = turn_put(&tenants, 3, 1), *small = turn_put(&tenants, 4, 1);
 	const struct amounts one = gpus(1000), two = gpus(2000), three = gpus(3000);
 
 	turn_begin(&order, &total, false);
@@ -143,9 +143,9 @@ static void what_a_sibling_without_offers_takes_moves_its_parent(void **state)
 	(void)state;
 	struct tenants tenants = { 0 };
 	struct turn order = { 0 };
-	put(&tenants, 1, 0);
-	struct tenant *other = put(&tenants, 2, 0);
-	struct tenant *child = put(&tenants, 3, 1), *silent = put(&tenants, 4, 1);
+	turn_put(&tenants, 1, 0);
+	struct tenant *other = turn_put(&tenants, 2, 0);
+	struct tenant *child = turn_put(&tenants, 3, 1), *silent = turn_put(&tenants, 4, 1);
 	const struct amounts one = gpus(1000);
 
 	turn_begin(&order, &total, false);
@@ -211,7 +211,7 @@ static struct tenant *any_tenant(struct world *world)
 static void add_tenant(struct world *world, int64_t id)
 {
 	bool root = world->tenants.count == 0 || any(world, 4) == 0;
-	struct tenant *tenant = put(&world->tenants, id, root ? 0 : any_tenant(world)->r.id);
+	struct tenant *tenant = turn_put(&world->tenants, id, root ? 0 : any_tenant(world)->r.id);
 	tenant->r.priority = any(world, 8) == 0;
 	tenant->fair[AMOUNT_GPU] = any(world, 5) * 1000;
 }

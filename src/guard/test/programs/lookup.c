@@ -44,7 +44,7 @@ static void *by_version(const char *name, int version, uint64_t flags)
 	           : NULL;
 }
 
-static void *look_up(const char *symbol)
+static void *lookup_look_up(const char *symbol)
 {
 	if (is("dlvsym"))
 		return dlvsym(driver, symbol, "LIBCUDA_1");
@@ -58,11 +58,11 @@ static void *find_allocate(void)
 	if (is("proc_address") || is("proc_address_v2") || is("proc_address_of_itself") ||
 	    is("private"))
 		return by_version("cuMemAlloc", 13000, 0);
-	return look_up("cuMemAlloc_v2");
+	return lookup_look_up("cuMemAlloc_v2");
 }
 
 /* The routes to functions whose arguments are others. */
-static int allocate(size_t bytes)
+static int lookup_allocate(size_t bytes)
 {
 	CUdeviceptr pointer;
 	if (is("first_version")) {
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 		return WRONG; /* there is no driver yet */
 	driver = dlopen("libcuda.so.1", RTLD_NOW | (is("default") ? RTLD_GLOBAL : RTLD_LOCAL));
 	if (driver != NULL && is("opened_again")) {
-		(void)look_up("cuMemAlloc_v2");
+		(void)lookup_look_up("cuMemAlloc_v2");
 		dlclose(driver);
 		driver = dlopen("libcuda.so.1", RTLD_NOW);
 	}
@@ -118,13 +118,13 @@ int main(int argc, char **argv)
 	CUcontext context;
 	__typeof__(&cuDevicePrimaryCtxRetain) retain;
 	__typeof__(&cuCtxSetCurrent) set_current;
-	*(void **)&retain = look_up("cuDevicePrimaryCtxRetain");
-	*(void **)&set_current = look_up("cuCtxSetCurrent");
+	*(void **)&retain = lookup_look_up("cuDevicePrimaryCtxRetain");
+	*(void **)&set_current = lookup_look_up("cuCtxSetCurrent");
 	if (retain == NULL || set_current == NULL)
 		return NO_SYMBOL;
 	if (retain(&context, 0) != CUDA_SUCCESS || set_current(context) != CUDA_SUCCESS)
 		return NO_CONTEXT;
-	int status = allocate((size_t)strtol(argv[2], NULL, 10) << 20);
+	int status = lookup_allocate((size_t)strtol(argv[2], NULL, 10) << 20);
 	int rest = check_the_rest();
 	return rest != 0 ? rest : status;
 }

@@ -70,7 +70,7 @@ static void by_all_ways(size_t bytes, CUdevice device, CUdeviceptr address, CUme
 	fine(cuStreamSynchronize(NULL));
 }
 
-static void *work(void *data)
+static void *threads_work(void *data)
 {
 	size_t number = (size_t)(uintptr_t)data;
 	__typeof__(&cuCtxSetCurrent) set_current;
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 		fine(cuDevicePrimaryCtxRetain(&contexts[device], device));
 	pthread_t threads[THREADS];
 	for (uintptr_t i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, work, (void *)i);
+		pthread_create(&threads[i], NULL, threads_work, (void *)i);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	fine(cuStreamSynchronize(NULL));

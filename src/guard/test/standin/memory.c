@@ -100,7 +100,7 @@ void standin_end_context(CUcontext context)
 }
 
 /* Allocates on the current device. The handle, or 0 with the reason in `result`. */
-static uint64_t allocate(int kind, int64_t bytes, CUresult *result)
+static uint64_t standin_memory_allocate(int kind, int64_t bytes, CUresult *result)
 {
 	standin_count_call();
 	*result = standin_current() == NULL ? CUDA_ERROR_INVALID_CONTEXT
@@ -131,14 +131,14 @@ static CUresult release(int kind, uint64_t handle)
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
 {
 	CUresult result;
-	*pointer = allocate(PIECE_MEMORY, (int64_t)bytes, &result);
+	*pointer = standin_memory_allocate(PIECE_MEMORY, (int64_t)bytes, &result);
 	return result;
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned int bytes)
 {
 	CUresult result;
-	*pointer = (CUdeviceptr_v1)allocate(PIECE_MEMORY, bytes, &result);
+	*pointer = (CUdeviceptr_v1)standin_memory_allocate(PIECE_MEMORY, bytes, &result);
 	return result;
 }
 
@@ -226,7 +226,7 @@ static int64_t array_bytes(size_t width, size_t height, size_t depth, int format
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
 	CUresult result;
-	*array = (CUarray)(uintptr_t)allocate(
+	*array = (CUarray)(uintptr_t)standin_memory_allocate(
 	    PIECE_ARRAY,
 	    array_bytes(descriptor->Width, descriptor->Height, descriptor->Depth,
 	                descriptor->Format, descriptor->NumChannels, descriptor->Flags),
@@ -270,7 +270,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESC
 		                     descriptor->Depth >> level, descriptor->Format,
 		                     descriptor->NumChannels, descriptor->Flags);
 	CUresult result;
-	*array = (CUmipmappedArray)(uintptr_t)allocate(PIECE_MIPMAP, bytes, &result);
+	*array = (CUmipmappedArray)(uintptr_t)standin_memory_allocate(PIECE_MIPMAP, bytes, &result);
 	return result;
 }
 
@@ -326,8 +326,8 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *descriptor)
 {
 	CUresult result;
-	*memory = (CUexternalMemory)(uintptr_t)allocate(PIECE_EXTERNAL, (int64_t)descriptor->size,
-	                                                &result);
+	*memory = (CUexternalMemory)(uintptr_t)standin_memory_allocate(
+	    PIECE_EXTERNAL, (int64_t)descriptor->size, &result);
 	return result;
 }
 

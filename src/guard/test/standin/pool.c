@@ -19,7 +19,7 @@ static int64_t in_pieces(int64_t bytes)
 	return (bytes + piece_bytes - 1) / piece_bytes * piece_bytes;
 }
 
-static void hold(CUmemoryPool pool, int64_t bytes)
+static void pool_hold(CUmemoryPool pool, int64_t bytes)
 {
 	(void)standin_take(pool->gpu, bytes - pool->held_bytes);
 	pool->held_bytes = bytes;
@@ -29,7 +29,7 @@ static void shrink(CUmemoryPool pool, int64_t keep_bytes)
 {
 	int64_t keep = pool->live_bytes > keep_bytes ? pool->live_bytes : keep_bytes;
 	if (in_pieces(keep) < pool->held_bytes)
-		hold(pool, in_pieces(keep));
+		pool_hold(pool, in_pieces(keep));
 }
 
 void standin_shrink_pools(void)
