@@ -64,6 +64,22 @@ def test_lists_have_only_what_is_ones_own(two):
             assert two.service.get(path, token=mine.token).status == 404
 
 
+def test_a_report_has_lines_of_ones_own_tenants_only(two):
+    child = two.service.post("/api/v1/tenants", {"name": "rose", "parent_id": two.red.id}).json()["id"]
+    token = token_for(two.service, role="tenant", tenant_id=child)
+    job = two.service.post("/api/v1/jobs", {"command": ["true"]}, token=token).json()["job_id"]
+    for cancelled in (job, two.blue.job):
+        assert two.service.delete(f"/api/v1/jobs/{cancelled}").status == 200
+
+    def report(token):
+        lines = two.service.get("/api/v1/reports/billing", token=token).json()["tenants"]
+        return [(line["tenant"], line["cancelled_jobs"], line["including_children"]["cancelled_jobs"])
+                for line in lines]
+    assert report(token) == [("rose", 1, 1)]
+    assert report(two.red.token) == [("red", 0, 1), ("rose", 1, 1)]
+    assert report(two.blue.token) == [("blue", 1, 1)]
+
+
 def test_a_job_cannot_be_given_to_another_tenant(two):
     answer = two.service.post("/api/v1/jobs", {"tenant_id": two.blue.id}, token=two.red.token)
     assert answer.status == 404

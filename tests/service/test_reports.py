@@ -186,5 +186,9 @@ def test_a_line_has_its_own_use_and_that_with_the_tenants_below_it(service, node
         assert float(row["cost"]) == line["cost"] and int(row["runs"]) == line["runs"]
         assert {name.removeprefix("including_children_"): float(value) for name, value in row.items()
                 if name.startswith("including_children_")} == line["including_children"]
+    # The totals of a tenant have those below it at its own price: half of that of the bottom one.
+    shown = service.get(f"/api/v1/tenants/{top}").json()
+    assert shown["total_gpu_hours"] == pytest.approx(below["top"]["gpu_hours"], abs=0.0011)
+    assert shown["total_cost"] == pytest.approx(lines["top"]["cost"] + lines["bottom"]["cost"] / 2, abs=0.01)
     for tenant, name in ((top, "top"), (middle, "middle"), (bottom, "bottom")):
         assert bill(service, tenant) == lines[name]
