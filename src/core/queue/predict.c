@@ -140,14 +140,12 @@ struct prediction predict_job(const struct sched *sched, const struct job *job)
 	return prediction_from(&foresight, &job->r);
 }
 
-int64_t predict_lifetime(const struct sched *sched, const struct job *job,
-                         struct lifetime *lifetime)
+struct lifetime predict_lifetime(const struct sched *sched, const struct job *job)
 {
 	struct foresight foresight;
 
 	foresee_job(sched, job, &foresight);
-	*lifetime = foresight.lifetime;
-	return foresight.samples;
+	return foresight.lifetime;
 }
 
 static void expect_of(struct job *job, const struct prediction *prediction)

@@ -38,10 +38,8 @@ struct traits predict_traits(const struct job_record *job);
 /* What is expected of a job, as of now. Without any experience, its
  * max_runtime_ms at a low confidence; never above max_runtime_ms. */
 struct prediction predict_job(const struct sched *sched, const struct job *job);
-/* How long it may run, given what is known by now. Returns the jobs that this is
- * based on. */
-int64_t predict_lifetime(const struct sched *sched, const struct job *job,
-                         struct lifetime *lifetime);
+/* What is left of a running job: its lifetime, given what is known by now. */
+struct lifetime predict_lifetime(const struct sched *sched, const struct job *job);
 
 /* The job was submitted: sets what is expected of it and keeps what the experts
  * said. `shared`: it is an element of an array whose first one has done so. */

@@ -7,7 +7,6 @@
 #include "core/state.h"
 #include "core/tenant/fairshare.h"
 
-#define SOON_SAMPLES 3      /* jobs that a probable end must be based on */
 #define CONFIDENT 500       /* thousandths: an expected end that is waited for */
 #define WAIT_SLACK_MS 30000 /* how late an awaited end may be */
 #define VICTIM_ROWS 64      /* victims that one decision shows */
@@ -282,25 +281,12 @@ bool room_attempt(struct sched *sched, struct search *search, enum room_kind kin
 struct comparison {
 	int64_t wait_gpu_ms, lost_gpu_ms, until_ms;
 	bool known; /* all are expected to end, with some confidence */
-	bool soon;  /* all will probably have ended by the time that preempting takes */
 };
-
-/* The chance that it ends by itself while it would be told to stop is one half at
- * least. A victim of which little is known is not waited for. */
-static bool ends_soon(const struct sched *sched, const struct job *job)
-{
-	int64_t age_ms = max64(sched_now(sched) - job->s.started_ms, 0);
-	struct lifetime lifetime;
-
-	if (job->s.started_ms == 0 || predict_lifetime(sched, job, &lifetime) < SOON_SAMPLES)
-		return false;
-	return lifetime_ends_within(&lifetime, age_ms, sched->config.grace_ms) >= CHANCE_ONE / 2;
-}
 
 static struct comparison room_compare(const struct sched *sched, const struct search *search)
 {
 	const struct room *room = &sched->room;
-	struct comparison compared = { .known = true, .soon = true };
+	struct comparison compared = { .known = true };
 	int64_t now_ms = sched_now(sched), losers = 0;
 
 	for (size_t i = 0; i < room->chosen_count; i++) {
@@ -309,13 +295,9 @@ static struct comparison room_compare(const struct sched *sched, const struct se
 			continue;
 		losers++;
 		int64_t end_ms = job_expected_end(victim->job, now_ms);
-		bool soon = ends_soon(sched, victim->job);
-		if (soon)
-			end_ms = min64(end_ms, now_ms + sched->config.grace_ms);
 		compared.lost_gpu_ms += job_work_at_risk(victim->job, now_ms);
-		compared.soon = compared.soon && soon;
-		compared.known = compared.known && end_ms != INT64_MAX &&
-		                 (soon || victim->job->s.confidence >= CONFIDENT);
+		compared.known =
+		    compared.known && end_ms != INT64_MAX && victim->job->s.confidence >= CONFIDENT;
 		if (compared.known)
 			compared.until_ms = max64(compared.until_ms, end_ms);
 	}
@@ -351,13 +333,12 @@ static int awaited_parts(const struct sched *sched, int64_t *rows)
 	return count;
 }
 
-/* If waiting is cheaper than preempting, or takes no longer, and was not tried before. */
+/* If waiting is cheaper than preempting, and was not tried before. */
 static bool wait_instead(struct sched *sched, struct job *job, const struct comparison *compared)
 {
 	int64_t rows[VICTIM_ROWS * PROMISE_WIDTH];
 
-	if (!compared->known ||
-	    (!compared->soon && compared->wait_gpu_ms >= compared->lost_gpu_ms) ||
+	if (!compared->known || compared->wait_gpu_ms >= compared->lost_gpu_ms ||
 	    (job->promise && job->promise->r.instead))
 		return false;
 	int count = awaited_parts(sched, rows);

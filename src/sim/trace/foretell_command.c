@@ -39,10 +39,8 @@ static bool foretell_read_options(struct options *options, int argc, char **argv
 
 static void foretell_print_table(const struct foretell_scores *scores)
 {
-	printf("%" PRId64 " jobs scored, %" PRId64 " experts of %zu bytes\n", scores->jobs,
+	printf("%" PRId64 " jobs scored, %" PRId64 " experts of %zu bytes\n\n", scores->jobs,
 	       scores->experts, sizeof(struct expert));
-	printf("predicting took %.1f us each, learning %.1f us\n\n", scores->predict_us,
-	       scores->learn_us);
 	printf("%8s %8s %8s %8s\n", "in2x", "pin50", "pin90", "cov90");
 	printf("%7.1f%% %8.2f %8.2f %7.1f%%\n\n", 100 * scores->in2x, scores->pin50, scores->pin90,
 	       100 * scores->cov90);
