@@ -215,7 +215,8 @@ static void load_fresh(const struct move *move, struct sched *sched, const struc
 	workload_mix_free(&move->fresh->workload_mix);
 	move->fresh->workload_mix = sched->workload_mix;
 	workload_mix_init(&sched->workload_mix);
-	predict_move(&move->fresh->predictor, &sched->predictor);
+	move->fresh->predictor = sched->predictor;
+	sched->predictor = (struct predictor){ 0 };
 	for (enum record_kind kind = RECORD_CONFIG; kind < RECORD_PROMISE; kind++)
 		load_kind(move, sched, all, kind, &arena);
 	if (!sched_load_end(move->fresh, &error))

@@ -68,7 +68,6 @@ struct job *job_load(struct sched *sched, const struct job_record *record, struc
 	job->r = *record;
 	job->texts = fields_own(record_type(RECORD_JOB), &job->r);
 	job_fill_request(job);
-	job->traits = predict_traits(&job->r);
 	job->tenant = tenant;
 	job->filter = shapes_filter(&sched->shapes, job->r.gpu_models, job->r.node_labels);
 	job->tasks = memory_zero((size_t)job->r.tasks, sizeof(*job->tasks));

@@ -42,7 +42,6 @@ struct sched *sched_new(void)
 	sched->slot_timers = HEAP(struct slot, timer_index, slot_timer_before);
 	routes_init(&sched->routes);
 	workload_mix_init(&sched->workload_mix);
-	predictor_init(&sched->predictor);
 	return sched;
 }
 
@@ -92,7 +91,7 @@ void sched_free(struct sched *sched)
 	index_free(&sched->index);
 	score_caches_free(&sched->score_caches);
 	rack_capacity_free(&sched->rack_capacity);
-	predictor_free(&sched->predictor);
+	predict_free(&sched->predictor);
 	workload_mix_free(&sched->workload_mix);
 	scarcity_free(&sched->scarcity);
 	pass_free(&sched->pass);
@@ -671,12 +670,8 @@ bool sched_load(struct sched *sched, enum record_kind kind, const void *record, 
 		           : reservation_load(sched, record, error);
 	case RECORD_PROMISE:
 		return promise_load(sched, record, error);
-	case RECORD_EXPERT:
-		return predict_load_expert(&sched->predictor, record, error);
-	case RECORD_MIXTURE:
-		return predict_load_mixture(&sched->predictor, record, error);
-	case RECORD_GUESS:
-		return predict_load_guess(&sched->predictor, record, error);
+	case RECORD_LESSON:
+		return predict_load(&sched->predictor, record, error);
 	case RECORD_MIX:
 		return workload_mix_load(&sched->workload_mix, record, error);
 	case RECORD_BACKOFF:
@@ -694,8 +689,7 @@ bool sched_load_end(struct sched *sched, struct error *error)
 {
 	struct effects scratch = { 0 };
 
-	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error) ||
-	    !predict_loaded(sched, error))
+	if (!record_check_all(sched, error) || !tenants_loaded(&sched->tenants, error))
 		return false;
 	sched->effects = &scratch;
 	cluster_order(&sched->cluster);

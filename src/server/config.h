@@ -25,10 +25,9 @@ struct config {
 		    default_priority, thermal_threshold, thermal_resume, ageing_per_minute,
 		    ageing_cap, usage_half_life_hours, usage_influence, min_runtime_ms,
 		    release_timeout_ms, gang_grace_ms, refuse_backoff_ms, grace_ms,
-		    keep_finished_ms, predict_experts, promise_jobs, promise_gpus,
-		    foreign_tolerance_mb, search_pause_us, search_width, request_lease_ms,
-		    clock_step_ms, clock_hold_ms, policy, consolidate, time_sharing,
-		    sharing_wait_ms, sharing_turn_ms;
+		    keep_finished_ms, promise_jobs, promise_gpus, foreign_tolerance_mb,
+		    search_pause_us, search_width, request_lease_ms, clock_step_ms, clock_hold_ms,
+		    policy, consolidate, time_sharing, sharing_wait_ms, sharing_turn_ms;
 		bool enable_preemption, enable_gang_scheduling, enable_thermal_aware,
 		    enable_backfill, check_possible;
 	} scheduler;

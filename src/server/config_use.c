@@ -44,7 +44,6 @@ void config_to_record(const struct config *config, struct config_record *record)
 	record->refuse_backoff_ms = config->scheduler.refuse_backoff_ms;
 	record->grace_ms = config->scheduler.grace_ms;
 	record->retention_ms = config->scheduler.keep_finished_ms;
-	record->predict_experts = config->scheduler.predict_experts;
 	record->promise_jobs = config->scheduler.promise_jobs;
 	record->promise_gpus = config->scheduler.promise_gpus;
 	record->foreign_tolerance_mib = config->scheduler.foreign_tolerance_mb;

@@ -106,7 +106,6 @@ const struct setting settings[] = {
 	RANGED(scheduler, refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS, true, "Wait after a node refused a task; doubled each time")
 	RANGED(scheduler, grace_ms, RANGE_GRACE_MS, true, "Time between notice and kill when a task is stopped")
 	RANGED(scheduler, keep_finished_ms, RANGE_RETENTION_MS, true, "How long a finished job stays in memory; after that it is read from the store")
-	RANGED(scheduler, predict_experts, RANGE_PREDICT_EXPERTS, true, "How many kinds of jobs durations are learned for; each takes about 1 kB of memory")
 	RANGED(scheduler, promise_jobs, RANGE_PROMISE_JOBS, true, "How many of the first waiting jobs get an expected start that others may not delay")
 	RANGED_DECIMAL(scheduler, promise_gpus, RANGE_PROMISE_GPUS, true, "Jobs that request fewer GPUs get no promise")
 	RANGED(scheduler, foreign_tolerance_mb, RANGE_FOREIGN_TOLERANCE_MIB, true, "MiB of external use that a GPU may have and still be given whole")

@@ -9,8 +9,10 @@ static const struct {
 	enum record_kind kind;
 	const char *table;
 } names[] = {
-	{ RECORD_META, "meta" },     { RECORD_CONFIG, "config" }, { RECORD_MIXTURE, "mixture" },
-	{ RECORD_GUESS, "guesses" }, { RECORD_MIX, "mix" },       { RECORD_JOB_STATE, "jobs" },
+	{ RECORD_META, "meta" },
+	{ RECORD_CONFIG, "config" },
+	{ RECORD_MIX, "mix" },
+	{ RECORD_JOB_STATE, "jobs" },
 };
 
 #define KEPT_FIELDS(F, T) F(T, kind) F(T, key) F(T, value)

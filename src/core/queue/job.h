@@ -39,9 +39,9 @@ struct job {
 	struct task *tasks; /* r.tasks of them; a split job has as many as it needed */
 	int task_capacity;
 	struct job_counts counts;
-	int32_t ended;        /* tasks that ended with success */
-	int32_t pending;      /* tasks in TASK_PENDING */
-	struct traits traits; /* what it is compared by: see predict.h */
+	int32_t ended;            /* tasks that ended with success */
+	int32_t pending;          /* tasks in TASK_PENDING */
+	struct likeness likeness; /* for predict.c */
 	struct queue_entry entry;
 	struct job_class *class; /* while it is queued */
 	struct amounts asked;    /* what it adds to its tenant's `waiting` */

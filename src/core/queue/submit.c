@@ -283,7 +283,9 @@ static struct job *take_in(struct sched *sched, struct job_record *record, bool 
 	struct job *job = job_load(sched, record, &error);
 	if (!job)
 		panic("a checked job was refused: %s", error.text);
-	predict_submitted(sched, job, job->r.array_id > 0 && job->r.array_id != job->r.id);
+	struct prediction prediction = predict_job(&sched->predictor, &job->r, &job->likeness);
+	job->s.expected_ms = prediction.expected_ms;
+	job->s.confidence = prediction.confidence;
 	job->s.queued_ms = sched_now(sched);
 	job->s.held = hold;
 	job->spec_dirty = true;

@@ -166,8 +166,6 @@ static void forget_run(struct sched *sched, struct job *job)
 		return;
 	job_unlist(sched, job); /* its place in the queue depends on how long it ran */
 	job->s.served_ms += max64(sched_now(sched) - job->s.started_ms, 0);
-	if (!job_state_is_final((enum job_state)job->s.state))
-		predict_stopped(sched, job);
 	job->s.started_ms = 0;
 	job->s.checkpoint_ms = 0;
 	sched_dirty_job(sched, job);
@@ -228,6 +226,13 @@ static bool wants_success(const struct job *job, int64_t other_id)
 	return false;
 }
 
+static void lesson_changed(void *context, const struct lesson_record *lesson)
+{
+	struct sched *sched = context;
+
+	effects_put(sched->effects, RECORD_LESSON, lesson);
+}
+
 static void count_end(struct sched *sched, struct job *job)
 {
 	struct tenant_record *totals = &job->tenant->r;
@@ -236,7 +241,11 @@ static void count_end(struct sched *sched, struct job *job)
 	totals->jobs_failed += job->s.state == JOB_FAILED;
 	totals->jobs_cancelled += job->s.state == JOB_CANCELLED;
 	sched_dirty_tenant(sched, job->tenant);
-	predict_ended(sched, job);
+	if (job->s.state == JOB_COMPLETED && job->s.started_ms > 0 &&
+	    sched_now(sched) > job->s.started_ms)
+		predict_learn(&sched->predictor, &job->r, &job->likeness,
+		              sched_now(sched) - job->s.started_ms, sched_now(sched),
+		              lesson_changed, sched);
 }
 
 /* Stops tasks that still run when their job ends. */
@@ -419,7 +428,10 @@ bool task_started(struct sched *sched, struct reservation *reservation, struct e
 	if (job->s.started_ms == 0) {
 		job->s.started_ms = max64(sched_now(sched), 1);
 		job->s.refusals = 0;
-		predict_started(sched, job);
+		struct prediction prediction =
+		    predict_job(&sched->predictor, &job->r, &job->likeness);
+		job->s.expected_ms = prediction.expected_ms;
+		job->s.confidence = prediction.confidence;
 		sched_dirty_job(sched, job);
 	}
 	set_state(sched, job, reservation->task, TASK_RUNNING);

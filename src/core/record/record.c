@@ -19,7 +19,7 @@
 	F(T, ageing_cap) F(T, thermal_threshold_c) F(T, thermal_resume_c)                          \
 	F(T, usage_half_life_ms) F(T, usage_influence) F(T, min_runtime_ms)                        \
 	F(T, release_timeout_ms) F(T, gang_grace_ms) F(T, refuse_backoff_ms) F(T, grace_ms)        \
-	F(T, retention_ms) F(T, predict_experts) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
+	F(T, retention_ms) F(T, promise_jobs) F(T, promise_gpus) F(T, foreign_tolerance_mib)       \
 	F(T, search_pause_us) F(T, search_width)                                                   \
 	F(T, time_sharing, .words = &time_sharing_words) F(T, sharing_wait_ms)                     \
 	F(T, sharing_turn_ms) F(T, lease_ms)
@@ -55,7 +55,7 @@
 
 #define JOB_STATE_FIELDS(F, T)                                                                     \
 	F(T, id) F(T, state, .words = &job_state_words) F(T, held) F(T, queued_ms)                 \
-	F(T, not_before_ms) F(T, refusals) F(T, expected_ms) F(T, expected_p90_ms) F(T, confidence) F(T, start)          \
+	F(T, not_before_ms) F(T, refusals) F(T, expected_ms) F(T, confidence) F(T, start)          \
 	F(T, started_ms) F(T, checkpoint_ms) F(T, completed_ms) F(T, short_since_ms)               \
 	F(T, preempted_count) F(T, served_ms) F(T, exit_code) F(T, message)
 
@@ -96,14 +96,8 @@
 	F(T, job_id) F(T, start_ms) F(T, made_ms) F(T, instead) F(T, wait_gpu_ms)                  \
 	F(T, lost_gpu_ms) F(T, parts, .width = PROMISE_WIDTH)
 
-#define EXPERT_FIELDS(F, T)                                                                        \
-	F(T, id) F(T, kind) F(T, samples) F(T, used) F(T, bins, .width = EXPERT_BIN_WIDTH)         \
-	F(T, offsets, .width = EXPERT_OFFSET_WIDTH)
-
-#define MIXTURE_FIELDS(F, T) F(T, id) F(T, learned) F(T, logits, .width = MIXTURE_WIDTH)
-
-#define GUESS_FIELDS(F, T)                                                                         \
-	F(T, id) F(T, p50_ms) F(T, levels) F(T, p90_ms) F(T, voices, .width = GUESS_WIDTH)
+#define LESSON_FIELDS(F, T)                                                                        \
+	F(T, id) F(T, tenant_id) F(T, pattern) F(T, samples) F(T, mean) F(T, spread) F(T, last_ms)
 
 #define BACKOFF_FIELDS(F, T) F(T, id) F(T, until_ms) F(T, victims) F(T, priority)
 
@@ -134,9 +128,7 @@ const struct record_type record_types[RECORD_KINDS] = {
 	[RECORD_RESERVATION] =
 	    RECORD_TYPE("reservation", 1, struct reservation_record, RESERVATION_FIELDS),
 	[RECORD_PROMISE] = RECORD_TYPE("promise", 1, struct promise_record, PROMISE_FIELDS),
-	[RECORD_EXPERT] = RECORD_TYPE("expert", 1, struct expert_record, EXPERT_FIELDS),
-	[RECORD_MIXTURE] = RECORD_TYPE("mixture", 1, struct mixture_record, MIXTURE_FIELDS),
-	[RECORD_GUESS] = RECORD_TYPE("guess", 1, struct guess_record, GUESS_FIELDS),
+	[RECORD_LESSON] = RECORD_TYPE("lesson", 1, struct lesson_record, LESSON_FIELDS),
 	[RECORD_MIX] = RECORD_TYPE("mix", 1, struct mix_record, MIX_FIELDS),
 	[RECORD_BACKOFF] = RECORD_TYPE("backoff", 1, struct backoff_record, BACKOFF_FIELDS),
 	[RECORD_DECISION] = RECORD_TYPE("decision", 1, struct decision_record, DECISION_FIELDS),
@@ -223,7 +215,6 @@ struct config_record config_default(void)
 		.refuse_backoff_ms = RANGE_DEFAULT(RANGE_REFUSE_BACKOFF_MS),
 		.grace_ms = RANGE_DEFAULT(RANGE_GRACE_MS),
 		.retention_ms = RANGE_DEFAULT(RANGE_RETENTION_MS),
-		.predict_experts = RANGE_DEFAULT(RANGE_PREDICT_EXPERTS),
 		.promise_jobs = RANGE_DEFAULT(RANGE_PROMISE_JOBS),
 		.promise_gpus = RANGE_DEFAULT(RANGE_PROMISE_GPUS) * WHOLE_GPU,
 		.foreign_tolerance_mib = RANGE_DEFAULT(RANGE_FOREIGN_TOLERANCE_MIB),
@@ -280,7 +271,6 @@ static bool ranges_check(const struct config_record *config, struct error *error
 		RANGED(refuse_backoff_ms, RANGE_REFUSE_BACKOFF_MS),
 		RANGED(grace_ms, RANGE_GRACE_MS),
 		RANGED(retention_ms, RANGE_RETENTION_MS),
-		RANGED(predict_experts, RANGE_PREDICT_EXPERTS),
 		RANGED(promise_jobs, RANGE_PROMISE_JOBS),
 		RANGE(promise_gpus, 0, RANGE_MOST(RANGE_PROMISE_GPUS) * WHOLE_GPU),
 		RANGED(foreign_tolerance_mib, RANGE_FOREIGN_TOLERANCE_MIB),

@@ -24,9 +24,7 @@ enum record_kind {
 	RECORD_SLOT,
 	RECORD_RESERVATION,
 	RECORD_PROMISE,
-	RECORD_EXPERT,
-	RECORD_MIXTURE,
-	RECORD_GUESS,
+	RECORD_LESSON,
 	RECORD_MIX,
 	RECORD_BACKOFF,
 	RECORD_DECISION, /* from here on: kept for readers, never loaded */
@@ -69,7 +67,6 @@ struct config_record {
 	int64_t refuse_backoff_ms; /* wait after a node refused, doubled each time up to 64 times */
 	int64_t grace_ms;          /* between notice and kill, told to the node */
 	int64_t retention_ms;      /* a finished job stays in memory that long */
-	int64_t predict_experts;   /* keys by which durations are learned, at the most */
 	int64_t promise_jobs;      /* how many waiting jobs have a promised start */
 	int64_t promise_gpus;      /* thousandths: jobs that ask for less get none */
 	int64_t foreign_tolerance_mib; /* foreign memory that a GPU given whole may have on it */
@@ -162,10 +159,9 @@ struct job_state_record {
 	int64_t queued_ms;     /* its age in the queue counts from here */
 	int64_t not_before_ms; /* not tried before: a node refused it */
 	int64_t refusals;
-	int64_t expected_ms;     /* expected duration, the median; 0: unknown */
-	int64_t expected_p90_ms; /* nine of ten such jobs end by then; 0: unknown */
-	int64_t confidence;      /* of that, thousandths */
-	int64_t start;           /* number of its last start or checkpoint; 0: never started */
+	int64_t expected_ms; /* expected duration; 0: unknown */
+	int64_t confidence;  /* of that, thousandths */
+	int64_t start;       /* number of its last start or checkpoint; 0: never started */
 	int64_t started_ms, checkpoint_ms, completed_ms, short_since_ms; /* short: below its minimum
 	                                                                  */
 	int64_t preempted_count;
@@ -300,35 +296,15 @@ struct promise_record {
 };
 #define PROMISE_WIDTH 4
 
-/* The durations of jobs that share a key: see core/predict/experts.h. */
-struct expert_record {
-	int64_t id;          /* hash of the key */
-	int64_t kind;        /* enum expert_kind */
-	int64_t samples;     /* jobs seen, capped */
-	int64_t used;        /* number of the last one, over all experts */
-	struct rows bins;    /* bin, fast and slow count; those that are not 0 */
-	struct rows offsets; /* of a user: voice, offset of its logit; those that are not 0 */
+/* What jobs of one kind took: the predictor's memory. */
+struct lesson_record {
+	int64_t id;           /* hash of tenant and pattern */
+	int64_t tenant_id;    /* 0: of all tenants */
+	const char *pattern;  /* name with its numbers cut out; empty: any */
+	int64_t samples;      /* how many were seen, capped */
+	int64_t mean, spread; /* of log2(ms) in 1/1024: running mean, mean deviation */
+	int64_t last_ms;
 };
-#define EXPERT_BIN_WIDTH 3
-#define EXPERT_OFFSET_WIDTH 2
-
-/* How far each expert is believed: see core/predict/mixture.h. One row, id 1. */
-struct mixture_record {
-	int64_t id;
-	int64_t learned;    /* jobs learned from */
-	struct rows logits; /* voice, context, logit; those that differ from the initial ones */
-};
-#define MIXTURE_WIDTH 3
-
-/* The prediction for a job at its submission, kept until it ends. */
-struct guess_record {
-	int64_t id;         /* the job's, or the array's: all of its elements share it */
-	int64_t p50_ms;     /* 0: nothing was said */
-	const char *levels; /* GUESS_BINS characters for each voice: '0' + level */
-	int64_t p90_ms;
-	struct rows voices; /* voice, context, weight */
-};
-#define GUESS_WIDTH 3
 
 /* The kinds of tasks that arrive, for the fragmentation policy. One row, id 1. */
 struct mix_record {

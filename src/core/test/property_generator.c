@@ -209,7 +209,6 @@ struct command generator_config(struct generator *generator)
 	config.refuse_backoff_ms = between(random, 0, 20) * SECOND_MS;
 	config.grace_ms = between(random, 0, 60) * SECOND_MS;
 	config.retention_ms = between(random, 0, 1200) * SECOND_MS;
-	config.predict_experts = chance(random, 70) ? 65536 : between(random, 0, 100);
 	config.promise_jobs = between(random, 0, 6);
 	config.promise_gpus = between(random, 0, 4) * WHOLE_GPU;
 	config.foreign_tolerance_mib = chance(random, 70) ? 0 : between(random, 0, 2000);

@@ -493,7 +493,7 @@ static void victims_that_end_soon_are_waited_for_but_not_for_ever(void **unused)
 	assert_int_equal(pass(h), 0);
 	assert_int_equal(state(h, victim), JOB_RUNNING);
 	assert_true(job(h, id)->promise->r.instead);
-	assert_in_range(promised(h, id), end_ms - 30000, end_ms + 30000);
+	assert_in_range(promised(h, id), end_ms - 1000, end_ms + 1000);
 	assert_int_equal(decisions_of(h, DECISION_WAIT), 1);
 	assert_non_null(
 	    strstr(why(h, id), "rather than preempting others it waits for them until"));

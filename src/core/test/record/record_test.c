@@ -234,23 +234,24 @@ static void equal_records_have_equal_encodings_whatever_their_padding(void **sta
 static void the_encoding_is_these_bytes_on_every_machine(void **state)
 {
 	(void)state;
-	const int64_t voices[] = { 0, 1, INT64_MAX };
-	struct guess_record guess = { .id = 300,
-		                      .p50_ms = -1,
-		                      .levels = "ab",
-		                      .p90_ms = INT64_MIN,
-		                      .voices = { voices, 1 } };
+	struct lesson_record lesson = { .id = 300,
+		                        .tenant_id = -1,
+		                        .pattern = "ab",
+		                        .samples = INT64_MIN,
+		                        .mean = 0,
+		                        .spread = 1,
+		                        .last_ms = INT64_MAX };
 	static const uint8_t expected[] = {
 		0xd8, 0x04,                                                 /* id */
-		0x01,                                                       /* p50_ms */
-		0x02, 'a',  'b',                                            /* levels */
-		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* p90_ms */
-		0x01,                                                       /* voices: rows */
-		0x00, 0x02,                                                 /* of three each */
-		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+		0x01,                                                       /* tenant_id */
+		0x02, 'a',  'b',                                            /* pattern */
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* samples */
+		0x00,                                                       /* mean */
+		0x02,                                                       /* spread */
+		0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* last_ms */
 	};
 	struct buffer buffer = { 0 };
-	record_encode(&buffer, RECORD_GUESS, &guess);
+	record_encode(&buffer, RECORD_LESSON, &lesson);
 	assert_int_equal(buffer.size, sizeof(expected));
 	assert_memory_equal(buffer.data, expected, sizeof(expected));
 	buffer_free(&buffer);
@@ -327,9 +328,9 @@ static void an_empty_copy_takes_no_more_than_its_struct(void **state)
 	assert_int_equal(arena.used, arena_use(sizeof(decision)));
 	assert_null(copy->gpus.at);
 
-	struct guess_record guess = { .id = 1, .levels = NULL };
-	struct guess_record *guess_copy = record_copy(&arena, RECORD_GUESS, &guess);
-	assert_string_equal(guess_copy->levels, "");
+	struct lesson_record lesson = { .id = 1, .pattern = NULL };
+	struct lesson_record *lesson_copy = record_copy(&arena, RECORD_LESSON, &lesson);
+	assert_string_equal(lesson_copy->pattern, "");
 	arena_free(&arena);
 }
 
@@ -382,24 +383,24 @@ static void record_assert_refused(enum record_kind kind, const char *data, size_
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
 	(void)state;
-	ASSERT_REFUSED(RECORD_GUESS, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
-	               "guess.id is unreadable 11 bytes before the end of the data: the number "
+	ASSERT_REFUSED(RECORD_LESSON, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+	               "lesson.id is unreadable 11 bytes before the end of the data: the number "
 	               "has more than 64 bits");
-	ASSERT_REFUSED(RECORD_GUESS, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
-	               "guess.id is unreadable 10 bytes before the end of the data: the number "
+	ASSERT_REFUSED(RECORD_LESSON, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
+	               "lesson.id is unreadable 10 bytes before the end of the data: the number "
 	               "has more than 64 bits");
-	ASSERT_REFUSED(RECORD_GUESS, "\x02\x80\x00",
-	               "guess.p50_ms is unreadable 2 bytes before the end of the data: "
+	ASSERT_REFUSED(RECORD_LESSON, "\x02\x80\x00",
+	               "lesson.tenant_id is unreadable 2 bytes before the end of the data: "
 	               "the number is not in its shortest form");
-	ASSERT_REFUSED(RECORD_GUESS,
+	ASSERT_REFUSED(RECORD_LESSON,
 	               "\x02\x02\x05"
 	               "abcd",
-	               "guess.levels is unreadable 4 bytes before the end of the data: "
+	               "lesson.pattern is unreadable 4 bytes before the end of the data: "
 	               "the length goes beyond it");
-	ASSERT_REFUSED(RECORD_GUESS,
+	ASSERT_REFUSED(RECORD_LESSON,
 	               "\x02\x02\x04"
 	               "ab\0d\0\0\0\0",
-	               "guess.levels is unreadable 8 bytes before the end of the data: the text "
+	               "lesson.pattern is unreadable 8 bytes before the end of the data: the text "
 	               "has a NUL in it");
 	ASSERT_REFUSED(RECORD_CONFIG, "\x02\x80\x80\x80\x80\x10",
 	               "config.policy is unreadable 0 bytes before the end of the data: "
@@ -478,9 +479,9 @@ static void print_shows_names_and_leaves_out_what_is_empty(void **state)
 static void print_is_one_line_whatever_a_text_holds(void **state)
 {
 	(void)state;
-	struct guess_record guess = { .id = 1, .levels = "a\nb\"c\\d\x01\x7f\xc3\xa9" };
-	assert_prints(RECORD_GUESS, &guess,
-	              "guess id=1 levels=\"a\\nb\\\"c\\\\d\\x01\\x7f\xc3\xa9\"");
+	struct lesson_record lesson = { .id = 1, .pattern = "a\nb\"c\\d\x01\x7f\xc3\xa9" };
+	assert_prints(RECORD_LESSON, &lesson,
+	              "lesson id=1 pattern=\"a\\nb\\\"c\\\\d\\x01\\x7f\xc3\xa9\"");
 }
 
 static void the_default_settings_are_sound(void **state)
