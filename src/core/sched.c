@@ -326,8 +326,8 @@ static bool delete_tenant(struct sched *sched, int64_t id, struct error *error)
 		const struct job *job = sched->jobs.entries[i].value;
 		if (job && job->tenant == tenant)
 			return error_set(error, ERROR_CONFLICT,
-			                 "tenant %s has jobs: wait until they finish "
-			                 "and forgotten",
+			                 "tenant %s has jobs: wait until they have finished "
+			                 "and been archived",
 			                 tenant->r.name);
 	}
 	for (size_t i = 0; i < sched->models.count; i++)

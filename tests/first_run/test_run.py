@@ -38,7 +38,7 @@ class Run:
 
     def wait_ready(self, seconds=60):
         deadline = time.monotonic() + seconds
-        while "Ctrl-C stops it" not in self.said():
+        while "Press Ctrl-C to stop" not in self.said():
             assert self.process.poll() is None and time.monotonic() < deadline, self.said()
             time.sleep(0.05)
         self.url = re.search(r"serves at (\S+)", self.said()).group(1)
