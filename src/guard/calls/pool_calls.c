@@ -71,7 +71,7 @@ static enum before pool_start(struct pool_charge *charge, CUmemoryPool pool, siz
 
 #define ALLOCATE(pool, symbol, ...)                                                                \
 	struct pool_charge charge;                                                                 \
-	enum before before = pool_start(&charge, pool, bytes, stream);                                  \
+	enum before before = pool_start(&charge, pool, bytes, stream);                             \
 	if (before == BEFORE_REFUSED)                                                              \
 		return CUDA_ERROR_OUT_OF_MEMORY;                                                   \
 	CUresult result = CALL(symbol, __VA_ARGS__);                                               \

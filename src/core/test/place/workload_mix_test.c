@@ -397,7 +397,8 @@ static void records_that_contradict_themselves_are_refused(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, workload_mix_set_up, workload_mix_tear_down)
+#define TEST(name)                                                                                 \
+	cmocka_unit_test_setup_teardown(name, workload_mix_set_up, workload_mix_tear_down)
 
 int main(void)
 {

@@ -378,7 +378,8 @@ static void record_assert_refused(enum record_kind kind, const char *data, size_
 	assert_true(record_is_refused(kind, data, size, &error));
 	assert_string_equal(error.text, why);
 }
-#define ASSERT_REFUSED(kind, literal, why) record_assert_refused(kind, literal, sizeof(literal) - 1, why)
+#define ASSERT_REFUSED(kind, literal, why)                                                         \
+	record_assert_refused(kind, literal, sizeof(literal) - 1, why)
 
 static void bytes_that_nobody_wrote_are_refused(void **state)
 {
