@@ -126,7 +126,10 @@ void grpc_services_health_changed(struct grpc_services *services)
 
 void grpc_health_free(struct grpc_services *services)
 {
-	while (services->watches)
-		request_finish(grpc_health_drop(services->watches), GRPC_UNAVAILABLE,
-		               "the scheduler is stopping");
+	struct health_watch *next;
+
+	for (struct health_watch *at = services->watches; at; at = next) {
+		next = at->next;
+		request_finish(grpc_health_drop(at), GRPC_UNAVAILABLE, "the scheduler is stopping");
+	}
 }
