@@ -24,6 +24,8 @@ static void append_message(struct buffer *buffer, const ProtobufCMessage *messag
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
 
+	if (size == 0)
+		return;
 	array_reserve(buffer->data, buffer->capacity, buffer->size + size);
 	protobuf_c_message_pack(message, (uint8_t *)buffer->data + buffer->size);
 	buffer->size += size;
