@@ -7,6 +7,9 @@
 #include "base/number_text.h"
 #include "base/spelling.h"
 
+/* The width of a page of help, and where the texts of its options begin. */
+enum { COLUMNS = 80, HELP_COLUMN = 29 };
+
 /* An option as it was given; `value` is NULL if it takes none and none was given. */
 struct given {
 	const struct option *option;
@@ -282,4 +285,47 @@ bool options_store_environment(const struct option *table, const char *prefix, v
 			return false;
 	}
 	return true;
+}
+
+/* Writes text from `column` on, broken at spaces so that it fits. */
+static void print_wrapped(FILE *to, const char *text, int column)
+{
+	int at = column;
+
+	while (*text) {
+		size_t word = strcspn(text, " ");
+		if (at > column && at + 1 + (int)word > COLUMNS) {
+			fprintf(to, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', to);
+			at++;
+		}
+		fprintf(to, "%.*s", (int)word, text);
+		at += (int)word;
+		text += word + strspn(text + word, " ");
+	}
+	fputc('\n', to);
+}
+
+static void print_option(FILE *to, const struct option *option)
+{
+	int width = option->letter ? fprintf(to, "  %s, %s", option->letter, option->name)
+	                           : fprintf(to, "      %s", option->name);
+
+	if (option->value)
+		width += fprintf(to, " %s", option->value);
+	if (width + 2 > HELP_COLUMN) {
+		fputc('\n', to);
+		width = 0;
+	}
+	fprintf(to, "%*s", HELP_COLUMN - width, "");
+	print_wrapped(to, option->help, HELP_COLUMN);
+}
+
+void options_print(FILE *to, const struct option *table)
+{
+	for (const struct option *option = table; option->name; option++)
+		if (option->help)
+			print_option(to, option);
 }

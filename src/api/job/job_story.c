@@ -88,8 +88,7 @@ static struct story *new_story(struct request *request)
 	return story;
 }
 
-/* One that has left memory is over: that is all there is to say. */
-
+/* A job that has left memory has finished: the store has all there is to say about it. */
 static bool read_end(struct engine_request *engine, struct store *store, struct error *error)
 {
 	struct story *story = request_of(engine)->state;

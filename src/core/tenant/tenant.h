@@ -124,7 +124,7 @@ void tenants_free(struct tenants *tenants);
  * hold; `preemptible` says whether `fixed` is concerned. */
 void tenant_charge(struct tenants *tenants, struct tenant *tenant, const struct amounts *amounts,
                    bool preemptible, int sign);
-/* Adds to (sign 1) or takes from (sign -1) what waits for the tenant and its ancestors. */
+/* Adds to (sign 1) or takes from (sign -1) the waiting demand of the tenant and its ancestors. */
 void tenant_ask(struct tenant *tenant, const struct amounts *amounts, int sign);
 
 /* Which bound refuses an amount, and by how much. */
@@ -150,7 +150,7 @@ bool tenant_could_ever_hold(const struct tenant *tenant, const struct amounts *a
                             bool preemptible, struct bound *bound);
 /* Appends the sentence: 'quota exceeded for tenant lab: GPUs requested=8, quota=4, current=2'. */
 void bound_print(struct buffer *buffer, const struct bound *bound);
-/* Like bound_print(), for what waits until less is in use: 'tenant nlp is at its limit of 8
+/* Like bound_print(), for a job that waits until less is in use: 'tenant nlp is at its limit of 8
  * GPUs (6 in use, 6 requested)'. */
 void bound_print_waiting(struct buffer *buffer, const struct bound *bound);
 

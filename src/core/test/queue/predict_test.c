@@ -255,66 +255,6 @@ static void size_is_the_gpus_asked_for_however_they_are_asked_for(void **state)
 	assert_false(same_size(half, none));
 }
 
-static void assert_pattern(const char *name, const char *expected)
-{
-	struct buffer buffer = { 0 };
-	predict_pattern(&buffer, name);
-	assert_string_equal(buffer.data, expected);
-	assert_int_equal(buffer.size, strlen(expected));
-	buffer_free(&buffer);
-}
-
-static void what_varies_is_cut_out_of_names(void **state)
-{
-	(void)state;
-	assert_pattern("train-17", "train-#");
-	assert_pattern("Train_017b", "train_#b");
-	assert_pattern("v1.12.3", "v#.#.#");
-	assert_pattern("nightly 2026-11-15", "nightly #-#-#");
-	assert_pattern("run-2026-11-15T08:30", "run-#-#-#t#:#");
-	assert_pattern("build-3f2a9c1b7", "build-#");
-	assert_pattern("sha-DEADBEEF01aa", "sha-#");
-	assert_pattern("job-550e8400-e29b-41d4-a716-446655440000-x", "job-#-x");
-	assert_pattern("job-550e8400-e29b-41d4-a716", "job-#-e#b-#d#-a#");
-	assert_pattern("12345678", "#");
-	assert_pattern("7", "#");
-	assert_pattern("", "");
-	assert_pattern("---", "---");
-}
-
-static void words_stay_in_names(void **state)
-{
-	(void)state;
-	assert_pattern("deadbeef", "deadbeef");
-	assert_pattern("decade2024", "decade#");
-	assert_pattern("made12345678", "made#");
-	assert_pattern("a1b2c3", "a#b#c#");
-	assert_pattern("\xc3\x9c"
-	               "bung-\xe6\xa8\xa1\xe5\x9e\x8b-7",
-	               "\xc3\x9c"
-	               "bung-\xe6\xa8\xa1\xe5\x9e\x8b-#");
-}
-
-/* A name of 127 letters and characters of three bytes has no room for the first of those. */
-static void long_names_are_cut_between_characters(void **state)
-{
-	(void)state;
-	const char character[3] = { '\xe6', '\xa8', '\xa1' };
-	char name[1000] = "", expected[200] = "";
-	memset(name, 'x', 127);
-	memset(expected, 'x', 127);
-	for (size_t i = 127; i + 3 < sizeof(name); i += 3)
-		memcpy(name + i, character, sizeof(character));
-	assert_pattern(name, expected);
-
-	memset(name, 'x', 999);
-	memset(expected, 'x', 128);
-	assert_pattern(name, expected);
-
-	memset(name, 0x80, 999);
-	assert_pattern(name, "");
-}
-
 static void any_name_can_be_learned_from(void **state)
 {
 	(void)state;
@@ -494,9 +434,6 @@ int main(void)
 		cmocka_unit_test(confidence_falls_with_spread),
 		cmocka_unit_test(what_changed_for_good_is_learned_anew),
 		cmocka_unit_test(size_is_the_gpus_asked_for_however_they_are_asked_for),
-		cmocka_unit_test(what_varies_is_cut_out_of_names),
-		cmocka_unit_test(words_stay_in_names),
-		cmocka_unit_test(long_names_are_cut_between_characters),
 		cmocka_unit_test(any_name_can_be_learned_from),
 		cmocka_unit_test(a_name_is_never_taken_for_a_size),
 		cmocka_unit_test(a_loaded_predictor_goes_on_as_if_it_had_never_stopped),
