@@ -23,6 +23,7 @@ def check_words(folder, name, text):
     ("a.md", "The job goes on.\n", "goes on"),
     ("a.md", "The job\ngoes on.\n", "goes on"),
     ("a.c", "/* Built anew. */\n", "anew"),
+    ("a.c", "/* It is over: nothing is left. */\n", "is over"),
     ("a.c", "/* All that\n * is\n * over. */\n", "is over"),
     ("a.c", 'say("it is "\n    "over, and done");\n', "is over"),
     ("a.h", "/* The same, for slots. */\nint slot(void);\n", "The same"),

@@ -150,8 +150,8 @@ static bool same_name(const struct store *store, const struct leader *leader)
 	       memcmp(leader->holder, store->options.name, length) == 0;
 }
 
-/* An earlier start of this scheduler is over: there can only be one of a name.
- * With SQLite all earlier ones are: we have the file locked. */
+/* An earlier start of this scheduler has ended: a name has one at a time. With SQLite all
+ * earlier ones have, because the file is locked by this one. */
 static bool may_replace(const struct store *store, const struct leader *leader, struct error *error)
 {
 	if (store->backend->dialect == DIALECT_SQLITE || leader->holder[0] == '\0' ||

@@ -65,7 +65,7 @@ static void tls_session_collect(struct tls_session *session)
 	connection_touch(session->connection);
 }
 
-/* The handshake is over: speaks what was agreed on. */
+/* The handshake is complete: speaks the protocol that was agreed on. */
 static void tls_session_begin(struct tls_session *session)
 {
 	const unsigned char *protocol;

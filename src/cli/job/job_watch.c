@@ -106,7 +106,7 @@ static void start_tail(struct watching *watching, struct tail *tail, int64_t run
 	buffer_free(&path);
 }
 
-/* The answer of a tail is over: output that could not be had is tried again, for a while. */
+/* Ends the answer of a tail. Output that could not be read is requested again for a while. */
 static void end_tail(struct watching *watching, struct tail *tail, bool broken)
 {
 	bool refused = tail->stream.answer.status != 200;

@@ -132,7 +132,7 @@ bool cluster_check_gpu_report(const struct gpu *gpu, const struct gpu_report_com
 struct node *cluster_add_node(struct cluster *cluster, const struct node_record *record);
 struct gpu *cluster_add_gpu(struct cluster *cluster, struct node *node,
                             const struct gpu_record *record);
-/* Replaces the record's texts and facts that do not touch the books: all but
+/* Replaces the record's texts and facts that do not touch the ledger: all but
  * id, name and UUID, which stay, and but for what ledger_facts changes. */
 void node_rename(struct node *node, const struct node_record *record);
 void gpu_redescribe(struct cluster *cluster, struct gpu *gpu, const struct gpu_record *record);

@@ -1,4 +1,4 @@
-/* ledger.c - the books: the one file that changes them */
+/* ledger.c - reservations of GPU memory: the one file that changes them */
 #include "core/ledger/ledger.h"
 
 #include <stdlib.h>

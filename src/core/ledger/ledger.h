@@ -1,4 +1,4 @@
-/* ledger.h - the books: who may use how much of which GPU */
+/* ledger.h - reservations: who may use how much of which GPU */
 #ifndef CORE_LEDGER_LEDGER_H
 #define CORE_LEDGER_LEDGER_H
 

@@ -58,7 +58,7 @@ static struct request_entry *entry_new(struct routes *routes)
 	return entry;
 }
 
-/* It is over: nobody knows it any more. */
+/* Ends a request and forgets it. */
 static void entry_end(struct routes *routes, struct request_entry *entry)
 {
 	map_remove(&routes->by_id, entry->id);

@@ -64,7 +64,7 @@ void workload_mix_free(struct workload_mix *mix);
  * by '|') if that is not empty. `number` is its id. Every
  * job counts until 1024 tasks were seen, after that about one in sixteen, chosen
  * by the number, so that most submissions leave the record as it is. When a
- * quarter more was seen than last time the classes are derived anew: the kinds,
+ * quarter more was seen than last time the classes are derived again: the kinds,
  * most frequent first. Fragmentation is by those that make up 95% of what
  * arrived. A fixed mix does not learn. */
 void workload_mix_learn(struct workload_mix *mix, int64_t number, int64_t gpu_milli,

@@ -150,7 +150,7 @@ bool task_released(struct sched *sched, struct reservation *reservation, struct 
 /* Its node is given up, or says that it is not there: nothing of it runs any more. */
 void task_vanished(struct sched *sched, struct reservation *reservation);
 
-/* The job is over: nothing of it will run again. What still runs is told to stop. */
+/* Ends the job: none of its tasks runs again, and those that run are told to stop. */
 void job_end(struct sched *sched, struct job *job, enum job_state state, const char *message);
 /* Stops all of its tasks that run and queues them again. */
 void job_stop(struct sched *sched, struct job *job);

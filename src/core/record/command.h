@@ -37,7 +37,7 @@ enum command_kind {
 	COMMAND_REQUEST,        /* someone asks a model something */
 	COMMAND_REQUEST_DONE,   /* it ended, in flight or waiting */
 	COMMAND_REQUEST_RENEW,  /* it is still in flight */
-	COMMAND_RESET_REQUESTS, /* all routers start anew: no request is in flight or waits */
+	COMMAND_RESET_REQUESTS, /* all routers have restarted: no request is in flight or waits */
 	COMMAND_SLOT_LOADING,   /* the node has begun */
 	COMMAND_SLOT_READY,
 	COMMAND_SLOT_EXITED, /* it failed to load, or died, or the node would not load it */

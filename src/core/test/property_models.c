@@ -201,7 +201,7 @@ static bool generate_request(struct generator *generator, struct command *comman
 	return true;
 }
 
-/* A request goes on: it is done, its client goes away, or it takes longer. */
+/* The next step of a request: it is done, its client leaves, or it takes longer. */
 static bool generate_end(struct generator *generator, struct command *command)
 {
 	uint64_t *random = &generator->random;

@@ -1,4 +1,4 @@
-/* charge.c - an allocation on the books: charged before, kept after, given back when freed */
+/* charge.c - an allocation in the accounting: charged before, kept after, returned when freed */
 #include "guard/calls/charge.h"
 
 #include <stdatomic.h>

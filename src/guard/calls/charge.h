@@ -1,4 +1,4 @@
-/* charge.h - an allocation on the books: charged before, kept after, given back when freed
+/* charge.h - an allocation in the accounting: charged before, kept after, returned when freed
  *
  *	struct charge charge;
  *	if (!charge_begin_here(&charge, bytes))

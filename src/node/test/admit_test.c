@@ -1,4 +1,4 @@
-/* admit_test.c - the last line of defence: what is started fits by what is measured */
+/* admit_test.c - the last line of defense: a start must fit into the measured memory */
 #include "node/test/desk.h"
 
 static const char *refusal(struct desk *desk)
