@@ -40,7 +40,8 @@ static void check_law(const struct keeper *keeper, const struct gpu_record *gpu)
 	int64_t taken = gpu->overhead_mib + gpu->foreign_mib;
 
 	if (taken + load.used_mib > gpu->capacity_mib)
-		panic("the memory invariant: GPU %s has %lld overhead + %lld foreign + %lld used > %lld MiB",
+		panic("the memory invariant: GPU %s has %lld overhead + %lld foreign + %lld used > "
+		      "%lld MiB",
 		      gpu->uuid, (long long)gpu->overhead_mib, (long long)gpu->foreign_mib,
 		      (long long)load.used_mib, (long long)gpu->capacity_mib);
 	if (taken + load.later_mib > gpu->capacity_mib)
